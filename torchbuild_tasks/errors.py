@@ -1,0 +1,88 @@
+"""Every way to fail: one class, one exit code, one paragraph to a person.
+
+The fronts hold the only `except TorchbuildError`. Exit code 1 is left to bugs, so a
+script can tell "the tool is broken" from each of the situations below.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from torchbuild_tasks.model import Finding
+
+
+class TorchbuildError(Exception):
+    """Base of everything a user can be told.
+
+    Args:
+        what: what happened, as a sentence.
+        looked: what was looked for and where, one line each.
+        next_step: what to do now, as a sentence or several lines.
+    """
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, what: str, *, looked: tuple[str, ...] = (), next_step: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.looked = looked
+        self.next_step = next_step
+
+
+class UsageError(TorchbuildError):
+    """A flag, a value or a settings file that cannot be understood."""
+
+    exit_code = 2
+
+
+class PlanRefused(TorchbuildError):
+    """The plan found that the build cannot work; nothing was written."""
+
+    exit_code = 3
+
+    def __init__(self, what: str, *, findings: tuple[Finding, ...] = (), next_step: str = "") -> None:
+        super().__init__(what, next_step=next_step)
+        self.findings = findings
+
+
+class EnvFileError(TorchbuildError):
+    """An env file cannot be written, cannot carry a value, or does not load in its shell."""
+
+    exit_code = 4
+
+
+class RequirementsError(TorchbuildError):
+    """The Python environment of the build could not be made or completed."""
+
+    exit_code = 5
+
+
+class BuildFailed(TorchbuildError):
+    """A command of the build ended with an error; the first error block stands in `looked`."""
+
+    exit_code = 6
+
+
+class VerifyFailed(TorchbuildError):
+    """The built torch is not what the plan promised."""
+
+    exit_code = 7
+
+
+class TreeBusy(TorchbuildError):
+    """Another run holds this checkout."""
+
+    exit_code = 8
+
+
+class CleanRefused(TorchbuildError):
+    """Something would be deleted that must not be, or was not agreed to."""
+
+    exit_code = 9
+
+
+class Interrupted(TorchbuildError):
+    """Ctrl-C or SIGTERM; 130 is what shells report for an interrupted command."""
+
+    exit_code = 130

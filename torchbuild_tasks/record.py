@@ -1,0 +1,62 @@
+"""What was done: the build's memory and the verification's report (JSON both ways)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from torchbuild_tasks.model import Choice, EnvOp, Facts
+
+Outcome = Literal["passed", "failed", "not possible"]
+
+RECORD_SCHEMA = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class StageTime:
+    """How long a stage took, in seconds, and how it ended (ok, failed, interrupted)."""
+
+    stage: str
+    seconds: float
+    result: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckResult:
+    """One check of the verification; `detail` carries numbers or the reason."""
+
+    check: str
+    outcome: Outcome
+    detail: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifyReport:
+    """What the built torch showed; `torch` is what it says of itself."""
+
+    python: str
+    checks: tuple[CheckResult, ...]
+    torch: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuildRecord:
+    """The build's memory, a JSON file in the build tree.
+
+    `result` is running while a build works, then ok, failed or interrupted. `inputs` is
+    the fingerprint that the next plan compares.
+    """
+
+    schema: int = RECORD_SCHEMA
+    result: str
+    started: str
+    finished: str | None = None
+    request: Mapping[str, object] = field(default_factory=dict)
+    facts: Facts
+    choices: tuple[Choice, ...]
+    inputs: Mapping[str, str]
+    env: tuple[EnvOp, ...]
+    argv: tuple[str, ...]
+    stages: tuple[StageTime, ...] = ()
+    verify: VerifyReport | None = None

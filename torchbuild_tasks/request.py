@@ -1,0 +1,98 @@
+"""What the user asks for: one frozen value, one declaration per flag.
+
+Every field of `BuildRequest` is a command-line flag of the same name. Its metadata
+feeds both task runners, the help, `torchbuild.toml` and the reference in
+`docs/flags.md`; nothing about a flag is written anywhere else.
+
+This leaf stands apart from `model.py` for start-up: listing tasks needs the flags
+and nothing else, and making one frozen dataclass costs about a millisecond.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Final
+
+VERBS: Final = ("doctor", "plan", "env", "build", "clean", "verify", "versions")
+BUILDING: Final = ("doctor", "plan", "env", "build", "verify")
+EVERY: Final = VERBS
+
+PRESETS: Final = ("dev", "minimal", "full", "debug")
+BUILD_TYPES: Final = ("Release", "Debug", "RelWithDebInfo", "MinSizeRel")
+MODES: Final = ("develop", "wheel")
+SHELLS: Final = ("sh", "bat", "ps1", "fish", "all")
+
+
+def _flag(
+    help: str,
+    *,
+    verbs: tuple[str, ...] = BUILDING,
+    metavar: str = "",
+    choices: tuple[str, ...] = (),
+    default: Any = None,
+    in_file: bool = True,
+) -> Any:
+    """Declare a flag; `in_file` says whether torchbuild.toml may carry a default for it."""
+    metadata = {"help": help, "verbs": verbs, "metavar": metavar, "choices": choices, "in_file": in_file}
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BuildRequest:
+    """The flags as given; `None` and `False` mean the user said nothing.
+
+    `set` holds `KEY=VALUE` strings in the order given; a later one wins.
+    """
+
+    source: str | None = _flag(
+        "PyTorch checkout to work on (default: the current folder)", verbs=EVERY, metavar="PATH"
+    )
+    python: str | None = _flag(
+        "Python that gets torch: a path or a version such as 3.12", verbs=EVERY, metavar="PATH|VERSION"
+    )
+    cpu: bool = _flag("build without CUDA (the default)", default=False)
+    cuda: bool = _flag("build with CUDA", default=False)
+    preset: str | None = _flag("named set of build variables (default: dev)", metavar="NAME", choices=PRESETS)
+    build_type: str | None = _flag("CMake build type", metavar="TYPE", choices=BUILD_TYPES)
+    jobs: int | None = _flag("parallel compile jobs (default: from cores and free memory)", metavar="N")
+    mode: str | None = _flag(
+        "develop: editable install; wheel: a wheel in dist/ (default: develop)", metavar="MODE", choices=MODES
+    )
+    clean: bool = _flag(
+        "remove what the last build made before building", verbs=("plan", "build"), default=False, in_file=False
+    )
+    set: tuple[str, ...] = _flag(
+        "set a build variable; may be repeated", metavar="KEY=VALUE", default=(), in_file=False
+    )
+    env_shell: str | None = _flag(
+        "which env files to write (default: sh on Linux, bat on Windows)", metavar="SHELL", choices=SHELLS
+    )
+    dry_run: bool = _flag(
+        "show what would be done and stop", verbs=("build", "clean", "env"), default=False, in_file=False
+    )
+    facts: str | None = _flag(
+        "plan from a `doctor --json` dump instead of this machine",
+        verbs=("doctor", "plan", "versions"),
+        metavar="FILE",
+        in_file=False,
+    )
+    config: str | None = _flag(
+        "settings file (default: torchbuild.toml here or in the checkout)",
+        verbs=EVERY,
+        metavar="FILE",
+        in_file=False,
+    )
+    json: bool = _flag("print one JSON object", verbs=EVERY, default=False, in_file=False)
+    quiet: bool = _flag("print results and problems only", verbs=EVERY, default=False)
+    verbose: bool = _flag("print every command and every line of its output", verbs=EVERY, default=False)
+    yes: bool = _flag("answer yes to every question", verbs=("build", "clean"), default=False, in_file=False)
+
+
+def flags(verb: str) -> tuple[dataclasses.Field[Any], ...]:
+    """The flags that `verb` takes, in the order of their declaration."""
+    return tuple(field for field in dataclasses.fields(BuildRequest) if verb in field.metadata["verbs"])
+
+
+def flag_name(field: str) -> str:
+    """Spell a field as the user types it: `build_type` -> `--build-type`."""
+    return "--" + field.replace("_", "-")
