@@ -59,7 +59,10 @@ class BuildRequest:
         "develop: editable install; wheel: a wheel in dist/ (default: develop)", metavar="MODE", choices=MODES
     )
     clean: bool = _flag(
-        "remove what the last build made before building", verbs=("plan", "build"), default=False, in_file=False
+        "remove what the last build made before building",
+        verbs=("plan", "build"),
+        default=False,
+        in_file=False,
     )
     set: tuple[str, ...] = _flag(
         "set a build variable; may be repeated", metavar="KEY=VALUE", default=(), in_file=False

@@ -1,0 +1,177 @@
+"""The rows: what is known about versions, presets, variables, entries and checks.
+
+Everything that changes with a PyTorch release is a row in `data/*.toml`, read into a
+frozen dataclass by `Row(**item)`: an unknown key is an error that names file and row.
+A row applies by fixed columns only (`era`, `torch`, `os`, `mode`); there is no
+expression language, an "or" is two rows. Constant package data, so a leaf like model.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib.resources
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from torchbuild_tasks.model import Need
+
+R = TypeVar("R")
+GIB = 1 << 30
+
+
+@dataclass(frozen=True, kw_only=True)
+class TorchRow:
+    """One release series; `requires` are PEP 508 requirements of its build."""
+
+    version: str
+    released: str
+    python: str
+    cxx: int
+    gcc: str
+    cmake: str
+    requires: tuple[str, ...]
+    source: str
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EntryRow:
+    """How a build is started; `{python}` stands for the interpreter that gets torch."""
+
+    era: str
+    mode: str
+    torch: str
+    argv: tuple[str, ...]
+    because: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class PresetRow:
+    """A named set of build variables. `disk` is GiB for a finished tree of build type `build_type`."""
+
+    name: str
+    summary: str
+    build_type: str
+    disk: float
+    variables: Mapping[str, str] = field(default_factory=dict)
+    os: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class VariableRow:
+    """A variable, or a pattern of names, that a PyTorch build reads.
+
+    `needs` says what an existing build tree needs when it changes. `refused` gives the
+    reason why it must not be in the environment of a build.
+    """
+
+    name: str
+    era: str = ""
+    torch: str = ""
+    needs: Need = "reconfigure"
+    refused: str = ""
+    source: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputRow:
+    """An input of a build other than a variable, and what a change of it needs."""
+
+    name: str
+    needs: Need
+    because: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckRow:
+    """One promise of the verification.
+
+    `key` with `wanted` (a template over the plan's promises) or `variable` (a build
+    variable whose planned value torch must report under `key`); neither: the check
+    itself must pass. `sample` says why the sample cannot show it.
+    """
+
+    check: str
+    because: str
+    key: str = ""
+    wanted: str = ""
+    variable: str = ""
+    sample: str = ""
+    unless: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryRow:
+    """Bytes that one compile job may need at its peak, in GiB."""
+
+    kind: str
+    gib: float
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputRow:
+    """A pattern of files that a build of `era` writes inside the checkout."""
+
+    pattern: str
+    what: str
+    era: str = ""
+    keep: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Catalog:
+    """All rows, read once."""
+
+    torch: tuple[TorchRow, ...]
+    entry: tuple[EntryRow, ...]
+    preset: tuple[PresetRow, ...]
+    variable: tuple[VariableRow, ...]
+    input: tuple[InputRow, ...]
+    check: tuple[CheckRow, ...]
+    memory: tuple[MemoryRow, ...]
+    output: tuple[OutputRow, ...]
+
+
+TABLES: Mapping[str, tuple[str, type[Any]]] = {
+    "torch": ("torch.toml", TorchRow),
+    "entry": ("entries.toml", EntryRow),
+    "preset": ("presets.toml", PresetRow),
+    "variable": ("variables.toml", VariableRow),
+    "input": ("inputs.toml", InputRow),
+    "check": ("checks.toml", CheckRow),
+    "memory": ("memory.toml", MemoryRow),
+    "output": ("outputs.toml", OutputRow),
+}
+
+
+@functools.cache
+def load_catalog() -> Catalog:
+    """Read every table of `data/`.
+
+    Raises:
+        TypeError: a row has an unknown or a missing column; the text names file and row.
+    """
+    return Catalog(**{table: _rows(*TABLES[table], table) for table in TABLES})
+
+
+def _rows(file: str, kind: type[R], table: str) -> tuple[R, ...]:
+    import tomllib
+
+    text = importlib.resources.files("torchbuild_tasks.data").joinpath(file).read_text("utf-8")
+    return tuple(
+        make_row(kind, item, f"data/{file}, [[{table}]] row {number}")
+        for number, item in enumerate(tomllib.loads(text)[table], start=1)
+    )
+
+
+def make_row(kind: type[R], item: Mapping[str, Any], place: str) -> R:
+    """Make one row; arrays become tuples, so a row stays a constant."""
+    values = {key: tuple(value) if isinstance(value, list) else value for key, value in item.items()}
+    try:
+        return kind(**values)
+    except TypeError as error:
+        known = ", ".join(f.name for f in dataclasses.fields(kind))  # type: ignore[arg-type]
+        raise TypeError(f"{place}: {error}; columns are {known}") from None

@@ -1,0 +1,116 @@
+"""Which host compiler: the one asked for, else the first that this torch can be compiled with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torchbuild_tasks.core.question import Question
+from torchbuild_tasks.core.rows import admits
+from torchbuild_tasks.core.variables import decide
+from torchbuild_tasks.model import Choice, Finding, Tool
+
+CXX_FAMILIES = ("g++", "clang++", "c++")
+PARTNER = {"g++": "gcc", "clang++": "clang", "c++": "cc"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compilers:
+    """The C++ and C compilers as choices, and the tool behind the first when it was found."""
+
+    cxx: Choice | None
+    cc: Choice | None
+    tool: Tool | None
+
+
+def choose_compilers(question: Question) -> Compilers:
+    """Decide CXX and CC; both None when there is no C++ compiler at all."""
+    cxx, tool = _choose_cxx(question)
+    return Compilers(cxx=cxx, cc=_choose_cc(question, tool), tool=tool)
+
+
+def found_cxx(question: Question) -> tuple[Tool, ...]:
+    """The C++ compilers of the machine, in the order in which they were found."""
+    return tuple(tool for tool in question.facts.compilers if tool.name in CXX_FAMILIES and tool.path)
+
+
+def _choose_cxx(question: Question) -> tuple[Choice | None, Tool | None]:
+    if asked := decide(question, "CXX"):
+        return asked, _named(found_cxx(question), asked.value)
+    found = found_cxx(question)
+    if not found:
+        return None, None
+    tool = next((tool for tool in found if _fits(question, tool) is not False), found[0])
+    because = f"{tool.name} {tool.version}, found via {tool.found_via}"
+    if tool is not found[0]:
+        because += f"; {found[0].name} {found[0].version} comes first but cannot compile this torch"
+    return Choice(name="CXX", value=str(tool.path), because=because), tool
+
+
+def _choose_cc(question: Question, cxx: Tool | None) -> Choice | None:
+    if asked := decide(question, "CC"):
+        return asked
+    if cxx is None:
+        return None
+    family = [t for t in question.facts.compilers if t.path and t.name in (PARTNER[cxx.name], "cc")]
+    same = [t for t in family if t.version == cxx.version]
+    beside = [t for t in same if t.path and cxx.path and _stem(t.path) == _stem(cxx.path)]
+    best = next(iter(beside or same), None)
+    if best is None:
+        return None
+    return Choice(name="CC", value=str(best.path), because=f"the C compiler of {cxx.path}")
+
+
+def _stem(path: str) -> str:
+    """Folder and version suffix: /usr/bin/g++-12 and /usr/bin/gcc-12 have the same."""
+    folder, _, name = path.rpartition("/")
+    for family in ("clang++", "clang", "g++", "gcc", "c++", "cc"):
+        if family in name:
+            return folder + "/" + name.replace(family, "", 1)
+    return path
+
+
+def _named(tools: tuple[Tool, ...], value: str) -> Tool | None:
+    """The tool that a CXX value means; a launcher before it ("ccache g++") is passed over."""
+    for word in reversed(value.split() or [""]):
+        for tool in tools:
+            if tool.path and (tool.path == word or tool.path.rpartition("/")[2] == word):
+                return tool
+    return None
+
+
+def _fits(question: Question, tool: Tool) -> bool | None:
+    """True, False, or None where no figure is known (clang, or no version)."""
+    if "clang" in tool.name:
+        return None
+    return admits(question.row.gcc, tool.version)
+
+
+def check_compilers(question: Question, compilers: Compilers) -> tuple[Finding, ...]:
+    """Whether there is a compiler and whether it can compile this torch."""
+    row, tool = question.row, compilers.tool
+    if compilers.cxx is None:
+        looked = "; ".join(f"{t.name}: {', '.join(t.looked)}" for t in question.facts.compilers if not t.path)
+        text = f"no C++ compiler was found{f' ({looked})' if looked else ''}"
+        return (Finding(id="compiler", status="error", text=text, fix="Install one: sudo apt install g++"),)
+    if tool is None:
+        if compilers.cxx.value.startswith("/"):
+            text = f"{compilers.cxx.value} was not among the compilers found; it is used as it is"
+            return (Finding(id="compiler", status="unknown", text=text),)
+        text = f"CXX={compilers.cxx.value} ({compilers.cxx.because}) is no compiler of this machine"
+        fix = "Found: " + (", ".join(str(t.path) for t in found_cxx(question)) or "none") + "."
+        return (Finding(id="compiler", status="error", text=text, fix=fix),)
+    fits = _fits(question, tool)
+    named = f"{tool.path} ({tool.name} {tool.version})"
+    if fits is None:
+        text = f"{named}: no figure says whether it compiles torch {row.version} (C++{row.cxx})"
+        return (Finding(id="compiler", status="unknown", text=text),)
+    if not fits:
+        text = f"{named} cannot compile torch {row.version}: C++{row.cxx} needs GCC {row.gcc}"
+        fix = f"Install a newer one (sudo apt install g++-{_wanted_major(row.gcc)}) or name it: --set CXX=…"
+        return (Finding(id="compiler", status="error", text=text, fix=fix),)
+    return (Finding(id="compiler", status="ok", text=f"{named} fits GCC {row.gcc} for C++{row.cxx}"),)
+
+
+def _wanted_major(specifier: str) -> int:
+    """The Debian package to name: the next whole major that the specifier surely takes."""
+    return int(specifier.removeprefix(">=").split(".")[0]) + 1

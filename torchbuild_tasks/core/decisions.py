@@ -1,0 +1,100 @@
+"""Every choice of a build, made once, in the order in which `plan` prints them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from torchbuild_tasks.core.compiler import Compilers, choose_compilers
+from torchbuild_tasks.core.environment import ChosenPython, choose_python
+from torchbuild_tasks.core.jobs import choose_jobs
+from torchbuild_tasks.core.question import Question
+from torchbuild_tasks.core.rows import preset_rows
+from torchbuild_tasks.core.variables import decide, decide_all, is_off, preset_name
+from torchbuild_tasks.model import Choice
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decisions:
+    """The choices as values; `variables` are the build variables by name."""
+
+    question: Question
+    python: ChosenPython
+    preset: Choice
+    build_type: Choice
+    mode: Choice
+    jobs: Choice
+    compilers: Compilers
+    generator: Choice
+    variable_choices: tuple[Choice, ...]
+
+    @cached_property
+    def variables(self) -> Mapping[str, str]:
+        """The decided build variables, name to value."""
+        return {choice.name: choice.value for choice in self.variable_choices}
+
+    @property
+    def choices(self) -> tuple[Choice, ...]:
+        """All of them for printing: what is built, then how, then the variables."""
+        compilers = tuple(choice for choice in (self.compilers.cxx, self.compilers.cc) if choice)
+        how = (self.preset, self.build_type, self.mode, self.jobs, *compilers, self.generator)
+        return (*_subject(self.question), self.python.choice, *how, *self.variable_choices)
+
+
+def decide_build(question: Question) -> Decisions:
+    """Make every choice."""
+    return Decisions(
+        question=question,
+        python=choose_python(question),
+        preset=preset_name(question),
+        build_type=choose_build_type(question),
+        mode=question.choose("mode", "mode", "develop", "an editable install, for working on PyTorch"),
+        jobs=choose_jobs(question),
+        compilers=choose_compilers(question),
+        generator=choose_generator(question),
+        variable_choices=decide_all(question),
+    )
+
+
+def choose_build_type(question: Question) -> Choice:
+    """The CMake build type: --build-type, else CMAKE_BUILD_TYPE, DEBUG, REL_WITH_DEB_INFO, else the preset's.
+
+    The order among the three variables is that of PyTorch's tools/setup_helpers/env.py.
+    """
+    if (given := question.given("build_type")) and given[1] == "flag":
+        return Choice(name="build type", value=str(given[0]), because=given[2], source="flag")
+    if asked := decide(question, "CMAKE_BUILD_TYPE"):
+        return Choice(name="build type", value=asked.value, because=asked.because, source=asked.source)
+    for name, value in (("DEBUG", "Debug"), ("REL_WITH_DEB_INFO", "RelWithDebInfo")):
+        asked = decide(question, name)
+        if asked and asked.value and not is_off(asked.value):
+            because = f"{name}={asked.value}: {asked.because}"
+            return Choice(name="build type", value=value, because=because, source=asked.source)
+    preset = preset_name(question).value
+    rows = preset_rows(question.catalog, preset, question.facts.host.os)
+    default = rows[-1].build_type if rows else "Release"
+    return question.choose("build type", "build_type", default, f"preset {preset}", "preset")
+
+
+def choose_generator(question: Question) -> Choice:
+    """The CMake generator: Ninja unless a layer names another."""
+    because = "the generator that PyTorch is built with"
+    return decide(question, "CMAKE_GENERATOR") or Choice(
+        name="CMAKE_GENERATOR", value="Ninja", because=because
+    )
+
+
+def _subject(question: Question) -> tuple[Choice, ...]:
+    """What is built; facts rather than choices, shown first so that a wrong folder is seen."""
+    tree = question.facts.tree
+    given = question.given("source")
+    commit = f", commit {tree.commit[:10]}" if tree.commit else ""
+    kind = "the sample that comes with torchbuild_tasks" if tree.sample else "PyTorch"
+    source = given[1] if given else "default"
+    because = given[2] if given else "the current folder"
+    return (
+        Choice(name="source", value=tree.root, because=because, source=source),
+        Choice(name="torch", value=str(tree.version), because=f"version.txt of {kind}{commit}"),
+        Choice(name="era", value=question.era, because=f"build-backend {tree.backend or 'none, setup.py'}"),
+    )

@@ -1,0 +1,192 @@
+"""Which Python gets torch, and what has to be installed into it before the build.
+
+An interpreter inside a venv or conda environment is used as it is; the machine's own
+Python is never changed: a venv on top of it, inside the checkout, gets torch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+from torchbuild_tasks.core.question import Question
+from torchbuild_tasks.core.rows import admits
+from torchbuild_tasks.model import Choice, Command, Environment, Finding, Python, Tool
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChosenPython:
+    """The interpreter that was chosen, the environment on top of it, and the reasons."""
+
+    python: Python | None
+    environment: Environment
+    choice: Choice
+    missing: tuple[str, ...] = ()
+
+
+def fits(question: Question, python: Python) -> bool | None:
+    """Whether this torch can be built for this interpreter; None when its version is unknown."""
+    if python.problem or (python.implementation and python.implementation.lower() != "cpython"):
+        return False
+    return admits(question.row.python, python.version)
+
+
+def choose_python(question: Question) -> ChosenPython:
+    """Take the first interpreter that fits, in the order in which they were found."""
+    found = question.facts.pythons
+    python = next((p for p in found if fits(question, p)), None)
+    python = python or next((p for p in found if not p.problem), None) or (found[0] if found else None)
+    if python is None:
+        nothing = Choice(name="python", value="", because="no interpreter was found")
+        return ChosenPython(python=None, environment=Environment(python=""), choice=nothing)
+    given = question.given("python")
+    asked = f"{given[2]}; " if given else ""
+    because = f"{asked}{python.found_via}, Python {python.version}"
+    target = _target(question, python)
+    if target != python.executable:
+        because = f"a venv of its own on {python.executable} ({because})"
+    missing = missing_requirements(question, python if target == python.executable else None, python)
+    environment = Environment(
+        python=target,
+        version=python.version,
+        create=_create(question, python, target),
+        install=_install(question, target, missing),
+        foreign=target == python.executable and not python.managed,
+    )
+    choice = Choice(name="python", value=target, because=because, source=given[1] if given else "default")
+    return ChosenPython(python=python, environment=environment, choice=choice, missing=missing)
+
+
+def _target(question: Question, python: Python) -> str:
+    if python.environment in ("venv", "conda") or python.version is None:
+        return python.executable
+    series = ".".join(python.version.split(".")[:2])
+    if question.facts.host.os == "windows":
+        return question.join(".torchbuild", f"venv-{series}", "Scripts", "python.exe")
+    return question.join(".torchbuild", f"venv-{series}", "bin", "python")
+
+
+def _create(question: Question, python: Python, target: str) -> Command | None:
+    if target == python.executable:
+        return None
+    folder = target.replace("\\", "/").rsplit("/", 2)[0]
+    argv = (python.executable, "-m", "venv", folder)
+    return Command(
+        argv=argv, cwd=question.facts.tree.root, because="the machine's own Python is left as it is"
+    )
+
+
+def _install(question: Question, target: str, missing: tuple[str, ...]) -> Command | None:
+    if not missing:
+        return None
+    argv = (target, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", *missing)
+    return Command(
+        argv=argv, cwd=question.facts.tree.root, because="what the build imports and does not find"
+    )
+
+
+def required(question: Question) -> tuple[str, ...]:
+    """Everything the build needs in the target Python, as PEP 508 texts."""
+    wanted = [*question.row.requires, *question.facts.tree.requires]
+    if (
+        question.era == "scikit-build-core"
+        and question.choose("mode", "mode", "develop", "").value == "wheel"
+    ):
+        wanted.append("build")
+    for name, specifier in (("cmake", question.row.cmake), ("ninja", "")):
+        if not _system_tool(question, name, specifier):
+            wanted.append(name + specifier)
+    return tuple(dict.fromkeys(wanted))
+
+
+def _system_tool(question: Question, name: str, specifier: str) -> Tool | None:
+    for tool in question.facts.tools:
+        if tool.name == name and tool.path and admits(specifier, tool.version):
+            return tool
+    return None
+
+
+def missing_requirements(question: Question, installed: Python | None, base: Python) -> tuple[str, ...]:
+    """What `required` names and the environment lacks; a venv still to be made lacks all of it."""
+    have = (
+        {canonicalize_name(name): version for name, version in installed.packages.items()}
+        if installed
+        else {}
+    )
+    marker_env = {"python_full_version": base.version or "", "sys_platform": _platform(question)}
+    if base.version:
+        marker_env["python_version"] = ".".join(base.version.split(".")[:2])
+    missing = []
+    for text in required(question):
+        try:
+            requirement = Requirement(text)
+        except InvalidRequirement:
+            continue
+        if requirement.marker and not requirement.marker.evaluate(marker_env):
+            continue
+        version = have.get(canonicalize_name(requirement.name))
+        if version is None or not admits(str(requirement.specifier), version):
+            missing.append(text)
+    return tuple(missing)
+
+
+def _platform(question: Question) -> str:
+    return "win32" if question.facts.host.os == "windows" else "linux"
+
+
+def check_python(question: Question, chosen: ChosenPython) -> tuple[Finding, ...]:
+    """Whether the chosen interpreter can get this torch."""
+    python = chosen.python
+    if python is None:
+        fix = "Install Python, or name one: --python PATH"
+        return (Finding(id="python", status="error", text="no Python interpreter was found", fix=fix),)
+    if python.problem:
+        text = f"{python.executable} ({python.found_via}) cannot be used: {python.problem}"
+        return (
+            Finding(id="python", status="error", text=text, fix="Name a working one with --python PATH."),
+        )
+    return (*_check_version(question, python), *_check_parts(question, python, chosen))
+
+
+def _check_version(question: Question, python: Python) -> tuple[Finding, ...]:
+    findings = []
+    name = f"{python.implementation or 'Python'} {python.version} ({python.executable})"
+    if python.bits == 32:
+        text = f"{name} is a 32-bit interpreter; PyTorch builds for 64-bit only"
+        findings.append(
+            Finding(id="python-bits", status="error", text=text, fix="Name a 64-bit one: --python PATH")
+        )
+    wanted = f"torch {question.row.version} builds for Python {question.row.python}"
+    if not fits(question, python):
+        others = [p for p in question.facts.pythons if fits(question, p)]
+        fix = f"Use {others[0].executable}" if others else "Install a fitting one and name it: --python PATH"
+        findings.append(Finding(id="python", status="error", text=f"{name} does not fit: {wanted}", fix=fix))
+    else:
+        findings.append(Finding(id="python", status="ok", text=f"{name}: {wanted}"))
+    return tuple(findings)
+
+
+def _check_parts(question: Question, python: Python, chosen: ChosenPython) -> tuple[Finding, ...]:
+    findings = []
+    series = ".".join((python.version or "3").split(".")[:2])
+    if python.headers is False and not question.facts.tree.sample:
+        text = f"{python.executable} has no headers: {python.include}/Python.h does not exist"
+        findings.append(
+            Finding(
+                id="python-headers", status="error", text=text, fix=f"sudo apt install python{series}-dev"
+            )
+        )
+    creates = chosen.environment.create is not None
+    if creates and python.venv is False:
+        text = f"{python.executable} cannot make a venv: its venv or ensurepip module is missing"
+        findings.append(
+            Finding(id="python-venv", status="error", text=text, fix=f"sudo apt install python{series}-venv")
+        )
+    if not creates and python.packages and "pip" not in python.packages:
+        text = f"{python.executable} has no pip"
+        findings.append(
+            Finding(id="python-pip", status="error", text=text, fix=f"{python.executable} -m ensurepip")
+        )
+    return tuple(findings)

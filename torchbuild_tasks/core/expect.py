@@ -1,0 +1,45 @@
+"""What the verification will hold the built torch to: rows of checks.toml, filled from the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from torchbuild_tasks.catalog import CheckRow
+from torchbuild_tasks.core.decisions import Decisions
+from torchbuild_tasks.core.question import Question
+from torchbuild_tasks.core.variables import is_off
+from torchbuild_tasks.model import Environment, Expectation
+
+
+def expectations(decisions: Decisions) -> tuple[Expectation, ...]:
+    """One expectation a row that applies to this plan."""
+    question, variables = decisions.question, decisions.variables
+    build_type, environment = decisions.build_type.value, decisions.python.environment
+    promises = {
+        "folder": question.facts.tree.root if decisions.mode.value == "develop" else _site_of(environment),
+        "version": variables.get("PYTORCH_BUILD_VERSION") or str(question.facts.tree.version),
+        "commit": question.facts.tree.commit or "",
+        "debug": str(build_type == "Debug"),
+        "build_type": build_type,
+    }
+    made = (_expectation(question, row, promises, variables) for row in question.catalog.check)
+    return tuple(expectation for expectation in made if expectation)
+
+
+def _site_of(environment: Environment) -> str:
+    """The environment that a wheel is installed into: two folders above its interpreter."""
+    return environment.python.replace("\\", "/").rsplit("/", 2)[0]
+
+
+def _expectation(
+    question: Question, row: CheckRow, promises: Mapping[str, str], variables: Mapping[str, str]
+) -> Expectation | None:
+    if row.variable and row.variable not in variables:
+        return None
+    wanted = variables[row.variable] if row.variable else row.wanted.format_map(promises)
+    if row.key and not wanted:
+        return None
+    skip = row.sample if question.facts.tree.sample else ""
+    if row.unless and is_off(variables.get(row.unless)):
+        skip = f"{row.unless} is planned off"
+    return Expectation(check=row.check, key=row.key, wanted=wanted, because=row.because, skip=skip)

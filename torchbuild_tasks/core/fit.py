@@ -1,0 +1,128 @@
+"""Whether the build can work at all: every finding about machine and tree, in one list.
+
+Nothing stops at the first problem. A finding that is an error names what to do; together
+they refuse the plan before anything is written.
+"""
+
+from __future__ import annotations
+
+from torchbuild_tasks.catalog import GIB
+from torchbuild_tasks.core.question import Question
+from torchbuild_tasks.core.rows import admits, preset_rows, torch_row
+from torchbuild_tasks.core.variables import preset_name
+from torchbuild_tasks.model import Finding
+
+ARCHITECTURES = ("x86_64", "aarch64")
+SAMPLE_DISK = 0.5
+
+
+def check_machine_and_tree(question: Question) -> tuple[Finding, ...]:
+    """Every check that does not belong to a single choice."""
+    if question.facts.tree.problem:
+        return (*_check_tree(question), *_check_device(question), *_check_arch(question))
+    return (
+        *_check_tree(question),
+        *_check_series(question),
+        *_check_submodules(question),
+        *_check_arch(question),
+        *_check_device(question),
+        *_check_cmake(question),
+        *_check_disk(question),
+    )
+
+
+def _check_tree(question: Question) -> tuple[Finding, ...]:
+    tree = question.facts.tree
+    if tree.problem:
+        looked = f" (looked for {', '.join(tree.looked)})" if tree.looked else ""
+        text = f"{tree.root}: {tree.problem}{looked}"
+        return (
+            Finding(id="source", status="error", text=text, fix="Name a PyTorch checkout: --source PATH"),
+        )
+    findings = []
+    if tree.era is None:
+        text = f"{tree.root} has neither a known build-backend in pyproject.toml nor a setup.py"
+        findings.append(
+            Finding(id="era", status="error", text=text, fix="Check out a complete PyTorch source tree.")
+        )
+    if tree.writable is False:
+        text = f"{tree.root} cannot be written to; a build writes its tree, its env file and its record there"
+        findings.append(
+            Finding(id="writable", status="error", text=text, fix="Use a checkout of your own, or chmod u+w.")
+        )
+    return tuple(findings)
+
+
+def _check_series(question: Question) -> tuple[Finding, ...]:
+    row, exact = torch_row(question.catalog, question.version)
+    if question.version is None:
+        text = f"the version {question.facts.tree.version!r} cannot be read; planned like torch {row.version}"
+        return (Finding(id="torch-version", status="unknown", text=text),)
+    if not exact:
+        text = f"torch {question.version} has no row of its own; planned like {row.version}"
+        return (Finding(id="torch-version", status="unknown", text=text),)
+    return ()
+
+
+def _check_submodules(question: Question) -> tuple[Finding, ...]:
+    tree = question.facts.tree
+    if not tree.empty:
+        return ()
+    shown = ", ".join(tree.empty[:6]) + (f" and {len(tree.empty) - 6} more" if len(tree.empty) > 6 else "")
+    text = f"{len(tree.empty)} third_party folders are empty: {shown}"
+    fix = f"git -C {tree.root} submodule update --init --recursive --jobs 8"
+    if not tree.git:
+        fix = "A zip download holds no submodules: clone with git clone --recursive instead."
+    return (Finding(id="submodules", status="error", text=text, fix=fix),)
+
+
+def _check_arch(question: Question) -> tuple[Finding, ...]:
+    arch = question.facts.host.arch
+    if arch in ARCHITECTURES:
+        return ()
+    text = f"this machine is {arch}; PyTorch builds on {' and '.join(ARCHITECTURES)}"
+    return (Finding(id="arch", status="error", text=text, fix="Build on a 64-bit x86 or Arm machine."),)
+
+
+def _check_device(question: Question) -> tuple[Finding, ...]:
+    if not question.request.cuda:
+        return ()
+    text = "CUDA builds are not part of this version of torchbuild_tasks yet"
+    return (Finding(id="cuda", status="error", text=text, fix="Build with --cpu."),)
+
+
+def _check_cmake(question: Question) -> tuple[Finding, ...]:
+    """A CMake that cannot configure this tree is told of; a fitting one is installed instead."""
+    for tool in question.facts.tools:
+        if tool.name == "cmake" and tool.path and admits(question.row.cmake, tool.version) is False:
+            text = (
+                f"{tool.path} is CMake {tool.version}, and torch {question.row.version} "
+                f"needs CMake {question.row.cmake}"
+            )
+            fix = f"cmake{question.row.cmake} from PyPI goes into the Python of the build."
+            return (Finding(id="cmake", status="warn", text=text, fix=fix),)
+    return ()
+
+
+def needed_disk(question: Question) -> float:
+    """GiB that the build tree will take, by the preset's row."""
+    if question.facts.tree.sample:
+        return SAMPLE_DISK
+    preset = preset_rows(question.catalog, preset_name(question).value, question.facts.host.os)
+    return preset[-1].disk if preset else 0.0
+
+
+def _check_disk(question: Question) -> tuple[Finding, ...]:
+    disk, need = question.facts.disk, needed_disk(question)
+    if disk.free is None:
+        return (Finding(id="disk", status="unknown", text=f"free space on {disk.path} is not known"),)
+    free = disk.free / GIB
+    if free >= need:
+        return (
+            Finding(id="disk", status="ok", text=f"{free:.0f} GiB free on {disk.mount}, {need:g} needed"),
+        )
+    text = f"{free:.1f} GiB free on {disk.mount}, and this build needs about {need:g} GiB"
+    fix = "Free some space, or choose a smaller preset: --preset minimal"
+    # A tree that was built before already holds most of what it needs.
+    built = question.facts.tree.previous is not None
+    return (Finding(id="disk", status="warn" if built else "error", text=text, fix=fix),)

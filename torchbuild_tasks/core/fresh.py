@@ -1,0 +1,108 @@
+"""The fingerprint of a build's inputs, and what a difference to the last one needs.
+
+PyTorch's own build ignores a changed variable while CMakeCache.txt stands, in both eras;
+so the inputs are compared here, and a reconfigure is really one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from torchbuild_tasks.core.decisions import Decisions
+from torchbuild_tasks.core.question import Question
+from torchbuild_tasks.core.rows import variable_row
+from torchbuild_tasks.model import Change, Freshness, Need
+
+ORDER: tuple[Need, ...] = ("nothing", "build", "reconfigure", "clean", "first")
+ABSENT = "(not set)"
+
+
+def fingerprint(decisions: Decisions) -> dict[str, str]:
+    """Every input by name, as text; the names are those of inputs.toml and `variable X`."""
+    question, environment = decisions.question, decisions.python.environment
+    tree, tool = question.facts.tree, decisions.compilers.tool
+    cxx = decisions.compilers.cxx
+    inputs = {
+        "source": tree.root,
+        "era": question.era,
+        "python": f"{environment.python} {environment.version}",
+        "compiler": (cxx.value if cxx else "") + (f" {tool.version}" if tool else ""),
+        "generator": decisions.generator.value,
+        "build type": decisions.build_type.value,
+        "cmake": cmake_version(question),
+        "version": str(tree.version),
+        "mode": decisions.mode.value,
+    }
+    if tree.commit:
+        inputs["commit"] = tree.commit
+    inputs |= {f"file {name}": digest for name, digest in tree.digests.items()}
+    inputs |= {f"variable {name}": value for name, value in decisions.variables.items()}
+    return inputs
+
+
+def cmake_version(question: Question) -> str:
+    """The CMake on PATH; one that the build's Python brings is pinned by its requirements."""
+    found = next((t for t in question.facts.tools if t.name == "cmake" and t.path), None)
+    return str(found.version) if found else "from the build's Python"
+
+
+def compare(decisions: Decisions, inputs: Mapping[str, str]) -> Freshness:
+    """What the existing build tree needs, and which inputs changed."""
+    question, mode = decisions.question, decisions.mode.value
+    tree = question.facts.tree
+    if question.request.clean:
+        return Freshness(needs="clean", because="--clean on the command line")
+    if moved := _foreign_tree(question, inputs):
+        return Freshness(needs="clean", because=moved)
+    if tree.previous is None:
+        if tree.cache is not None:
+            because = "the build tree was not made by this tool, so it is configured anew"
+            return Freshness(needs="reconfigure", because=because)
+        return Freshness(needs="first", because="nothing was built here yet")
+    changes = _changes(question, tree.previous.inputs, inputs)
+    needs = max((change.needs for change in changes), key=ORDER.index, default="nothing")
+    if ORDER.index(needs) >= ORDER.index("reconfigure"):
+        return Freshness(needs=needs, because=_because(changes, needs), changes=changes)
+    if tree.previous.result != "ok":
+        because = f"the last build ended as {tree.previous.result}; it goes on from there"
+        return Freshness(needs="build", because=because, changes=changes)
+    if needs == "nothing" and mode == "wheel":
+        return Freshness(needs="build", because="a wheel is asked for", changes=changes)
+    return Freshness(needs=needs, because=_because(changes, needs), changes=changes)
+
+
+def _because(changes: tuple[Change, ...], needs: Need) -> str:
+    names = ", ".join(change.name for change in changes if change.needs == needs)
+    return f"changed since the last build: {names}" if names else "no input changed since the last build"
+
+
+def _foreign_tree(question: Question, inputs: Mapping[str, str]) -> str | None:
+    """Why the build tree belongs to another folder or another Python, if it does."""
+    cache = question.facts.tree.cache
+    if cache is None:
+        return None
+    if cache.home and cache.home.rstrip("/") != inputs["source"].rstrip("/"):
+        return f"the build tree was made for {cache.home}, from where it was copied or moved"
+    if cache.python and cache.python != (python := inputs["python"].rpartition(" ")[0]):
+        return f"the build tree was made by another Python ({cache.python}, now {python})"
+    return None
+
+
+def _changes(question: Question, before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Change, ...]:
+    names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
+    return tuple(
+        Change(
+            name=name.removeprefix("variable "),
+            before=before.get(name, ABSENT),
+            after=after.get(name, ABSENT),
+            needs=_need(question, name),
+        )
+        for name in sorted(names)
+    )
+
+
+def _need(question: Question, name: str) -> Need:
+    if name.startswith("variable "):
+        row = variable_row(question.catalog, name.removeprefix("variable "), question.era, question.version)
+        return row.needs if row else "nothing"
+    return next((row.needs for row in question.catalog.input if row.name == name), "reconfigure")

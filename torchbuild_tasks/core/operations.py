@@ -1,0 +1,55 @@
+"""The environment of the build, as operations on names, each with its reason."""
+
+from __future__ import annotations
+
+from torchbuild_tasks.core.decisions import Decisions
+from torchbuild_tasks.core.variables import unset_refused
+from torchbuild_tasks.model import Choice, EnvOp
+
+
+def operations(decisions: Decisions) -> tuple[EnvOp, ...]:
+    """What the env file does, in its order: take out, put on the path, set."""
+    question = decisions.question
+    python = decisions.python.environment.python
+    fixed = [choice for choice in (decisions.compilers.cc, decisions.compilers.cxx) if choice]
+    fixed.append(decisions.generator)
+    ops = list(unset_refused(question))
+    if python:
+        folder = python.replace("\\", "/").rpartition("/")[0]
+        ops.append(
+            EnvOp(
+                op="prepend", name="PATH", value=folder, because="the Python that gets torch, and its tools"
+            )
+        )
+    ops += [_set(choice) for choice in fixed]
+    ops += _build_type(decisions)
+    ops.append(EnvOp(op="set", name="MAX_JOBS", value=decisions.jobs.value, because=decisions.jobs.because))
+    ops += [_set(choice) for choice in decisions.variable_choices]
+    return tuple(ops)
+
+
+def _set(choice: Choice) -> EnvOp:
+    return EnvOp(op="set", name=choice.name, value=choice.value, because=choice.because)
+
+
+def _build_type(decisions: Decisions) -> tuple[EnvOp, ...]:
+    """The build type by the variable that each era reads.
+
+    setup.py reads CMAKE_BUILD_TYPE before DEBUG; scikit-build-core passes its own setting
+    to CMake, and PyTorch's metadata (torch.version.debug) follows DEBUG.
+    """
+    value, because = decisions.build_type.value, decisions.build_type.because
+    if decisions.question.era == "setuptools":
+        return (EnvOp(op="set", name="CMAKE_BUILD_TYPE", value=value, because=because),)
+    debug = "1" if value == "Debug" else "0"
+    ops = [
+        EnvOp(op="set", name="SKBUILD_CMAKE_BUILD_TYPE", value=value, because=because),
+        EnvOp(op="set", name="CMAKE_BUILD_TYPE", value=value, because=because),
+        EnvOp(op="set", name="DEBUG", value=debug, because="torch.version.debug follows it"),
+    ]
+    if decisions.question.facts.tree.build_dir is None:
+        folder = decisions.question.join("build")
+        ops.append(
+            EnvOp(op="set", name="SKBUILD_BUILD_DIR", value=folder, because="a build tree that persists")
+        )
+    return tuple(ops)

@@ -1,0 +1,138 @@
+"""The one decision: request + facts + catalog -> plan. Pure; every part has its own module."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from torchbuild_tasks.catalog import Catalog
+from torchbuild_tasks.core import env_files
+from torchbuild_tasks.core.compiler import check_compilers
+from torchbuild_tasks.core.decisions import Decisions, decide_build
+from torchbuild_tasks.core.environment import check_python
+from torchbuild_tasks.core.expect import expectations
+from torchbuild_tasks.core.fit import check_machine_and_tree
+from torchbuild_tasks.core.fresh import compare, fingerprint
+from torchbuild_tasks.core.jobs import check_jobs
+from torchbuild_tasks.core.operations import operations
+from torchbuild_tasks.core.question import Question
+from torchbuild_tasks.core.rows import entry_row
+from torchbuild_tasks.core.settings import Settings
+from torchbuild_tasks.core.variables import check_variables
+from torchbuild_tasks.model import BuildPlan, Command, EnvFile, EnvOp, Facts, Finding, Freshness
+from torchbuild_tasks.request import SHELLS, BuildRequest
+
+
+def make_plan(
+    request: BuildRequest,
+    facts: Facts,
+    catalog: Catalog,
+    *,
+    settings: Settings | None = None,
+    templates: Mapping[str, str],
+    writer: str,
+) -> BuildPlan:
+    """Decide everything about one build.
+
+    Args:
+        request: the flags.
+        facts: the machine and the tree, as they are or as a dump says.
+        catalog: the rows.
+        settings: torchbuild.toml.
+        templates: text of the env-file template of each shell.
+        writer: who writes the env files, for their first line ("torchbuild_tasks 0.1.0").
+
+    Returns:
+        The plan; its verdict is "refuse" when a finding is an error.
+    """
+    question = Question(request, facts, catalog, settings or Settings())
+    decisions = decide_build(question)
+    inputs = fingerprint(decisions)
+    freshness = compare(decisions, inputs)
+    ops = operations(decisions)
+    findings = _findings(decisions, ops)
+    return BuildPlan(
+        verdict=verdict(findings),
+        findings=findings,
+        choices=decisions.choices,
+        source=facts.tree.root,
+        build_dir=build_dir(question),
+        era=question.era,
+        mode=decisions.mode.value,
+        environment=decisions.python.environment,
+        env=ops,
+        env_files=_env_files(question, ops, templates, writer),
+        freshness=freshness,
+        inputs=inputs,
+        quick=_quick(decisions, freshness),
+        compile=_compile(decisions),
+        expectations=expectations(decisions),
+    )
+
+
+def verdict(findings: tuple[Finding, ...]) -> Literal["ok", "warn", "refuse"]:
+    """Refuse on any error, warn on any warning; an unknown alone is neither."""
+    states = {finding.status for finding in findings}
+    return "refuse" if "error" in states else "warn" if "warn" in states else "ok"
+
+
+def build_dir(question: Question) -> str:
+    """The build tree: where the checkout says, else `build` inside it."""
+    return question.facts.tree.build_dir or question.join("build")
+
+
+def shells(question: Question) -> tuple[str, ...]:
+    """The shells to write an env file for; the host's own is always among them."""
+    own = "bat" if question.facts.host.os == "windows" else "sh"
+    asked = question.choose("env shell", "env_shell", own, "").value
+    wanted = tuple(s for s in SHELLS if s != "all") if asked == "all" else (asked,)
+    return tuple(dict.fromkeys((own, *wanted)))
+
+
+def _findings(decisions: Decisions, ops: tuple[EnvOp, ...]) -> tuple[Finding, ...]:
+    question = decisions.question
+    tree = check_machine_and_tree(question)
+    if question.facts.tree.problem:
+        return tree
+    return (
+        *tree,
+        *check_python(question, decisions.python),
+        *check_compilers(question, decisions.compilers),
+        *check_jobs(question, decisions.jobs.value),
+        *check_variables(question),
+        *(finding for shell in shells(question) for finding in env_files.refusals(shell, ops)),
+    )
+
+
+def _env_files(
+    question: Question, ops: tuple[EnvOp, ...], templates: Mapping[str, str], writer: str
+) -> tuple[EnvFile, ...]:
+    """The finished texts; none for a shell that cannot carry the values (a finding says so)."""
+    root = question.facts.tree.root
+    return tuple(
+        EnvFile(
+            shell=shell,
+            path=question.join(env_files.file_name(shell)),
+            text=env_files.render(shell, templates[shell], ops, checkout=root, writer=writer),
+        )
+        for shell in shells(question)
+        if not env_files.refusals(shell, ops)
+    )
+
+
+def _compile(decisions: Decisions) -> Command:
+    question, python = decisions.question, decisions.python.environment.python
+    row = entry_row(question.catalog, question.era, decisions.mode.value, question.version)
+    argv = tuple(word.replace("{python}", python) for word in row.argv)
+    return Command(argv=argv, cwd=question.facts.tree.root, because=row.because)
+
+
+def _quick(decisions: Decisions, freshness: Freshness) -> Command | None:
+    """Bare Ninja, when nothing but sources can have changed and the install is in place."""
+    question, python = decisions.question, decisions.python.python
+    installed = python is not None and python.torch_from == question.facts.tree.root
+    if freshness.needs != "nothing" or not installed or decisions.generator.value != "Ninja":
+        return None
+    folder = build_dir(question)
+    because = "no input changed: Ninja alone finds out whether a source did"
+    return Command(argv=("ninja", "-C", folder), cwd=question.facts.tree.root, because=because)

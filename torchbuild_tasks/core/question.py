@@ -1,0 +1,66 @@
+"""What a plan is made from, gathered in one value: request, facts, rows and settings.
+
+Also the one place where the precedence stands:
+flag > the user's environment > torchbuild.toml > preset > helper exports > default.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from packaging.version import Version
+
+from torchbuild_tasks.catalog import Catalog, TorchRow
+from torchbuild_tasks.core import rows
+from torchbuild_tasks.core.settings import Settings
+from torchbuild_tasks.model import Choice, Era, Facts, Source
+from torchbuild_tasks.request import BuildRequest, flag_name
+
+LAYERS: tuple[Source, ...] = ("flag", "environment", "torchbuild.toml", "preset", "helper", "default")
+
+
+@dataclass(frozen=True)
+class Question:
+    """Everything that decides, and what follows from it at once."""
+
+    request: BuildRequest
+    facts: Facts
+    catalog: Catalog
+    settings: Settings = field(default_factory=Settings)
+
+    @cached_property
+    def version(self) -> Version | None:
+        """The torch version of the checkout."""
+        return rows.parse_version(self.facts.tree.version)
+
+    @cached_property
+    def row(self) -> TorchRow:
+        """The catalog's row for that version, or the nearest older one."""
+        return rows.torch_row(self.catalog, self.version)[0]
+
+    @property
+    def era(self) -> Era:
+        """The build system; setuptools where the checkout does not say (a finding does)."""
+        return self.facts.tree.era or "setuptools"
+
+    def join(self, *parts: str) -> str:
+        """Join parts to the checkout's root, in the style of the host that is planned for."""
+        separator = "\\" if self.facts.host.os == "windows" else "/"
+        return separator.join((self.facts.tree.root.rstrip("/\\"), *parts))
+
+    def given(self, name: str) -> tuple[Any, Source, str] | None:
+        """What the flags or the settings file say of a field, with the layer and the reason."""
+        value = getattr(self.request, name)
+        if value not in (None, False, ()):
+            return value, "flag", f"{flag_name(name)} on the command line"
+        if self.settings.values.get(name) not in (None, False):
+            return self.settings.values[name], "torchbuild.toml", f"{name} in {self.settings.path}"
+        return None
+
+    def choose(self, label: str, name: str, default: str, because: str, source: Source = "default") -> Choice:
+        """Decide a field that only flags and the settings file can carry."""
+        if given := self.given(name):
+            return Choice(name=label, value=str(given[0]), because=given[2], source=given[1])
+        return Choice(name=label, value=default, because=because, source=source)

@@ -1,0 +1,78 @@
+"""Which row applies: by era, torch version, mode and name. Nothing else is compared."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterable
+
+from packaging.specifiers import SpecifierSet
+from packaging.version import InvalidVersion, Version
+
+from torchbuild_tasks.catalog import Catalog, EntryRow, MemoryRow, PresetRow, TorchRow, VariableRow
+
+
+def parse_version(text: str | None) -> Version | None:
+    """Read a version, or None when there is none or it is not PEP 440."""
+    try:
+        return Version(text) if text else None
+    except InvalidVersion:
+        return None
+
+
+def admits(specifier: str, version: str | Version | None) -> bool | None:
+    """Whether a PEP 440 specifier takes a version; None when the version is not known.
+
+    Pre-releases count, for a checkout says 2.14.0a0 for months before it is 2.14.
+    """
+    parsed = version if isinstance(version, Version) else parse_version(version)
+    if parsed is None:
+        return None
+    return SpecifierSet(specifier).contains(parsed, prereleases=True)
+
+
+def applies(specifier: str, version: Version | None) -> bool:
+    """Whether a row's `torch` column takes this version; an empty one takes all."""
+    return not specifier or version is None or bool(admits(specifier, version))
+
+
+def torch_row(catalog: Catalog, version: Version | None) -> tuple[TorchRow, bool]:
+    """The row of a version's series and True, or the nearest older (else oldest) row and False."""
+    series = version.release[:2] if version else (0, 0)
+    ordered = sorted(catalog.torch, key=lambda row: Version(row.version))
+    older = [row for row in ordered if Version(row.version).release[:2] <= series]
+    row = older[-1] if older else ordered[-1] if version is None else ordered[0]
+    return row, Version(row.version).release[:2] == series
+
+
+def entry_row(catalog: Catalog, era: str, mode: str, version: Version | None) -> EntryRow:
+    """How a tree of this era and version is built in this mode."""
+    return next(
+        row for row in catalog.entry if row.era == era and row.mode == mode and applies(row.torch, version)
+    )
+
+
+def variable_row(catalog: Catalog, name: str, era: str, version: Version | None) -> VariableRow | None:
+    """The first row that covers a variable's name in this era, or None: nothing reads it."""
+    for row in catalog.variable:
+        if row.era in ("", era) and applies(row.torch, version) and fnmatch.fnmatchcase(name, row.name):
+            return row
+    return None
+
+
+def preset_rows(catalog: Catalog, name: str, os: str) -> tuple[PresetRow, ...]:
+    """The preset and its overlay for this OS, in the order in which they are laid."""
+    return tuple(row for row in catalog.preset if row.name == name and row.os in ("", os))
+
+
+def memory_row(catalog: Catalog, kind: str) -> MemoryRow:
+    """The row of one kind of job."""
+    return next(row for row in catalog.memory if row.kind == kind)
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that a mistyped one most likely meant, case ignored."""
+    import difflib
+
+    folded = {item.casefold(): item for item in known}
+    found = difflib.get_close_matches(word.casefold(), folded, n=1, cutoff=0.6)
+    return folded[found[0]] if found else None

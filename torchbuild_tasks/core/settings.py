@@ -1,0 +1,123 @@
+"""torchbuild.toml, checked: the same names as the flags, and a [set] table of variables."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from torchbuild_tasks.core.rows import nearest
+from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.request import BuildRequest, flag_name
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What a settings file says; empty when there is none."""
+
+    path: str | None = None
+    values: Mapping[str, Any] = field(default_factory=dict)
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+def check_settings(path: str, data: Mapping[str, object], lines: Mapping[str, int]) -> Settings:
+    """Check every key and value of a settings file.
+
+    Args:
+        path: the file, for messages.
+        data: the decoded TOML.
+        lines: line number (from 1) of each dotted key.
+
+    Raises:
+        UsageError: a key is unknown or a value is of the wrong kind; names file, line and key.
+    """
+    known = {f.name.replace("_", "-"): f for f in dataclasses.fields(BuildRequest) if f.metadata["in_file"]}
+    values: dict[str, Any] = {}
+    for key, value in data.items():
+        if key == "set":
+            continue
+        flag = known.get(key.replace("_", "-"))
+        if flag is None:
+            raise _unknown(path, lines, key, (*known, "set"))
+        values[flag.name] = _checked(path, lines, key, value, flag)
+    return Settings(path=path, values=values, variables=_variables(path, lines, data.get("set", {})))
+
+
+def _checked(path: str, lines: Mapping[str, int], key: str, value: object, flag: Any) -> object:
+    if isinstance(flag.default, bool):
+        wanted: tuple[type, ...] = (bool,)
+    elif flag.name == "jobs":
+        wanted = (int,)
+    else:
+        wanted = (str,)
+    if not isinstance(value, wanted) or (wanted == (int,) and isinstance(value, bool)):
+        raise _wrong(path, lines, key, value, f"it must be {_KINDS[wanted[0]]}")
+    try:
+        check_value(flag.name, value)
+    except UsageError as error:
+        raise _wrong(path, lines, key, value, error.what) from None
+    return value
+
+
+_KINDS = {bool: "true or false", int: "a whole number", str: "text in quotes"}
+
+
+def check_value(name: str, value: object) -> None:
+    """Check one flag's value against its declaration.
+
+    Raises:
+        UsageError: not one of the choices (names the nearest), or a job count below 1.
+    """
+    flag = next(f for f in dataclasses.fields(BuildRequest) if f.name == name)
+    choices = flag.metadata["choices"]
+    if choices and value is not None and value not in choices:
+        near = nearest(str(value), choices)
+        hint = f"; did you mean {near}?" if near else ""
+        raise UsageError(
+            f"{flag_name(name)} cannot be {value!r}{hint}", next_step=f"Choose one of: {', '.join(choices)}."
+        )
+    if name == "jobs" and isinstance(value, int) and value < 1:
+        raise UsageError(
+            f"--jobs cannot be {value}: a build needs at least one job",
+            next_step="Leave --jobs out to let the plan choose from cores and free memory.",
+        )
+
+
+def split_assignment(text: str) -> tuple[str, str]:
+    """Read KEY=VALUE.
+
+    Raises:
+        UsageError: there is no =, or KEY cannot be the name of a variable.
+    """
+    name, equals, value = text.partition("=")
+    if not equals or not name or not name.replace("_", "a").isalnum() or name[0].isdigit():
+        raise UsageError(
+            f"--set {text!r} is not KEY=VALUE", next_step="Write for example: --set USE_DISTRIBUTED=0"
+        )
+    return name, value
+
+
+def _variables(path: str, lines: Mapping[str, int], table: object) -> dict[str, str]:
+    if not isinstance(table, dict):
+        raise _wrong(path, lines, "set", table, "it must be a table: [set]")
+    variables = {}
+    for name, value in table.items():
+        if not isinstance(value, (str, int)):
+            raise _wrong(path, lines, f"set.{name}", value, "it must be text or a number")
+        variables[name] = str(int(value) if isinstance(value, bool) else value)
+        split_assignment(f"{name}=")
+    return variables
+
+
+def _unknown(path: str, lines: Mapping[str, int], key: str, known: tuple[str, ...]) -> UsageError:
+    near = nearest(key, known)
+    hint = f"; did you mean {near}?" if near else ""
+    return UsageError(
+        f"{path}, line {lines.get(key, '?')}: unknown key {key!r}{hint}",
+        looked=(f"keys: {', '.join(known)}",),
+    )
+
+
+def _wrong(path: str, lines: Mapping[str, int], key: str, value: object, why: str) -> UsageError:
+    return UsageError(f"{path}, line {lines.get(key, '?')}: {key} = {value!r} cannot be read: {why}")
