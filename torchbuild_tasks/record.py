@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from torchbuild_tasks.model import Choice, EnvOp, Facts
+from torchbuild_tasks import codec
+from torchbuild_tasks.model import BuildPlan, Choice, EnvOp, Facts
+from torchbuild_tasks.request import BuildRequest
 
 Outcome = Literal["passed", "failed", "not possible"]
 
@@ -60,3 +62,17 @@ class BuildRecord:
     argv: tuple[str, ...]
     stages: tuple[StageTime, ...] = ()
     verify: VerifyReport | None = None
+
+
+def start_record(request: BuildRequest, facts: Facts, plan: BuildPlan, *, started: str) -> BuildRecord:
+    """The record of a build that begins; the record before it is not carried along."""
+    return BuildRecord(
+        result="running",
+        started=started,
+        request=codec.encode(request),
+        facts=replace(facts, tree=replace(facts.tree, previous=None)),
+        choices=plan.choices,
+        inputs=plan.inputs,
+        env=plan.env,
+        argv=plan.compile.argv,
+    )

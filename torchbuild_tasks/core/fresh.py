@@ -60,7 +60,7 @@ def compare(decisions: Decisions, inputs: Mapping[str, str]) -> Freshness:
             return Freshness(needs="reconfigure", because=because)
         return Freshness(needs="first", because="nothing was built here yet")
     changes = _changes(question, tree.previous.inputs, inputs)
-    needs = max((change.needs for change in changes), key=ORDER.index, default="nothing")
+    needs: Need = max((change.needs for change in changes), key=ORDER.index, default=ORDER[0])
     if ORDER.index(needs) >= ORDER.index("reconfigure"):
         return Freshness(needs=needs, because=_because(changes, needs), changes=changes)
     if tree.previous.result != "ok":

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterable
-
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
@@ -67,12 +65,3 @@ def preset_rows(catalog: Catalog, name: str, os: str) -> tuple[PresetRow, ...]:
 def memory_row(catalog: Catalog, kind: str) -> MemoryRow:
     """The row of one kind of job."""
     return next(row for row in catalog.memory if row.kind == kind)
-
-
-def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word that a mistyped one most likely meant, case ignored."""
-    import difflib
-
-    folded = {item.casefold(): item for item in known}
-    found = difflib.get_close_matches(word.casefold(), folded, n=1, cutoff=0.6)
-    return folded[found[0]] if found else None

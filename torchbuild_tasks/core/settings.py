@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from torchbuild_tasks.core.rows import nearest
+from torchbuild_tasks.core.words import nearest
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.request import BuildRequest, flag_name
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from torchbuild_tasks.core.question import Question
-from torchbuild_tasks.core.rows import nearest, preset_rows, variable_row
+from torchbuild_tasks.core.rows import preset_rows, variable_row
 from torchbuild_tasks.core.settings import split_assignment
+from torchbuild_tasks.core.words import nearest
 from torchbuild_tasks.model import Choice, EnvOp, Finding
 
 # Decided as fields of the plan (from these variables too), so not listed a second time.

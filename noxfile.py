@@ -1,0 +1,62 @@
+"""This repository's own sessions, and the torch sessions that anyone's noxfile can have.
+
+nox -s build_cpu -- --source samples/minitorch      build and verify torch
+nox -s tests                                        this project's tests
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import nox
+
+sys.path.insert(0, str(Path(__file__).parent))  # nox does not put the repository on the path
+
+import torchbuild_tasks  # noqa: E402
+
+nox.options.sessions = ["tests", "lint", "types"]
+nox.options.default_venv_backend = "venv"
+
+
+# ---------------------------------------------------------------- building torch
+
+torchbuild_tasks.register()
+
+
+# ---------------------------------------------------------------- this project
+
+
+def install(session: nox.Session, group: str) -> None:
+    """Install the package as a user would have it, and a dependency group of pyproject.toml."""
+    project = nox.project.load_toml("pyproject.toml")
+    session.install("-e", ".", *nox.project.dependency_groups(project, group))
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """Run the tests; `-- --slow` adds the long ones."""
+    install(session, "test")
+    session.run("python", "-m", "pytest", *session.posargs)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Check style, formatting and the banned calls."""
+    install(session, "lint")
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Check types, strictly."""
+    install(session, "types")
+    session.run("mypy")
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Measure ratios and print each with the command that gave it."""
+    install(session, "test")
+    session.run("python", "-m", "benchmarks", *session.posargs)

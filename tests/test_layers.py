@@ -1,0 +1,102 @@
+"""The import table of docs/design.md, kept: who may import whom, and who may print or run."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import torchbuild_tasks
+
+PACKAGE = Path(torchbuild_tasks.__file__).parent
+LEAVES = {"errors", "request", "model", "record", "codec", "catalog", "templates"}
+
+# Room or module of the package -> what of ours it may import.
+TABLE: dict[str, set[str]] = {
+    "errors": {"model"},
+    "request": set(),
+    "model": set(),
+    "record": {"codec", "model", "request"},
+    "codec": {"errors"},
+    "catalog": {"model"},
+    "templates": {"errors"},
+    "core": LEAVES | {"core"},
+    "facts": LEAVES | {"facts"},
+    "effects": LEAVES | {"effects"},
+    "verify": LEAVES | {"core", "effects", "verify"},
+    "stages": LEAVES | {"core", "effects", "verify"},
+    "flow": LEAVES | {"core", "facts", "effects", "verify", "stages", ""},
+    "fronts": LEAVES | {"core", "flow", "fronts", ""},
+    "data": set(),
+    "": {"fronts"},
+}
+PURE = ("os", "subprocess", "time", "datetime", "pathlib", "shutil", "socket", "tempfile", "platform")
+
+
+def modules() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def room(path: Path) -> str:
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return "" if parts == ("__init__",) else parts[0]
+
+
+def imports(path: Path) -> list[str]:
+    """Every imported module by its dotted name, also inside functions."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            found += [f"{node.module}.{alias.name}" for alias in node.names]
+    return found
+
+
+def our_room(name: str) -> str | None:
+    if not name.startswith("torchbuild_tasks"):
+        return None
+    second = name.split(".")[1] if "." in name else ""
+    return second if second in TABLE else ""
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_imports_only_what_its_room_may(path: Path) -> None:
+    """core, facts and effects never import each other; only fronts stand above flow."""
+    allowed = TABLE[room(path)]
+    bad = [name for name in imports(path) if (target := our_room(name)) is not None and target not in allowed]
+    assert not bad, f"{room(path)} may import only {sorted(allowed)}, see docs/design.md"
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "core").glob("*.py")), ids=lambda p: p.name)
+def test_core_is_pure(path: Path) -> None:
+    """core decides from values alone: no environment, process, clock or file system."""
+    bad = [name for name in imports(path) if name.split(".")[0] in PURE]
+    assert not bad
+
+
+def test_every_room_is_in_the_table() -> None:
+    assert {room(path) for path in modules()} <= set(TABLE)
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_sizes(path: Path) -> None:
+    """No module above 300 lines, no function above 50."""
+    text = path.read_text("utf-8")
+    assert text.count("\n") <= 300
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            size = (node.end_lineno or 0) - node.lineno + 1
+            assert size <= 50, f"{node.name} has {size} lines"
+
+
+def test_only_fronts_catch_our_errors() -> None:
+    """`except TorchbuildError` stands in the fronts alone; others catch what they mean."""
+    for path in modules():
+        if room(path) == "fronts":
+            continue
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ExceptHandler) and node.type is not None:
+                assert "TorchbuildError" not in ast.unparse(node.type), path

@@ -1,0 +1,96 @@
+"""What a run leaves behind: its log, the record in the build tree, the list of what it made.
+
+Nothing is written until a stage opens the ledger or uses the log, so a run that finds
+everything up to date leaves the last build's log and record as they are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from torchbuild_tasks import codec
+from torchbuild_tasks.effects import files, made
+from torchbuild_tasks.effects.log import Log, open_log
+from torchbuild_tasks.errors import BuildFailed, Interrupted, TorchbuildError
+from torchbuild_tasks.record import BuildRecord, StageTime, VerifyReport
+
+RECORD_FILE: Final = "torchbuild-record.json"
+LOGS: Final = "logs"
+LOG: Final = "build"
+
+
+def now() -> str:
+    """The time as the record has it: ISO 8601, UTC, whole seconds."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+class Ledger:
+    """One run's traces. Enter it around the stages; how they end is its last word."""
+
+    def __init__(self, record: BuildRecord, root: Path, build_dir: Path, outputs: made.Outputs) -> None:
+        self.verified: VerifyReport | None = None
+        self._record, self._root, self._build_dir, self._outputs = record, root, build_dir, outputs
+        self._build: made.Build | None = None
+
+    @property
+    def record_path(self) -> Path:
+        """The record's file, in the build tree."""
+        return self._build_dir / RECORD_FILE
+
+    @cached_property
+    def log(self) -> Log:
+        """The run's log, opened at its first use."""
+        return open_log(files.state_dir(self._root) / LOGS, LOG, self._record.argv)
+
+    def open(self) -> None:
+        """From here on the tree changes: note what was there, and that a build is running."""
+        if self._build is None:
+            log_time = self.log.previous_time
+            self._build = made.begin(self._root, self._build_dir, self._outputs, log_time=log_time)
+            self._write("running")
+
+    @contextlib.contextmanager
+    def stage(self, title: str) -> Iterator[None]:
+        """Time one stage and note how it ended."""
+        start, result = time.monotonic(), "failed"
+        try:
+            yield
+            result = "ok"
+        except Interrupted:
+            result = "interrupted"
+            raise
+        finally:
+            took = StageTime(stage=title, seconds=round(time.monotonic() - start, 3), result=result)
+            self._record = dataclasses.replace(self._record, stages=(*self._record.stages, took))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._build is not None:
+            result = "ok" if kind is None else "interrupted" if issubclass(kind, Interrupted) else "failed"
+            # The error under way is the one to tell; a full disk that also stops the record is not.
+            with contextlib.suppress(TorchbuildError) if error else contextlib.nullcontext():
+                self._write(result)
+                self._build.finish()
+        if "log" in self.__dict__:
+            self.log.__exit__(kind, error, trace)
+
+    def _write(self, result: str) -> None:
+        finished = None if result == "running" else now()
+        self._record = dataclasses.replace(
+            self._record, result=result, finished=finished, verify=self.verified
+        )
+        with files.told_as(BuildFailed, self.record_path):
+            self._build_dir.mkdir(parents=True, exist_ok=True)
+        files.write_atomic(self.record_path, codec.dumps(self._record).encode(), error=BuildFailed)

@@ -1,0 +1,80 @@
+"""The verbs as an Invoke collection: `from torchbuild_tasks import namespace` in a tasks.py."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from invoke.collection import Collection
+from invoke.context import Context
+from invoke.exceptions import Exit
+from invoke.parser.argument import Argument
+from invoke.tasks import Task
+
+from torchbuild_tasks.errors import TorchbuildError, UsageError
+from torchbuild_tasks.fronts.parsing import arguments, make_request, refuse_unknown
+from torchbuild_tasks.request import VERBS
+
+SUMMARIES = {
+    "doctor": "Look at the machine and the checkout, and say what is wrong.",
+    "plan": "Show every decision of a build with its reason; write nothing.",
+    "env": "Write the env files of the plan.",
+    "build": "Build, record and verify torch.",
+    "clean": "Remove what the build made, and nothing else.",
+    "verify": "Hold the installed torch to what the plan promises.",
+    "versions": "Show the torch versions and which of them fit this machine.",
+}
+
+
+class VerbTask(Task[Any]):
+    """A task whose arguments come from the declarations in `request.py`."""
+
+    def __init__(self, verb: str) -> None:
+        def body(context: Context, **values: Any) -> None:
+            run(verb, values)
+
+        body.__doc__ = SUMMARIES[verb]
+        super().__init__(body, name=verb, positional=())
+
+    def get_arguments(self, ignore_unknown_help: bool | None = None) -> list[Argument]:
+        """The verb's flags; an unknown one on the command line ends the run here.
+
+        Invoke copies a tasks.py's collection into one of its own class and prints parse
+        errors itself, so this call, made while it parses, is where a task has a say.
+        """
+        try:
+            refuse_unknown(self.name, words_after(self.name, sys.argv[1:]))
+        except UsageError as error:
+            from torchbuild_tasks.fronts.paragraph import error_text
+
+            raise Exit(error_text(error), code=error.exit_code) from None
+        return arguments(self.name)
+
+
+def words_after(verb: str, argv: list[str]) -> list[str]:
+    """The words that follow a verb on the command line, also inside a sub-collection."""
+    for place, word in enumerate(argv):
+        if word == verb or word.endswith(f".{verb}"):
+            return argv[place + 1 :]
+    return []
+
+
+def make_namespace() -> Collection:
+    """All verbs as one collection."""
+    namespace = Collection()
+    for verb in VERBS:
+        namespace.add_task(VerbTask(verb))
+    return namespace
+
+
+def run(verb: str, values: dict[str, Any]) -> None:
+    """Run a verb for Invoke; an error becomes Invoke's own way to end with a code."""
+    from torchbuild_tasks.fronts.verbs import run_verb, show_error
+
+    try:
+        request = make_request(values)
+    except TorchbuildError as error:
+        show_error(error, as_json=bool(values.get("json")))
+        raise Exit(code=error.exit_code) from None
+    if code := run_verb(verb, request):
+        raise Exit(code=code)

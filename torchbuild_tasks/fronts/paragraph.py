@@ -1,0 +1,40 @@
+"""Errors and findings as paragraphs to a person, or as an object for a program."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torchbuild_tasks.errors import PlanRefused, TorchbuildError
+from torchbuild_tasks.model import Finding
+
+MARK = {"ok": "ok     ", "warn": "warning", "error": "error  ", "unknown": "unknown"}
+
+
+def finding_text(finding: Finding) -> str:
+    """One finding with its mark; what to do stands under it."""
+    fix = f"           -> {finding.fix}\n" if finding.fix else ""
+    return f"  {MARK[finding.status]}  {finding.text}\n{fix}"
+
+
+def error_text(error: TorchbuildError) -> str:
+    """An error as a paragraph: what happened, what was looked for, what to do next."""
+    parts = [f"\nerror: {error.what}\n"]
+    parts += [f"  {line}\n" for line in error.looked]
+    if isinstance(error, PlanRefused):
+        parts += map(finding_text, error.findings)
+    if error.next_step:
+        parts.append(f"{error.next_step}\n")
+    return "".join(parts)
+
+
+def error_object(error: TorchbuildError) -> dict[str, Any]:
+    """The same for a program."""
+    findings = error.findings if isinstance(error, PlanRefused) else ()
+    return {
+        "error": type(error).__name__,
+        "exit_code": error.exit_code,
+        "what": error.what,
+        "looked": error.looked,
+        "next_step": error.next_step,
+        "findings": findings,
+    }

@@ -1,0 +1,189 @@
+"""Values as text for a person: the plan, the findings, the facts, errors and reports.
+
+Plain text in aligned columns, the same on a terminal, in a file and under CI. Nothing
+is printed here.
+"""
+
+from __future__ import annotations
+
+import shlex
+import textwrap
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from torchbuild_tasks.core.table import VersionLine
+from torchbuild_tasks.fronts.paragraph import MARK, finding_text
+from torchbuild_tasks.model import BuildPlan, Command, Facts, Finding, Tool
+from torchbuild_tasks.record import VerifyReport
+
+GIB = 1 << 30
+
+
+class Removable(Protocol):
+    """What `flow.clean` lists: paths below `root`, and those kept with the reason."""
+
+    @property
+    def root(self) -> str: ...
+    @property
+    def files(self) -> tuple[str, ...]: ...
+    @property
+    def kept(self) -> tuple[tuple[str, str], ...]: ...
+
+
+OUTCOME = {"passed": "passed      ", "failed": "FAILED      ", "not possible": "not possible"}
+
+
+def columns(rows: Sequence[Sequence[str]], indent: str = "  ") -> str:
+    """Rows as aligned columns; the last one runs free."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)][:-1] if rows else []
+    lines = (
+        indent + "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]])
+        for row in rows
+    )
+    return "".join(f"{line.rstrip()}\n" for line in lines)
+
+
+def plan_text(plan: BuildPlan, *, verbose: bool = False) -> str:
+    """The whole plan: choices with value, source and reason, then what would be done."""
+    parts = [
+        "Choices (value, decided by, because)\n",
+        columns([(c.name, c.value, c.source, c.because) for c in plan.choices]),
+        f"\nBuild tree: {plan.build_dir}\n  needs {plan.freshness.needs}: {plan.freshness.because}\n",
+        columns(
+            [(c.name, f"{c.before} -> {c.after}", f"needs {c.needs}") for c in plan.freshness.changes], "    "
+        ),
+        "\nCommands\n",
+        *(command_text(command) for command in commands(plan)),
+        "\nEnv files\n",
+        *(f"  {env_file.path}\n" for env_file in plan.env_files),
+        "\nVerification\n",
+        columns([(e.check, _expected(e.key, e.wanted), e.skip or e.because) for e in plan.expectations]),
+    ]
+    if verbose:
+        parts += (
+            f"\n{env_file.path}\n{textwrap.indent(env_file.text, '  | ')}" for env_file in plan.env_files
+        )
+    return "".join(parts) + findings_text(plan.findings) + f"\nVerdict: {plan.verdict}\n"
+
+
+def _expected(key: str, wanted: str) -> str:
+    return f"{key} = {wanted}" if key else "passes"
+
+
+def commands(plan: BuildPlan) -> Iterable[Command]:
+    """The commands of a plan in their order."""
+    steps = (plan.environment.create, plan.environment.install, plan.quick, plan.compile)
+    return (step for step in steps if step is not None)
+
+
+def command_text(command: Command) -> str:
+    """A command as it could be typed, with its reason under it."""
+    return f"  $ {shlex.join(command.argv)}\n      {command.because}\n"
+
+
+def findings_text(findings: Sequence[Finding]) -> str:
+    """Every finding with its mark; what to do stands under it."""
+    if not findings:
+        return ""
+    return "\nFindings\n" + "".join(map(finding_text, findings))
+
+
+def facts_text(facts: Facts, *, verbose: bool = False) -> str:
+    """The facts as a page; with `verbose` also where missing tools were looked for."""
+    host, cpu, tree = facts.host, facts.cpu, facts.tree
+    rows = [
+        ("system", f"{host.distribution or host.os}, {host.arch}, kernel {host.kernel}, {host.libc}"),
+        ("cores", _cores(cpu.cores, cpu.affinity, cpu.quota, cpu.quota_via)),
+        ("memory", _memory(facts)),
+        ("disk", f"{_gib(facts.disk.free)} free of {_gib(facts.disk.total)} on {facts.disk.mount}"),
+    ]
+    rows += [(tool.name, _tool(tool, verbose)) for tool in (*facts.compilers, *facts.tools)]
+    rows += [("python", _python(p.executable, p.version, p.found_via, p.problem)) for p in facts.pythons]
+    rows.append(("source", f"{tree.root}: {tree.problem or f'torch {tree.version}, {tree.era}'}"))
+    if tree.commit:
+        rows.append(("commit", tree.commit + (" with uncommitted changes" if tree.dirty else "")))
+    rows += [(name, value) for name, value in facts.environ.items()]
+    return "Facts\n" + columns(rows)
+
+
+def _gib(size: int | None) -> str:
+    return "unknown" if size is None else f"{size / GIB:.1f} GiB"
+
+
+def _cores(cores: int, affinity: int | None, quota: float | None, via: str | None) -> str:
+    limits = [f"{affinity} by affinity"] if affinity is not None and affinity != cores else []
+    limits += [f"{quota:g} by cgroup quota ({via})"] if quota is not None else []
+    return f"{cores}" + (f" ({', '.join(limits)})" if limits else "")
+
+
+def _memory(facts: Facts) -> str:
+    memory = facts.memory
+    text = f"{_gib(memory.available)} free of {_gib(memory.total)}"
+    if memory.limit is not None:
+        text += (
+            f", limit {_gib(memory.limit)} of which {_gib(memory.used_in_limit)} used ({memory.limit_via})"
+        )
+    return text
+
+
+def _tool(tool: Tool, verbose: bool) -> str:
+    if tool.path is None:
+        return "not found" + (f" in {', '.join(tool.looked)}" if verbose else "")
+    return f"{tool.version or 'version unknown'}  {tool.path} ({tool.found_via})"
+
+
+def _python(executable: str, version: str | None, via: str, problem: str | None) -> str:
+    return f"{version or problem}  {executable} ({via})"
+
+
+def env_text(plan: BuildPlan, dry_run: bool) -> str:
+    """What `env` wrote, or would write."""
+    if dry_run:
+        return "".join(f"# {env_file.path}\n{env_file.text}\n" for env_file in plan.env_files)
+    return "".join(f"wrote {env_file.path}\n" for env_file in plan.env_files)
+
+
+def report_text(report: VerifyReport) -> str:
+    """The verification's result, a line a check."""
+    version = report.torch.get("version", "torch")
+    rows = [(OUTCOME[check.outcome], check.check, check.detail) for check in report.checks]
+    failed = sum(check.outcome == "failed" for check in report.checks)
+    skipped = sum(check.outcome == "not possible" for check in report.checks)
+    passed = len(report.checks) - failed - skipped
+    total = f"{passed} passed, {failed} failed, {skipped} not possible here"
+    return f"Verification of {version} by {report.python}\n{columns(rows)}{total}\n"
+
+
+def versions_text(lines: Sequence[VersionLine]) -> str:
+    """The version table; `*` marks the checkout's series."""
+    head = ("", "torch", "released", "Python", "C++", "GCC", "CMake", "here", "")
+    rows = [
+        (
+            "*" if x.here else "",
+            x.version,
+            x.released,
+            x.python,
+            str(x.cxx),
+            x.gcc,
+            x.cmake,
+            MARK[x.status],
+            x.because,
+        )
+        for x in lines
+    ]
+    return columns([head, *rows], "")
+
+
+def removal_text(removal: Removable, uninstall: Command | None) -> str:
+    """What a clean would remove, by folder, and what it keeps with the reason."""
+    counts: dict[str, int] = {}
+    for path in removal.files:
+        top = "/".join(path.split("/")[:2]) + "/" if path.count("/") > 1 else path
+        counts[top] = counts.get(top, 0) + 1
+    rows = [(top, f"{number} file{'s' if number > 1 else ''}") for top, number in counts.items()]
+    parts = [f"To be removed from {removal.root}: {len(removal.files)} files\n", columns(rows)]
+    if uninstall:
+        parts.append(f"  {uninstall.because}\n")
+    if removal.kept:
+        parts += ["Kept\n", columns(removal.kept)]
+    return "".join(parts)

@@ -1,0 +1,111 @@
+"""Runs a verb for either runner: the only `except TorchbuildError`, the only printing.
+
+Results go to stdout, everything said on the way to stderr; with --json stdout holds one
+JSON object and nothing else.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from torchbuild_tasks import flow
+from torchbuild_tasks.codec import dumps
+from torchbuild_tasks.errors import PlanRefused, TorchbuildError, VerifyFailed
+from torchbuild_tasks.fronts import show
+from torchbuild_tasks.fronts.paragraph import error_object, error_text
+from torchbuild_tasks.fronts.reporter import ConsoleReporter
+from torchbuild_tasks.request import BuildRequest
+
+
+def run_verb(verb: str, request: BuildRequest) -> int:
+    """Run one verb and print what it gives.
+
+    Returns:
+        The exit code: 0, or that of the error (errors.py).
+    """
+    report = ConsoleReporter(quiet=request.quiet, verbose=request.verbose, silent=request.json)
+    try:
+        with report:
+            return _VERBS[verb](request, report)
+    except TorchbuildError as error:
+        show_error(error, as_json=request.json)
+        return error.exit_code
+
+
+def show_error(error: TorchbuildError, *, as_json: bool) -> None:
+    """Print an error as a paragraph, or as one JSON object for a program."""
+    if as_json:
+        _out(dumps(error_object(error)))
+    else:
+        sys.stderr.write(error_text(error))
+
+
+def _doctor(request: BuildRequest, report: ConsoleReporter) -> int:
+    facts, plan = flow.doctor(request)
+    if request.json:
+        _out(dumps({"verdict": plan.verdict, "findings": plan.findings, "facts": facts}))
+    else:
+        _out(show.facts_text(facts, verbose=request.verbose) + show.findings_text(plan.findings))
+    return PlanRefused.exit_code if plan.verdict == "refuse" else 0
+
+
+def _plan(request: BuildRequest, report: ConsoleReporter) -> int:
+    plan = flow.plan(request)
+    _out(dumps(plan) if request.json else show.plan_text(plan, verbose=request.verbose))
+    return PlanRefused.exit_code if plan.verdict == "refuse" else 0
+
+
+def _env(request: BuildRequest, report: ConsoleReporter) -> int:
+    plan = flow.env(request)
+    _out(dumps({"env_files": plan.env_files}) if request.json else show.env_text(plan, request.dry_run))
+    return 0
+
+
+def _build(request: BuildRequest, report: ConsoleReporter) -> int:
+    if request.dry_run:
+        return _plan(request, report)
+    plan, verified = flow.build(request, report)
+    if request.json:
+        _out(dumps({"plan": plan, "verify": verified}))
+    elif verified is not None:
+        _out(show.report_text(verified))
+    return 0
+
+
+def _verify(request: BuildRequest, report: ConsoleReporter) -> int:
+    verified = flow.verify(request, report)
+    _out(dumps(verified) if request.json else show.report_text(verified))
+    failed = any(check.outcome == "failed" for check in verified.checks)
+    return VerifyFailed.exit_code if failed else 0
+
+
+def _clean(request: BuildRequest, report: ConsoleReporter) -> int:
+    removal = flow.clean(request, report)
+    if request.json:
+        _out(dumps(removal))
+    elif not request.dry_run and removal.files:
+        _out(f"Removed {len(removal.files)} files and {len(removal.folders)} folders.\n")
+    return 0
+
+
+def _versions(request: BuildRequest, report: ConsoleReporter) -> int:
+    lines = flow.versions(request)
+    _out(dumps({"versions": lines}) if request.json else show.versions_text(lines))
+    return 0
+
+
+_VERBS: dict[str, Callable[[BuildRequest, ConsoleReporter], int]] = {
+    "doctor": _doctor,
+    "plan": _plan,
+    "env": _env,
+    "build": _build,
+    "clean": _clean,
+    "verify": _verify,
+    "versions": _versions,
+}
+
+
+def _out(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
