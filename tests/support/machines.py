@@ -3,10 +3,28 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
-from torchbuild_tasks.catalog import GIB
-from torchbuild_tasks.model import Cpu, Disk, Facts, Host, Memory, Python, Tool, Tree
+from torchbuild_tasks.catalog import GIB, load_catalog
+from torchbuild_tasks.core.plan import make_plan
+from torchbuild_tasks.core.question import Question
+from torchbuild_tasks.core.settings import Settings
+from torchbuild_tasks.model import (
+    BuildPlan,
+    CMakeCache,
+    Cpu,
+    Disk,
+    Facts,
+    Finding,
+    Host,
+    Memory,
+    Previous,
+    Python,
+    Tool,
+    Tree,
+)
+from torchbuild_tasks.request import SHELLS, BuildRequest
 
 ROOT = "/src/pytorch"
 
@@ -81,3 +99,51 @@ def linux_facts(**changes: Any) -> Facts:
 def with_tree(facts: Facts, **changes: Any) -> Facts:
     """The same machine with another state of the checkout."""
     return dataclasses.replace(facts, tree=dataclasses.replace(facts.tree, **changes))
+
+
+TEMPLATES: Mapping[str, str] = {shell: "@{ops}\n" for shell in SHELLS if shell != "all"}
+
+
+def settings(values: Mapping[str, Any] | None = None, variables: Mapping[str, str] | None = None) -> Settings:
+    """A settings file that says this."""
+    return Settings(path="/src/torchbuild.toml", values=values or {}, variables=variables or {})
+
+
+def ask(facts: Facts | None = None, said: Settings | None = None, **flags: Any) -> Question:
+    """What is decided from: these facts (else the workstation), settings and flags."""
+    return Question(BuildRequest(**flags), facts or linux_facts(), load_catalog(), said or Settings())
+
+
+def plan_of(facts: Facts | None = None, said: Settings | None = None, **flags: Any) -> BuildPlan:
+    """The plan of the same, with templates that hold nothing but the operations."""
+    question = ask(facts, said, **flags)
+    return make_plan(
+        question.request,
+        question.facts,
+        question.catalog,
+        settings=question.settings,
+        templates=TEMPLATES,
+        writer="tests",
+    )
+
+
+def built(facts: Facts | None = None, result: str = "ok", **flags: Any) -> Facts:
+    """The same machine after a build with these flags; what was installed stands in its first Python."""
+    facts = facts or linux_facts()
+    inputs = dict(plan_of(facts, **flags).inputs)
+    first = dataclasses.replace(facts.pythons[0], torch_from=facts.tree.root)
+    facts = dataclasses.replace(facts, pythons=(first, *facts.pythons[1:]))
+    cache = CMakeCache(home=facts.tree.root, generator="Ninja", python=first.executable)
+    previous = Previous(result=result, inputs=inputs, finished="2026-11-01T10:00:00Z", verified=result == "ok")
+    return with_tree(facts, cache=cache, previous=previous)
+
+
+def found(findings: tuple[Finding, ...], id: str) -> Finding:
+    """The one finding of this name."""
+    (finding,) = [finding for finding in findings if finding.id == id]
+    return finding
+
+
+def statuses(findings: tuple[Finding, ...], id: str) -> list[str]:
+    """The statuses of all findings of this name, in their order."""
+    return [finding.status for finding in findings if finding.id == id]

@@ -93,6 +93,12 @@ def test_a_death_is_blamed_on_its_check_and_the_rest_is_asked_again() -> None:
     assert seen["conv"].detail.endswith("(Segmentation fault) during conv\n  Fatal Python error")
 
 
+def test_after_the_death_of_the_last_check_nothing_is_asked() -> None:
+    ask = Interpreter(numpy=Captured(rc=-11))
+    seen, farewell = session.observe(ask, ["import", "numpy"], 60)
+    assert (len(ask.rounds), seen["numpy"].outcome, farewell) == (1, "failed", "")
+
+
 def test_when_import_is_fatal_nothing_else_is_asked() -> None:
     ask = Interpreter(**{"import": Captured(rc=-4)})
     seen, _ = session.observe(ask, ["import", "conv"], 60)
@@ -163,6 +169,14 @@ def test_the_tail_is_short() -> None:
     captured = Captured(rc=1, stderr=b"line " + b"x" * 9999 + b"\n" * 3 + b"last\n" * 99)
     seen, _ = session.observe(lambda names, seconds: captured, ["import"], 60)
     assert seen["import"].detail.count("\n") == 8
+
+
+def test_of_a_crash_the_innermost_frames_are_kept() -> None:
+    stack = b"".join(b"  File line %d\n" % number for number in range(50))
+    captured = Captured(rc=-11, stderr=b"a warning\nFatal Python error: Segmentation fault\n" + stack)
+    seen, _ = session.observe(lambda names, seconds: captured, ["import"], 60)
+    assert "\n  Fatal Python error: Segmentation fault\n    File line 0\n" in seen["import"].detail
+    assert "line 7" not in seen["import"].detail
 
 
 # ---------------------------------------------------------------- the report

@@ -28,3 +28,7 @@ class TorchbuildProgram(Program):
 def main() -> None:
     """Entry point of the console script."""
     TorchbuildProgram(name="torchbuild", namespace=make_namespace(), version=version()).run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,16 @@
+"""`nox -s bench`, or `nox -s bench -- startup` for one of them."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+
+from benchmarks import sample, startup, streaming
+
+ALL = {"startup": startup.main, "streaming": streaming.main, "sample": sample.main}
+
+if __name__ == "__main__":
+    print(f"{platform.platform()}, {os.cpu_count()} cores, Python {platform.python_version()}", flush=True)
+    for name in sys.argv[1:] or ALL:
+        ALL[name]()

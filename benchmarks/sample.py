@@ -1,0 +1,64 @@
+"""The sample through the tool: a whole build against by hand, and a no-op against bare Ninja."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks.measure import Command, pairs, show
+from tests.support.sample import materialise
+
+
+def main(runs: int = 3) -> None:
+    """Measure in a copy of the sample, in both eras."""
+    for era in ("scikit-build-core", "setuptools"):
+        with tempfile.TemporaryDirectory() as scratch:
+            tree = materialise(Path(scratch) / "minitorch", era=era)
+            tool = Command(argv=(*TOOL, "build", "--source", str(tree), "--yes", "--quiet"), cwd=tree)
+            subprocess.run([str(word) for word in tool.argv], cwd=tree, check=True, capture_output=True)
+            _noop(era, tree, tool, runs * 5)
+            _whole(era, tree, tool, runs)
+
+
+TOOL = (sys.executable, "-m", "torchbuild_tasks.fronts.console")
+
+
+def _environment(tree: Path) -> dict[str, str]:
+    """What `. env_set.sh` gives: by hand and through the tool must differ in nothing else."""
+    script = '. ./env_set.sh && exec "$0" -c "import os; print(dict(os.environ))"'
+    out = subprocess.run(["sh", "-c", script, sys.executable], cwd=tree, check=True, capture_output=True)
+    environment: dict[str, str] = eval(out.stdout)  # noqa: S307 - our own output, a dict of strings
+    return environment
+
+
+def _noop(era: str, tree: Path, tool: Command, runs: int) -> None:
+    env = _environment(tree)
+    ninja = Command(argv=("ninja", "-C", "build"), cwd=tree, env=env)
+    costs = pairs(tool, ninja, runs)
+    show(f"no-op, {era}, wall over ninja", tool, ninja, [a.wall - b.wall for a, b in costs], "<= 0.5", "s")
+    upstream = Command(argv=_by_hand(era, tree), cwd=tree, env=env)
+    costs = pairs(tool, upstream, max(3, runs // 3))
+    show(f"no-op, {era}, wall", tool, upstream, [a.wall / b.wall for a, b in costs], "< 1")
+
+
+def _whole(era: str, tree: Path, tool: Command, runs: int) -> None:
+    env = _environment(tree)
+
+    def scratch_build() -> None:
+        shutil.rmtree(tree / "build")
+
+    hand = Command(argv=_by_hand(era, tree), cwd=tree, env=env, before=scratch_build)
+    # Verification is no part of building by hand, so the tool's own share is measured without it.
+    through = Command(argv=(*tool.argv, "--no-verify"), cwd=tree, before=scratch_build)
+    costs = pairs(through, hand, runs)
+    show(f"whole sample build, {era}, wall", through, hand, [a.wall / b.wall for a, b in costs], "<= 1.05")
+
+
+def _by_hand(era: str, tree: Path) -> tuple[str, ...]:
+    python = next(tree.glob(".torchbuild/venv-*/bin/python"))
+    if era == "setuptools":
+        return (str(python), "setup.py", "develop")
+    return (str(python), "-m", "pip", "install", "--no-build-isolation", "-v", "-e", ".")

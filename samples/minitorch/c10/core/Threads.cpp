@@ -1,0 +1,19 @@
+#include <c10/core/Threads.h>
+
+#include <atomic>
+
+#include <c10/util/Exception.h>
+
+namespace c10 {
+namespace {
+std::atomic<int> requested{0};
+}
+
+int requested_threads() { return requested; }
+
+void request_threads(int count) {
+  TORCH_CHECK(count > 0, "set_num_threads expects a positive number, got ", count);
+  requested = count;
+}
+
+}  // namespace c10

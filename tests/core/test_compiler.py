@@ -1,0 +1,160 @@
+"""Which host compiler is taken, why, and what is said when none can do it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.machines import ask, found, linux_facts, modern_tree, plan_of, settings, tool, with_tree
+from torchbuild_tasks.core.compiler import choose_compilers
+from torchbuild_tasks.model import Facts, Tool
+
+
+def machine(*tools: Tool, version: str = "2.8.0a0", **environ: str) -> Facts:
+    return with_tree(linux_facts(compilers=tools, environ=environ), version=version)
+
+
+def chosen(facts: Facts, *assignments: str) -> tuple[str | None, str | None]:
+    compilers = choose_compilers(ask(facts, set=assignments))
+    return compilers.cxx and compilers.cxx.value, compilers.cc and compilers.cc.value
+
+
+GXX, GCC = tool("g++", "12.2.0"), tool("gcc", "12.2.0")
+GXX_9, GCC_9 = tool("g++", "9.3.0"), tool("gcc", "9.3.0")
+GXX_12, GCC_12 = tool("g++", "12.2.0", "/usr/bin/g++-12"), tool("gcc", "12.2.0", "/usr/bin/gcc-12")
+CLANGXX, CLANG = tool("clang++", "17.0.6"), tool("clang", "17.0.6")
+
+
+@pytest.mark.parametrize(
+    ("tools", "cxx", "cc"),
+    [
+        ((GXX, GCC), "/usr/bin/g++", "/usr/bin/gcc"),
+        ((GCC, GXX), "/usr/bin/g++", "/usr/bin/gcc"),
+        ((GXX, GCC, CLANGXX, CLANG), "/usr/bin/g++", "/usr/bin/gcc"),
+        ((CLANGXX, CLANG, GCC), "/usr/bin/clang++", "/usr/bin/clang"),
+        ((GXX_9, GCC_9, GXX_12, GCC_12), "/usr/bin/g++-12", "/usr/bin/gcc-12"),
+        ((GXX, GCC_12, GCC), "/usr/bin/g++", "/usr/bin/gcc"),
+        ((GXX_12, GCC, GCC_12), "/usr/bin/g++-12", "/usr/bin/gcc-12"),
+        ((GXX, GCC_9), "/usr/bin/g++", None),
+        ((tool("c++", "12.2.0"), tool("cc", "12.2.0")), "/usr/bin/c++", "/usr/bin/cc"),
+        ((Tool(name="g++", looked=("PATH",)), GCC), None, None),
+        ((), None, None),
+    ],
+)
+def test_the_first_that_fits_and_its_partner(
+    tools: tuple[Tool, ...], cxx: str | None, cc: str | None
+) -> None:
+    assert chosen(machine(*tools)) == (cxx, cc)
+
+
+def test_the_reason_says_what_was_passed_over() -> None:
+    cxx = choose_compilers(ask(machine(GXX_9, GCC_9, GXX_12, GCC_12))).cxx
+    assert cxx is not None
+    assert "found via PATH" in cxx.because
+    assert "9.3.0 comes first but cannot compile this torch" in cxx.because
+
+
+def test_a_default_that_fits_an_old_torch_stays() -> None:
+    assert chosen(machine(GXX_9, GCC_9, GXX_12, GCC_12, version="1.13.1"))[0] == "/usr/bin/g++"
+
+
+@pytest.mark.parametrize(
+    ("environ", "assignments", "cxx", "source"),
+    [
+        ({"CXX": "g++-12"}, (), "g++-12", "environment"),
+        ({"CXX": "g++-12"}, ("CXX=/usr/bin/g++",), "/usr/bin/g++", "flag"),
+        ({"CXX": "ccache g++-12"}, (), "ccache g++-12", "environment"),
+        ({"CXX": "/usr/bin/clang++"}, (), "/usr/bin/clang++", "environment"),
+    ],
+)
+def test_the_one_asked_for(
+    environ: dict[str, str], assignments: tuple[str, ...], cxx: str, source: str
+) -> None:
+    question = ask(machine(GXX, GCC, GXX_12, GCC_12, CLANGXX, CLANG, **environ), set=assignments)
+    compilers = choose_compilers(question)
+    assert compilers.cxx is not None
+    assert (compilers.cxx.value, compilers.cxx.source) == (cxx, source)
+    assert compilers.tool is not None
+
+
+@pytest.mark.parametrize(
+    ("environ", "cc"),
+    [
+        ({"CXX": "g++-12"}, "/usr/bin/gcc-12"),
+        ({"CXX": "ccache g++-12"}, "/usr/bin/gcc-12"),
+        ({"CXX": "/usr/bin/clang++"}, "/usr/bin/clang"),
+        ({"CXX": "g++-12", "CC": "my-cc"}, "my-cc"),
+        ({"CXX": "/opt/other/c++"}, None),
+    ],
+)
+def test_the_partner_of_the_one_asked_for(environ: dict[str, str], cc: str | None) -> None:
+    assert chosen(machine(GXX, GCC, GXX_12, GCC_12, CLANGXX, CLANG, **environ))[1] == cc
+
+
+def test_the_settings_file_can_name_one() -> None:
+    compilers = choose_compilers(
+        ask(machine(GXX, GCC, GXX_12, GCC_12), settings(variables={"CXX": "g++-12"}))
+    )
+    assert compilers.cxx is not None
+    assert compilers.cxx.source == "torchbuild.toml"
+
+
+@pytest.mark.parametrize(
+    ("facts", "status", "says"),
+    [
+        (machine(GXX, GCC), "ok", "/usr/bin/g++ (g++ 12.2.0) fits"),
+        (machine(CLANGXX, CLANG), "unknown", "clang++ 17.0.6"),
+        (machine(Tool(name="g++", path="/usr/bin/g++", found_via="PATH")), "unknown", "/usr/bin/g++"),
+        (machine(GXX_9, GCC_9), "error", "cannot compile torch 2.8"),
+        (machine(GXX, GCC, CXX="/opt/llvm/bin/c++"), "unknown", "used as it is"),
+        (machine(GXX, GCC, CXX="g++-13"), "error", "no compiler of this machine"),
+        (machine(), "error", "no C++ compiler was found"),
+    ],
+)
+def test_what_is_said_of_it(facts: Facts, status: str, says: str) -> None:
+    plan = plan_of(facts)
+    finding = found(plan.findings, "compiler")
+    assert finding.status == status
+    assert says in finding.text
+    assert (plan.verdict == "refuse") == (status == "error")
+    assert finding.fix or status != "error"
+
+
+def test_no_compiler_names_where_was_looked() -> None:
+    missing = (
+        Tool(name="g++", looked=("environment CXX", "/usr/bin", "/usr/local/bin")),
+        Tool(name="clang++", looked=("/usr/lib/llvm-17/bin",)),
+    )
+    finding = found(plan_of(machine(*missing)).findings, "compiler")
+    for place in ("g++", "/usr/local/bin", "clang++", "/usr/lib/llvm-17/bin"):
+        assert place in finding.text
+    assert "apt install g++" in finding.fix
+
+
+@pytest.mark.parametrize(
+    ("version", "gcc", "package"),
+    [("2.13.0", "10.2.1", "g++-12"), ("2.8.0a0", "8.3.0", "g++-10"), ("1.13.1", "4.8.5", "g++-6")],
+)
+def test_a_gcc_too_old_names_the_standard_and_a_package(version: str, gcc: str, package: str) -> None:
+    facts = machine(tool("g++", gcc), tool("gcc", gcc), version=version)
+    finding = found(plan_of(facts).findings, "compiler")
+    standard = ask(facts).row.cxx
+    assert finding.status == "error"
+    assert f"C++{standard}" in finding.text
+    assert f"apt install {package}" in finding.fix
+
+
+def test_a_gcc_too_old_for_c20_is_refused_in_the_newer_era_too() -> None:
+    facts = linux_facts(tree=modern_tree(), compilers=(tool("g++", "10.2.1"), tool("gcc", "10.2.1")))
+    assert "C++20" in found(plan_of(facts).findings, "compiler").text
+
+
+def test_a_compiler_asked_for_that_is_missing_lists_those_found() -> None:
+    finding = found(plan_of(machine(GXX, GCC, GXX_12, GCC_12, CXX="g++-14")).findings, "compiler")
+    assert "/usr/bin/g++-12" in finding.fix
+    assert "CXX in the environment" in finding.text
+
+
+def test_an_empty_cxx_asks_for_nothing() -> None:
+    """CMake passes over an empty CXX, and many shells export one."""
+    plan = plan_of(machine(GXX, GCC, CXX=""))
+    assert plan.verdict == "ok"

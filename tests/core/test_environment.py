@@ -1,0 +1,325 @@
+"""Which Python gets torch, in which environment, and what has to be installed there."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+
+from tests.support.machines import (
+    ask,
+    base_python,
+    found,
+    linux_facts,
+    modern_tree,
+    plan_of,
+    python,
+    settings,
+    statuses,
+    tool,
+    tree,
+    with_tree,
+)
+from torchbuild_tasks.core.environment import choose_python
+from torchbuild_tasks.model import Facts, Host, Python, Tool
+
+FULL = {"pip": "24.0", "setuptools": "69.5", "wheel": "0.43", "numpy": "1.26.4", "PyYAML": "6.0.1"} | {
+    name: "4.12"
+    for name in ("typing-extensions", "filelock", "sympy", "networkx", "Jinja2", "fsspec", "packaging")
+}
+
+
+def machine(*pythons: Python, **changes: Any) -> Facts:
+    return linux_facts(pythons=pythons, **changes)
+
+
+def installed(facts: Facts, **flags: Any) -> set[str]:
+    """Names of the requirements that the plan would install."""
+    command = plan_of(facts, **flags).environment.install
+    if command is None:
+        return set()
+    return {Requirement(word).name for word in command.argv[4:] if not word.startswith("--")}
+
+
+# ---------------------------------------------------------------- which interpreter
+
+
+def test_a_venv_of_the_users_is_used_as_it_is() -> None:
+    plan = plan_of(machine(python()))
+    assert plan.environment.python == "/venv/bin/python"
+    assert plan.environment.create is None
+    assert plan.environment.foreign
+
+
+def test_a_conda_environment_is_used_as_it_is() -> None:
+    plan = plan_of(machine(python(executable="/opt/conda/bin/python", environment="conda")))
+    assert (plan.environment.python, plan.environment.create) == ("/opt/conda/bin/python", None)
+
+
+def test_a_venv_of_ours_needs_no_yes() -> None:
+    ours = "/src/pytorch/.torchbuild/venv-3.11/bin/python"
+    assert not plan_of(machine(python(executable=ours, managed=True))).environment.foreign
+
+
+def test_the_machines_own_python_gets_a_venv_inside_the_checkout() -> None:
+    plan = plan_of(machine(base_python(packages=FULL)))
+    environment = plan.environment
+    assert environment.python == "/src/pytorch/.torchbuild/venv-3.11/bin/python"
+    assert environment.create is not None
+    assert environment.create.argv == ("/usr/bin/python3", "-m", "venv", "/src/pytorch/.torchbuild/venv-3.11")
+    assert not environment.foreign
+    assert "venv" in next(choice.because for choice in plan.choices if choice.name == "python")
+
+
+@pytest.mark.parametrize("version", ["2.8.0a0", "2.13.0"])
+def test_the_machines_own_python_is_never_changed(version: str) -> None:
+    plan = plan_of(with_tree(machine(base_python()), version=version), mode="wheel")
+    commands = [plan.environment.install, plan.compile, plan.quick]
+    assert not [command for command in commands if command and command.argv[0] == "/usr/bin/python3"]
+    assert plan.environment.create
+    assert "pip" not in plan.environment.create.argv
+    assert "/usr/bin" not in [op.value for op in plan.env if op.op == "prepend"]
+
+
+def test_a_venv_on_windows_lies_in_scripts() -> None:
+    facts = machine(
+        base_python(executable="C:\\Python311\\python.exe"),
+        host=Host(os="windows", arch="x86_64"),
+        tree=tree(root="C:\\src\\pytorch", build_dir="C:\\src\\pytorch\\build"),
+    )
+    wanted = "C:\\src\\pytorch\\.torchbuild\\venv-3.11\\Scripts\\python.exe"
+    assert choose_python(ask(facts)).environment.python == wanted
+
+
+OLD = base_python(executable="/usr/bin/python3.9", version="3.9.18")
+NEW = base_python(executable="/usr/bin/python3.15", version="3.15.0")
+PYPY = base_python(executable="/usr/bin/pypy3", version="3.11.7", implementation="PyPy")
+BROKEN = base_python(executable="/usr/bin/python3.13", version=None, problem="it ended with exit code 1")
+
+
+@pytest.mark.parametrize(
+    ("pythons", "version", "executable"),
+    [
+        ((NEW, base_python()), "2.8.0a0", "/usr/bin/python3"),
+        ((base_python(), NEW), "2.8.0a0", "/usr/bin/python3"),
+        ((OLD, base_python()), "2.8.0a0", "/usr/bin/python3.9"),
+        ((OLD, base_python()), "2.13.0", "/usr/bin/python3"),
+        ((PYPY, base_python()), "2.8.0a0", "/usr/bin/python3"),
+        ((BROKEN, base_python()), "2.8.0a0", "/usr/bin/python3"),
+        ((BROKEN, NEW), "2.8.0a0", "/usr/bin/python3.15"),
+        ((BROKEN,), "2.8.0a0", "/usr/bin/python3.13"),
+    ],
+)
+def test_the_first_that_fits_this_torch(pythons: tuple[Python, ...], version: str, executable: str) -> None:
+    chosen = choose_python(ask(with_tree(machine(*pythons), version=version)))
+    assert chosen.python is not None
+    assert chosen.python.executable == executable
+
+
+@pytest.mark.parametrize(
+    ("flags", "said", "source"),
+    [
+        ({"python": "/venv/bin/python"}, {"python": "3.12"}, "flag"),
+        ({}, {"python": "/venv/bin/python"}, "torchbuild.toml"),
+        ({}, {}, "default"),
+    ],
+)
+def test_who_asked_for_it(flags: dict[str, str], said: dict[str, str], source: str) -> None:
+    choice = choose_python(ask(machine(python()), settings(said), **flags)).choice
+    assert choice.source == source
+    assert "3.11.7" in choice.because
+
+
+@pytest.mark.parametrize("asked", ["3.12", "/usr/bin/python3.12"])
+def test_the_one_asked_for_is_taken_from_a_dump_too(asked: str) -> None:
+    """`plan --facts FILE --python 3.12`: the dump lists what that machine has."""
+    other = base_python(executable="/usr/bin/python3.12", version="3.12.1")
+    chosen = choose_python(ask(machine(base_python(), other), python=asked))
+    assert chosen.python is not None
+    assert chosen.python.executable == "/usr/bin/python3.12"
+
+
+# ---------------------------------------------------------------- what is wrong with it
+
+
+def test_too_new_names_one_that_fits() -> None:
+    first = dataclasses.replace(NEW, environment="venv")
+    plan = plan_of(machine(first))
+    finding = found(plan.findings, "python")
+    assert (finding.status, plan.verdict) == ("error", "refuse")
+    assert "3.15.0" in finding.text
+    assert "does not fit: torch 2.8 builds for Python >=3.9,<3.14" in finding.text
+
+
+@pytest.mark.parametrize(
+    ("pythons", "id", "says", "fix"),
+    [
+        ((), "python", "no Python interpreter was found", "--python"),
+        ((BROKEN,), "python", "it ended with exit code 1", "--python"),
+        ((NEW,), "python", "does not fit", "--python"),
+        ((PYPY,), "python", "PyPy", "--python"),
+        ((base_python(bits=32),), "python-bits", "32-bit", "64-bit"),
+        ((base_python(headers=False),), "python-headers", "Python.h", "apt install python3.11-dev"),
+        ((base_python(venv=False),), "python-venv", "cannot make a venv", "apt install python3.11-venv"),
+        ((python(packages={"setuptools": "69.5"}),), "python-pip", "has no pip", "-m ensurepip"),
+        ((python(packages={}),), "python-pip", "has no pip", "-m ensurepip"),
+    ],
+)
+def test_what_makes_it_impossible(pythons: tuple[Python, ...], id: str, says: str, fix: str) -> None:
+    plan = plan_of(machine(*pythons))
+    finding = found(plan.findings, id)
+    assert (finding.status, plan.verdict) == ("error", "refuse")
+    assert says in finding.text
+    assert fix in finding.fix
+
+
+def test_an_interpreter_that_names_no_version_is_unknown_and_not_refused() -> None:
+    plan = plan_of(machine(python(version=None)))
+    assert statuses(plan.findings, "python") == ["unknown"]
+
+
+@pytest.mark.parametrize(
+    "sound",
+    [
+        python(),
+        python(venv=False),
+        python(headers=None),
+        base_python(packages={"setuptools": "69.5"}),
+        base_python(venv=None),
+    ],
+)
+def test_what_is_not_wrong(sound: Python) -> None:
+    plan = plan_of(machine(sound))
+    assert [f for f in plan.findings if f.status == "error" and f.id.startswith("python")] == []
+
+
+def test_the_sample_needs_no_headers() -> None:
+    facts = with_tree(machine(base_python(headers=False)), sample=True)
+    assert statuses(plan_of(facts).findings, "python-headers") == []
+
+
+# ---------------------------------------------------------------- what is installed
+
+
+def test_a_complete_environment_needs_nothing() -> None:
+    assert plan_of(machine(python(packages=FULL))).environment.install is None
+
+
+@pytest.mark.parametrize(
+    ("change", "missing"),
+    [
+        ({"setuptools": "80.9"}, {"setuptools"}),
+        ({"PyYAML": None}, {"pyyaml"}),
+        ({"typing-extensions": None}, {"typing_extensions"}),
+        ({"sympy": None, "fsspec": None}, {"sympy", "fsspec"}),
+    ],
+)
+def test_what_is_missing_or_of_the_wrong_version(change: dict[str, str | None], missing: set[str]) -> None:
+    packages = {name: version for name, version in {**FULL, **change}.items() if version}
+    assert installed(machine(python(packages=packages))) == missing
+
+
+def test_a_new_venv_lacks_everything_that_the_machine_has() -> None:
+    names = installed(machine(base_python(packages=FULL)))
+    assert {"setuptools", "numpy", "pyyaml"} <= names
+
+
+def test_installing_goes_through_the_pip_of_the_target() -> None:
+    command = plan_of(machine(base_python())).environment.install
+    assert command is not None
+    assert command.argv[:4] == ("/src/pytorch/.torchbuild/venv-3.11/bin/python", "-m", "pip", "install")
+
+
+@pytest.mark.parametrize(
+    ("tools", "version", "missing"),
+    [
+        ((tool("cmake", "3.28.1"), tool("ninja", "1.11.1")), "2.8.0a0", set()),
+        ((tool("cmake", "3.20.0"), tool("ninja", "1.11.1")), "2.8.0a0", {"cmake"}),
+        ((tool("cmake", "4.1.0"), tool("ninja", "1.11.1")), "2.5.1", {"cmake"}),
+        ((tool("cmake", "4.1.0"), tool("ninja", "1.11.1")), "2.8.0a0", set()),
+        ((tool("cmake", "3.28.1"),), "2.8.0a0", {"ninja"}),
+        (
+            (Tool(name="cmake", looked=("PATH",)), Tool(name="ninja", looked=("PATH",))),
+            "2.8.0a0",
+            {"cmake", "ninja"},
+        ),
+        ((), "2.8.0a0", {"cmake", "ninja"}),
+    ],
+)
+def test_cmake_and_ninja_come_from_path_when_they_fit(
+    tools: tuple[Tool, ...], version: str, missing: set[str]
+) -> None:
+    facts = with_tree(machine(python(packages=FULL), tools=tools), version=version)
+    assert installed(facts) == missing
+
+
+def test_an_old_tree_gets_a_cmake_below_4_and_is_told() -> None:
+    facts = with_tree(machine(base_python(), tools=(tool("cmake", "4.1.0"),)), version="2.5.1")
+    plan = plan_of(facts)
+    assert plan.environment.install is not None
+    (wanted,) = [word for word in plan.environment.install.argv if word.startswith("cmake")]
+    assert not Requirement(wanted).specifier.contains("4.0.0")
+    assert Requirement(wanted).specifier.contains("3.28.1")
+    assert found(plan.findings, "cmake").status == "warn"
+
+
+def wanted_cmake(facts: Facts) -> list[Requirement]:
+    command = plan_of(facts).environment.install
+    words = command.argv[4:] if command else ()
+    return [Requirement(word) for word in words if word.startswith("cmake")]
+
+
+@pytest.mark.parametrize("requires", [("cmake", "ninja"), ("cmake>=3.18",)])
+def test_what_the_checkout_requires_does_not_bring_a_cmake_over_the_one_that_fits(
+    requires: tuple[str, ...],
+) -> None:
+    """Upstream's pyproject.toml says `cmake` without a ceiling, and pip would bring 4."""
+    facts = with_tree(machine(python(packages=FULL)), version="2.5.1", requires=requires)
+    assert not [requirement for requirement in wanted_cmake(facts) if requirement.specifier.contains("4.0.0")]
+
+
+def test_a_cmake_of_the_environment_that_does_not_fit_would_hide_the_one_on_path() -> None:
+    """The environment's folder comes first on PATH."""
+    packages = {**FULL, "cmake": "4.1.0"}
+    facts = with_tree(machine(python(packages=packages)), version="2.5.1")
+    assert [str(requirement.specifier) for requirement in wanted_cmake(facts)] != []
+
+
+def test_a_cmake_in_the_environment_serves_too() -> None:
+    packages = {**FULL, "cmake": "3.30.1", "ninja": "1.11.1"}
+    assert installed(machine(python(packages=packages), tools=())) == set()
+
+
+@pytest.mark.parametrize(("mode", "wanted"), [("wheel", True), ("develop", False)])
+def test_a_wheel_of_the_newer_era_needs_build(mode: str, wanted: bool) -> None:
+    assert ("build" in installed(linux_facts(tree=modern_tree()), mode=mode)) is wanted
+    assert "build" not in installed(linux_facts(), mode=mode)
+
+
+def test_the_newer_era_adds_what_the_checkout_requires() -> None:
+    assert "scikit-build-core" in installed(linux_facts(tree=modern_tree()))
+
+
+@pytest.mark.parametrize(
+    ("os", "arch", "requires", "wanted"),
+    [
+        ("linux", "x86_64", 'tomli>=2; python_version < "3.12"', True),
+        ("linux", "x86_64", 'tomli>=2; python_version < "3.11"', False),
+        ("linux", "x86_64", 'tomli>=2; python_full_version >= "3.11.7"', True),
+        ("linux", "x86_64", 'tomli>=2; sys_platform == "linux"', True),
+        ("windows", "x86_64", 'tomli>=2; sys_platform == "linux"', False),
+        ("windows", "x86_64", 'tomli>=2; sys_platform == "win32"', True),
+        ("windows", "x86_64", 'tomli>=2; platform_system == "Windows"', True),
+        ("windows", "x86_64", 'tomli>=2; os_name == "nt"', True),
+        ("linux", "aarch64", 'tomli>=2; platform_machine == "aarch64"', True),
+        ("linux", "aarch64", 'tomli>=2; platform_machine == "x86_64"', False),
+        ("linux", "x86_64", "what is this?", False),
+    ],
+)
+def test_markers_are_read_for_the_machine_that_is_planned_for(
+    os: str, arch: str, requires: str, wanted: bool
+) -> None:
+    facts = with_tree(linux_facts(host=Host(os=os, arch=arch)), requires=(requires,))
+    assert ("tomli" in installed(facts)) is wanted

@@ -1,0 +1,110 @@
+"""What the verification will hold the built torch to, as the plan promises it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.machines import base_python, linux_facts, modern_tree, plan_of, settings, with_tree
+from torchbuild_tasks.model import Expectation, Facts
+
+
+def expected(facts: Facts | None = None, **flags: Any) -> dict[tuple[str, str], Expectation]:
+    made = plan_of(facts, **flags).expectations
+    assert len(made) == len({(e.check, e.key) for e in made})
+    return {(e.check, e.key): e for e in made}
+
+
+def test_every_kind_of_check_is_asked_for() -> None:
+    checks = {check for check, _ in expected()}
+    assert checks == {
+        "import",
+        "config",
+        "matmul",
+        "autograd",
+        "linalg",
+        "conv",
+        "threads",
+        "save_load",
+        "cpp_extension",
+        "numpy",
+    }
+
+
+def test_every_expectation_says_why() -> None:
+    assert all(e.because for e in expected().values())
+
+
+@pytest.mark.parametrize(
+    ("facts", "mode", "folder"),
+    [
+        (linux_facts(), "develop", "/src/pytorch"),
+        (linux_facts(), "wheel", "/venv"),
+        (linux_facts(pythons=(base_python(),)), "wheel", "/src/pytorch/.torchbuild/venv-3.11"),
+        (linux_facts(tree=modern_tree()), "develop", "/src/pytorch"),
+    ],
+)
+def test_torch_is_imported_from_what_was_built(facts: Facts, mode: str, folder: str) -> None:
+    assert expected(facts, mode=mode)["import", "inside"].wanted == folder
+
+
+@pytest.mark.parametrize(
+    ("flags", "version"),
+    [({}, "2.8.0a0"), ({"set": ("PYTORCH_BUILD_VERSION=2.8.0", "PYTORCH_BUILD_NUMBER=1")}, "2.8.0")],
+)
+def test_the_version(flags: dict[str, Any], version: str) -> None:
+    assert expected(**flags)["import", "version"].wanted == version
+
+
+def test_a_build_number_above_one_is_part_of_the_version() -> None:
+    """PyTorch appends .postN from PYTORCH_BUILD_NUMBER 2 on."""
+    flags = ("PYTORCH_BUILD_VERSION=2.8.0", "PYTORCH_BUILD_NUMBER=2")
+    assert expected(set=flags)["import", "version"].wanted == "2.8.0.post2"
+
+
+def test_the_commit_is_expected_only_where_there_is_one() -> None:
+    facts = linux_facts()
+    assert expected(facts)["import", "git_version"].wanted == facts.tree.commit
+    assert ("import", "git_version") not in expected(with_tree(facts, commit=None, git=False))
+
+
+@pytest.mark.parametrize(
+    ("build_type", "debug"), [("Release", "False"), ("Debug", "True"), ("RelWithDebInfo", "False")]
+)
+def test_the_build_type(build_type: str, debug: str) -> None:
+    made = expected(build_type=build_type)
+    assert made["import", "debug"].wanted == debug
+    assert made["config", "BUILD_TYPE"].wanted == build_type
+
+
+def test_planned_variables_are_held_to() -> None:
+    made = expected(set=("USE_MKLDNN=0", "BLAS=OpenBLAS"))
+    assert made["config", "USE_MKLDNN"].wanted == "0"
+    assert made["config", "BLAS_INFO"].wanted == "OpenBLAS"
+    assert made["config", "USE_CUDA"].wanted == "0"
+
+
+def test_variables_that_nobody_planned_are_not_expected() -> None:
+    made = expected(preset="full")
+    assert ("config", "USE_MKLDNN") not in made
+    assert ("config", "BLAS_INFO") not in made
+
+
+def test_a_variable_from_the_settings_file_is_held_to_as_well() -> None:
+    made = plan_of(said=settings(variables={"USE_OPENMP": "0"})).expectations
+    assert [e.wanted for e in made if e.key == "USE_OPENMP"] == ["0"]
+
+
+@pytest.mark.parametrize(("flags", "skipped"), [({}, False), ({"set": ("USE_NUMPY=0",)}, True)])
+def test_numpy_switched_off_cannot_be_shown(flags: dict[str, Any], skipped: bool) -> None:
+    assert ("USE_NUMPY" in expected(**flags)["numpy", ""].skip) is skipped
+
+
+def test_the_sample_says_what_it_cannot_show() -> None:
+    sample = expected(with_tree(linux_facts(), sample=True))
+    skipped = {check for (check, _), e in sample.items() if e.skip}
+    assert {"autograd", "linalg", "conv"} <= skipped
+    assert not {"import", "matmul", "save_load", "threads"} & skipped
+    assert all("sample" in e.skip for e in sample.values() if e.skip)
+    assert not [e for e in expected().values() if e.skip]

@@ -1,0 +1,166 @@
+"""The first real error of a log: real logs in logs/, and the traps among them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from torchbuild_tasks.core.first_error import MAX_LINES, ErrorBlock, FirstErrorScanner
+
+LOGS = Path(__file__).parent / "logs"
+
+
+def scan(*lines: str) -> ErrorBlock | None:
+    scanner = FirstErrorScanner()
+    for line in lines:
+        scanner.feed(line)
+    return scanner.found
+
+
+def scan_log(name: str) -> ErrorBlock | None:
+    return scan(*(LOGS / f"{name}.log").read_text("utf-8").split("\n"))
+
+
+# name of the log, kind, line number of the block, what its lines must say, what they must not
+REAL = [
+    ("ninja_keep_going", "compiler", 3, "no_such_thing.h: No such file", "dims"),
+    ("ninja_verbose", "compiler", 8, "no_such_thing.h: No such file", "dims"),
+    ("make", "compiler", 14, "no_such_thing.h: No such file", "Waiting for unfinished"),
+    ("template_make", "compiler", 3, "required from here", "Error 1"),
+    ("werror", "compiler", 1, "[-Werror=unused-variable]", "FAILED"),
+    ("pip_editable", "compiler", 29, "has no member named", "subprocess-exited-with-error"),
+    ("link", "linker", 4, "undefined reference to `missing(int)'", "build stopped"),
+    ("link_make", "linker", 8, "undefined reference to `missing(int)'", "[ 50%]"),
+    ("killed_ninja", "killed", 3, "Killed signal terminated program cc1plus", "build stopped"),
+    ("killed_make", "killed", 7, "Killed signal terminated program cc1plus", "Error 1"),
+    ("codegen", "python", 3, "FileNotFoundError", "build stopped"),
+    ("cmake_error", "cmake", 17, "If not, do.", "ModuleNotFoundError"),
+    ("cmake_codegen", "python", 13, "CMake Error at cmake/Codegen.cmake:4", "incomplete"),
+    ("pip_traceback", "python", 10, "Unknown CUDA arch (10.9)", "yaml_not_there"),
+    ("submodule", "words", 6, "Did you run 'git submodule update", "FutureWarning"),
+    ("ninja_error", "words", 2, "ninja: fatal: chdir", "build.ninja"),
+]
+
+
+@pytest.mark.parametrize(("name", "kind", "number", "says", "says_not"), REAL)
+def test_real_logs(name: str, kind: str, number: int, says: str, says_not: str) -> None:
+    found = scan_log(name)
+    assert found is not None
+    assert (found.kind, found.line_number) == (kind, number)
+    assert says in "\n".join(found.lines)
+    assert says_not not in "\n".join(found.lines)
+    log = (LOGS / f"{name}.log").read_text("utf-8").split("\n")
+    assert found.lines[0] == log[number - 1]
+
+
+@pytest.mark.parametrize("name", ["cmake_ok", "pip_ok"])
+def test_logs_of_builds_that_went_well(name: str) -> None:
+    assert scan_log(name) is None
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in LOGS.glob("*.log")))
+@pytest.mark.parametrize("size", [1, 2, 7, 1000])
+def test_many_lines_at_once_find_the_same(name: str, size: int) -> None:
+    scanner = FirstErrorScanner()
+    lines = (LOGS / f"{name}.log").read_text("utf-8").split("\n")
+    for at in range(0, len(lines), size):
+        scanner.feed_lines(lines[at : at + size])
+    assert scanner.found == scan_log(name)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[1/9] /usr/bin/c++ -Wall -Werror=return-type -Wno-error=x -c /pt/error_handling.cpp -o error.o",
+        "[2/9] Building CXX object CMakeFiles/x.dir/error_handling.cpp.o",
+        "x.cpp:3:1: warning: error: is a strange name [-Wfoo]",
+        '   12 |   throw Error("a.cpp:1:2: error: no");',
+        "-- Looking for dlopen in dl - not found",
+        "-- Performing Test HAS_ERROR - Failed",
+        "Build finished: 0 errors, 3 warnings",
+        "fatal: not a git repository (or any of the parent directories): .git",
+        "    0 Error(s)",
+        '  See also "/pt/build/CMakeFiles/CMakeError.log".',
+        "CMake Warning at CMakeLists.txt:5 (message):",
+        "error: subprocess-exited-with-error",
+        "ERROR: Failed building wheel for torch",
+        "error: command '/usr/bin/gcc' failed with exit code 1",
+        "  *** Building project with Ninja...",
+    ],
+)
+def test_no_error(line: str) -> None:
+    assert scan(line, "next") is None
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("c:\\pt\\a.cpp(12): error C2065: 'x': undeclared identifier", "compiler"),
+        ("C:\\Program Files\\a.h(1,10): fatal error C1083: Cannot open include file", "compiler"),
+        ('/pt/a.cu(7): error: identifier "foo" is undefined', "compiler"),
+        ("nvcc fatal   : Unsupported gpu architecture 'compute_100'", "compiler"),
+        ("nvcc error   : 'cicc' died due to signal 9 (Kill signal)", "killed"),
+        ("g++: internal compiler error: Killed (program cc1plus)", "killed"),
+        ("collect2: fatal error: ld terminated with signal 9 [Killed]", "killed"),
+        ("LINK : fatal error LNK1104: cannot open file 'python312.lib'", "linker"),
+        ("a.obj : error LNK2019: unresolved external symbol foo", "linker"),
+        ("/tmp/cc1.s: fatal error: error writing to /tmp/cc1.s: No space left on device", "compiler"),
+        ("error: Submodule 'third_party/pybind11' could not be updated", "words"),
+        ("ERROR: No matching distribution found for pyyaml", "words"),
+        ("CMake Error: The source directory /x does not exist.", "cmake"),
+    ],
+)
+def test_one_line_is_enough(line: str, kind: str) -> None:
+    found = scan("before", line)
+    assert found is not None
+    assert (found.kind, found.line_number, found.lines) == (kind, 2, (line,))
+
+
+def test_a_configure_test_that_fails_aloud_is_no_error() -> None:
+    assert scan("src.c:1:10: fatal error: immintrin.h: No such file", "-- Performing Test X - Failed") is None
+
+
+def test_a_traceback_after_which_the_build_goes_on_is_no_error() -> None:
+    traceback = ("Traceback (most recent call last):", '  File "x", line 1', "ImportError: yaml")
+    assert scan(*traceback, "[1/7] Building CXX object a.cpp.o") is None
+    found = scan(*traceback)
+    assert found is not None
+    assert found.lines == traceback
+
+
+def test_make_without_a_compiler_error_shows_what_led_up_to_it() -> None:
+    found = scan("cp a b", "cp: cannot stat 'a'", "make[1]: *** [Makefile:3: b] Error 1", "make: *** Error 2")
+    assert found is not None
+    assert (found.kind, found.line_number) == ("make", 1)
+    assert found.lines[-1] == "make[1]: *** [Makefile:3: b] Error 1"
+
+
+def test_a_giant_block_is_cut_around_its_first_error() -> None:
+    command = "/usr/bin/c++ " + "-I/pt/include " * 1000
+    notes = [f"a.cpp:{n}:1: note: candidate {n}" for n in range(500)]
+    errors = [f"a.cpp:{n}:1: error: number {n}" for n in range(500)]
+    found = scan("[1/2] Building", "FAILED: a.o", command, *notes, *errors, "[2/2] Building")
+    assert found is not None
+    assert len(found.lines) <= MAX_LINES
+    assert len(found.lines[1]) < 210
+    assert "candidate 499" in found.lines[4]
+    assert "number 0" in found.lines[5]
+
+
+def test_only_the_first_error_is_kept_in_flat_memory() -> None:
+    scanner = FirstErrorScanner()
+    for number in range(5000):
+        scanner.feed(f"FAILED: object{number}.o")
+        scanner.feed("x" * 8000)
+    assert scanner.found is not None
+    assert scanner.found.lines[0] == "FAILED: object0.o"
+    assert sum(map(len, scanner.found.lines)) < 1000
+
+
+def test_the_last_lines_stand_in_when_nothing_was_found() -> None:
+    scanner = FirstErrorScanner()
+    scanner.feed_lines([f"line {number}" for number in range(100)])
+    scanner.feed("Please set CC to a compiler.")
+    assert scanner.found is None
+    assert scanner.last[-2:] == ("line 99", "Please set CC to a compiler.")

@@ -1,0 +1,251 @@
+"""What an existing build tree needs: every changed input is named with before and after."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from tests.support.machines import (
+    built,
+    linux_facts,
+    modern_tree,
+    plan_of,
+    python,
+    settings,
+    tool,
+    tree,
+    with_tree,
+)
+from torchbuild_tasks.model import Change, CMakeCache, Facts, Freshness, Host
+
+GXX_12 = (tool("g++", "12.2.0"), tool("gcc", "12.2.0"))
+GXX_13 = (tool("g++", "13.1.0"), tool("gcc", "13.1.0"))
+
+
+def fresh(facts: Facts, **flags: Any) -> Freshness:
+    return plan_of(facts, **flags).freshness
+
+
+def changed(freshness: Freshness) -> dict[str, Change]:
+    assert len(freshness.changes) == len({change.name for change in freshness.changes})
+    return {change.name: change for change in freshness.changes}
+
+
+@pytest.mark.parametrize("own", [tree(), modern_tree()], ids=["setuptools", "scikit-build-core"])
+def test_a_tree_that_was_never_built(own: Any) -> None:
+    assert fresh(linux_facts(tree=own)).needs == "first"
+
+
+@pytest.mark.parametrize("own", [tree(), modern_tree()], ids=["setuptools", "scikit-build-core"])
+def test_nothing_changed(own: Any) -> None:
+    freshness = fresh(built(linux_facts(tree=own)))
+    assert (freshness.needs, freshness.changes) == ("nothing", ())
+    assert "no input changed" in freshness.because
+
+
+@pytest.mark.parametrize("flags", [{"jobs": 2}, {"env_shell": "all"}, {"quiet": True}, {"yes": True}])
+def test_flags_that_change_no_object(flags: dict[str, Any]) -> None:
+    assert fresh(built(), **flags).needs == "nothing"
+
+
+@pytest.mark.parametrize("environ", [{"MAX_JOBS": "3"}, {"VERBOSE": "1"}, {"CCACHE_DIR": "/cache"}])
+def test_variables_that_change_no_object(environ: dict[str, str]) -> None:
+    facts = dataclasses.replace(built(), environ=environ)
+    assert fresh(facts).needs == "nothing"
+
+
+def test_where_a_value_comes_from_does_not_matter() -> None:
+    facts = dataclasses.replace(built(set=("BLAS=MKL",)), environ={"BLAS": "MKL"})
+    assert fresh(facts).needs == "nothing"
+
+
+@pytest.mark.parametrize("own", [tree(), modern_tree()], ids=["setuptools", "scikit-build-core"])
+@pytest.mark.parametrize(
+    ("before", "after", "change"),
+    [
+        (
+            ("USE_MKLDNN=0",),
+            ("USE_MKLDNN=1",),
+            Change(name="USE_MKLDNN", before="0", after="1", needs="reconfigure"),
+        ),
+        (
+            (),
+            ("USE_MKLDNN=0",),
+            Change(name="USE_MKLDNN", before="(not set)", after="0", needs="reconfigure"),
+        ),
+        (
+            ("USE_MKLDNN=0",),
+            (),
+            Change(name="USE_MKLDNN", before="0", after="(not set)", needs="reconfigure"),
+        ),
+        ((), ("CFLAGS=-O1",), Change(name="CFLAGS", before="(not set)", after="-O1", needs="reconfigure")),
+        ((), ("BLAS=MKL",), Change(name="BLAS", before="(not set)", after="MKL", needs="reconfigure")),
+    ],
+)
+def test_a_changed_variable_reaches_cmake(
+    own: Any, before: tuple[str, ...], after: tuple[str, ...], change: Change
+) -> None:
+    freshness = fresh(built(linux_facts(tree=own), set=before), set=after)
+    assert freshness.needs == "reconfigure"
+    assert changed(freshness) == {change.name: change}
+    assert change.name in freshness.because
+
+
+def test_a_preset_changes_every_variable_it_brings() -> None:
+    freshness = fresh(built(preset="full"), preset="minimal")
+    assert freshness.needs == "reconfigure"
+    assert {"USE_DISTRIBUTED", "BUILD_TEST"} <= set(changed(freshness))
+
+
+@pytest.mark.parametrize(
+    ("flags", "name"),
+    [({"build_type": "Debug"}, "build type"), ({"set": ("DEBUG=1",)}, "build type")],
+)
+def test_what_needs_a_reconfigure(flags: dict[str, Any], name: str) -> None:
+    freshness = fresh(built(), **flags)
+    assert freshness.needs == "reconfigure"
+    assert changed(freshness)[name].before == "Release"
+    assert changed(freshness)[name].after == "Debug"
+
+
+@pytest.mark.parametrize(
+    ("facts", "name"),
+    [
+        (with_tree(built(), version="2.8.1"), "version"),
+        (with_tree(built(), digests={"version.txt": "changed", "setup.py": "bb"}), "file version.txt"),
+        (dataclasses.replace(built(), tools=(tool("cmake", "3.31.0"), tool("ninja", "1.11.1"))), "cmake"),
+    ],
+)
+def test_inputs_that_need_a_reconfigure(facts: Facts, name: str) -> None:
+    freshness = fresh(facts)
+    assert freshness.needs == "reconfigure"
+    assert name in changed(freshness)
+
+
+@pytest.mark.parametrize(
+    ("facts", "name"),
+    [
+        (with_tree(built(), commit="f" * 40), "commit"),
+        (with_tree(built(), commit=None), "commit"),
+        (with_tree(built(), digests={"version.txt": "aa", "setup.py": "changed"}), "file setup.py"),
+    ],
+)
+def test_changed_sources_need_a_build(facts: Facts, name: str) -> None:
+    freshness = fresh(facts)
+    assert (freshness.needs, list(changed(freshness))) == ("build", [name])
+
+
+def test_another_mode_installs_the_same_objects() -> None:
+    freshness = fresh(built(), mode="wheel")
+    assert freshness.needs == "build"
+    assert changed(freshness)["mode"].after == "wheel"
+
+
+def test_a_wheel_is_always_made() -> None:
+    facts = built(mode="wheel")
+    assert fresh(facts, mode="wheel").needs == "build"
+
+
+@pytest.mark.parametrize(
+    ("flags", "facts"),
+    [
+        ({"set": ("CXX=/usr/bin/clang++",)}, built(linux_facts(compilers=(*GXX_12, tool("clang++", "17"))))),
+        ({"set": ("CC=/usr/bin/clang",)}, built(linux_facts(compilers=(*GXX_12, tool("clang", "17"))))),
+        ({"set": ("CMAKE_GENERATOR=Unix Makefiles",)}, built()),
+        ({"set": ("USE_NINJA=0",)}, built()),
+        ({}, dataclasses.replace(built(), compilers=GXX_13)),
+        ({}, with_tree(built(), era="scikit-build-core")),
+        ({}, with_tree(built(), root="/other/pytorch", cache=None)),
+    ],
+    ids=["CXX", "CC", "generator", "USE_NINJA", "compiler version", "era", "source"],
+)
+def test_what_needs_a_clean(flags: dict[str, Any], facts: Facts) -> None:
+    freshness = fresh(facts, **flags)
+    assert freshness.needs == "clean"
+    assert [change for change in freshness.changes if change.needs == "clean"]
+
+
+def test_another_python_needs_a_clean_and_says_which() -> None:
+    other = python(executable="/other/bin/python", version="3.12.1")
+    freshness = fresh(dataclasses.replace(built(), pythons=(other,)))
+    assert freshness.needs == "clean"
+    assert "/venv/bin/python" in freshness.because
+    assert "/other/bin/python" in freshness.because
+
+
+def test_another_version_of_the_same_python_needs_a_clean() -> None:
+    facts = built()
+    newer = dataclasses.replace(facts.pythons[0], version="3.12.1")
+    assert fresh(dataclasses.replace(facts, pythons=(newer,))).needs == "clean"
+
+
+def test_a_moved_tree_needs_a_clean_and_says_from_where() -> None:
+    facts = with_tree(linux_facts(), cache=CMakeCache(home="/elsewhere/pytorch"))
+    freshness = fresh(facts)
+    assert freshness.needs == "clean"
+    assert "/elsewhere/pytorch" in freshness.because
+
+
+def test_a_slash_at_the_end_is_no_move() -> None:
+    facts = built()
+    assert facts.tree.cache is not None
+    cache = dataclasses.replace(facts.tree.cache, home=f"{facts.tree.root}/")
+    assert fresh(with_tree(facts, cache=cache)).needs == "nothing"
+
+
+def test_windows_writes_forward_slashes_into_the_cache() -> None:
+    root = "C:\\src\\pytorch"
+    facts = built(
+        linux_facts(
+            host=Host(os="windows", arch="x86_64"),
+            tree=tree(root=root, build_dir=f"{root}\\build"),
+            pythons=(python(executable="C:\\venv\\Scripts\\python.exe"),),
+        )
+    )
+    cache = CMakeCache(home="C:/src/pytorch", generator="Ninja", python="C:/venv/Scripts/python.exe")
+    assert fresh(with_tree(facts, cache=cache)).needs == "nothing"
+
+
+def test_a_tree_made_by_hand_is_configured_anew() -> None:
+    cache = CMakeCache(home="/src/pytorch", generator="Ninja", python="/venv/bin/python")
+    freshness = fresh(with_tree(linux_facts(), cache=cache))
+    assert freshness.needs == "reconfigure"
+    assert "not made by this tool" in freshness.because
+
+
+def test_a_cache_that_somebody_deleted_is_made_again_with_the_variables() -> None:
+    """Ninja alone would run CMake without a single one of them."""
+    assert fresh(with_tree(built(), cache=None)).needs == "reconfigure"
+
+
+@pytest.mark.parametrize("result", ["failed", "interrupted", "running"])
+def test_a_build_that_did_not_end_well_goes_on(result: str) -> None:
+    freshness = fresh(built(result=result))
+    assert freshness.needs == "build"
+    assert result in freshness.because
+
+
+def test_a_failed_build_with_a_changed_variable_is_configured_anew() -> None:
+    assert fresh(built(result="failed"), set=("USE_MKLDNN=0",)).needs == "reconfigure"
+
+
+@pytest.mark.parametrize("facts", [linux_facts(), built(), built(result="failed")])
+def test_clean_on_the_command_line(facts: Facts) -> None:
+    freshness = fresh(facts, clean=True)
+    assert freshness.needs == "clean"
+    assert "--clean" in freshness.because
+
+
+def test_the_strongest_need_decides_and_all_changes_are_named() -> None:
+    facts = dataclasses.replace(built(), compilers=GXX_13)
+    freshness = fresh(facts, set=("USE_MKLDNN=0",), mode="wheel")
+    assert freshness.needs == "clean"
+    assert {"compiler", "USE_MKLDNN", "mode"} <= set(changed(freshness))
+    assert "compiler" in freshness.because
+
+
+def test_a_setting_in_the_file_counts_too() -> None:
+    plan = plan_of(built(), settings(variables={"USE_MKLDNN": "0"}))
+    assert plan.freshness.needs == "reconfigure"

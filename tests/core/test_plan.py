@@ -1,0 +1,221 @@
+"""The whole plan: its commands, its env files, its verdict, and that it decides the same twice."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.machines import (
+    base_python,
+    built,
+    linux_facts,
+    modern_tree,
+    plan_of,
+    settings,
+    tool,
+    tree,
+    with_tree,
+)
+from torchbuild_tasks.catalog import GIB
+from torchbuild_tasks.codec import decode, dumps
+from torchbuild_tasks.core.plan import verdict
+from torchbuild_tasks.model import BuildPlan, Cpu, Facts, Finding, Host, Memory
+
+PIP = ("-m", "pip", "install", "--no-build-isolation", "-v", "-e", ".")
+
+
+@pytest.mark.parametrize(
+    ("own", "mode", "words"),
+    [
+        (tree(), "develop", ("setup.py", "develop")),
+        (tree(version="1.13.1"), "develop", ("setup.py", "develop")),
+        (tree(version="2.9.1"), "develop", PIP),
+        (tree(version="2.13.0"), "develop", PIP),
+        (tree(), "wheel", ("setup.py", "bdist_wheel")),
+        (tree(version="2.13.0"), "wheel", ("setup.py", "bdist_wheel")),
+        (modern_tree(), "develop", PIP),
+        (modern_tree(version="2.15.0"), "wheel", ("-m", "build", "--wheel", "--no-isolation")),
+        (modern_tree(version="2.99.0"), "develop", PIP),
+    ],
+)
+def test_how_it_is_built(own: Any, mode: str, words: tuple[str, ...]) -> None:
+    plan = plan_of(linux_facts(tree=own), mode=mode)
+    assert plan.compile.argv == ("/venv/bin/python", *words)
+    assert plan.compile.cwd == "/src/pytorch"
+    assert plan.compile.because
+
+
+def test_the_build_runs_with_the_python_that_gets_torch() -> None:
+    plan = plan_of(linux_facts(pythons=(base_python(),)))
+    assert plan.compile.argv[0] == plan.environment.python == "/src/pytorch/.torchbuild/venv-3.11/bin/python"
+
+
+# ---------------------------------------------------------------- the quick way
+
+
+@pytest.mark.parametrize("own", [tree(), modern_tree()], ids=["setuptools", "scikit-build-core"])
+def test_an_up_to_date_tree_is_left_to_ninja(own: Any) -> None:
+    plan = plan_of(built(linux_facts(tree=own)))
+    assert plan.quick is not None
+    assert plan.quick.argv == ("ninja", "-C", plan.build_dir)
+
+
+@pytest.mark.parametrize(
+    ("facts", "flags"),
+    [
+        (linux_facts(), {}),
+        (built(), {"set": ("USE_MKLDNN=0",)}),
+        (built(result="failed"), {}),
+        (built(), {"clean": True}),
+        (built(), {"mode": "wheel"}),
+        (with_tree(built(), commit="f" * 40), {}),
+        (dataclasses.replace(built(), pythons=linux_facts().pythons), {}),
+        (built(set=("CMAKE_GENERATOR=Unix Makefiles",)), {"set": ("CMAKE_GENERATOR=Unix Makefiles",)}),
+    ],
+    ids=["first", "variable", "failed", "clean", "wheel", "commit", "not installed", "no ninja"],
+)
+def test_what_forbids_the_quick_way(facts: Facts, flags: dict[str, Any]) -> None:
+    assert plan_of(facts, **flags).quick is None
+
+
+def test_an_install_of_another_checkout_forbids_it_too() -> None:
+    facts = built()
+    other = dataclasses.replace(facts.pythons[0], torch_from="/other/pytorch")
+    assert plan_of(dataclasses.replace(facts, pythons=(other,))).quick is None
+
+
+# ---------------------------------------------------------------- env files
+
+
+@pytest.mark.parametrize(
+    ("os", "asked", "shells"),
+    [
+        ("linux", None, ["sh"]),
+        ("linux", "sh", ["sh"]),
+        ("linux", "fish", ["sh", "fish"]),
+        ("linux", "all", ["sh", "bat", "ps1", "fish"]),
+        ("windows", None, ["bat"]),
+        ("windows", "ps1", ["bat", "ps1"]),
+        ("windows", "all", ["bat", "sh", "ps1", "fish"]),
+    ],
+)
+def test_the_hosts_own_shell_is_always_written_first(os: str, asked: str | None, shells: list[str]) -> None:
+    facts = linux_facts(host=Host(os=os, arch="x86_64"))
+    plan = plan_of(facts, env_shell=asked)
+    assert [env_file.shell for env_file in plan.env_files] == shells
+
+
+def test_the_settings_file_can_name_the_shells() -> None:
+    plan = plan_of(said=settings({"env_shell": "fish"}))
+    assert [env_file.path for env_file in plan.env_files] == [
+        "/src/pytorch/env_set.sh",
+        "/src/pytorch/env_set.fish",
+    ]
+
+
+def test_the_files_stand_in_the_plan_as_they_will_be_written() -> None:
+    (env_file,) = plan_of(set=("USE_MKLDNN=0",)).env_files
+    assert "export USE_MKLDNN='0'" in env_file.text
+    assert "/venv/bin" in env_file.text
+
+
+@pytest.mark.parametrize("flags", [{"env_shell": "all"}, {}])
+def test_a_value_that_a_shell_cannot_carry_is_refused_and_not_written(flags: dict[str, Any]) -> None:
+    plan = plan_of(set=("CFLAGS=a\0b",), **flags)
+    assert plan.verdict == "refuse"
+    refused = [finding for finding in plan.findings if finding.id == "env-file"]
+    assert len(refused) == (4 if flags else 1)
+    assert all("CFLAGS" in finding.text and finding.fix for finding in refused)
+    assert plan.env_files == ()
+
+
+def test_a_shell_that_can_carry_it_is_still_shown() -> None:
+    plan = plan_of(set=("CFLAGS=one\ntwo",), env_shell="all")
+    assert "bat" not in [env_file.shell for env_file in plan.env_files]
+    assert "sh" in [env_file.shell for env_file in plan.env_files]
+    assert plan.verdict == "refuse"
+
+
+# ---------------------------------------------------------------- the verdict
+
+
+@pytest.mark.parametrize(
+    ("states", "wanted"),
+    [
+        ((), "ok"),
+        (("ok", "unknown"), "ok"),
+        (("ok", "warn", "unknown"), "warn"),
+        (("warn", "error"), "refuse"),
+        (("error",), "refuse"),
+    ],
+)
+def test_the_verdict(states: tuple[Any, ...], wanted: str) -> None:
+    assert verdict(tuple(Finding(id="x", status=state, text="x") for state in states)) == wanted
+
+
+# ---------------------------------------------------------------- always
+
+
+@pytest.mark.parametrize("own", [tree(), tree(build_dir=None), modern_tree(build_dir=None)])
+def test_the_build_tree_lies_in_the_checkout_where_nothing_else_is_said(own: Any) -> None:
+    assert plan_of(linux_facts(tree=own)).build_dir == "/src/pytorch/build"
+
+
+def test_the_same_facts_give_the_same_plan() -> None:
+    assert plan_of(preset="minimal", jobs=2) == plan_of(preset="minimal", jobs=2)
+
+
+def test_a_plan_comes_back_equal_from_json() -> None:
+    plan = plan_of(built(), env_shell="all", set=("BLAS=MKL",))
+    assert decode(BuildPlan, json.loads(dumps(plan))) == plan
+
+
+VERSIONS = st.sampled_from(
+    ["1.8.0", "1.13.1", "2.5.1", "2.8.0a0", "2.9.1", "2.13.0", "2.14.0a0", "2.99", "main"]
+)
+NAMES = st.sampled_from(
+    ["USE_CUDA", "USE_NINJA", "BLAS", "CC", "CXX", "DEBUG", "MAX_JOBS", "CMAKE_FRESH", "QQQ"]
+)
+VALUES = st.sampled_from(["", "0", "1", "abc", "g++", "ccache g++", "/x/y z", "Release", "a'b\"c$d%e\nf"])
+MACHINES = st.builds(
+    linux_facts,
+    host=st.builds(Host, os=st.sampled_from(["linux", "windows"]), arch=st.sampled_from(["x86_64", "i686"])),
+    cpu=st.builds(Cpu, cores=st.integers(1, 256), quota=st.none() | st.floats(0.1, 64)),
+    memory=st.builds(Memory, available=st.none() | st.integers(0, 512 * GIB)),
+    compilers=st.sampled_from([(), (tool("g++", "12.2.0"),), (tool("clang++", "17.0"), tool("gcc", "9.1"))]),
+    tools=st.sampled_from([(), (tool("cmake", "4.0.0"),), (tool("cmake", "3.28.1"), tool("ninja", "1.12"))]),
+    pythons=st.sampled_from([(), (base_python(),), (base_python(version="3.15.1"),), linux_facts().pythons]),
+    tree=st.builds(
+        tree,
+        version=VERSIONS,
+        era=st.sampled_from(["setuptools", "scikit-build-core", None]),
+        sample=st.booleans(),
+        commit=st.none() | st.just("f" * 40),
+    ),
+    environ=st.dictionaries(NAMES, VALUES, max_size=4),
+)
+
+
+@given(
+    facts=MACHINES,
+    assignments=st.lists(st.builds("{}={}".format, NAMES, VALUES), max_size=3),
+    mode=st.sampled_from([None, "develop", "wheel"]),
+    preset=st.sampled_from([None, "minimal", "debug"]),
+)
+def test_any_machine_can_be_planned_for(
+    facts: Facts, assignments: list[str], mode: str | None, preset: str | None
+) -> None:
+    plan = plan_of(facts, set=tuple(assignments), mode=mode, preset=preset, env_shell="all")
+    errors = [finding for finding in plan.findings if finding.status == "error"]
+    assert (plan.verdict == "refuse") == bool(errors)
+    assert all(finding.fix for finding in errors)
+    assert all(choice.because for choice in plan.choices)
+    names = [op.name for op in plan.env]
+    assert len(names) == len(set(names))
+    assert decode(Facts, json.loads(dumps(facts))) == facts
+    assert decode(BuildPlan, json.loads(dumps(plan))) == plan

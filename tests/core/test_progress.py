@@ -1,0 +1,100 @@
+"""Progress from the lines of real builds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from torchbuild_tasks.core.progress import Progress, ProgressParser, eta
+
+LOGS = Path(__file__).parent / "logs"
+OBJECT = "CMakeFiles/torch_cpu.dir"
+MSBUILD = 'Project "C:\\b\\a.sln" (1) is building "C:\\b\\c10.vcxproj" (2) on node 1'
+
+
+@pytest.mark.parametrize(
+    ("line", "phase", "done", "total", "what"),
+    [
+        (f"[3/9] Building CXX object {OBJECT}/src/a.cpp.o", "compile", 3, 9, "src/a.cpp"),
+        (f"  [3/9] Building CUDA object caffe2/{OBJECT}/__/aten/b.cu.o", "compile", 3, 9, "aten/b.cu"),
+        (f"[3/9] Building C object x/cmake/{OBJECT}/__/src/c.c.o", "compile", 3, 9, "x/src/c.c"),
+        ("[3/9] Building CXX object x\\CMakeFiles\\t.dir\\__\\at\\d.cpp.obj", "compile", 3, 9, "at/d.cpp"),
+        ("[8/9] Linking CXX shared library lib/libtorch_cpu.so", "link", 8, 9, "lib/libtorch_cpu.so"),
+        ("[2/9] Generating sleef.h: mkrename 4 8", "codegen", 2, 9, "Generating sleef.h: mkrename 4 8"),
+        ("[9/9] Install the project...", "install", 9, 9, "project..."),
+        ("[0/1] Re-running CMake...", "configure", 0, 1, "CMake..."),
+        (f"[1/9] /usr/bin/c++ -DX -o {OBJECT}/src/a.cpp.o -c /pt/src/a.cpp", "compile", 1, 9, "src/a.cpp"),
+        ("[4/9] : && /usr/bin/c++ -shared -o lib/libx.so a.o && :", "link", 4, 9, "lib/libx.so"),
+        ("[1/9] cl.exe /Foc10\\CMakeFiles\\c10.dir\\a.cpp.obj /c a.cpp", "compile", 1, 9, "c10/a.cpp"),
+        (f"[ 14%] Building CXX object {OBJECT}/src/a.cpp.o", "compile", 14, 100, "src/a.cpp"),
+        ("[100%] Built target torch_cpu", "compile", 100, 100, "torch_cpu"),
+        ("  ReduceOps.cpp", "compile", 0, 0, "ReduceOps.cpp"),
+        (MSBUILD, "compile", 0, 0, "c10.vcxproj"),
+        ("-- Performing Test COMPILER_WORKS", "configure", 0, 0, "Performing Test COMPILER_WORKS"),
+        ("-- Configuring done (0.6s)", "configure", 0, 0, "Configuring done (0.6s)"),
+        ('-- Install configuration: "Release"', "install", 0, 0, 'Install configuration: "Release"'),
+        ("-- Installing: /pt/torch/lib/libc10.so", "install", 0, 0, "Installing: /pt/torch/lib/libc10.so"),
+        ("  *** Configuring CMake...", "configure", 0, 0, "Configuring CMake..."),
+        ("  *** Making editable...", "package", 0, 0, "Making editable..."),
+        ("running build_ext", "compile", 0, 0, "running build_ext"),
+        ("running bdist_wheel", "package", 0, 0, "running bdist_wheel"),
+        ("adding 'torch/__init__.py'", "package", 0, 0, "adding 'torch/__init__.py'"),
+        ("Installing collected packages: torch", "install", 0, 0, "Installing collected packages: torch"),
+    ],
+)  # fmt: skip
+def test_lines(line: str, phase: str, done: int, total: int, what: str) -> None:
+    found = ProgressParser().feed(line)
+    assert found is not None
+    assert (found.phase, found.done, found.total, found.what) == (phase, done, total, what)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["", "   ", "[torch] note", "[x/y] z", "[12] z", "a.cpp:1:2: warning: x", "  see a.cpp", "  12 | i;"],
+)
+def test_lines_that_say_nothing(line: str) -> None:
+    assert ProgressParser().feed(line) is None
+
+
+def test_an_inner_cmake_does_not_bring_the_build_back_to_configuring() -> None:
+    parser = ProgressParser()
+    step = "[1/9] Performing configure step for 'nccl_external'"
+    assert parser.feed(step) is not None
+    assert parser.feed("-- Performing Test X") is None
+    assert ProgressParser().feed_lines([step, "-- Performing Test X"]) == parser.feed(step)
+    parser.feed("[0/1] Re-running CMake...")
+    assert parser.feed("-- Performing Test X") == Progress(phase="configure", what="Performing Test X")
+
+
+def test_the_last_answer_of_many_lines() -> None:
+    parser = ProgressParser()
+    lines = ["-- Configuring done", "[1/9] Linking a b", "  | ^", "[2/9] Linking a c", "x.h: warning"]
+    assert parser.feed_lines(lines) == Progress(phase="link", done=2, total=9, what="c")
+    assert parser.feed_lines(["x", "y"]) is None
+    assert parser.feed_lines([]) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "phases"),
+    [
+        ("pip_ok", ["configure", "link", "install", "package", "install"]),
+        ("cmake_ok", ["configure"]),
+        ("make", ["compile"]),
+        ("codegen", ["codegen"]),
+    ],
+)
+def test_the_phases_of_real_builds(name: str, phases: list[str]) -> None:
+    parser, seen = ProgressParser(), [""]
+    for line in (LOGS / f"{name}.log").read_text("utf-8").splitlines():
+        found = parser.feed(line)
+        if found and found.phase != seen[-1] and "Building project" not in found.what:
+            seen.append(found.phase)
+    assert seen[1:] == phases
+
+
+def test_eta() -> None:
+    assert eta(10.0, 1, 4) == 30.0
+    assert eta(10.0, 4, 4) == 0.0
+    assert eta(10.0, 0, 4) is None
+    assert eta(10.0, 1, 0) is None

@@ -1,0 +1,51 @@
+"""Flags before the settings file before the default, for fields that are no variables."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.machines import ask, linux_facts, modern_tree, settings, with_tree
+from torchbuild_tasks.core.question import LAYERS
+from torchbuild_tasks.model import Host
+
+
+def test_the_layers_stand_in_the_order_of_the_design() -> None:
+    assert LAYERS == ("flag", "environment", "torchbuild.toml", "preset", "helper", "default")
+
+
+@pytest.mark.parametrize(
+    ("flags", "said", "value", "source", "because"),
+    [
+        ({"mode": "wheel"}, {"mode": "develop"}, "wheel", "flag", "--mode on the command line"),
+        ({}, {"mode": "wheel"}, "wheel", "torchbuild.toml", "mode in /src/torchbuild.toml"),
+        ({}, {}, "develop", "default", "the reason"),
+    ],
+)
+def test_a_field_comes_from_the_first_layer_that_names_it(
+    flags: dict[str, str], said: dict[str, str], value: str, source: str, because: str
+) -> None:
+    choice = ask(said=settings(said), **flags).choose("mode", "mode", "develop", "the reason")
+    assert (choice.name, choice.value, choice.source, choice.because) == ("mode", value, source, because)
+
+
+def test_a_switch_that_is_off_says_nothing() -> None:
+    assert ask(said=settings({"cuda": False}), cuda=False).given("cuda") is None
+
+
+def test_the_era_is_that_of_the_checkout_and_not_of_its_version() -> None:
+    assert ask(linux_facts(tree=modern_tree(version="2.13.0"))).era == "scikit-build-core"
+    assert ask(with_tree(linux_facts(), version="2.99.0")).era == "setuptools"
+    assert ask(with_tree(linux_facts(), era=None)).era == "setuptools"
+
+
+@pytest.mark.parametrize(
+    ("os", "root", "joined"),
+    [
+        ("linux", "/src/pytorch", "/src/pytorch/build/x"),
+        ("linux", "/src/pytorch/", "/src/pytorch/build/x"),
+        ("windows", "C:\\src\\pytorch", "C:\\src\\pytorch\\build\\x"),
+    ],
+)
+def test_paths_are_joined_in_the_style_of_the_host(os: str, root: str, joined: str) -> None:
+    facts = with_tree(linux_facts(host=Host(os=os, arch="x86_64")), root=root)
+    assert ask(facts).join("build", "x") == joined

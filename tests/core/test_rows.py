@@ -1,0 +1,110 @@
+"""Which row applies: versions, series, entries and the first variable row that covers a name."""
+
+from __future__ import annotations
+
+import pytest
+from packaging.version import Version
+
+from torchbuild_tasks.catalog import load_catalog
+from torchbuild_tasks.core.rows import admits, applies, entry_row, parse_version, torch_row, variable_row
+from torchbuild_tasks.core.words import nearest
+
+CATALOG = load_catalog()
+
+
+@pytest.mark.parametrize(
+    ("specifier", "version", "wanted"),
+    [
+        (">=3.10,<3.15", "3.11.7", True),
+        (">=3.10,<3.15", "3.15.0", False),
+        (">=3.10,<3.15", "3.9.18", False),
+        (">=2.14", "2.14.0", True),
+        (">=2.14.0a0", "2.14.0a0+git0123", True),
+        ("", "1.0", True),
+        (">=3", None, None),
+        (">=3", "trunk", None),
+        ("", None, None),
+    ],
+)
+def test_admits_has_three_outcomes(specifier: str, version: str | None, wanted: bool | None) -> None:
+    assert admits(specifier, version) is wanted
+
+
+@pytest.mark.parametrize("text", [None, "", "main", "2.x"])
+def test_what_is_no_version_is_none(text: str | None) -> None:
+    assert parse_version(text) is None
+
+
+def test_a_row_without_a_range_takes_every_version_and_an_unknown_version_every_row() -> None:
+    assert applies("", Version("1.13"))
+    assert applies(">=2.9", None)
+    assert not applies(">=2.9", Version("2.8"))
+
+
+@pytest.mark.parametrize(
+    ("version", "series", "exact"),
+    [
+        ("2.8.0a0", "2.8", True),
+        ("2.14.0a0+git0123456", "2.14", True),
+        ("1.13.1", "1.13", True),
+        ("2.99.0", CATALOG.torch[-1].version, False),
+        ("1.9.1", "1.8", False),
+        ("1.0.0", "1.1", False),
+        (None, CATALOG.torch[-1].version, False),
+    ],
+)
+def test_the_row_of_a_series_or_the_nearest_older(version: str | None, series: str, exact: bool) -> None:
+    row, own = torch_row(CATALOG, parse_version(version))
+    assert (row.version, own) == (series, exact)
+
+
+@pytest.mark.parametrize(
+    ("era", "mode", "version", "words"),
+    [
+        ("setuptools", "develop", "2.8.0a0", "setup.py develop"),
+        ("setuptools", "develop", "1.13.1", "setup.py develop"),
+        ("setuptools", "develop", "2.9.0a0", "-m pip install --no-build-isolation -v -e ."),
+        ("setuptools", "develop", "2.13.0", "-m pip install --no-build-isolation -v -e ."),
+        ("setuptools", "wheel", "1.13.1", "setup.py bdist_wheel"),
+        ("setuptools", "wheel", "2.13.0", "setup.py bdist_wheel"),
+        ("scikit-build-core", "develop", "2.14.0a0", "-m pip install --no-build-isolation -v -e ."),
+        ("scikit-build-core", "wheel", "2.15.0", "-m build --wheel --no-isolation"),
+    ],
+)
+def test_how_each_era_is_built(era: str, mode: str, version: str, words: str) -> None:
+    assert entry_row(CATALOG, era, mode, Version(version)).argv[1:] == tuple(words.split())
+
+
+@pytest.mark.parametrize(
+    ("name", "era", "version", "row"),
+    [
+        ("USE_DISTRIBUTED", "setuptools", "2.8", "USE_*"),
+        ("USE_NIGHTLY", "setuptools", "2.13", "USE_*"),
+        ("USE_NIGHTLY", "scikit-build-core", "2.14", "USE_NIGHTLY"),
+        ("CXX_HAS_AVX2_1_EXITCODE", "setuptools", "1.13", "*EXITCODE"),
+        ("CMAKE_FRESH", "setuptools", "2.8", "CMAKE_FRESH"),
+        ("CMAKE_FRESH", "setuptools", "1.13", "CMAKE_*"),
+        ("_GLIBCXX_USE_CXX11_ABI", "setuptools", "1.13", "_GLIBCXX_USE_CXX11_ABI"),
+        ("_GLIBCXX_USE_CXX11_ABI", "scikit-build-core", "2.14", None),
+        ("JAVA_HOME", "scikit-build-core", "2.14", None),
+        ("use_distributed", "setuptools", "2.8", None),
+        ("HOME", "setuptools", "2.8", None),
+    ],
+)
+def test_which_row_covers_a_name(name: str, era: str, version: str, row: str | None) -> None:
+    covering = variable_row(CATALOG, name, era, Version(version))
+    assert (covering.name if covering else None) == row
+
+
+@pytest.mark.parametrize(
+    ("word", "known", "meant"),
+    [
+        ("MAX_JBOS", ("MAX_JOBS", "BLAS"), "MAX_JOBS"),
+        ("max_jobs", ("MAX_JOBS", "BLAS"), "MAX_JOBS"),
+        ("relase", ("Release", "Debug"), "Release"),
+        ("zzz", ("Release", "Debug"), None),
+        ("anything", (), None),
+    ],
+)
+def test_the_nearest_word(word: str, known: tuple[str, ...], meant: str | None) -> None:
+    assert nearest(word, known) == meant

@@ -1,0 +1,118 @@
+"""torchbuild.toml: every bad key or value is refused with file, line and key."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from torchbuild_tasks.core.settings import check_settings, check_value, split_assignment
+from torchbuild_tasks.errors import UsageError
+
+FILE = "/src/torchbuild.toml"
+
+
+def test_a_good_file_is_read_whole() -> None:
+    data = {
+        "preset": "minimal",
+        "build-type": "Debug",
+        "jobs": 3,
+        "cuda": False,
+        "set": {"USE_MKLDNN": "0", "BUILD_TEST": False, "USE_KINETO": True, "PYTORCH_BUILD_NUMBER": 1},
+    }
+    settings = check_settings(FILE, data, {})
+    assert settings.path == FILE
+    assert settings.values == {"preset": "minimal", "build_type": "Debug", "jobs": 3, "cuda": False}
+    assert settings.variables == {
+        "USE_MKLDNN": "0",
+        "BUILD_TEST": "0",
+        "USE_KINETO": "1",
+        "PYTORCH_BUILD_NUMBER": "1",
+    }
+
+
+def test_a_name_may_be_written_with_either_dash() -> None:
+    assert check_settings(FILE, {"build_type": "Debug"}, {}).values == {"build_type": "Debug"}
+
+
+@pytest.mark.parametrize(
+    ("data", "key", "says"),
+    [
+        ({"prest": "dev"}, "prest", "did you mean preset?"),
+        ({"build-typ": "Debug"}, "build-typ", "did you mean build-type?"),
+        ({"clean": True}, "clean", "unknown key"),
+        ({"json": True}, "json", "unknown key"),
+        ({"jobs": "four"}, "jobs", "it must be a whole number"),
+        ({"jobs": True}, "jobs", "it must be a whole number"),
+        ({"jobs": 0}, "jobs", "at least one job"),
+        ({"jobs": -2}, "jobs", "at least one job"),
+        ({"cuda": "yes"}, "cuda", "it must be true or false"),
+        ({"source": 3}, "source", "it must be text in quotes"),
+        ({"preset": "minimum"}, "preset", "did you mean minimal?"),
+        ({"mode": "install"}, "mode", "cannot be 'install'"),
+        ({"set": ["USE_CUDA=0"]}, "set", "it must be a table"),
+        ({"set": {"USE_CUDA": [0]}}, "set.USE_CUDA", "it must be text or a number"),
+        ({"set": {"USE CUDA": "0"}}, "set.USE CUDA", "USE CUDA"),
+        ({"set": {"": "0"}}, "set.", ""),
+    ],
+    ids=str,
+)
+def test_what_is_wrong_is_named_with_file_line_and_key(data: dict[str, Any], key: str, says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        check_settings(FILE, data, {key: 7})
+    assert f"{FILE}, line 7: " in caught.value.what
+    assert key in caught.value.what
+    assert says in caught.value.what
+
+
+def test_an_unknown_key_lists_the_known_ones() -> None:
+    with pytest.raises(UsageError) as caught:
+        check_settings(FILE, {"colour": "red"}, {})
+    (keys,) = caught.value.looked
+    assert "preset" in keys
+    assert "set" in keys
+    assert "dry-run" not in keys
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("preset", "mininal", "did you mean minimal?"),
+        ("build_type", "release", "did you mean Release?"),
+        ("mode", "editable", "--mode cannot be 'editable'"),
+        ("env_shell", "bash", "--env-shell cannot be 'bash'"),
+        ("jobs", 0, "--jobs cannot be 0"),
+        ("jobs", -1, "--jobs cannot be -1"),
+    ],
+)
+def test_values_that_no_machine_can_make_right(name: str, value: object, says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        check_value(name, value)
+    assert says in caught.value.what
+    assert caught.value.next_step
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("preset", None), ("preset", "full"), ("jobs", 1), ("jobs", None), ("source", "x")]
+)
+def test_good_values_pass(name: str, value: object) -> None:
+    check_value(name, value)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "value"),
+    [
+        ("USE_CUDA=0", "USE_CUDA", "0"),
+        ("CFLAGS=-O0 -DX=1", "CFLAGS", "-O0 -DX=1"),
+        ("BLAS=", "BLAS", ""),
+        ("_GLIBCXX_USE_CXX11_ABI=1", "_GLIBCXX_USE_CXX11_ABI", "1"),
+    ],
+)
+def test_an_assignment_is_split_at_its_first_sign(text: str, name: str, value: str) -> None:
+    assert split_assignment(text) == (name, value)
+
+
+@pytest.mark.parametrize("text", ["USE_CUDA", "=1", "2USE=1", "USE-CUDA=1", "USE CUDA=1", "A\nB=1", ""])
+def test_what_is_no_assignment_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="is not KEY=VALUE"):
+        split_assignment(text)

@@ -1,0 +1,213 @@
+"""Build variables: the layer that decides each one, and names that must not or cannot matter."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from tests.support.machines import (
+    ask,
+    found,
+    linux_facts,
+    modern_tree,
+    plan_of,
+    settings,
+    statuses,
+    with_tree,
+)
+from torchbuild_tasks.core.variables import check_variables, decide, decide_all, is_off, unset_refused
+from torchbuild_tasks.model import Choice, Facts
+
+NAME = "USE_KINETO"  # the preset dev sets it to 0
+
+
+def value_of(choices: tuple[Choice, ...], name: str) -> Choice:
+    (choice,) = [choice for choice in choices if choice.name == name]
+    return choice
+
+
+def modern(**changes: object) -> Facts:
+    return linux_facts(tree=modern_tree(), **changes)
+
+
+# Every combination of layers: the first of them that names the variable decides.
+LAYERS = ("flag", "environment", "torchbuild.toml", "preset")
+
+
+@pytest.mark.parametrize("present", list(itertools.product((True, False), repeat=4)), ids=str)
+def test_the_first_layer_that_names_a_variable_decides(present: tuple[bool, ...]) -> None:
+    flag, environment, file, preset = present
+    question = ask(
+        linux_facts(environ={NAME: "environment"} if environment else {}),
+        settings(variables={NAME: "file"} if file else {}),
+        set=(f"{NAME}=flag",) if flag else (),
+        preset="dev" if preset else "full",
+    )
+    choice = decide(question, NAME)
+    first = next((layer for layer, there in zip(LAYERS, present, strict=True) if there), None)
+    assert (choice.source if choice else None) == first
+    if choice:
+        wanted = {"flag": "flag", "environment": "environment", "torchbuild.toml": "file", "preset": "0"}
+        assert choice.value == wanted[choice.source]
+        assert choice.because
+        assert choice in decide_all(question)
+
+
+def test_the_default_decides_last() -> None:
+    choice = value_of(decide_all(ask()), "USE_CUDA")
+    assert (choice.value, choice.source) == ("0", "default")
+
+
+def test_the_last_set_wins() -> None:
+    question = ask(set=("USE_MKLDNN=0", "BLAS=OpenBLAS", "USE_MKLDNN=1"))
+    assert value_of(decide_all(question), "USE_MKLDNN").value == "1"
+
+
+@pytest.mark.parametrize(
+    ("flags", "environ", "value", "source"),
+    [
+        ({"cpu": True}, {"USE_CUDA": "1"}, "0", "flag"),
+        ({}, {"USE_CUDA": "1"}, "1", "environment"),
+        ({"set": ("USE_CUDA=0",), "cpu": True}, {}, "0", "flag"),
+        ({}, {}, "0", "default"),
+    ],
+)
+def test_the_device_follows_the_same_precedence(
+    flags: dict[str, object], environ: dict[str, str], value: str, source: str
+) -> None:
+    choice = decide(ask(linux_facts(environ=environ), **flags), "USE_CUDA")
+    assert choice is not None
+    assert (choice.value, choice.source) == (value, source)
+
+
+def test_cpu_in_the_settings_file_decides_the_device() -> None:
+    choice = decide(ask(said=settings({"cpu": True})), "USE_CUDA")
+    assert choice is not None
+    assert (choice.value, choice.source) == ("0", "torchbuild.toml")
+
+
+@pytest.mark.parametrize("preset", ["dev", "minimal", "full", "debug"])
+def test_a_preset_brings_its_variables_and_says_so(preset: str) -> None:
+    question = ask(preset=preset)
+    rows = [row for row in question.catalog.preset if row.name == preset and row.os in ("", "linux")]
+    wanted = {name: value for row in rows for name, value in row.variables.items()}
+    decided = {choice.name: choice for choice in decide_all(question)}
+    assert {name: decided[name].value for name in wanted} == wanted
+    assert all(decided[name].because == f"preset {preset}" for name in wanted)
+    assert set(decided) - set(wanted) == {"USE_CUDA"}
+
+
+@pytest.mark.parametrize("flags", [{"set": ("USE_CUDA=1",)}, {"set": ("USE_CUDA=ON",)}, {"cuda": True}])
+def test_cpu_contradicts_what_asks_for_cuda(flags: dict[str, object]) -> None:
+    finding = found(check_variables(ask(cpu=True, **flags)), "device")
+    assert finding.status == "error"
+    assert "contradict" in finding.text
+    assert finding.fix
+
+
+@pytest.mark.parametrize("value", ["0", "OFF", "no", "False", "n"])
+def test_cpu_agrees_with_cuda_switched_off(value: str) -> None:
+    assert statuses(check_variables(ask(cpu=True, set=(f"USE_CUDA={value}",))), "device") == []
+
+
+@pytest.mark.parametrize(
+    ("value", "off"), [("0", True), ("off", True), ("N", True), ("1", False), ("", False), (None, False)]
+)
+def test_the_spellings_of_no(value: str | None, off: bool) -> None:
+    assert is_off(value) is off
+
+
+@pytest.mark.parametrize(
+    ("flags", "environ"),
+    [
+        ({"set": ("PYTORCH_BUILD_VERSION=2.8.0",)}, {}),
+        ({"set": ("PYTORCH_BUILD_NUMBER=1",)}, {}),
+        ({}, {"PYTORCH_BUILD_VERSION": "2.8.0"}),
+    ],
+)
+def test_half_of_the_version_pair_is_refused(flags: dict[str, object], environ: dict[str, str]) -> None:
+    plan = plan_of(linux_facts(environ=environ), **flags)
+    finding = found(plan.findings, "version-pair")
+    assert plan.verdict == "refuse"
+    assert "PYTORCH_BUILD_VERSION" in finding.text
+    assert "PYTORCH_BUILD_NUMBER" in finding.text
+
+
+def test_both_halves_may_come_from_two_layers() -> None:
+    facts = linux_facts(environ={"PYTORCH_BUILD_NUMBER": "1"})
+    question = ask(facts, set=("PYTORCH_BUILD_VERSION=2.8.0",))
+    assert statuses(check_variables(question), "version-pair") == []
+
+
+@pytest.mark.parametrize(
+    ("name", "near"), [("MAX_JBOS", "MAX_JOBS"), ("ONNX_NAMESPAC", "ONNX_NAMESPACE"), ("BLASS", "BLAS")]
+)
+def test_a_name_that_nothing_reads_names_the_nearest(name: str, near: str) -> None:
+    finding = found(check_variables(ask(set=(f"{name}=1",))), "variable")
+    assert finding.status == "warn"
+    assert name in finding.text
+    assert finding.fix == f"Did you mean {near}?"
+
+
+def test_a_name_that_resembles_nothing_is_set_all_the_same() -> None:
+    question = ask(said=settings(variables={"QQQQ": "1"}))
+    assert "nothing would happen" in found(check_variables(question), "variable").fix
+    assert value_of(decide_all(question), "QQQQ").source == "torchbuild.toml"
+
+
+def test_a_name_may_be_read_in_one_era_only() -> None:
+    asked = ("JAVA_HOME=/opt/java",)
+    assert statuses(check_variables(ask(set=asked)), "variable") == []
+    assert statuses(check_variables(ask(modern(), set=asked)), "variable") == ["warn"]
+
+
+def test_a_name_may_be_read_by_some_versions_only() -> None:
+    asked = ("_GLIBCXX_USE_CXX11_ABI=0",)
+    old = with_tree(linux_facts(), version="2.5.1")
+    assert statuses(check_variables(ask(old, set=asked)), "variable") == []
+    assert statuses(check_variables(ask(set=asked)), "variable") == ["warn"]
+
+
+REFUSED_IN_2_14 = ("CMAKE_INSTALL_PREFIX", "USE_NIGHTLY", "CMAKE_FRESH", "CMAKE_ONLY", "USE_NINJA")
+
+
+@pytest.mark.parametrize("name", REFUSED_IN_2_14)
+def test_a_refused_name_from_the_user_is_an_error(name: str) -> None:
+    for flags, said in (({"set": (f"{name}=1",)}, None), ({}, settings(variables={name: "1"}))):
+        plan = plan_of(modern(), said, **flags)
+        finding = found(plan.findings, "variable")
+        assert (finding.status, plan.verdict) == ("error", "refuse")
+        assert name in finding.text
+        assert name not in {choice.name for choice in plan.choices}
+        assert not [op for op in plan.env if op.name == name and op.op == "set"]
+
+
+@pytest.mark.parametrize("name", REFUSED_IN_2_14)
+def test_a_refused_name_in_the_environment_is_taken_out(name: str) -> None:
+    plan = plan_of(modern(environ={name: "1"}))
+    finding = found(plan.findings, "variable")
+    assert (finding.status, plan.verdict) == ("warn", "warn")
+    ops = [op for op in plan.env if op.name == name]
+    assert [op.op for op in ops] == ["unset"]
+    assert ops[0].because
+
+
+@pytest.mark.parametrize("name", ["USE_NIGHTLY", "USE_NINJA", "CMAKE_FRESH"])
+def test_the_older_era_takes_what_the_newer_refuses(name: str) -> None:
+    question = ask(linux_facts(environ={name: "1"}))
+    assert unset_refused(question) == ()
+    assert value_of(decide_all(question), name).value == "1"
+
+
+@pytest.mark.parametrize("name", ["CC", "CXX", "CMAKE_BUILD_TYPE", "CMAKE_GENERATOR", "DEBUG", "MAX_JOBS"])
+def test_what_is_a_field_of_the_plan_is_listed_once(name: str) -> None:
+    plan = plan_of(linux_facts(environ={name: "1" if name in ("DEBUG", "MAX_JOBS") else "x"}))
+    assert len([op for op in plan.env if op.name == name]) <= 1
+    assert len([choice for choice in plan.choices if choice.name == name]) <= 1
+
+
+def test_variables_are_listed_by_name() -> None:
+    names = [choice.name for choice in decide_all(ask(set=("BLAS=MKL", "WERROR=0", "ATEN_THREADING=OMP")))]
+    assert names == sorted(names)
+    assert len(names) == len(set(names))

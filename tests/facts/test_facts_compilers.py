@@ -1,0 +1,191 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.facts.fakes import CLANG, GCC, link, machine
+from torchbuild_tasks.facts.compilers import look_for_compilers
+from torchbuild_tasks.facts.probe import Output, Probe
+from torchbuild_tasks.model import Tool
+
+DEBIAN = {
+    "/usr/bin/x86_64-linux-gnu-g++-12": GCC.format(name="g++"),
+    "/usr/bin/x86_64-linux-gnu-gcc-12": GCC.format(name="gcc"),
+}
+
+
+def debian(root: Path, programs: dict[str, str | Output | None] | None = None, **environ: str) -> Probe:
+    """Debian's compilers: everything is a link to one of two programs."""
+    door = machine(root, programs={**DEBIAN, **(programs or {})}, environ=environ)
+    for short in ("g++", "gcc"):
+        link(root, f"/usr/bin/{short}-12", f"x86_64-linux-gnu-{short}-12")
+        link(root, f"/usr/bin/{short}", f"{short}-12")
+    link(root, "/usr/bin/c++", "g++")
+    link(root, "/usr/bin/cc", "gcc")
+    # A table of answers knows a program by one name; the kernel knows it by all its links.
+    for name in ("g++", "g++-12", "c++", "gcc", "gcc-12", "cc"):
+        real = door.realpath(f"/usr/bin/{name}")
+        door.outputs[f"/usr/bin/{name}"] = door.outputs[real]  # type: ignore[index]
+    return door
+
+
+def brief(tools: tuple[Tool, ...]) -> list[tuple[str, str | None, str | None, str | None]]:
+    return [(tool.name, tool.path, tool.version, tool.found_via) for tool in tools]
+
+
+def test_links_to_one_compiler_are_one_compiler(tmp_path: Path) -> None:
+    assert brief(look_for_compilers(debian(tmp_path))) == [
+        ("g++", "/usr/bin/g++", "12.2.0", "PATH"),
+        ("gcc", "/usr/bin/gcc", "12.2.0", "PATH"),
+    ]
+
+
+def test_the_same_folder_twice_on_path_changes_nothing(tmp_path: Path) -> None:
+    door = debian(tmp_path, PATH="/usr/bin:/bin:/usr/bin")
+    link(tmp_path, "/bin", "usr/bin")
+    assert len(look_for_compilers(door)) == 2
+
+
+def test_one_question_for_each_compiler(tmp_path: Path) -> None:
+    door = debian(tmp_path)
+    look_for_compilers(door)
+    assert sorted(door.asked) == ["/usr/bin/g++ --version", "/usr/bin/gcc --version"]  # type: ignore[attr-defined]
+
+
+def test_cxx_of_the_environment_comes_first_and_is_called_by_its_family(tmp_path: Path) -> None:
+    tools = look_for_compilers(debian(tmp_path, CXX="c++", CC="/usr/bin/gcc-12"))
+    assert brief(tools) == [
+        ("g++", "/usr/bin/c++", "12.2.0", "environment CXX"),
+        ("gcc", "/usr/bin/gcc-12", "12.2.0", "environment CC"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "via"),
+    [
+        ("ccache gcc", "environment CC through ccache"),
+        ("/usr/bin/ccache gcc -m64", "environment CC through ccache with -m64"),
+        ("gcc -B '/my dir'", "environment CC with -B '/my dir'"),
+        ("ccache distcc gcc", "environment CC through ccache through distcc"),
+        ("  gcc ", "environment CC"),
+    ],
+)
+def test_a_launcher_and_options_are_told_apart_from_the_compiler(
+    tmp_path: Path, value: str, via: str
+) -> None:
+    door = debian(tmp_path, {"/usr/bin/ccache": "ccache version 4.7.5"}, CC=value)
+    assert brief(look_for_compilers(door))[0] == ("gcc", "/usr/bin/gcc", "12.2.0", via)
+
+
+def test_a_path_with_a_blank_is_one_word(tmp_path: Path) -> None:
+    door = debian(tmp_path, {"/my tools/g++": GCC.format(name="g++")}, CXX="/my tools/g++")
+    assert brief(look_for_compilers(door))[0] == ("g++", "/my tools/g++", "12.2.0", "environment CXX")
+
+
+def test_an_open_quote_is_no_crash(tmp_path: Path) -> None:
+    first = look_for_compilers(debian(tmp_path, CXX='g++ -DX="'))[0]
+    assert (first.path, first.version) == ("/usr/bin/g++", "12.2.0")
+
+
+@pytest.mark.parametrize("value", ["", "   ", "ccache"])
+def test_a_variable_without_a_compiler_names_none(tmp_path: Path, value: str) -> None:
+    tools = look_for_compilers(debian(tmp_path, CXX=value))
+    assert [tool.found_via for tool in tools] == ["PATH", "PATH"]
+
+
+def test_a_variable_that_names_nothing_is_a_miss_of_its_own(tmp_path: Path) -> None:
+    tools = look_for_compilers(debian(tmp_path, CXX="/opt/none/clang++", CC="gcc-99"))
+    assert tools[:2] == (
+        Tool(name="clang++", found_via="environment CXX", looked=("/opt/none/clang++",)),
+        Tool(name="gcc", found_via="environment CC", looked=("/usr/bin",)),
+    )
+    assert [tool.path for tool in tools[2:]] == ["/usr/bin/g++", "/usr/bin/gcc"]
+
+
+def test_a_c_driver_in_cxx_is_named_for_what_it_is(tmp_path: Path) -> None:
+    assert brief(look_for_compilers(debian(tmp_path, CXX="gcc")))[0][:2] == ("gcc", "/usr/bin/gcc")
+
+
+def test_numbered_compilers_come_after_plain_ones_newest_first(tmp_path: Path) -> None:
+    others: dict[str, str | Output | None] = {
+        f"/opt/bin/g++-{number}": f"g++-{number} (x) {number}.1.0\nFree Software Foundation"
+        for number in ("9", "13", "10")
+    }
+    others["/opt/bin/gcc-ar-13"] = others["/opt/bin/g++-x"] = "not a compiler"
+    tools = look_for_compilers(debian(tmp_path, others, PATH="/usr/bin:/opt/bin"))
+    assert [tool.version for tool in tools] == ["12.2.0", "12.2.0", "13.1.0", "10.1.0", "9.1.0"]
+
+
+def test_clang_is_one_program_with_two_sides(tmp_path: Path) -> None:
+    door = machine(tmp_path, programs={"/usr/lib/llvm-14/bin/clang-14": CLANG})
+    for name in ("clang", "clang++", "clang-14", "clang++-14"):
+        link(tmp_path, f"/usr/bin/{name}", "../lib/llvm-14/bin/clang-14")
+        door.outputs[f"/usr/bin/{name}"] = Output(0, CLANG)  # type: ignore[index]
+    assert brief(look_for_compilers(door)) == [
+        ("clang++", "/usr/bin/clang++", "14.0.6", "PATH"),
+        ("clang", "/usr/bin/clang", "14.0.6", "PATH"),
+    ]
+
+
+def test_ccache_links_are_seen_through_and_never_started(tmp_path: Path) -> None:
+    door = debian(tmp_path, {"/usr/bin/ccache": None}, PATH="/usr/lib/ccache:/usr/bin")
+    for name in ("g++", "c++", "g++-12", "gcc"):
+        link(tmp_path, f"/usr/lib/ccache/{name}", "../../bin/ccache")
+    assert brief(look_for_compilers(door)) == [
+        ("g++", "/usr/lib/ccache/g++", "12.2.0", "PATH through ccache"),
+        ("g++", "/usr/bin/g++", "12.2.0", "PATH"),
+        ("gcc", "/usr/lib/ccache/gcc", "12.2.0", "PATH through ccache"),
+        ("gcc", "/usr/bin/gcc", "12.2.0", "PATH"),
+    ]
+    assert not any("ccache" in command for command in door.asked)  # type: ignore[attr-defined]
+
+
+def test_a_ccache_link_without_a_compiler_behind_it_has_no_version(tmp_path: Path) -> None:
+    door = machine(tmp_path, programs={"/usr/bin/ccache": "ccache version 4.7.5"})
+    link(tmp_path, "/usr/bin/g++", "ccache")
+    assert brief(look_for_compilers(door))[0] == ("g++", "/usr/bin/g++", None, "PATH through ccache")
+
+
+@pytest.mark.parametrize(
+    "said", [None, Output(1, "g++ 12.2.0"), Output(0, "\0\1rubbish"), Output(-9, "")], ids=str
+)
+def test_a_compiler_that_does_not_answer_is_there_without_a_version(
+    tmp_path: Path, said: Output | None
+) -> None:
+    door = machine(tmp_path, programs={"/usr/bin/g++": said, "/usr/bin/cc": GCC.format(name="cc")})
+    tools = {tool.path: tool for tool in look_for_compilers(door)}
+    assert tools["/usr/bin/g++"].version is None
+    assert tools["/usr/bin/cc"].version == "12.2.0"
+    assert tools["/usr/bin/cc"].name == "gcc"
+
+
+def test_gcc_without_a_version_in_its_first_lines_is_asked_the_other_way(tmp_path: Path) -> None:
+    door = machine(tmp_path, programs={"/usr/bin/g++": "wrapped g++, Free Software Foundation"})
+    door.outputs["/usr/bin/g++ -dumpfullversion -dumpversion"] = Output(0, "13.2.1\n")  # type: ignore[index]
+    assert look_for_compilers(door)[0].version == "13.2.1"
+
+
+def test_another_maker_goes_by_its_side(tmp_path: Path) -> None:
+    said = "Intel(R) oneAPI DPC++/C++ Compiler 2024.0.2 (2024.0.2.20231213)"
+    door = machine(tmp_path, programs={"/opt/icpx": said}, environ={"CXX": "/opt/icpx"})
+    assert brief(look_for_compilers(door))[0] == ("c++", "/opt/icpx", "2024.0.2", "environment CXX")
+
+
+def test_no_compiler_at_all_says_where_we_looked(tmp_path: Path) -> None:
+    tools = look_for_compilers(machine(tmp_path, environ={"PATH": "/a:/b"}))
+    assert tools == (Tool(name="c++", looked=("/a", "/b")), Tool(name="cc", looked=("/a", "/b")))
+
+
+def test_only_a_c_compiler_leaves_c_plus_plus_missing(tmp_path: Path) -> None:
+    tools = look_for_compilers(machine(tmp_path, programs={"/usr/bin/gcc": GCC.format(name="gcc")}))
+    assert [(tool.name, tool.path) for tool in tools] == [("gcc", "/usr/bin/gcc"), ("c++", None)]
+
+
+@pytest.mark.integration
+def test_the_real_compilers_have_versions() -> None:
+    found = [tool for tool in look_for_compilers(Probe(environ=os.environ)) if tool.path]
+    if not found:
+        pytest.skip("no compiler on this machine")
+    assert all(tool.version and tool.found_via for tool in found)

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from tests.facts.fakes import link, machine
+from torchbuild_tasks.facts.disk import look_at_disk
+from torchbuild_tasks.facts.probe import Probe
+
+TABLE = "1 0 8:1 / / rw - ext4 /dev/sda rw\n2 1 8:2 / /fast rw - xfs /dev/sdb rw\n"
+
+
+def test_a_build_folder_still_to_be_made_is_on_its_parents_disk(tmp_path: Path) -> None:
+    door = machine(tmp_path, files={"/proc/self/mountinfo": TABLE, "/fast/src/": ""})
+    disk = look_at_disk(door, "/fast/src/build/deep")
+    assert (disk.path, disk.mount, disk.total, disk.free) == ("/fast/src/build/deep", "/fast", 1000, 400)
+
+
+def test_a_link_is_on_the_disk_it_leads_to(tmp_path: Path) -> None:
+    door = machine(tmp_path, files={"/proc/self/mountinfo": TABLE, "/fast/real/": ""})
+    link(tmp_path, "/home/build", "../fast/real")
+    assert look_at_disk(door, "/home/build/x").mount == "/fast"
+
+
+def test_unknown_stays_unknown(tmp_path: Path) -> None:
+    disk = look_at_disk(dataclasses.replace(machine(tmp_path), usage=None), "/x")
+    assert (disk.mount, disk.total, disk.free) == (None, None, None)
+
+
+@pytest.mark.integration
+def test_the_real_disk(tmp_path: Path) -> None:
+    disk = look_at_disk(Probe(environ={}), str(tmp_path / "none" / "yet"))
+    assert disk.mount is not None
+    assert Path(disk.mount).is_mount()
+    assert (disk.total or 0) >= (disk.free or 0) > 0

@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+from torchbuild_tasks.facts.environ import relevant_environ
+
+ENVIRON = {
+    "USE_CUDA": "0",
+    "use_cuda": "1",
+    "CC": "gcc",
+    "AWS_SECRET": "s",
+    "XUSE_": "x",
+    "USE_": "",
+    "MAX_JOBS": "4",
+}
+
+
+def test_keeps_what_a_pattern_names_and_nothing_else() -> None:
+    kept = relevant_environ(ENVIRON, ["USE_*", "CC", "MAX_J?BS"])
+    assert kept == {"CC": "gcc", "MAX_JOBS": "4", "USE_": "", "USE_CUDA": "0"}
+    assert list(kept) == sorted(kept)
+
+
+def test_without_patterns_nothing_is_kept() -> None:
+    assert relevant_environ(ENVIRON, []) == {}
+
+
+def test_plain_names_match_whole() -> None:
+    assert relevant_environ({"CCC": "", "CC_": "", "C": ""}, ["CC"]) == {}

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from tests.facts.fakes import machine
+from torchbuild_tasks.facts.host import look_at_host
+from torchbuild_tasks.facts.probe import Output, Uname
+
+
+def test_names_of_a_debian(tmp_path: Path) -> None:
+    release = 'NAME="Debian GNU/Linux"\nPRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\n'
+    host = look_at_host(machine(tmp_path, files={"/etc/os-release": release}))
+    assert (host.os, host.arch, host.kernel, host.libc) == ("linux", "x86_64", "6.1.0", "glibc 2.36")
+    assert host.distribution == "Debian GNU/Linux 12 (bookworm)"
+
+
+@pytest.mark.parametrize("text", ["NAME=x\n", "PRETTY_NAME=\n", ""])
+def test_a_nameless_system(tmp_path: Path, text: str) -> None:
+    assert look_at_host(machine(tmp_path, files={"/etc/os-release": text})).distribution is None
+
+
+def test_the_vendor_copy_is_read_when_etc_has_none(tmp_path: Path) -> None:
+    door = machine(tmp_path, files={"/usr/lib/os-release": "PRETTY_NAME='Chimera'\n"})
+    assert look_at_host(door).distribution == "Chimera"
+
+
+def test_musl_is_known_by_its_ldd_which_fails(tmp_path: Path) -> None:
+    said = Output(1, "", "musl libc (x86_64)\nVersion 1.2.4\nDynamic Program Loader\n")
+    door = dataclasses.replace(machine(tmp_path, programs={"/usr/bin/ldd": said}), c_library=None)
+    assert look_at_host(door).libc == "musl 1.2.4"
+
+
+@pytest.mark.parametrize("said", [Output(0, "ldd (other) 1.0"), None])
+def test_an_unknown_c_library_is_none(tmp_path: Path, said: Output | None) -> None:
+    door = dataclasses.replace(machine(tmp_path, programs={"/usr/bin/ldd": said}), c_library=None)
+    assert look_at_host(door).libc is None
+
+
+@pytest.mark.parametrize(
+    ("system", "arch", "expected"),
+    [
+        ("win32", "AMD64", ("windows", "x86_64")),
+        ("linux", "arm64", ("linux", "aarch64")),
+        ("linux", None, ("linux", "unknown")),
+    ],
+)
+def test_one_name_for_each_system_and_processor(
+    tmp_path: Path, system: str, arch: str | None, expected: tuple[str, str]
+) -> None:
+    door = dataclasses.replace(machine(tmp_path), kernel=Uname(system=system, machine=arch))
+    host = look_at_host(door)
+    assert (host.os, host.arch) == expected

@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.facts.fakes import link, machine
+from torchbuild_tasks.facts import python_places as places
+
+TREE = "/src/pytorch"
+
+
+def paths(found: object) -> list[str]:
+    return [place.path for place in found]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("text", ["3", "3.12", "3.12.1", "3.13t"])
+def test_numbers_are_versions(tmp_path: Path, text: str) -> None:
+    assert places.is_version(text)
+    assert not places.is_path(machine(tmp_path), text)
+
+
+@pytest.mark.parametrize("text", ["", "python3.12", "3.x", "3.12.1.4", "./3.12", "3.12 "])
+def test_other_words_are_not(text: str) -> None:
+    assert not places.is_version(text)
+
+
+def test_a_word_is_a_path_when_it_has_a_separator_or_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    door = machine(tmp_path, files={f"{tmp_path}/venv/": "", f"{tmp_path}/3.12/": ""})
+    monkeypatch.chdir(tmp_path)
+    assert places.is_path(door, "bin/python")
+    assert places.is_path(door, "venv")
+    assert not places.is_path(door, "python3")
+    assert not places.is_path(door, "3.12")  # a version, though a folder of that name is here
+
+
+@pytest.mark.parametrize(
+    ("wanted", "version", "expected"),
+    [
+        ("3.12", "3.12.1", True),
+        ("3.1", "3.12.1", False),
+        ("3.12.1", "3.12.1", True),
+        ("3.12.1", "3.12.10", False),
+        ("3", "3.8.2", True),
+        ("3.13t", "3.13.0", True),
+        ("3.13", "3.13.0rc1", True),
+    ],
+)
+def test_versions_agree_part_by_part(wanted: str, version: str, expected: bool) -> None:
+    assert places.agree(wanted, version) is expected
+
+
+def test_the_free_threaded_build_is_known_by_its_abi() -> None:
+    assert places.is_free_threaded("cpython-313t-x86_64-linux-gnu")
+    assert places.is_free_threaded("cp313t")
+    assert not places.is_free_threaded("cpython-313-x86_64-linux-gnu")
+    assert not places.is_free_threaded(None)
+
+
+def test_a_folder_stands_for_the_interpreter_in_it(tmp_path: Path) -> None:
+    door = machine(
+        tmp_path,
+        files={"/empty/": ""},
+        programs={"/v/bin/python3": "", "/v/bin/python": "", "/w/bin/python3": ""},
+    )
+    assert places.given(door, "/v").path == "/v/bin/python"
+    assert places.given(door, "/w/").path == "/w/bin/python3"
+    assert places.given(door, "/empty").path == "/empty/bin/python"
+    assert places.given(door, "/v/bin/python3").path == "/v/bin/python3"
+
+
+def test_what_is_active_comes_before_what_we_made_unless_a_version_is_wanted(tmp_path: Path) -> None:
+    managed = {f"{TREE}/.torchbuild/venv-{n}/bin/python": "" for n in ("3.9", "3.12", "3.10")}
+    environ = {"VIRTUAL_ENV": "/v", "CONDA_PREFIX": "/conda", "CONDA_DEFAULT_ENV": "base"}
+    door = machine(tmp_path, programs={"/v/bin/python": "", **managed}, environ=environ)
+    ours = [f"{TREE}/.torchbuild/venv-{n}/bin/python" for n in ("3.12", "3.10", "3.9")]
+    assert paths(places.environments(door, None, TREE)) == ["/v/bin/python", "/conda/bin/python", *ours]
+    assert paths(places.environments(door, "3.10", TREE)) == [ours[1], "/v/bin/python", "/conda/bin/python"]
+    assert paths(places.environments(door, "3.10.4", TREE))[0] == ours[1]
+    assert paths(places.environments(door, "python3.10", TREE)) == []
+    vias = [place.found_via for place in places.environments(door, None, TREE)]
+    assert vias[:3] == [
+        "environment VIRTUAL_ENV",
+        "environment CONDA_PREFIX (base)",
+        "managed venv of this checkout",
+    ]
+
+
+def test_path_is_searched_name_by_name_and_links_are_followed_once(tmp_path: Path) -> None:
+    door = machine(
+        tmp_path,
+        programs={"/usr/bin/python3.11": "", "/opt/python3.13": "", "/opt/python3.7": ""},
+        environ={"PATH": "/venv/bin:/usr/bin:/opt"},
+    )
+    link(tmp_path, "/usr/bin/python3", "python3.11")
+    link(tmp_path, "/venv/bin/python3", "../../usr/bin/python3.11")
+    found = list(places.on_path(door, None))
+    assert paths(found) == ["/venv/bin/python3", "/usr/bin/python3", "/opt/python3.13"]
+    assert found[0].found_via == "PATH (/venv/bin/python3)"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "names"),
+    [
+        ("3.12", ("python3.12",)),
+        ("3.12.4", ("python3.12",)),
+        ("3.13t", ("python3.13t",)),
+        ("2", ("python2",)),
+        ("pypy3", ("pypy3",)),
+    ],
+)
+def test_a_version_or_a_word_becomes_a_command(wanted: str, names: tuple[str, ...]) -> None:
+    assert places.path_names(wanted) == names
+
+
+def test_three_means_any_three() -> None:
+    assert places.path_names("3") == places.path_names(None)
+    assert {"python3", "python3.8", "python3.20"} <= set(places.path_names(None))
+
+
+def test_pyenv_and_uv_keep_interpreters_off_the_path(tmp_path: Path) -> None:
+    door = machine(
+        tmp_path,
+        files={"/home/me/.pyenv/versions/3.12.9/": ""},
+        programs={
+            "/home/me/.pyenv/versions/3.12.1/bin/python": "",
+            "/home/me/.pyenv/versions/3.12.10/bin/python": "",
+            "/home/me/.pyenv/versions/3.11.7/bin/python": "",
+            "/home/me/.pyenv/versions/pypy3.12-7/bin/python": "",
+            "/home/me/.local/share/uv/python/cpython-3.12.4-linux-x86_64-gnu/bin/python": "",
+        },
+        environ={"HOME": "/home/me"},
+    )
+    found = list(places.stores(door, "3.12"))
+    assert [(place.found_via, place.path.split("/bin/")[0].rpartition("/")[2]) for place in found] == [
+        ("pyenv", "3.12.10"),
+        ("pyenv", "3.12.1"),
+        ("uv", "cpython-3.12.4-linux-x86_64-gnu"),
+    ]
+    assert list(places.stores(door, None)) == list(places.stores(door, "pypy3")) == []
+
+
+def test_the_stores_may_stand_elsewhere(tmp_path: Path) -> None:
+    door = machine(
+        tmp_path,
+        programs={"/p/versions/3.12.1/bin/python": "", "/u/cpython-3.12.4+free-x/bin/python": ""},
+        environ={"PYENV_ROOT": "/p", "UV_PYTHON_INSTALL_DIR": "/u"},
+    )
+    assert [place.found_via for place in places.stores(door, "3.12")] == ["pyenv", "uv"]

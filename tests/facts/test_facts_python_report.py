@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import ast
+import json
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.facts.fakes import link, write
+from torchbuild_tasks.facts.python import REPORT
+
+SERIES = range(6, 21)
+
+
+def ask(python: str | Path) -> dict[str, Any]:
+    command = [str(python), "-I", "-B", str(REPORT)]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    if run.returncode == 127:
+        pytest.skip("a shim without an interpreter behind it")
+    assert run.returncode == 0, run.stderr
+    data: dict[str, Any] = json.loads(run.stdout.strip().splitlines()[-1])
+    return data
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """The site-packages of a fresh, empty venv in tmp_path/v."""
+    venv.create(tmp_path / "v", symlinks=True)
+    return (
+        tmp_path / "v" / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
+    )
+
+
+def test_is_written_for_python_3_6() -> None:
+    ast.parse(REPORT.read_text("utf-8"), feature_version=(3, 6))
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("minor", SERIES)
+def test_every_interpreter_at_hand_can_run_it(minor: int) -> None:
+    python = shutil.which(f"python3.{minor}")
+    if python is None:
+        pytest.skip(f"no python3.{minor}")
+    data = ask(python)
+    assert data["version"].startswith(f"3.{minor}.")
+    assert f"3{minor}" in data["abi"]
+
+
+@pytest.mark.integration
+def test_a_venv_knows_itself(tmp_path: Path, site: Path) -> None:
+    data = ask(tmp_path / "v" / "bin" / "python")
+    assert (data["environment"], data["prefix"]) == ("venv", str(tmp_path / "v"))
+    assert data["executable"] == str(tmp_path / "v" / "bin" / "python")
+    assert data["scripts"] == str(tmp_path / "v" / "bin")
+    assert data["externally_managed"] is False
+    assert (data["packages"], data["torch_from"]) == ({}, None)
+    assert data["include"] == sysconfig.get_config_var("INCLUDEPY")
+    assert data["headers"] is (Path(data["include"]) / "Python.h").exists()
+
+
+@pytest.mark.integration
+def test_a_conda_folder_is_known_by_conda_meta(tmp_path: Path) -> None:
+    base = Path(sys.base_prefix)
+    link(tmp_path, "/env/bin/python", str(Path(sys.executable).resolve()))
+    link(tmp_path, "/env/lib", str(base / "lib"))
+    write(tmp_path, {"/env/conda-meta/": ""})
+    run = subprocess.run(
+        [str(tmp_path / "env/bin/python"), "-B", str(REPORT)],
+        env={"PYTHONHOME": str(tmp_path / "env")},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert json.loads(run.stdout)["environment"] == "conda"
+
+
+@pytest.mark.integration
+def test_distributions_of_every_kind_are_listed(tmp_path: Path, site: Path) -> None:
+    write(
+        site,
+        {
+            "PyYAML-6.0.1.dist-info/": "",
+            "typing_extensions-4.8.0.dist-info/": "",
+            "ruamel.yaml-0.18.dist-info/": "",
+            "old_thing-1.0-py3.8.egg-info": "",
+            "dbus-python-1.3.2.egg-info/": "",
+            "packed-2.1-py3.11-linux-x86_64.egg/": "",
+            "develop.egg-info/PKG-INFO": "Metadata-Version: 2.1\nName: develop\nVersion: 9.9.dev0\n\nVersion: 1",
+            "nameless.egg-info/": "",
+            "~ip-23.0.dist-info/": "",
+            "numpy/": "",
+            "numpy-1.26.4.dist-info/": "",
+        },
+    )
+    assert ask(tmp_path / "v" / "bin" / "python")["packages"] == {
+        "pyyaml": "6.0.1",
+        "typing-extensions": "4.8.0",
+        "ruamel-yaml": "0.18",
+        "old-thing": "1.0",
+        "dbus-python": "1.3.2",
+        "packed": "2.1",
+        "develop": "9.9.dev0",
+        "numpy": "1.26.4",
+    }
+
+
+def torch_of(tmp_path: Path) -> tuple[str | None, str | None]:
+    data = ask(tmp_path / "v" / "bin" / "python")
+    return data["packages"].get("torch"), data["torch_from"]
+
+
+@pytest.mark.integration
+def test_a_develop_install_points_to_its_source(tmp_path: Path, site: Path) -> None:
+    source = tmp_path / "src"
+    write(source, {"torch.egg-info/PKG-INFO": "Name: torch\nVersion: 1.13.0a0+git1234567\n"})
+    write(site, {"easy-install.pth": f"{source}\n", "torch.egg-link": f"{source}\n.\n"})
+    assert torch_of(tmp_path) == ("1.13.0a0+git1234567", str(source))
+    (site / "torch.egg-link").unlink()
+    assert torch_of(tmp_path) == ("1.13.0a0+git1234567", str(source))
+
+
+@pytest.mark.integration
+def test_a_develop_install_whose_source_is_gone_still_says_where_it_was(tmp_path: Path, site: Path) -> None:
+    write(site, {"torch.egg-link": "/gone/pytorch\n."})
+    assert torch_of(tmp_path) == (None, "/gone/pytorch")
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(
+    ("direct_url", "torch_from"),
+    [
+        ('{"url": "file:///src/my%20torch", "dir_info": {"editable": true}}', "/src/my torch"),
+        ('{"url": "file:///src/torch", "dir_info": {}}', None),
+        ('{"url": "https://x/torch.whl", "archive_info": {}}', None),
+        ('{"url": "file:///src/torch", "dir_info": {"editable": false}}', None),
+        ('{"url": 3, "dir_info": 4}', None),
+        ("[]", None),
+        ("{", None),
+    ],
+)
+def test_an_editable_install_points_to_its_source(
+    tmp_path: Path, site: Path, direct_url: str, torch_from: str | None
+) -> None:
+    write(site, {"torch-2.8.0a0+gitabc.dist-info/direct_url.json": direct_url})
+    assert torch_of(tmp_path) == ("2.8.0a0+gitabc", torch_from)
+
+
+@pytest.mark.integration
+def test_an_ordinary_install_points_nowhere(tmp_path: Path, site: Path) -> None:
+    write(site, {"torch-2.8.0.dist-info/": ""})
+    assert torch_of(tmp_path) == ("2.8.0", None)
+
+
+@pytest.mark.integration
+def test_an_egg_info_among_the_installed_packages_is_not_editable(tmp_path: Path, site: Path) -> None:
+    write(site, {"torch-1.5.0-py3.8.egg-info/PKG-INFO": "Version: 1.5.0\n"})
+    assert torch_of(tmp_path) == ("1.5.0", None)

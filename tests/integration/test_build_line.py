@@ -1,0 +1,219 @@
+"""The whole line on the sample, in both eras, as a user goes it: plan, build, change, fail, clean."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from tests.support.driver import TORCHBUILD, Run, environment, torchbuild
+from tests.support.sample import Era, materialise
+
+pytestmark = pytest.mark.integration
+
+ERAS: tuple[Era, ...] = ("setuptools", "scikit-build-core")
+
+
+class Line:
+    """One copy of the sample and the Python that gets its torch."""
+
+    def __init__(self, tree: Path, python: Path) -> None:
+        self.tree, self.python = tree, python
+
+    def __call__(self, verb: str, *words: str | Path, **changes: str) -> Run:
+        return torchbuild(verb, "--source", self.tree, "--python", self.python, *words, **changes)
+
+    def torch(self, expression: str) -> str:
+        """What an expression over the built torch gives, asked from an empty folder."""
+        code = f"import torch; print({expression})"
+        argv = [str(self.python), "-I", "-c", code]
+        done = subprocess.run(argv, cwd=self.tree.parent, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    @property
+    def record(self) -> Any:
+        return json.loads((self.tree / "build/torchbuild-record.json").read_text("utf-8"))
+
+
+@pytest.fixture(scope="module", params=ERAS)
+def line(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, target: Path) -> Iterator[Line]:
+    """The sample, built once an era; the tests of this module go on from there in their order."""
+    era = cast(Era, request.param)
+    tree = materialise(tmp_path_factory.mktemp(era) / "minitorch", era=era)
+    line = Line(tree, target)
+    done = line("build", "--yes")
+    assert done.code == 0, done.out + done.err
+    assert "0 failed" in done.out
+    yield line
+    subprocess.run([str(target), "-m", "pip", "uninstall", "-q", "-y", "torch"], check=True)
+
+
+def test_the_build_is_recorded(line: Line) -> None:
+    record = line.record
+    assert record["result"] == "ok"
+    assert [stage["stage"] for stage in record["stages"]][-1] == "verify"
+    assert all(stage["result"] == "ok" for stage in record["stages"])
+    assert {check["outcome"] for check in record["verify"]["checks"]} == {"passed", "not possible"}
+    assert Path(record["verify"]["torch"]["file"]).is_relative_to(line.tree)
+
+
+def test_an_unchanged_tree_is_up_to_date(line: Line) -> None:
+    before = (line.tree / "build/torchbuild-record.json").read_bytes()
+    done = line("build")
+    assert done.code == 0, done.err
+    assert "Up to date" in done.err
+    assert (line.tree / "build/torchbuild-record.json").read_bytes() == before
+
+
+def test_an_edited_source_is_compiled(line: Line) -> None:
+    source = line.tree / "aten/src/ATen/relu.cpp"
+    source.write_text(source.read_text("utf-8") + "\n// edited\n", "utf-8")
+    done = line("build", "--verbose")
+    assert done.code == 0, done.err
+    assert "relu.cpp" in done.err
+    assert "matmul.cpp.o" not in done.err
+
+
+def test_a_changed_variable_reaches_cmake(line: Line) -> None:
+    """PyTorch's own build would go on with the cached value in both eras."""
+    assert "USE_OPENMP=ON" in line.torch("torch.__config__.show()")
+    plan = line("plan", "--set", "USE_OPENMP=0", "--json").json
+    assert plan["freshness"]["needs"] == "reconfigure"
+    assert [(c["name"], c["after"]) for c in plan["freshness"]["changes"]] == [("USE_OPENMP", "0")]
+    assert line("build", "--set", "USE_OPENMP=0").code == 0
+    assert "USE_OPENMP=OFF" in line.torch("torch.__config__.show()")
+    # And a variable that is set no longer goes back to the default.
+    assert line("build").code == 0
+    assert "USE_OPENMP=ON" in line.torch("torch.__config__.show()")
+
+
+def test_the_build_type_reaches_cmake(line: Line) -> None:
+    assert line("build", "--build-type", "Debug").code == 0
+    assert "BUILD_TYPE=Debug" in line.torch("torch.__config__.show()")
+    assert line.torch("torch.version.debug") == "True"
+    assert line("build").code == 0
+    assert line.torch("torch.version.debug") == "False"
+
+
+def test_a_failed_build_shows_its_first_error(line: Line) -> None:
+    done = line("build", "--set", "BUILD_BREAK=aten/src/ATen/matmul.cpp")
+    assert done.code == 6
+    assert "matmul.cpp" in done.err
+    assert "was not declared" in done.err
+    assert ".torchbuild/logs/build.log" in done.err
+    assert "Traceback" not in done.err
+    assert line.record["result"] == "failed"
+    assert line("build").code == 0
+
+
+def test_the_env_file_is_what_the_build_ran_in(line: Line) -> None:
+    """Sourcing it by hand and asking Ninja finds nothing left to do."""
+    script = f'. "{line.tree}/env_set.sh" && ninja -C "{line.tree}/build"'
+    done = subprocess.run(["sh", "-c", script], env=environment(), capture_output=True, text=True, check=False)
+    assert "no work to do" in done.stdout, done.stdout + done.stderr
+
+
+def test_a_second_build_is_told_who_holds_the_tree(line: Line) -> None:
+    argv = [*TORCHBUILD, "build", "--source", str(line.tree), "--python", str(line.python), "--set", "WERROR=1"]
+    first = subprocess.Popen(argv, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        _wait_for(lambda: '"running"' in (line.tree / "build/torchbuild-record.json").read_text("utf-8"))
+        done = line("build")
+        assert done.code == 8
+        assert str(first.pid) in done.err
+    finally:
+        assert first.wait(timeout=120) == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_build_goes_on(line: Line, number: int) -> None:
+    for source in (line.tree / "aten/src/ATen").glob("*.cpp"):
+        source.touch()
+    argv = [*TORCHBUILD, "build", "--source", str(line.tree), "--python", str(line.python)]
+    build = subprocess.Popen(argv, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    _wait_for(lambda: '"running"' in (line.tree / "build/torchbuild-record.json").read_text("utf-8"))
+    time.sleep(0.5)
+    start = time.monotonic()
+    build.send_signal(number)
+    _, err = build.communicate(timeout=30)
+    assert time.monotonic() - start < 5
+    assert build.returncode == 130
+    assert "Traceback" not in err
+    assert not _processes_in(line.tree)
+    assert line.record["result"] == "interrupted"
+    assert line("build").code == 0
+
+
+def test_a_wheel_is_built_installed_and_verified(line: Line) -> None:
+    done = line("build", "--mode", "wheel", "--yes", "--json")
+    assert done.code == 0, done.err
+    assert list((line.tree / "dist").glob("torch-*.whl"))
+    assert not line.torch("torch.__file__").startswith(str(line.tree))
+    assert {check["outcome"] for check in done.json["verify"]["checks"]} == {"passed", "not possible"}
+    assert line("build", "--yes").code == 0
+
+
+def test_clean_leaves_the_tree_as_it_was(line: Line) -> None:
+    mine = line.tree / "torch/lib/notes of mine.txt"
+    mine.write_text("keep", "utf-8")
+    listed = line("clean", "--dry-run")
+    assert listed.code == 0
+    assert "torch/lib" in listed.err
+    assert (line.tree / "build").exists()
+    assert line("clean").code == 9
+    assert line("clean", "--yes").code == 0
+    assert not (line.tree / "build").exists()
+    assert not list((line.tree / "torch").glob("_C*.so"))
+    assert mine.read_text("utf-8") == "keep"
+    argv = [str(line.python), "-I", "-c", "import torch"]
+    assert subprocess.run(argv, cwd=line.tree.parent, capture_output=True, check=False).returncode == 1
+    mine.unlink()
+    mine.parent.rmdir()
+
+
+@pytest.mark.parametrize("name", ["a b é & %PATH%", "späce 'quote'"])
+def test_paths_that_are_hard_on_shells(tmp_path: Path, target: Path, name: str) -> None:
+    line = Line(materialise(tmp_path / name / "minitorch", era="scikit-build-core"), target)
+    done = line("build", "--yes")
+    assert done.code == 0, done.err
+    subprocess.run([str(target), "-m", "pip", "uninstall", "-q", "-y", "torch"], check=True)
+
+
+def test_a_moved_tree_is_seen(tmp_path: Path, target: Path) -> None:
+    line = Line(materialise(tmp_path / "here", era="scikit-build-core"), target)
+    assert line("build", "--yes").code == 0
+    moved = Line(Path(shutil.move(line.tree, tmp_path / "there")), target)
+    done = moved("build")
+    assert done.code == 9
+    assert str(line.tree) in done.err
+    assert moved("build", "--clean").code == 0
+    subprocess.run([str(target), "-m", "pip", "uninstall", "-q", "-y", "torch"], check=True)
+
+
+def _wait_for(happened: Any, seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.05)
+
+
+def _processes_in(folder: Path) -> list[str]:
+    """Commands of processes that still work in a folder."""
+    found = []
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit():
+            try:
+                command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                if os.readlink(process / "cwd").startswith(str(folder)):
+                    found.append(command)
+            except OSError:
+                continue
+    return found

@@ -1,0 +1,214 @@
+"""The verification against a real torch, sound and deliberately broken.
+
+TORCHBUILD_TEST_TORCH names a venv of Python 3.11 that has torch 2.13.0, numpy, setuptools
+and ninja; without it one is made, which downloads torch.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from torchbuild_tasks.model import Expectation
+from torchbuild_tasks.record import VerifyReport
+from torchbuild_tasks.verify import session
+from torchbuild_tasks.verify.torch_probe import CHECKS
+
+VERSION = "2.13.0"
+PACKAGES = (f"torch=={VERSION}", "numpy", "setuptools", "ninja")
+QUICK = tuple(name for name in CHECKS if name != "cpp_extension")  # half a minute less
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.slow,
+    pytest.mark.skipif(os.name == "nt", reason="the broken copies are made of links"),
+    pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason=f"torch {VERSION} is kept for Python 3.11"),
+]
+
+Broken = Callable[[str], str]
+
+
+@pytest.fixture(scope="session")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a venv that has the real torch."""
+    given = os.environ.get("TORCHBUILD_TEST_TORCH")
+    if given:
+        return Path(given)
+    venv = tmp_path_factory.mktemp("torch") / "venv"
+    subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
+    pip = [str(venv / "bin" / "python"), "-m", "pip", "install", "--quiet", *PACKAGES]
+    done = subprocess.run(pip, capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip(f"torch {VERSION} cannot be installed here: {done.stderr.strip()[-300:]}")
+    return venv
+
+
+def site_of(venv: Path) -> Path:
+    return venv / "lib" / "python3.11" / "site-packages"
+
+
+@pytest.fixture
+def another(sound: Path, tmp_path: Path) -> Path:
+    """Give a venv that borrows the packages of the sound one, after its own."""
+    venv = tmp_path / "venv"
+    python = str(sound / "bin" / "python")
+    subprocess.run([python, "-m", "venv", "--without-pip", str(venv)], check=True)
+    (site_of(venv) / "borrowed.pth").write_text(f"{site_of(sound)}\n")
+    return venv
+
+
+@pytest.fixture
+def broken(another: Path) -> Broken:
+    """Give a Python whose torch is changed by `code` at start-up; -I still reads .pth files."""
+
+    def make(code: str) -> str:
+        (site_of(another) / "spoil.py").write_text(f"import torch\n{code}\n")
+        (site_of(another) / "spoil.pth").write_text("import spoil\n")
+        return str(another / "bin" / "python")
+
+    return make
+
+
+def verify(python: str, *expectations: Expectation, environ: Mapping[str, str] = os.environ) -> VerifyReport:
+    return session.verify(python=python, expectations=expectations, environ=environ)
+
+
+def passing(names: tuple[str, ...]) -> list[Expectation]:
+    return [Expectation(check=name) for name in names]
+
+
+def failures(report: VerifyReport) -> dict[str, str]:
+    return {row.check: row.detail for row in report.checks if row.outcome != "passed"}
+
+
+# ---------------------------------------------------------------- a sound torch
+
+
+def test_a_sound_torch_passes_every_check(sound: Path) -> None:
+    promised = {
+        ("import", "inside"): str(sound),
+        ("import", "extension_inside"): str(sound),
+        ("import", "version"): VERSION,
+        ("import", "distribution"): VERSION,
+        ("import", "debug"): "0",
+        ("config", "BUILD_TYPE"): "Release",
+        ("config", "TORCH_VERSION"): VERSION,
+        ("config", "USE_OPENMP"): "1",
+        ("config", "USE_MPI"): "0",
+        ("config", "lapack"): "1",
+        ("numpy", "built_with"): "1",
+    }
+    parts = [Expectation(check=check, key=key, wanted=text) for (check, key), text in promised.items()]
+    report = verify(str(sound / "bin" / "python"), *passing(CHECKS), *parts)
+    assert failures(report) == {}
+    assert len(report.checks) == len(CHECKS) + len(promised)
+    assert len(report.torch["git_version"]) == 40
+    assert int(report.torch["threads"]) > 0
+
+
+@pytest.mark.parametrize(
+    ("key", "wanted"), [("version", "2.12.0"), ("version", "2.13.0+mine"), ("inside", "/opt/src/pytorch")]
+)
+def test_another_torch_than_the_planned_one(sound: Path, key: str, wanted: str) -> None:
+    expectation = Expectation(check="import", key=key, wanted=wanted)
+    failed = failures(verify(str(sound / "bin" / "python"), *passing(("matmul",)), expectation))
+    assert list(failed) == [f"import: {key}"]
+    assert wanted in failed[f"import: {key}"]
+
+
+def test_a_compiler_that_does_not_compile(sound: Path) -> None:
+    environ = {**os.environ, "CXX": "false"}
+    names = ("import", "conv", "cpp_extension")
+    failed = failures(verify(str(sound / "bin" / "python"), *passing(names), environ=environ))
+    assert list(failed) == ["cpp_extension"]
+
+
+# ---------------------------------------------------------------- broken ones
+
+SPOILED = {
+    "matmul": """
+true = torch.matmul
+torch.matmul = lambda a, b: true(a, b) + 1e-3
+""",
+    "threads": """
+true = torch.Tensor.__add__
+def add(self, other):
+    wrong = torch.get_num_threads() > 1 and self.shape == (192, 192)
+    return torch.add(true(self, other), 1e-3 if wrong else 0.0)
+torch.Tensor.__add__ = add
+""",
+    "autograd": """
+class Tanh(torch.autograd.Function):
+    @staticmethod
+    def forward(context, x):
+        context.save_for_backward(x)
+        return x.sinh() / x.cosh()
+    @staticmethod
+    def backward(context, gradient):
+        return 0.999 * gradient / context.saved_tensors[0].cosh() ** 2
+torch.tanh = Tanh.apply
+""",
+    "linalg": """
+def svd(*args, **more):
+    raise RuntimeError("Calling torch.linalg.svd on a CPU tensor requires compiling PyTorch with LAPACK.")
+torch.linalg.svd = svd
+""",
+    "conv": """
+true = torch.nn.functional.conv2d
+torch.nn.functional.conv2d = lambda *args, **more: true(*args, **more) + 1e-2
+""",
+    "save_load": """
+true = torch.load
+def load(*args, **more):
+    state = true(*args, **more)
+    state["weight"][0, 0] += 1e-6
+    return state
+torch.load = load
+""",
+    "numpy": """
+torch.from_numpy = torch.tensor
+""",
+}
+
+
+@pytest.mark.parametrize("check", SPOILED)
+def test_what_is_broken_fails_and_nothing_else(broken: Broken, check: str) -> None:
+    failed = failures(verify(broken(SPOILED[check]), *passing(QUICK)))
+    assert list(failed) == [check], failed
+
+
+def test_torchs_own_message_is_kept(broken: Broken) -> None:
+    failed = failures(verify(broken(SPOILED["linalg"]), *passing(("linalg",))))
+    assert failed["linalg"].startswith("RuntimeError: Calling torch.linalg.svd on a CPU tensor requires")
+
+
+def test_a_crash_inside_torch_costs_one_check(broken: Broken) -> None:
+    python = broken("import ctypes\ntorch.nn.functional.conv2d = lambda *args, **more: ctypes.string_at(1)")
+    failed = failures(verify(python, *passing(QUICK)))
+    assert list(failed) == ["conv"]
+    assert "died by signal 11 (Segmentation fault) during conv" in failed["conv"]
+
+
+def test_a_library_is_missing(sound: Path, another: Path) -> None:
+    torch, copy = site_of(sound) / "torch", site_of(another) / "torch"
+    (copy / "lib").mkdir(parents=True)
+    for folder in (Path(), Path("lib")):
+        for entry in (torch / folder).iterdir():
+            if entry.name not in ("lib", "libtorch_cpu.so"):
+                (copy / folder / entry.name).symlink_to(entry)
+    failed = failures(verify(str(another / "bin" / "python"), *passing(QUICK)))
+    assert "libtorch_cpu.so: cannot open shared object file" in failed.pop("import")
+    assert failed == dict.fromkeys(QUICK[1:], "torch could not be imported")
+
+
+def test_no_numpy_is_no_fault_of_torch(broken: Broken) -> None:
+    python = broken("import sys\nsys.modules['numpy'] = None")
+    report = verify(python, *passing(QUICK))
+    assert [(row.check, row.outcome) for row in report.checks if row.outcome != "passed"] == [
+        ("numpy", "not possible")
+    ]

@@ -1,0 +1,107 @@
+"""Dumps of machines that once were planned for: a `doctor --json` dropped here is a regression test.
+
+Every dump must decode, be planned for and come back equal. What a plan of one of them has
+to say stands below under the dump's name.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path, PureWindowsPath
+
+import pytest
+
+from tests.support.machines import found, plan_of, statuses
+from torchbuild_tasks.codec import decode, dumps, encode
+from torchbuild_tasks.model import BuildPlan, Facts
+
+DUMPS = sorted(Path(__file__).parent.glob("*.json"))
+
+
+def read(path: Path) -> Facts:
+    data = json.loads(path.read_text("utf-8"))
+    return decode(Facts, data.get("facts", data), path.name)
+
+
+def plan_for(name: str, **flags: str) -> BuildPlan:
+    return plan_of(read(Path(__file__).with_name(f"{name}.json")), **flags)
+
+
+def installs(plan: BuildPlan) -> str:
+    return " ".join(plan.environment.install.argv) if plan.environment.install else ""
+
+
+def test_there_are_dumps() -> None:
+    assert len(DUMPS) >= 4
+
+
+@pytest.mark.parametrize("mode", ["develop", "wheel"])
+@pytest.mark.parametrize("path", DUMPS, ids=lambda path: path.stem)
+def test_every_dump_is_planned_for(path: Path, mode: str) -> None:
+    facts = read(path)
+    plan = plan_of(facts, mode=mode, env_shell="all")
+    errors = [finding for finding in plan.findings if finding.status == "error"]
+    assert (plan.verdict == "refuse") == bool(errors)
+    assert all(finding.fix for finding in errors)
+    assert plan.choices
+    assert decode(BuildPlan, json.loads(dumps(plan))) == plan
+
+
+@pytest.mark.parametrize("path", DUMPS, ids=lambda path: path.stem)
+def test_every_dump_comes_back_equal(path: Path) -> None:
+    data = json.loads(path.read_text("utf-8"))
+    assert encode(read(path)) == data.get("facts", data)
+
+
+def test_a_jetson_is_short_of_memory_and_of_a_new_cmake() -> None:
+    plan = plan_for("jetson-orin-nano")
+    chosen = {choice.name: choice for choice in plan.choices}
+    assert plan.verdict == "warn"
+    assert chosen["jobs"].value == "2"
+    assert (chosen["USE_NCCL"].value, chosen["USE_NCCL"].source) == ("0", "environment")
+    assert "3.22.1" in found(plan.findings, "cmake").text
+    assert "cmake>=3.27" in installs(plan)
+    assert "ninja" in installs(plan)
+    assert plan.environment.create is not None
+    assert plan.compile.argv[1:] == ("setup.py", "develop")
+
+
+def test_a_container_is_held_to_its_cgroup() -> None:
+    plan = plan_for("container-cgroup")
+    chosen = {choice.name: choice for choice in plan.choices}
+    assert (chosen["jobs"].value, chosen["jobs"].source) == ("1", "environment")
+    assert chosen["CXX"].value == "/usr/bin/g++"
+    assert chosen["CC"].value == "/usr/bin/gcc"
+    assert (plan.environment.python, plan.environment.install) == ("/opt/venv/bin/python", None)
+    assert plan.build_dir == "/work/pytorch/build"
+    assert [op.op for op in plan.env if op.name == "USE_NIGHTLY"] == ["unset"]
+    assert plan.verdict == "warn"
+
+
+def test_a_container_without_max_jobs_reckons_with_its_cgroup() -> None:
+    facts = read(Path(__file__).with_name("container-cgroup.json"))
+    (jobs,) = [c for c in plan_of(Facts(**{**vars(facts), "environ": {}})).choices if c.name == "jobs"]
+    assert jobs.value == "1"
+    assert "/sys/fs/cgroup/memory.max" in jobs.because
+    assert "/sys/fs/cgroup/cpu.max" in jobs.because
+
+
+def test_a_bare_debian_is_told_everything_at_once() -> None:
+    plan = plan_for("debian-bare")
+    assert plan.verdict == "refuse"
+    assert "python3.13-dev" in found(plan.findings, "python-headers").fix
+    assert "python3.13-venv" in found(plan.findings, "python-venv").fix
+    assert "git clone --recursive" in found(plan.findings, "submodules").fix
+    assert {"cmake>=3.27", "ninja"} <= set(installs(plan).split())
+    assert statuses(plan.findings, "python") == ["ok"]
+
+
+def test_a_windows_machine_is_planned_for_in_its_own_style() -> None:
+    plan = plan_for("windows-11")
+    root = PureWindowsPath("C:/Users/Ada Lovelace/src/pytorch")
+    assert plan.env_files[0].path == str(root / "env_set.bat")
+    assert plan.environment.python == str(root / ".torchbuild" / "venv-3.12" / "Scripts" / "python.exe")
+    assert plan.build_dir == str(root / "build")
+    (path,) = [op.value for op in plan.env if op.op == "prepend"]
+    assert PureWindowsPath(path) == PureWindowsPath(plan.environment.python).parent
+    assert plan.compile.argv[1:4] == ("-m", "pip", "install")

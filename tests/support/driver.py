@@ -1,0 +1,55 @@
+"""Drives the tool as a user does: the console command in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+TORCHBUILD = (sys.executable, "-m", "torchbuild_tasks.fronts.console")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """How a command ended and what it said."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """Its stdout as the one JSON object that --json promises."""
+        return json.loads(self.out)
+
+
+def environment(**changes: str) -> dict[str, str]:
+    """The tests' environment without what would decide a build: active venvs and build variables."""
+    drop = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "CC", "CXX", "MAX_JOBS")
+    prefixes = ("USE_", "BUILD_", "CMAKE_", "PYTORCH_", "SKBUILD")
+    kept = {k: v for k, v in os.environ.items() if k not in drop and not k.startswith(prefixes)}
+    # Ninja, CMake and friends of the venv that runs the tests are not the machine's.
+    kept["PATH"] = os.pathsep.join(
+        folder for folder in kept["PATH"].split(os.pathsep) if Path(folder) != Path(sys.executable).parent
+    )
+    return {**kept, **changes}
+
+
+def torchbuild(*words: str | Path, cwd: Path | None = None, timeout: float = 300, **changes: str) -> Run:
+    """Run a verb to its end."""
+    done = subprocess.run(
+        [*TORCHBUILD, *map(str, words)],
+        cwd=cwd,
+        env=environment(**changes),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="surrogateescape",
+        timeout=timeout,
+        check=False,
+    )
+    return Run(code=done.returncode, out=done.stdout, err=done.stderr)

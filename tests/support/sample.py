@@ -1,0 +1,95 @@
+"""minitorch, the embedded sample, laid out where a build may dirty it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Literal
+
+Era = Literal["setuptools", "scikit-build-core"]
+
+SAMPLE = Path(__file__).resolve().parents[2] / "samples" / "minitorch"
+
+# From the root inwards: each is a submodule of the one before it.
+_SUBMODULES = ("third_party/tinyfmt", "third_party/tinyassert")
+
+# Nothing of the user's configuration, the same commits at every call, and leave to clone from a
+# folder, which git refuses to submodules otherwise.
+_GIT_ENV = {
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_AUTHOR_NAME": "minitorch",
+    "GIT_AUTHOR_EMAIL": "minitorch@example.invalid",
+    "GIT_AUTHOR_DATE": "2026-01-01T00:00:00Z",
+    "GIT_COMMITTER_NAME": "minitorch",
+    "GIT_COMMITTER_EMAIL": "minitorch@example.invalid",
+    "GIT_COMMITTER_DATE": "2026-01-01T00:00:00Z",
+}
+_GIT = ("git", "-c", "protocol.file.allow=always", "-c", "init.defaultBranch=main")
+
+
+def materialise(
+    dest: Path,
+    *,
+    era: Era = "scikit-build-core",
+    git: bool = False,
+    version: str | None = None,
+) -> Path:
+    """Lay out the sample of an era in dest, which must be absent or empty.
+
+    With git, dest becomes a clone-like repository with a commit, a tag v<version> and its nested
+    submodules checked out. What it and they were "cloned" from lies beside it: <dest name>.git,
+    tinyfmt.git, tinyassert.git. To clone from there again, allow git the file protocol.
+    """
+    _copy(dest)
+    if era == "setuptools":
+        shutil.copytree(SAMPLE / "eras" / era, dest, dirs_exist_ok=True)
+    if version is not None:
+        (dest / "version.txt").write_text(f"{version}\n", encoding="utf-8")
+    if git:
+        _publish(dest, dest.parent / f"{dest.name}.git", _SUBMODULES)
+        tag = "v" + (dest / "version.txt").read_text(encoding="utf-8").strip()
+        _run_git(dest, "tag", tag)
+        _run_git(dest, "push", "--quiet", "--force", "origin", tag)
+    return dest
+
+
+def _copy(dest: Path) -> None:
+    skipped = _ignored() | {SAMPLE / "eras"}
+
+    def skip(folder: str, names: list[str]) -> set[str]:
+        return {name for name in names if Path(folder, name) in skipped}
+
+    shutil.copytree(SAMPLE, dest, ignore=skip, dirs_exist_ok=True)
+
+
+def _ignored() -> set[Path]:
+    """What builds and editors have left in the sample itself."""
+    lines = (SAMPLE / ".gitignore").read_text(encoding="utf-8").splitlines()
+    patterns = [line for line in lines if line and not line.startswith("#")]
+    return {path for pattern in patterns for path in SAMPLE.glob(pattern)}
+
+
+def _publish(folder: Path, origin: Path, submodules: tuple[str, ...]) -> None:
+    """Commit the folder and push it to origin, the innermost submodule first."""
+    origins = origin.parent
+    _run_git(origins, "init", "--quiet", "--bare", str(origin))
+    _run_git(folder, "init", "--quiet")
+    _run_git(folder, "remote", "add", "origin", str(origin))
+    if submodules:
+        path, *deeper = submodules
+        bare = origins / f"{Path(path).name}.git"
+        _publish(folder / path, bare, tuple(deeper))
+        shutil.rmtree(folder / path)
+        _run_git(folder, "submodule", "--quiet", "add", f"../{bare.name}", path)
+        _run_git(folder, "submodule", "--quiet", "update", "--init", "--recursive")
+    _run_git(folder, "add", "--all")
+    _run_git(folder, "commit", "--quiet", "--message", f"{folder.name}, as the sample has it")
+    _run_git(folder, "push", "--quiet", "--force", "--set-upstream", "origin", "HEAD")
+
+
+def _run_git(folder: Path, *args: str) -> None:
+    env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    subprocess.run([*_GIT, *args], cwd=folder, env=env | _GIT_ENV, check=True)

@@ -1,0 +1,275 @@
+"""The probe run for real, by interpreters and against torches that misbehave in every way."""
+
+from __future__ import annotations
+
+import os
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from torchbuild_tasks.model import Expectation
+from torchbuild_tasks.record import VerifyReport
+from torchbuild_tasks.verify import session
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.skipif(os.name == "nt", reason="the stand-ins for Python are scripts with a #! line"),
+]
+
+# As much of torch as the sample has: no nn, no autograd, no linalg, one dtype.
+SMALL_TORCH = """
+import pickle
+from torch import __config__, version
+from torch.version import __version__
+
+float64 = "torch.float64"
+_threads = 3
+
+
+class Tensor:
+    def __init__(self, data):
+        self._data = data
+
+    def tolist(self):
+        return self._data
+
+    def __add__(self, other):
+        return Tensor([[a + b for a, b in zip(*rows)] for rows in zip(self._data, other._data)])
+
+    def __matmul__(self, other):
+        columns = list(zip(*other._data))
+        return Tensor([[sum(map(float.__mul__, row, column)) for column in columns] for row in self._data])
+
+
+def tensor(data, *, dtype=float64):
+    return Tensor(data)
+
+
+def matmul(left, right):
+    return left @ right
+
+
+def get_num_threads():
+    return _threads
+
+
+def set_num_threads(count):
+    global _threads
+    _threads = count
+
+
+def save(state, path):
+    with open(path, "wb") as file:
+        pickle.dump(state, file)
+
+
+def load(path):
+    with open(path, "rb") as file:
+        return pickle.load(file)
+"""
+CONFIG = """
+def show():
+    return "PyTorch built with:\\n  - GCC 13.3\\n  - Build settings: BUILD_TYPE=Release, USE_OPENMP=ON, \\n"
+
+
+def parallel_info():
+    return "ATen/Parallel:\\n\\tat::get_num_threads() : 3\\nATen parallel backend: OpenMP\\n"
+"""
+INTERPRETER = """\
+#!{python}
+import runpy, sys
+assert sys.argv.pop(1) == "-I"
+sys.argv.pop(0)
+sys.path.insert(0, {site!r})
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+SURFACE = ("import", "config", "matmul", "threads", "save_load")
+QUICK = tuple(name for name in SURFACE if name != "threads")  # which multiplies much, in Python here
+MISSING = ("autograd", "linalg", "conv")
+
+Python = Callable[[str], str]
+
+
+def script(path: Path, text: str) -> str:
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.fixture
+def python_with(tmp_path: Path) -> Python:
+    """Give a Python that has the small torch, with more code at the end of its `__init__.py`."""
+
+    def make(code: str) -> str:
+        torch = tmp_path / "site" / "torch"
+        torch.mkdir(parents=True)
+        (torch / "__init__.py").write_text(SMALL_TORCH + textwrap.dedent(code), encoding="utf-8")
+        (torch / "__config__.py").write_text(CONFIG, encoding="utf-8")
+        (torch / "version.py").write_text("__version__ = '2.13.0a0+git1234567'\ndebug = False\n")
+        text = INTERPRETER.format(python=sys.executable, site=str(tmp_path / "site"))
+        return script(tmp_path / "python", text)
+
+    return make
+
+
+def verify(python: str, *names: str, timeout: float = 60.0) -> VerifyReport:
+    expectations = [Expectation(check=name) for name in names]
+    return session.verify(python=python, expectations=expectations, environ=os.environ, timeout=timeout)
+
+
+def failures(report: VerifyReport) -> dict[str, str]:
+    return {row.check: row.detail for row in report.checks if row.outcome != "passed"}
+
+
+# ---------------------------------------------------------------- torches
+
+
+def test_what_the_sample_has_is_enough_for_its_checks(python_with: Python, tmp_path: Path) -> None:
+    report = verify(python_with(""), *SURFACE)
+    assert failures(report) == {}
+    assert report.torch["version"] == "2.13.0a0+git1234567"
+    assert report.torch["file"] == os.path.realpath(tmp_path / "site" / "torch" / "__init__.py")
+    assert report.torch["parallel_backend"] == "OpenMP"
+
+
+def test_what_torch_lacks_is_a_failure_in_its_own_words(python_with: Python) -> None:
+    failed = failures(verify(python_with(""), *QUICK, *MISSING))
+    assert tuple(failed) == MISSING
+    assert failed["linalg"].startswith("AttributeError: module 'torch' has no attribute 'linalg'")
+
+
+def test_a_skip_of_the_plan_makes_it_not_possible(python_with: Python) -> None:
+    skipped = Expectation(check="linalg", skip="the sample has no torch.linalg")
+    report = session.verify(python=python_with(""), expectations=[skipped], environ=os.environ)
+    assert [row.outcome for row in report.checks] == ["passed", "not possible"]
+
+
+@pytest.mark.parametrize(
+    ("check", "code", "words"),
+    [
+        ("matmul", "matmul = lambda a, b: tensor([[0.0] * 41] * 37)", "float64 off by"),
+        ("matmul", "Tensor.__matmul__ = lambda a, b: tensor([[7.0]])", "off by inf"),
+        ("threads", "get_num_threads = lambda: 0", "torch.get_num_threads() is 0"),
+        ("threads", "Tensor.__add__ = lambda a, b: tensor([[float(_threads)]])", "addition off by 2.0e+00"),
+        ("save_load", "load = lambda path: {}", "KeyError: 'weight'"),
+        ("config", "del __config__.show", "has no attribute 'show'"),
+    ],
+)
+def test_a_wrong_torch_fails_its_check_only(python_with: Python, check: str, code: str, words: str) -> None:
+    failed = failures(verify(python_with(code), *SURFACE))
+    assert list(failed) == [check]
+    assert words in failed[check]
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("import os; matmul = lambda a, b: os.abort()", "died by signal 6 (Aborted) during matmul"),
+        ("import ctypes; matmul = lambda a, b: ctypes.string_at(1)", "signal 11 (Segmentation fault) during"),
+        ("import os; matmul = lambda a, b: os._exit(77)", "ended with exit status 77 during matmul"),
+    ],
+)
+def test_a_death_costs_one_check(python_with: Python, code: str, words: str) -> None:
+    def only_in_matmul(code: str) -> str:  # the threads check multiplies too
+        return (
+            code + "\nfatal = matmul\nmatmul = lambda a, b: fatal(a, b) if len(a.tolist()) == 37 else a @ b\n"
+        )
+
+    failed = failures(verify(python_with(only_in_matmul(code)), *QUICK))
+    assert list(failed) == ["matmul"]
+    assert words in failed["matmul"]
+
+
+def test_a_hang_costs_one_check_and_shows_where(python_with: Python, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "LIMIT", 5.0)
+    python = python_with("import time\ndef save(state, path):\n    time.sleep(60)\n")
+    failed = failures(verify(python, "matmul", "save_load", "autograd"))
+    assert list(failed) == ["save_load", "autograd"]
+    assert "no answer for too long during save_load" in failed["save_load"]
+    assert "in save\n" in failed["save_load"]
+
+
+def test_when_the_time_is_up_the_report_still_comes(python_with: Python) -> None:
+    python = python_with("import time\n__config__.show = lambda: time.sleep(60)\n")
+    start = time.monotonic()
+    failed = failures(verify(python, *QUICK, timeout=2.0))
+    assert time.monotonic() - start < 30
+    assert "config" in failed
+    assert "import" not in failed
+
+
+def test_torch_may_print_what_it_likes(python_with: Python) -> None:
+    python = python_with("import os, sys; os.write(1, b'\\xff no newline '); print('{', file=sys.stderr)")
+    assert failures(verify(python, *QUICK)) == {}
+
+
+def test_a_death_on_the_way_out_is_a_row_of_its_own(python_with: Python) -> None:
+    failed = failures(verify(python_with("import atexit, os; atexit.register(os.abort)"), *QUICK))
+    assert list(failed) == ["exit"]
+    assert failed["exit"].startswith("the interpreter died by signal 6 (Aborted) after the last check")
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (
+            "import sys; print('noise', file=sys.stderr); import nothing_of_this_name",
+            "No module named 'nothing_of",
+        ),
+        ("raise OSError('libtorch_cpu.so: cannot open shared object file')", "OSError: libtorch_cpu.so"),
+        ("raise SystemExit(3)", "exit status 3 during import"),
+        ("import os; os.abort()", "signal 6 (Aborted) during import"),
+        ("del __version__", "has no attribute '__version__'"),
+    ],
+)
+def test_a_torch_that_does_not_import(python_with: Python, code: str, words: str) -> None:
+    failed = failures(verify(python_with(code), *QUICK))
+    assert words in failed.pop("import")
+    assert failed == dict.fromkeys(QUICK[1:], "torch could not be imported")
+
+
+def test_no_torch_at_all(tmp_path: Path) -> None:
+    text = INTERPRETER.format(python=sys.executable, site=str(tmp_path / "nowhere"))
+    failed = failures(verify(script(tmp_path / "python", text), "conv"))
+    assert failed["import"].startswith("ModuleNotFoundError: No module named 'torch'")
+    assert failed["conv"] == "torch could not be imported"
+
+
+# ---------------------------------------------------------------- interpreters
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("#!/bin/sh\necho I am no Python\n", "said nothing that can be read\n  I am no Python"),
+        ("#!/bin/sh\nhead -c 5000000 /dev/urandom\n", "said nothing that can be read"),
+        (
+            "#!/bin/sh\necho no libpython >&2; exit 127\n",
+            "status 127, and said nothing that can be read\n  no lib",
+        ),
+        ("#!/bin/sh\nkill -KILL $$\n", "died by signal 9 (Killed)"),
+        ("#!/no/such/interpreter\n", "cannot start"),
+        (
+            '#!/bin/sh\necho \'@torchbuild-probe {"begin": "import"}\'; kill -ILL $$\n',
+            "signal 4 (Illegal instr",
+        ),
+    ],
+)
+def test_an_interpreter_that_is_none(tmp_path: Path, text: str, words: str) -> None:
+    failed = failures(verify(script(tmp_path / "python", text), "matmul"))
+    assert words in failed["import"]
+    assert failed["matmul"] == "torch could not be imported"
+
+
+def test_an_interpreter_that_is_missing(tmp_path: Path) -> None:
+    failed = failures(verify(str(tmp_path / "python"), "matmul"))
+    assert f"cannot start {tmp_path / 'python'}" in failed["import"]
+
+
+def test_an_interpreter_that_never_ends(tmp_path: Path) -> None:
+    failed = failures(verify(script(tmp_path / "python", "#!/bin/sh\nsleep 60\n"), "matmul", timeout=1.0))
+    assert failed["import"].startswith("the time was up")

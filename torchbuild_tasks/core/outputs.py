@@ -1,0 +1,113 @@
+"""Which paths are outputs of a build, and which of them may be called a build's own.
+
+Paths are relative to the checkout, with `/`; a folder ends in `/`. A build owns what was
+not there before it and matches a pattern. It keeps owning a path as long as it exists,
+but the stamp in the record is refreshed only when a build wrote the file, so what
+somebody else changed can be told from what the build left.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from torchbuild_tasks.catalog import Catalog
+
+# Modified (ns), size (bytes), changed (ns; on Windows: created). Folders: 0, 0, changed.
+Stamp = tuple[int, int, int]
+Listing = Mapping[str, Stamp]
+
+CHANGED: Final = "changed since the build"
+TRACKED: Final = "tracked by git"
+
+
+def patterns(catalog: Catalog, era: str) -> Outputs:
+    """The outputs of a build of this era, as the rows of data/outputs.toml have them."""
+    return Outputs(patterns=tuple(row.pattern for row in catalog.output if row.era in ("", era)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outputs:
+    """Patterns of what a build writes. `build` is the build folder in the checkout, ending in `/`."""
+
+    patterns: tuple[str, ...]
+    build: str = ""
+
+    def below(self, folder: str) -> Outputs:
+        """The same with everything below `folder`, the build folder; "" when it lies elsewhere."""
+        return Outputs(patterns=self.patterns, build=folder)
+
+    def matches(self, path: str) -> bool:
+        """Whether a build may have made this file or folder."""
+        if self.build and path.startswith(self.build):
+            return True
+        return "/__pycache__/" not in path and _whole(self.patterns).fullmatch(path) is not None
+
+    def reaches(self, folder: str) -> bool:
+        """Whether anything below this folder could match, so that it is worth a look."""
+        if self.build and (folder.startswith(self.build) or self.build.startswith(folder)):
+            return True
+        return not folder.endswith("/__pycache__/") and _leading(self.patterns).fullmatch(folder) is not None
+
+    def made(
+        self, before: Listing, after: Listing, earlier: Listing, *, until: int | None = None
+    ) -> dict[str, Stamp]:
+        """What builds own after one that found `before` and left `after`.
+
+        `earlier` is what builds owned already. `until` is set when the build was killed,
+        to the time (ns) of its last word: what was written later is nobody's.
+        """
+        owned = {}
+        for path, stamp in after.items():
+            wrote = stamp[:2] != before[path][:2] if path in before else self.matches(path)
+            if until is not None and stamp[2] > until:
+                wrote = False
+            if wrote and (path not in before or path in earlier):
+                owned[path] = stamp
+            elif path in earlier:
+                owned[path] = earlier[path]
+        return owned
+
+    def sort_out(
+        self, owned: Listing, now: Listing, tracked: Iterable[str]
+    ) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
+        """Files that a clean may remove, and those it keeps, each with the reason."""
+        tracked = frozenset(tracked)
+        remove, kept = [], []
+        for path in sorted(path for path in owned if path in now and not path.endswith("/")):
+            if path in tracked:
+                kept.append((path, TRACKED))
+            elif owned[path][:2] != now[path][:2]:
+                kept.append((path, CHANGED))
+            else:
+                remove.append(path)
+        return tuple(remove), tuple(kept)
+
+
+@functools.lru_cache(maxsize=8)
+def _whole(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(_regex(pattern) for pattern in patterns), re.DOTALL)
+
+
+@functools.lru_cache(maxsize=8)
+def _leading(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    """The folders on the way to what the patterns match."""
+    folders = set()
+    for pattern in patterns:
+        parts = pattern.split("/")
+        for depth, part in enumerate(parts[:-1], start=1):
+            deeper = "/.*" if parts[depth] == "**" else "/"
+            folders.add(_regex("/".join(parts[:depth])) + deeper)
+            if part == "**":
+                break
+    return re.compile("|".join(folders), re.DOTALL)
+
+
+def _regex(pattern: str) -> str:
+    """`*` within a folder, `**/` for any number of folders, a final `/**` for all below."""
+    tokens = {"**/": "(?:[^/]+/)*", "/**": "/.*", "*": "[^/]*"}
+    pieces = re.split(r"(\*\*/|/\*\*$|\*)", pattern)
+    return "".join(tokens.get(piece) or re.escape(piece) for piece in pieces)

@@ -1,0 +1,166 @@
+"""Reads how far a build is from the lines it prints: Ninja, Make, MSBuild, CMake, pip, setup.py."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+Phase = Literal["configure", "codegen", "compile", "link", "install", "package"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """Where the build is. `total` is 0 when it has no end yet; Make counts in percent.
+
+    `what` is short: a source file without the build folder's part of its path, a
+    library's name, or a few words of the tool.
+    """
+
+    phase: Phase
+    done: int = 0
+    total: int = 0
+    what: str = ""
+
+
+# How a step of Ninja or Make begins. Other steps run a command: code generation.
+_STEPS: Final[tuple[tuple[str, Phase], ...]] = (
+    ("Building ", "compile"),
+    ("Linking ", "link"),
+    ("Install", "install"),
+    ("Re-running CMake", "configure"),
+    ("Re-checking", "configure"),
+    ("Built target", "compile"),
+)
+# How a line begins that starts a phase.
+_PHASES: Final[tuple[tuple[str, Phase], ...]] = (
+    ("-- Install configuration", "install"),
+    ("-- Installing: ", "install"),
+    ("-- Up-to-date: ", "install"),
+    ("*** Configuring CMake", "configure"),
+    ("*** Building project", "compile"),
+    ("*** Installing project", "install"),
+    ("*** Making ", "package"),
+    ("running build_ext", "compile"),
+    ("running bdist_wheel", "package"),
+    ("running install", "install"),
+    ("running develop", "install"),
+    ("adding '", "package"),
+    ("Created wheel for ", "package"),
+    ("Installing collected packages", "install"),
+)
+_NINJA: Final = re.compile(r"\[(\d+)/(\d+)\] (.*)")
+_MAKE: Final = re.compile(r"\[ *(\d+)%\] (.*)")
+_OUTPUT: Final = re.compile(r" [-/](?:o |Fo|out:)\s*(\S+)")
+_MSBUILD_PROJECT: Final = re.compile(r'Project ".+" \(\d+\) is building "(?:.*[\\/])?(.+?)"')
+_SOURCES: Final = (".cpp", ".cc", ".c", ".cxx", ".cu")
+
+
+class ProgressParser:
+    """Feed it every line; it answers those that say something about progress."""
+
+    def __init__(self) -> None:
+        self._configuring = True
+
+    def feed(self, line: str) -> Progress | None:
+        """Read one line; pip's indentation does not matter."""
+        return self.feed_lines((line,))
+
+    def feed_lines(self, lines: Sequence[str]) -> Progress | None:
+        """The last answer of many lines: nobody can see those in between."""
+        said = ""
+        for line in reversed(lines):
+            found = _read(line)
+            if found is not None:
+                self._configuring = found.phase == "configure"
+                if said and self._configuring:
+                    break
+                return found
+            if not said and "-- " in line[:12] and line.lstrip().startswith("-- "):
+                said = line.strip("- ")
+        # A status line of some inner CMake does not bring a build back to the start.
+        return Progress(phase="configure", what=said[:80]) if said and self._configuring else None
+
+
+def _read(line: str) -> Progress | None:
+    text = line.lstrip() if line.startswith(" ") else line
+    reader = _READERS.get(text[:1])
+    if reader is not None:
+        return reader(text)
+    return _msbuild_file(text) if line.startswith("  ") and text.endswith(_SOURCES) else None
+
+
+def eta(elapsed: float, done: int, total: int) -> float | None:
+    """Seconds left if the rest goes like what is done; None before anything is."""
+    if done <= 0 or total < done:
+        return None
+    return elapsed / done * (total - done)
+
+
+def _step(text: str) -> Progress | None:
+    """`[n/m] ...` of Ninja, `[ 12%] ...` of Make."""
+    if ninja := _NINJA.match(text):
+        done, total, words = int(ninja[1]), int(ninja[2]), ninja[3]
+    elif make := _MAKE.match(text):
+        done, total, words = int(make[1]), 100, make[2]
+    else:
+        return None
+    phase: Phase | None = next((phase for start, phase in _STEPS if words.startswith(start)), None)
+    if phase is not None:
+        return Progress(phase=phase, done=done, total=total, what=_short(words.rpartition(" ")[2]))
+    return _command(done, total, words)
+
+
+def _command(done: int, total: int, words: str) -> Progress:
+    """A step shown as its command (`-v`), or in words of its own."""
+    output = _OUTPUT.search(words)
+    if output is None:
+        return Progress(phase="codegen", done=done, total=total, what=words[:80])
+    phase: Phase = "compile" if " -c " in words or " /c " in words else "link"
+    return Progress(phase=phase, done=done, total=total, what=_short(output[1]))
+
+
+def _short(path: str) -> str:
+    """`caffe2/CMakeFiles/x.dir/__/aten/a.cpp.o` -> `aten/a.cpp`: `__` is CMake's `..`."""
+    path = path.replace("\\", "/")
+    base, cut, inside = path.partition("CMakeFiles/")
+    if not cut:
+        return path
+    folders = base.rstrip("/").split("/") if base else []
+    parts = inside.split("/")[1:]
+    while parts and parts[0] == "__":
+        parts, folders = parts[1:], folders[:-1]
+    return "/".join([*folders, *parts]).removesuffix(".o").removesuffix(".obj")
+
+
+def _phase(text: str) -> Progress | None:
+    """A line that starts a phase, with what it is about."""
+    for start, phase in _PHASES:
+        if text.startswith(start):
+            return Progress(phase=phase, what=text.strip("*- ")[:80])
+    return None
+
+
+def _project(text: str) -> Progress | None:
+    found = _MSBUILD_PROJECT.match(text)
+    return Progress(phase="compile", what=found[1]) if found else _phase(text)
+
+
+def _msbuild_file(text: str) -> Progress | None:
+    """MSBuild shows a compiled file as its bare name, indented."""
+    bare = " " not in text and "/" not in text
+    return Progress(phase="compile", what=text) if bare else None
+
+
+# By the first character, so that a line which says nothing costs next to nothing.
+_READERS: Final[dict[str, Callable[[str], Progress | None]]] = {
+    "[": _step,
+    "-": _phase,
+    "*": _phase,
+    "r": _phase,
+    "a": _phase,
+    "C": _phase,
+    "I": _phase,
+    "P": _project,
+}

@@ -1,0 +1,83 @@
+"""The log of a build: every byte it said, on disk at once, the last five kept."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from torchbuild_tasks.effects.files import told_as
+from torchbuild_tasks.errors import UsageError
+
+KEPT: Final = 5
+
+
+class Log:
+    """An open log; a `Sink` for `process.stream`.
+
+    `previous_time` is when the log before this one was last written, in nanoseconds;
+    None when there was none. `problem` says why writing stopped, if it did: a full disk
+    must not end hours of compiling, whatever it does to the compiler.
+    """
+
+    def __init__(self, path: Path, previous_time: int | None) -> None:
+        self.path = path
+        self.previous_time = previous_time
+        self.problem: str | None = None
+        # Unbuffered: after a kill the time of the last write tells what the build made.
+        self._file = path.open("wb", buffering=0)
+
+    def write(self, data: bytes, /) -> None:
+        """Write all of it; the first failure is kept in `problem` and the rest is dropped."""
+        if self.problem is not None:
+            return
+        try:
+            left = memoryview(data)
+            while left:
+                left = left[self._file.write(left) :]
+        except OSError as error:
+            self.problem = error.strerror or str(error)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+
+def open_log(folder: Path, name: str, argv: Sequence[str] = ()) -> Log:
+    """Open `<folder>/<name>.log` anew; the older ones become `<name>.1.log` and so on.
+
+    Its first line has the time and the command.
+
+    Raises:
+        UsageError: the folder or the file cannot be written.
+    """
+    path = folder / f"{name}.log"
+    with told_as(UsageError, path):
+        folder.mkdir(parents=True, exist_ok=True)
+        previous = last_write(folder, name)
+        _rotate(folder, name)
+        log = Log(path, previous)
+    now = datetime.now().astimezone().isoformat(timespec="seconds")
+    log.write(f"# {now} {' '.join(argv)}".rstrip().encode(errors="replace") + b"\n")
+    return log
+
+
+def last_write(folder: Path, name: str) -> int | None:
+    """When the newest log was last written, in nanoseconds; None without a log."""
+    with contextlib.suppress(OSError):
+        return (folder / f"{name}.log").stat().st_mtime_ns
+    return None
+
+
+def _rotate(folder: Path, name: str) -> None:
+    names = [f"{name}.log", *(f"{name}.{number}.log" for number in range(1, KEPT))]
+    for older, newer in reversed(list(zip(names[1:], names, strict=False))):
+        if (folder / newer).exists():
+            (folder / newer).replace(folder / older)

@@ -1,0 +1,78 @@
+"""The record in a checkout of what builds own there: two listings, and how they are read.
+
+`before.json` is the listing from before a build; as long as it is there, a build runs or
+was killed. `made.json` is what builds own: each path with the stamp a build left on it.
+What may be claimed and what must be kept is decided by core/outputs.py, handed in.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final, Protocol, Self
+
+from torchbuild_tasks.effects.files import STATE_DIR, write_atomic
+from torchbuild_tasks.effects.walk import Scope, Stamp
+from torchbuild_tasks.errors import UsageError
+
+BEFORE: Final = "before.json"
+MADE: Final = "made.json"
+Listing = Mapping[str, Stamp]
+Kept = tuple[tuple[str, str], ...]
+
+
+class Outputs(Scope, Protocol):
+    """What `core.outputs.patterns` returns."""
+
+    def below(self, folder: str) -> Self: ...
+    def made(
+        self, before: Listing, after: Listing, earlier: Listing, *, until: int | None = None
+    ) -> dict[str, Stamp]: ...
+    def sort_out(
+        self, owned: Listing, now: Listing, tracked: Iterable[str]
+    ) -> tuple[tuple[str, ...], Kept]: ...
+
+
+def read(root: Path, name: str) -> dict[str, Stamp] | None:
+    """A listing; None when there is none that can be read, and then nothing is claimed by it."""
+    with contextlib.suppress(OSError, ValueError, TypeError, AttributeError):
+        items = json.loads((root / STATE_DIR / name).read_bytes()).items()
+        return {path: (m, s, c) for path, (m, s, c) in items}
+    return None
+
+
+def write(root: Path, name: str, listing: Listing) -> None:
+    """Write a listing; raises UsageError when that is not possible."""
+    write_atomic(root / STATE_DIR / name, json.dumps(listing).encode(), error=UsageError)
+
+
+def forget(root: Path, gone: set[str]) -> None:
+    """Take paths out of both listings: a clean within a build must not make them look foreign."""
+    for name in (MADE, BEFORE):
+        listing = read(root, name)
+        if listing is not None:
+            write(root, name, {path: stamp for path, stamp in listing.items() if path not in gone})
+
+
+def is_recorded(root: Path) -> bool:
+    """Whether a build of ours ever began here."""
+    return any((root / STATE_DIR / name).exists() for name in (MADE, BEFORE))
+
+
+def owned(root: Path, outputs: Outputs, now: Listing, log_time: int | None) -> Listing:
+    """What builds own, with what a killed build wrote until the last word of its log (ns)."""
+    earlier = read(root, MADE) or {}
+    before = read(root, BEFORE)
+    if before is None or log_time is None:
+        return earlier
+    return outputs.made(before, now, earlier, until=log_time)
+
+
+def within(root: Path, build_dir: Path | str) -> str:
+    """The build folder relative to the checkout, with a final `/`; "" when it is not in it."""
+    with contextlib.suppress(ValueError):
+        inside = (root / build_dir).relative_to(root).as_posix()
+        return f"{inside}/" if inside != "." and ".." not in inside.split("/") else ""
+    return ""

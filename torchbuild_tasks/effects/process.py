@@ -1,0 +1,234 @@
+"""The only door to processes: `capture` for short questions, `stream` for the build.
+
+Every process leads a session of its own, so that one thing can be ended: the whole
+tree, compilers and all. Output is bytes until it is shown; memory stays flat however
+much of it there is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from torchbuild_tasks.effects.signals import interrupted, signals_wait
+from torchbuild_tasks.effects.tree import end_tree
+
+CANNOT_START: Final = 127
+TIMED_OUT: Final = 124
+LINE_LIMIT: Final = 8 * 1024
+_CHUNK: Final = 64 * 1024  # what a pipe holds; asking for more only costs bigger buffers
+_IDLE: Final = 0.5
+
+_Process = subprocess.Popen[bytes]  # noqa: TID251 - this is the door
+
+
+class Sink(Protocol):
+    """Anything that takes the raw output: a `Log`, a binary file."""
+
+    def write(self, data: bytes, /) -> object: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Captured:
+    """How a short process ended.
+
+    `rc` is its exit code, minus the signal's number when a signal ended it, 127 when it
+    could not start (`stderr` then says why) and 124 when `timed_out`.
+    """
+
+    rc: int
+    stdout: bytes = b""
+    stderr: bytes = b""
+    timed_out: bool = False
+
+
+def capture(
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | str | None = None,
+    timeout: float | None = None,
+) -> Captured:
+    """Run a short process to its end, without input, and return what it said.
+
+    After `timeout` seconds its tree is ended and what it had said is returned. Without
+    `env` it gets ours. Raises Interrupted on Ctrl-C; never raises for a program that
+    is missing or fails.
+    """
+    try:
+        with _started(argv, env, cwd, stderr=subprocess.PIPE) as process:
+            try:
+                return _answer(process, timeout)
+            finally:
+                for pipe in filter(None, (process.stdout, process.stderr)):
+                    pipe.close()
+    except _CannotStart as error:
+        return Captured(rc=CANNOT_START, stderr=str(error).encode())
+
+
+def _answer(process: _Process, timeout: float | None) -> Captured:
+    try:
+        out, err = process.communicate(timeout=timeout)
+        return Captured(rc=process.returncode, stdout=out, stderr=err)
+    except subprocess.TimeoutExpired:
+        end_tree(process.pid)
+    try:
+        out, err = process.communicate(timeout=_IDLE)
+    except subprocess.TimeoutExpired as late:  # something that left the tree holds the pipe
+        out, err = late.output or b"", late.stderr or b""
+    return Captured(rc=TIMED_OUT, stdout=out, stderr=err, timed_out=True)
+
+
+def stream(
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str] | None,
+    cwd: Path | str | None,
+    log: Sink,
+    on_lines: Callable[[list[str]], None],
+) -> int:
+    """Run a long process: every byte of stdout and stderr to `log`, every line to `on_lines`.
+
+    Lines come in lists, as many as one read brought, without their ends; `\\r` ends a
+    line too, and a line longer than 8 KiB is cut for `on_lines` (not in the log).
+    Returns the exit code as in `Captured`; when the program cannot start, that is 127
+    and the reason is its only line. Raises Interrupted once the whole tree is ended.
+    """
+    lines = _Lines()
+    try:
+        with _started(argv, env, cwd, stderr=subprocess.STDOUT) as process:
+            with contextlib.closing(_chunks(process)) as chunks:
+                for chunk in chunks:
+                    log.write(chunk)
+                    on_lines(lines.feed(chunk))
+            on_lines(lines.end())
+            return process.wait()
+    except _CannotStart as error:
+        log.write(f"{error}\n".encode())
+        on_lines([str(error)])
+        return CANNOT_START
+
+
+class _CannotStart(OSError):
+    """The program did not start; apart from an OSError of whoever takes the output."""
+
+
+@contextlib.contextmanager
+def _started(
+    argv: Sequence[str], env: Mapping[str, str] | None, cwd: Path | str | None, *, stderr: int
+) -> Iterator[_Process]:
+    """Start a session of its own; whatever breaks off the body ends the whole tree."""
+    process = None
+    try:
+        with signals_wait(deliver=True):  # a signal inside Popen would lose the pid
+            process = _popen(argv, env, cwd, stderr)
+        yield process
+    except BaseException as error:
+        with signals_wait(deliver=False):
+            if process is not None:
+                end_tree(process.pid)
+                process.poll()
+        if isinstance(error, KeyboardInterrupt):
+            raise interrupted() from None
+        raise
+
+
+def _popen(
+    argv: Sequence[str], env: Mapping[str, str] | None, cwd: Path | str | None, stderr: int
+) -> _Process:
+    own: dict[str, Any] = {"start_new_session": True}
+    program = argv[0]
+    if sys.platform == "win32":
+        own = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
+        # CreateProcess searches our PATH, not the one of the environment we pass on.
+        path = next((v for k, v in (env or os.environ).items() if k.upper() == "PATH"), None)
+        program = shutil.which(program, path=path) or program
+    try:
+        return _Process(
+            [program, *argv[1:]],
+            env=env,
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            bufsize=0,
+            **own,
+        )
+    except (OSError, ValueError) as error:
+        raise _CannotStart(f"cannot start {argv[0]}: {error}") from error
+
+
+def _chunks(process: _Process) -> Generator[bytes, None, None]:
+    """Yield what the process says until it is over.
+
+    A thread reads because Windows cannot wait for a pipe and a signal at once, and so
+    that reading goes on while a chunk is looked at. A daemon that the build left behind
+    (a compiler cache's server) may hold the pipe open: then the exit of the process
+    and half a second of silence end it.
+    """
+    chunks: queue.Queue[bytes] = queue.Queue(maxsize=8)
+    over = threading.Event()
+    threading.Thread(target=_read, args=(process.stdout, chunks, over), daemon=True).start()
+    try:
+        while chunk := _next(chunks, process):
+            yield chunk
+    finally:
+        over.set()
+        with contextlib.suppress(queue.Empty):
+            while True:  # room for the reader, if it waits for some: it goes on, and ends
+                chunks.get_nowait()
+
+
+def _next(chunks: queue.Queue[bytes], process: _Process) -> bytes:
+    while True:
+        with contextlib.suppress(queue.Empty):
+            return chunks.get(timeout=_IDLE)
+        if process.poll() is not None and chunks.empty():
+            return b""
+
+
+def _read(pipe: Any, chunks: queue.Queue[bytes], over: threading.Event) -> None:
+    """Read to the end; the empty chunk says so. The pipe is closed here and nowhere else."""
+    with pipe:
+        while not over.is_set() and (chunk := os.read(pipe.fileno(), _CHUNK)):
+            chunks.put(chunk)
+    chunks.put(b"")
+
+
+class _Lines:
+    """Bytes in, lines out; keeps at most one unfinished line of `LINE_LIMIT` bytes."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._after_cr = False
+
+    def feed(self, chunk: bytes) -> list[str]:
+        data = chunk[1:] if self._after_cr and chunk.startswith(b"\n") else chunk
+        self._after_cr = chunk.endswith(b"\r")
+        if b"\r" in data:
+            data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        whole, end, rest = data.rpartition(b"\n")
+        if not end:
+            self._rest = (self._rest + rest)[:LINE_LIMIT]
+            return []
+        whole, self._rest = self._rest + whole, rest[:LINE_LIMIT]
+        return _cut(whole.decode(errors="replace").split("\n"))
+
+    def end(self) -> list[str]:
+        rest, self._rest = self._rest, b""
+        return [rest.decode(errors="replace")] if rest else []
+
+
+def _cut(lines: list[str]) -> list[str]:
+    if max(map(len, lines)) <= LINE_LIMIT:
+        return lines
+    return [line[:LINE_LIMIT] for line in lines]

@@ -1,0 +1,74 @@
+"""Ctrl-C and SIGTERM: turned into Interrupted once, and kept from cutting the tidying short."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from torchbuild_tasks.errors import Interrupted
+
+_NAMES: Final = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
+_FATAL: Final = tuple(getattr(signal, name) for name in _NAMES if hasattr(signal, name))
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """Turn the first Ctrl-C or SIGTERM into Interrupted, and ignore the later ones.
+
+    Later ones are ignored until this context is left, so neither the ending of a tree
+    nor the writing of the record after it is cut short. Does nothing outside the main
+    thread, where Python delivers no signals.
+    """
+
+    def first(number: int, frame: object) -> None:
+        for each in _FATAL:
+            if signal.getsignal(each) is not signal.SIG_IGN:
+                signal.signal(each, _ignore)
+        raise KeyboardInterrupt
+
+    with _handlers(first):
+        try:
+            yield
+        except KeyboardInterrupt:
+            raise interrupted() from None
+
+
+@contextlib.contextmanager
+def signals_wait(*, deliver: bool) -> Iterator[None]:
+    """Hold signals back while something must not be left half done; then deliver or drop them."""
+    came: list[int] = []
+    try:
+        with _handlers(lambda number, frame: came.append(number)):
+            yield
+    finally:
+        if deliver and came:
+            signal.raise_signal(came[0])
+
+
+@contextlib.contextmanager
+def _handlers(handler: Callable[[int, Any], None]) -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    # What nohup or a background shell told us to ignore stays ignored.
+    heard = [number for number in _FATAL if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, handler) for number in heard}
+    try:
+        yield
+    finally:
+        for number, old in before.items():
+            signal.signal(number, signal.SIG_DFL if old is None else old)
+
+
+def _ignore(number: int, frame: object) -> None:
+    """Not SIG_IGN: that would be inherited by every process started from here on."""
+
+
+def interrupted() -> Interrupted:
+    return Interrupted(
+        "Interrupted. Everything that was started has been ended.",
+        next_step="Run the same command again: the build goes on where it stopped.",
+    )

@@ -1,0 +1,66 @@
+"""What an existing build tree remembers: CMake's cache, and the record of our last build."""
+
+from __future__ import annotations
+
+import json
+
+from torchbuild_tasks.facts.probe import Probe
+from torchbuild_tasks.model import CMakeCache, Previous
+
+RECORD = "torchbuild-record.json"
+# In the order of trust: what PyTorch's own build passes in comes first.
+PYTHON_KEYS = ("PYTHON_EXECUTABLE", "Python_EXECUTABLE", "Python3_EXECUTABLE")
+
+
+def look_at_cache(probe: Probe, build_dir: str | None) -> CMakeCache | None:
+    """The entries of CMakeCache.txt that tell whether the tree still fits; None without the file."""
+    text = probe.read(f"{build_dir}/CMakeCache.txt") if build_dir else None
+    if text is None:
+        return None
+    entries = _entries(text)
+    return CMakeCache(
+        home=entries.get("CMAKE_HOME_DIRECTORY"),
+        generator=entries.get("CMAKE_GENERATOR"),
+        build_type=entries.get("CMAKE_BUILD_TYPE"),
+        python=next((entries[key] for key in PYTHON_KEYS if key in entries), None),
+        compiler=entries.get("CMAKE_CXX_COMPILER"),
+    )
+
+
+def _entries(text: str) -> dict[str, str]:
+    """KEY:TYPE=VALUE lines that have a value; CMake writes X-NOTFOUND for what it did not find."""
+    entries = {}
+    for line in text.splitlines():
+        name, equals, value = line.partition("=")
+        key, colon, _ = name.partition(":")
+        if equals and colon and not key.startswith(("#", "//")) and value and not value.endswith("NOTFOUND"):
+            entries[key] = value
+    return entries
+
+
+def look_at_record(probe: Probe, build_dir: str | None) -> Previous | None:
+    """The last build as its record tells it; None when there is none or it is broken."""
+    text = probe.read(f"{build_dir}/{RECORD}") if build_dir else None
+    try:
+        data = json.loads(text or "")
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(data, dict) or not isinstance(data.get("result"), str):
+        return None
+    inputs, finished = data.get("inputs", {}), data.get("finished")
+    if not isinstance(inputs, dict) or not all(isinstance(value, str) for value in inputs.values()):
+        return None
+    return Previous(
+        result=data["result"],
+        inputs=inputs,
+        finished=finished if isinstance(finished, str) else None,
+        verified=_verified(data.get("verify")),
+    )
+
+
+def _verified(report: object) -> bool:
+    """Whether a verification was made and no check of it failed."""
+    checks = report.get("checks") if isinstance(report, dict) else None
+    if not isinstance(checks, list) or not all(isinstance(check, dict) for check in checks):
+        return False
+    return all(check.get("outcome") != "failed" for check in checks)

@@ -1,0 +1,49 @@
+"""All looks at once. Nothing is concluded here; `core` does that from what comes back."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from torchbuild_tasks.facts.compilers import look_for_compilers
+from torchbuild_tasks.facts.cpu import look_at_cpu
+from torchbuild_tasks.facts.disk import look_at_disk
+from torchbuild_tasks.facts.environ import relevant_environ
+from torchbuild_tasks.facts.host import look_at_host
+from torchbuild_tasks.facts.memory import look_at_memory
+from torchbuild_tasks.facts.probe import Probe
+from torchbuild_tasks.facts.python import look_for_pythons
+from torchbuild_tasks.facts.tools import look_for_tools
+from torchbuild_tasks.facts.tree import look_at_tree
+from torchbuild_tasks.model import Facts
+
+
+def gather(*, source: str, python: str | None, patterns: Sequence[str], probe: Probe | None = None) -> Facts:
+    """Look at the machine and the checkout; waits for the slowest program, not for all in turn.
+
+    Args:
+        source: the checkout.
+        python: the interpreter asked for (path, version or command), if any.
+        patterns: names of variables that a build reads; only these are kept.
+        probe: another machine than this one, for tests.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    door = probe or Probe(environ=dict(os.environ))
+    root = door.realpath(door.absolute(source))
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        pythons = pool.submit(look_for_pythons, door, python, root)
+        tools = pool.submit(look_for_tools, door)
+        compilers = pool.submit(look_for_compilers, door)
+        tree = pool.submit(look_at_tree, door, root)
+        return Facts(
+            host=look_at_host(door),
+            cpu=look_at_cpu(door),
+            memory=look_at_memory(door),
+            disk=look_at_disk(door, tree.result().build_dir or root),
+            compilers=compilers.result(),
+            tools=tools.result(),
+            pythons=pythons.result(),
+            tree=tree.result(),
+            environ=relevant_environ(door.environ, patterns),
+        )

@@ -1,0 +1,149 @@
+"""Prints what one interpreter is, as a line of JSON. Run by it: `python -I -B <this file>`.
+
+Stands alone: it is never imported by the package, imports nothing of ours, and keeps to
+what Python 3.6 knows, because the interpreter that is asked may be any.
+"""
+# pathlib would cost as much to load as everything else here.
+# ruff: noqa: PTH110, PTH112, PTH118, PTH122, PTH123, PTH208
+
+import importlib.util
+import json
+import os
+import re
+import site
+import struct
+import sys
+import sysconfig
+
+_NAMES = {"cpython": "CPython", "pypy": "PyPy", "graalpy": "GraalPy"}
+_EGG_NAME = re.compile(r"(?P<name>.+?)-(?P<version>[0-9][^-]*)(-.+)?$")
+
+
+def report() -> "dict[str, object]":
+    """The facts of `model.Python` that only the interpreter itself can tell."""
+    base = getattr(sys, "real_prefix", None) or sys.base_prefix
+    kind = _environment(base)
+    stdlib = sysconfig.get_path("stdlib")
+    include, headers = _headers()
+    packages, torch_from = _packages()
+    return {
+        "executable": sys.executable,
+        "version": sys.version.split()[0],
+        "implementation": _NAMES.get(sys.implementation.name, sys.implementation.name),
+        "abi": _abi(),
+        "bits": 8 * struct.calcsize("P"),
+        "environment": kind,
+        # pip heeds the mark only outside a venv, though a venv sees the same stdlib.
+        "externally_managed": kind != "venv" and os.path.exists(os.path.join(stdlib, "EXTERNALLY-MANAGED")),
+        "prefix": sys.prefix,
+        "scripts": sysconfig.get_path("scripts"),
+        "include": include,
+        "headers": headers,
+        "venv": all(importlib.util.find_spec(name) is not None for name in ("venv", "ensurepip")),
+        "packages": packages,
+        "torch_from": torch_from,
+    }
+
+
+def _environment(base: str) -> str:
+    if sys.prefix != base:
+        return "venv"
+    return "conda" if os.path.isdir(os.path.join(sys.prefix, "conda-meta")) else "base"
+
+
+def _abi() -> "str | None":
+    soabi = sysconfig.get_config_var("SOABI")
+    if soabi:
+        return str(soabi)
+    from importlib.machinery import EXTENSION_SUFFIXES
+
+    parts = EXTENSION_SUFFIXES[0].split(".") if EXTENSION_SUFFIXES else []
+    return parts[1] if len(parts) == 3 else None
+
+
+def _headers() -> "tuple[str, bool]":
+    """The folder that must hold Python.h; distributions patch the first way of asking."""
+    folders = [sysconfig.get_path("include"), sysconfig.get_config_var("INCLUDEPY")]
+    for folder in folders:
+        if folder and os.path.exists(os.path.join(folder, "Python.h")):
+            return folder, True
+    return folders[0], False
+
+
+def _packages() -> "tuple[dict[str, str], str | None]":
+    """All distributions by folder names alone: reading their metadata would take seconds."""
+    packages = {}  # type: dict[str, str]
+    torch_from = None
+    for folder in sys.path:
+        try:
+            names = os.listdir(folder or ".")
+        except OSError:
+            continue
+        for name in sorted(names):
+            found = _distribution(folder, name)
+            if found is None or found[0] in packages:
+                continue
+            packages[found[0]] = found[1]
+            if found[0] == "torch":
+                torch_from = torch_from or _editable(folder, name)
+        if "torch.egg-link" in names:
+            torch_from = torch_from or _first_line(os.path.join(folder, "torch.egg-link"))
+    return packages, torch_from
+
+
+def _distribution(folder: str, name: str) -> "tuple[str, str] | None":
+    """Normalised name and version of a *.dist-info, *.egg-info or *.egg entry."""
+    stem, kind = os.path.splitext(name)
+    # pip renames to ~ what it is about to remove, and leaves it when it is interrupted.
+    if kind not in (".dist-info", ".egg-info", ".egg") or name.startswith("~"):
+        return None
+    match = _EGG_NAME.match(stem)
+    if match:
+        stem, version = match.group("name"), match.group("version")
+    else:
+        version = _version_inside(os.path.join(folder, name))
+    return (re.sub(r"[-_.]+", "-", stem).lower(), version) if version else None
+
+
+def _version_inside(path: str) -> str:
+    """A develop install's egg-info has no version in its name."""
+    try:
+        with open(os.path.join(path, "PKG-INFO"), encoding="utf-8", errors="replace") as file:
+            for line in file:
+                if line.startswith("Version:"):
+                    return line[8:].strip()
+    except OSError:
+        pass
+    return ""
+
+
+def _editable(folder: str, name: str) -> "str | None":
+    """Where an editable install points: PEP 610, or the source folder that a .pth put on the path."""
+    if name.endswith(".egg-info"):
+        installed = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib")] + site.getsitepackages()
+        return None if folder in installed else folder
+    try:
+        with open(os.path.join(folder, name, "direct_url.json"), encoding="utf-8") as file:
+            said = json.load(file)
+        url = said["url"]
+        editable = said["dir_info"]["editable"]
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+    if not editable or not url.startswith("file://"):
+        return None
+    from urllib.request import url2pathname
+
+    return url2pathname(url[len("file://") :])
+
+
+def _first_line(path: str) -> "str | None":
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.readline().strip() or None
+    except OSError:
+        return None
+
+
+if __name__ == "__main__":
+    # On a line of its own: a sitecustomize may have printed before us.
+    sys.stdout.write("\n" + json.dumps(report()) + "\n")

@@ -1,0 +1,137 @@
+"""torchbuild.toml, read: where it is, what it says, and on which line it says it.
+
+Whether a key is known and its value fits is not judged here.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from torchbuild_tasks.errors import UsageError
+
+NAME: Final = "torchbuild.toml"
+
+_PART = r"""(?:[\w-]+|"[^"]*"|'[^']*')"""
+_DOTTED = rf"{_PART}(?:\s*\.\s*{_PART})*"
+_HEADER = re.compile(rf"\s*\[(\[)?\s*({_DOTTED})\s*\]")
+_KEY = re.compile(rf"\s*({_DOTTED})\s*=")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SettingsFile:
+    """A settings file; `lines` has the line (from 1) of every dotted key of `data`.
+
+    An entry of a list of tables is counted from 0: `failure.0.match`. A key inside an
+    inline table has the line of that table.
+    """
+
+    path: str
+    data: Mapping[str, object]
+    lines: Mapping[str, int]
+
+
+def find_settings(explicit: str | None, source: str) -> SettingsFile | None:
+    """The file that was named, else torchbuild.toml here, else the one in the checkout.
+
+    Raises:
+        UsageError: the file that was named does not exist, or the one found cannot be read.
+    """
+    if explicit is not None:
+        path = Path(explicit).expanduser()
+        if not path.exists():
+            raise UsageError(
+                f"The settings file {explicit} does not exist.",
+                looked=(str(path.absolute()),),
+                next_step=f"Name an existing file with --config, or leave it out to use ./{NAME}.",
+            )
+        return read_settings(path)
+    for folder in (Path(), Path(source).expanduser()):
+        if (folder / NAME).is_file():
+            return read_settings(folder / NAME)
+    return None
+
+
+def read_settings(path: Path) -> SettingsFile:
+    """Decode a settings file.
+
+    Raises:
+        UsageError: it cannot be opened, is not UTF-8, or is not TOML; names file, line and key.
+    """
+    path = path.absolute()
+    try:
+        text = path.read_text("utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}") from None
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise _broken(path, text, str(error)) from None
+    return SettingsFile(path=str(path), data=data, lines=_lines(text, data))
+
+
+def _broken(path: Path, text: str, message: str) -> UsageError:
+    """Say which line and key the decoder stumbled over; its text has the line at the end."""
+    lines = text.splitlines() or [""]
+    place = re.search(r" \(at line (\d+), column \d+\)$", message)
+    number = int(place[1]) if place else len(lines)
+    line = lines[min(number, len(lines)) - 1]
+    key = _KEY.match(line)
+    where = f"{path}, line {number}" + (f", key {key[1]}" if key else "")
+    return UsageError(
+        f"{where}: {re.sub(r' [(]at [^()]*[)]$', '', message)}",
+        looked=(line.strip(),) if line.strip() else (),
+        next_step='Text stands in quotes, true and false do not: preset = "dev", cuda = true.',
+    )
+
+
+def _lines(text: str, data: Mapping[str, object]) -> dict[str, int]:
+    """The line of each key of `data`; one that stands in no line of its own has its table's."""
+    seen = _seen(text)
+    lines: dict[str, int] = {}
+    for key in _keys("", data):
+        lines[key] = seen.get(key) or lines.get(key.rpartition(".")[0], 1)
+    return lines
+
+
+def _keys(above: str, value: object) -> Iterator[str]:
+    """Every dotted key, tables before what they hold."""
+    items: list[tuple[str, object]] = list(value.items()) if isinstance(value, dict) else []
+    if isinstance(value, list):
+        items = [(str(number), item) for number, item in enumerate(value) if isinstance(item, dict)]
+    for name, item in items:
+        yield f"{above}{name}"
+        yield from _keys(f"{above}{name}.", item)
+
+
+def _seen(text: str) -> dict[str, int]:
+    """Every line that looks like a header or a key; the decoded data tells which ones are."""
+    seen: dict[str, int] = {}
+    counts: dict[str, int] = {}
+    table, quote = "", ""
+    for number, line in enumerate(text.splitlines(), 1):
+        if quote:
+            quote = "" if line.count(quote) % 2 else quote
+            continue
+        if header := _HEADER.match(line):
+            table = _plain(header[2])
+            seen.setdefault(table, number)
+            if header[1]:
+                counts[table] = counts.get(table, -1) + 1
+                table = f"{table}.{counts[table]}"
+                seen.setdefault(table, number)
+            table += "."
+        elif key := _KEY.match(line):
+            seen.setdefault(table + _plain(key[1]), number)
+        quote = next((mark for mark in ('"""', "'''") if line.count(mark) % 2), "")
+    return seen
+
+
+def _plain(dotted: str) -> str:
+    return ".".join(part.strip().strip("\"'") for part in re.findall(_PART, dotted))

@@ -1,0 +1,105 @@
+"""The source tree: whether it is a torch checkout, and in which state."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+from torchbuild_tasks.facts import build_tree
+from torchbuild_tasks.facts.git import Repository, look_at_git
+from torchbuild_tasks.facts.probe import Probe
+from torchbuild_tasks.facts.pyproject import look_at_pyproject
+from torchbuild_tasks.facts.submodules import empty_folders, paths_in
+from torchbuild_tasks.model import Tree
+
+MARKS = ("version.txt", "CMakeLists.txt", "torch/__init__.py", "c10")
+DIGESTED = ("version.txt", "pyproject.toml", "setup.py", "requirements.txt", "CMakeLists.txt")
+SAMPLE_MARK = "__sample__"
+
+_ARCHIVE_NAME = re.compile(r"pytorch-[\w.-]+")
+
+
+def look_at_tree(probe: Probe, root: str) -> Tree:
+    """Everything about the folder `root`; `problem` when it is no checkout that can be read.
+
+    The root is reported without symbolic links, as CMake and pip will record it. A
+    checkout from which only the submodules are missing is read in full all the same.
+    """
+    root = probe.realpath(probe.absolute(root))
+    looked = tuple(f"{root}/{mark}" for mark in MARKS)
+    if problem := _no_checkout(probe, root):
+        return Tree(root=root, problem=problem, looked=looked)
+    project = look_at_pyproject(probe, root)
+    repository = look_at_git(probe, root)
+    empty = empty_folders(probe, root)
+    return Tree(
+        root=root,
+        problem=project.problem or _archive(probe, root, repository, empty),
+        looked=looked,
+        sample=SAMPLE_MARK in (probe.read(f"{root}/torch/__init__.py") or ""),
+        version=_version(probe, root),
+        era=project.era,
+        backend=project.backend,
+        build_dir=project.build_dir,
+        requires=project.requires,
+        git=repository.there,
+        commit=repository.commit,
+        dirty=repository.dirty,
+        empty=empty,
+        writable=probe.writable(root),
+        digests=_digests(probe, root),
+        cache=build_tree.look_at_cache(probe, project.build_dir),
+        previous=build_tree.look_at_record(probe, project.build_dir),
+    )
+
+
+def _no_checkout(probe: Probe, root: str) -> str | None:
+    if not probe.exists(root):
+        return "no such folder"
+    if not probe.is_dir(root):
+        return "is a file, not a folder"
+    missing = [mark for mark in MARKS if not probe.exists(f"{root}/{mark}")]
+    if not missing:
+        return None
+    return f"is no torch checkout: it holds no {', no '.join(missing)}{_nearby(probe, root)}"
+
+
+def _nearby(probe: Probe, root: str) -> str:
+    """Where the checkout is, when the user named the folder around it or one inside it."""
+    for name in probe.children(root):
+        if _is_checkout(probe, f"{root}/{name}"):
+            return f"; its folder {name} is one"
+    folder = root
+    while folder := folder.rpartition("/")[0]:
+        if _is_checkout(probe, folder):
+            return f"; the folder {folder} around it is one"
+    return ""
+
+
+def _is_checkout(probe: Probe, folder: str) -> bool:
+    return all(probe.exists(f"{folder}/{mark}") for mark in MARKS)
+
+
+def _archive(probe: Probe, root: str, repository: Repository, empty: tuple[str, ...]) -> str | None:
+    """GitHub's "Download ZIP": all files but those of submodules, and no git to fetch them with."""
+    name = root.rpartition("/")[2]
+    named = [path for path in paths_in(probe, root) if path.startswith("third_party/")]
+    if repository.there or not _ARCHIVE_NAME.fullmatch(name) or not empty or not set(named) <= set(empty):
+        return None
+    return (
+        f"looks like a source archive from GitHub (called {name}, without .git): "
+        "such archives lack the submodules, and third_party is empty"
+    )
+
+
+def _version(probe: Probe, root: str) -> str | None:
+    words = (probe.read(f"{root}/version.txt") or "").split()
+    return words[0] if words else None
+
+
+def _digests(probe: Probe, root: str) -> dict[str, str]:
+    """The first 16 hex digits of the SHA-256 of each file that decides how a build is configured."""
+    contents = {name: probe.read_bytes(f"{root}/{name}") for name in DIGESTED}
+    return {
+        name: hashlib.sha256(data).hexdigest()[:16] for name, data in contents.items() if data is not None
+    }

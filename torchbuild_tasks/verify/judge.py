@@ -1,0 +1,130 @@
+"""What the plan promised against what the probe saw; pure, so every verdict can be tested.
+
+Each expectation becomes one row. A row is "passed" only when the probe said so: what was
+not asked, not reported or could not be tried is "not possible", with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePath, PurePosixPath, PureWindowsPath
+from typing import Final
+
+from packaging.version import InvalidVersion, Version
+
+from torchbuild_tasks.model import Expectation
+from torchbuild_tasks.record import CheckResult, Outcome
+
+# Keys that ask in which folder a reported file lies, not for a text.
+FOLDERS: Final = {"inside": "file", "extension_inside": "extension"}
+
+_YES: Final = frozenset({"1", "on", "true", "yes", "y", "enabled"})
+_NO: Final = frozenset({"0", "off", "false", "no", "n", "none", "disabled", ""})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """What the probe said of one check."""
+
+    outcome: Outcome
+    detail: str = ""
+    values: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observed:
+    """What the probe said; `real` gives the paths in it, and those wanted, without links."""
+
+    checks: Mapping[str, Seen]
+    real: Mapping[str, str] = field(default_factory=dict)
+
+
+def judge(expectations: Sequence[Expectation], observed: Observed) -> tuple[CheckResult, ...]:
+    """Give one row per expectation, in their order: "matmul", "config: USE_OPENMP" ..."""
+    return tuple(_row(each, observed) for each in expectations)
+
+
+def _row(expectation: Expectation, observed: Observed) -> CheckResult:
+    name = f"{expectation.check}: {expectation.key}" if expectation.key else expectation.check
+    outcome, detail = _verdict(expectation, observed)
+    if outcome == "failed" and expectation.because:
+        detail = f"{detail} (wanted because {expectation.because})"
+    return CheckResult(check=name, outcome=outcome, detail=detail)
+
+
+def _verdict(expectation: Expectation, observed: Observed) -> tuple[Outcome, str]:
+    if expectation.skip:
+        return "not possible", expectation.skip
+    seen = observed.checks.get(expectation.check)
+    if seen is None:
+        return "not possible", _unseen(observed)
+    if not expectation.key:
+        return seen.outcome, seen.detail
+    return _compared(expectation, seen, observed.real)
+
+
+def _unseen(observed: Observed) -> str:
+    imported = observed.checks.get("import")
+    if imported is not None and imported.outcome == "failed":
+        return "torch could not be imported"
+    return "the probe did not report this check"
+
+
+def _compared(expectation: Expectation, seen: Seen, real: Mapping[str, str]) -> tuple[Outcome, str]:
+    key, wanted = expectation.key, expectation.wanted
+    value = seen.values.get(FOLDERS.get(key, key))
+    if value is None:
+        return "not possible", _silent(expectation, seen)
+    if key in FOLDERS:
+        good, verb = _lies_in(real.get(value, value), real.get(wanted, wanted)), "wanted it inside"
+    else:
+        good, verb = same(value, wanted, real), "wanted"
+    if good:
+        return "passed", value
+    return "failed", f"{value or 'nothing'}, {verb} {wanted or 'nothing'}"
+
+
+def _silent(expectation: Expectation, seen: Seen) -> str:
+    if seen.outcome == "passed":
+        return f"this torch does not say {expectation.key}, wanted {expectation.wanted}"
+    return f"{expectation.check} {seen.outcome}: {seen.detail}".partition("\n")[0]
+
+
+def same(value: str, wanted: str, real: Mapping[str, str] | None = None) -> bool:
+    """Say whether two texts mean the same: as text, switch, path or version.
+
+    A version wanted without its local part ("2.13.0") is met by any local part
+    ("2.13.0+cpu"); an alpha is never met by the release, since pip tells them apart.
+    """
+    if value.strip().casefold() == wanted.strip().casefold():
+        return True
+    paths = real or {}
+    if value in paths and wanted in paths:
+        return paths[value] == paths[wanted]
+    switches = _switch(value), _switch(wanted)
+    if None not in switches:
+        return switches[0] == switches[1]
+    return _same_version(value, wanted)
+
+
+def _switch(text: str) -> bool | None:
+    word = text.strip().casefold()
+    return True if word in _YES else False if word in _NO else None
+
+
+def _same_version(value: str, wanted: str) -> bool:
+    try:
+        one, other = Version(value), Version(wanted)
+    except InvalidVersion:
+        return False
+    return one == other or (other.local is None and Version(one.public) == other)
+
+
+def _lies_in(file: str, folder: str) -> bool:
+    return _path(file).is_relative_to(_path(folder)) if folder else False
+
+
+def _path(text: str) -> PurePath:
+    windows = "\\" in text or text[1:2] == ":"
+    return PureWindowsPath(text) if windows else PurePosixPath(text)

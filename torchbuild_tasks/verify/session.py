@@ -1,0 +1,188 @@
+"""Runs the probe with the Python that got torch, and brings back a report, whatever happens.
+
+A torch may take the interpreter down. The probe says what it is about to do, so a death
+is blamed on one check, and the probe is started again for the checks that are left. It
+stands in an empty temporary folder: beside a checkout, `import torch` would find the
+source tree instead of what was built.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, get_args
+
+from torchbuild_tasks.effects.process import Captured, capture
+from torchbuild_tasks.model import Expectation
+from torchbuild_tasks.record import CheckResult, Outcome, VerifyReport
+from torchbuild_tasks.verify.judge import Observed, Seen, judge
+from torchbuild_tasks.verify.torch_probe import CHECKS, LIMIT, MARK
+
+PROBE: Final = Path(__file__).with_name("torch_probe.py")
+ALWAYS: Final = frozenset({"import", "config"})
+_DROPPED: Final = frozenset({"PYTHONPATH", "PYTHONHOME"})  # -I ignores them, but not for its children
+_TAIL: Final = 8
+_FATAL: Final = ("Fatal Python error", "Timeout (")
+
+Ask = Callable[[Sequence[str], float], Captured]
+
+
+def verify(
+    *,
+    python: str,
+    expectations: Sequence[Expectation],
+    environ: Mapping[str, str],
+    timeout: float = 600.0,
+) -> VerifyReport:
+    """Hold the torch of `python` (an absolute path) to what the plan promised.
+
+    A bad torch is a report, not an error. Checks that nobody expects are not run, but
+    the report always says whether torch can be imported, and has a row "exit" when the
+    interpreter dies after its last check.
+    """
+    expected = _with_import(expectations)
+    asked = {*ALWAYS, *(each.check for each in expected if not each.skip)}
+    env = {name: value for name, value in environ.items() if name.upper() not in _DROPPED}
+
+    def ask(names: Sequence[str], seconds: float) -> Captured:
+        argv = [python, "-I", str(PROBE), "--limit", str(min(LIMIT, timeout)), *names]
+        with tempfile.TemporaryDirectory(prefix="torchbuild-verify-", ignore_cleanup_errors=True) as empty:
+            return capture(argv, env=env, cwd=empty, timeout=seconds)
+
+    seen, farewell = observe(ask, [name for name in CHECKS if name in asked], timeout)
+    rows = judge(expected, Observed(checks=seen, real=_real(expected, seen)))
+    if farewell:
+        rows += (CheckResult(check="exit", outcome="failed", detail=farewell),)
+    return VerifyReport(python=python, checks=rows, torch=_of_itself(seen))
+
+
+def _with_import(expectations: Sequence[Expectation]) -> tuple[Expectation, ...]:
+    if any(each.check == "import" and not each.key and not each.skip for each in expectations):
+        return tuple(expectations)
+    return (Expectation(check="import", because="every other check needs it"), *expectations)
+
+
+def _real(expectations: Sequence[Expectation], seen: Mapping[str, Seen]) -> dict[str, str]:
+    texts = {each.wanted for each in expectations}
+    texts.update(value for each in seen.values() for value in each.values.values())
+    return {text: os.path.realpath(text) for text in texts if Path(text).is_absolute()}
+
+
+def _of_itself(seen: Mapping[str, Seen]) -> dict[str, str]:
+    return {
+        key: text for name in ("import", "config") if name in seen for key, text in seen[name].values.items()
+    }
+
+
+# ---------------------------------------------------------------- asking until all is answered
+
+
+def observe(ask: Ask, names: Sequence[str], timeout: float) -> tuple[dict[str, Seen], str]:
+    """Ask for `names` until each has an answer, or time is up, or torch cannot be imported.
+
+    A check that took the interpreter down has "failed". Every round settles one check at
+    least, so there are never more rounds than checks. The text says how the interpreter
+    ended after its last answer, and is empty when it ended well.
+    """
+    deadline = time.monotonic() + timeout
+    seen: dict[str, Seen] = {}
+    left = list(names)
+    while left:
+        captured = ask(left, max(deadline - time.monotonic(), 1.0))
+        told = read(captured.stdout)
+        seen = {**told.seen, **seen}
+        left = [name for name in left if name not in seen]
+        if told.ended or not left:
+            return _with_stderr(seen, captured), _farewell(captured)
+        blamed = told.at if told.at in left else left[0]
+        left.remove(blamed)
+        seen[blamed] = Seen(outcome="failed", detail=_death(captured, told.at))
+        if captured.timed_out:
+            late = Seen(outcome="not possible", detail="no time was left for this check")
+            return {**dict.fromkeys(left, late), **seen}, ""
+        if blamed == "import":
+            break
+    return seen, ""
+
+
+def _with_stderr(seen: Mapping[str, Seen], captured: Captured) -> dict[str, Seen]:
+    """Put what else was printed beside a failed import; it may be the loader's own words."""
+    imported = seen.get("import")
+    if imported is None or imported.outcome != "failed":
+        return dict(seen)
+    return {**seen, "import": replace(imported, detail=imported.detail + _tail(captured.stderr))}
+
+
+def _death(captured: Captured, at: str) -> str:
+    where = f" during {at}" if at else ", and said nothing that can be read"
+    return f"{_ending(captured)}{where}{_tail(captured.stderr if at else captured.stdout + captured.stderr)}"
+
+
+def _farewell(captured: Captured) -> str:
+    return f"{_ending(captured)} after the last check{_tail(captured.stderr)}" if captured.rc else ""
+
+
+def _ending(captured: Captured) -> str:
+    """How the interpreter ended, in words: a signal on Linux, a status with 0x on Windows."""
+    rc = captured.rc
+    if captured.timed_out:
+        return "the time was up"
+    if rc == 1 and b"Timeout (" in captured.stderr:  # faulthandler, asked by the probe
+        return "the interpreter gave no answer for too long"
+    if rc < 0:
+        return f"the interpreter died by signal {-rc} ({signal.strsignal(-rc) or 'unknown'})"
+    return f"the interpreter ended with exit status {f'{rc:#010x}' if rc > 255 else rc}"
+
+
+def _tail(output: bytes) -> str:
+    """The lines that say most: the last, or the first that faulthandler wrote."""
+    lines = output.decode(errors="replace").strip().splitlines()
+    fatal = [number for number, line in enumerate(lines) if line.startswith(_FATAL)]
+    start = fatal[0] if fatal else max(len(lines) - _TAIL, 0)
+    return "".join(f"\n  {line[:300]}" for line in lines[start : start + _TAIL])
+
+
+# ---------------------------------------------------------------- what the probe said
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """One run of the probe: its answers, the check it was at, and whether it came to its end."""
+
+    seen: Mapping[str, Seen]
+    at: str = ""
+    ended: bool = False
+
+
+def read(stdout: bytes) -> Told:
+    """Pick the probe's lines out of whatever else was printed."""
+    seen: dict[str, Seen] = {}
+    at, ended = "", False
+    for event in _events(stdout):
+        if "check" in event:
+            seen[str(event["check"])] = _seen(event)
+        at, ended = str(event.get("begin", at)), ended or "end" in event
+    return Told(seen=seen, at=at, ended=ended)
+
+
+def _events(stdout: bytes) -> Iterator[dict[str, Any]]:
+    for line in stdout.decode(errors="replace").splitlines():
+        with contextlib.suppress(ValueError):
+            event = json.loads(line.partition(MARK)[2])
+            if isinstance(event, dict):
+                yield event
+
+
+def _seen(event: Mapping[str, Any]) -> Seen:
+    outcome: Outcome = event["outcome"] if event.get("outcome") in get_args(Outcome) else "failed"
+    given = event.get("values")
+    values = given if isinstance(given, dict) else {}
+    texts = {key: str(value) for key, value in values.items()}
+    return Seen(outcome=outcome, detail=str(event.get("detail", "")), values=texts)

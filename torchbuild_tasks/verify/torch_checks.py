@@ -1,0 +1,234 @@
+"""Whether a torch computes: each answer is compared with plain Python's or with itself.
+
+`torch_probe.py` loads this file and runs it in the Python that holds the torch, so it
+keeps to the standard library and to Python 3.7, and imports nothing of this package.
+
+A check returns its detail and its values (texts). It raises NotPossible when this
+machine lacks something, and anything else when torch is wrong.
+"""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import math
+import operator
+import os
+import random
+import shutil
+import sysconfig
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    Answer = tuple[str, dict[str, str]]
+
+
+class NotPossible(Exception):
+    """The check needs something that is not here; values may stand beside the message."""
+
+
+class Wrong(Exception):
+    """Torch answered, and the answer is wrong."""
+
+
+# ---------------------------------------------------------------- numbers to compare with
+
+
+def numbers(*sizes: int, seed: int = 1) -> Any:
+    """Nested lists of random numbers in [-1, 1], the same at every run."""
+    source = random.Random(f"{sizes} {seed}")
+
+    def fill(rest: tuple[int, ...]) -> Any:
+        return [fill(rest[1:]) for _ in range(rest[0])] if rest else source.uniform(-1, 1)
+
+    return fill(sizes)
+
+
+def turned(matrix: Any) -> Any:
+    return [list(column) for column in zip(*matrix)]  # noqa: B905 - Python 3.7 knows no strict
+
+
+def product(left: Any, right: Any) -> Any:
+    """The matrix product by its definition, in double precision."""
+    return [[math.fsum(map(operator.mul, row, column)) for column in turned(right)] for row in left]
+
+
+def convolved(image: Any, kernel: Any, bias: Any, stride: int, padding: int) -> Any:
+    """The 2-d convolution of one image [channel][y][x] by its definition, in double precision."""
+    high, wide = len(image[0]), len(image[0][0])
+    taps = list(itertools.product(range(len(image)), range(len(kernel[0][0])), range(len(kernel[0][0][0]))))
+
+    def at(channel: int, y: int, x: int) -> float:
+        return float(image[channel][y][x]) if 0 <= y < high and 0 <= x < wide else 0.0
+
+    def pixel(out: int, y: int, x: int) -> float:
+        return float(bias[out]) + math.fsum(kernel[out][c][i][j] * at(c, y + i, x + j) for c, i, j in taps)
+
+    rows = range(-padding, high + padding - len(kernel[0][0]) + 1, stride)
+    columns = range(-padding, wide + padding - len(kernel[0][0][0]) + 1, stride)
+    return [[[pixel(out, y, x) for x in columns] for y in rows] for out in range(len(kernel))]
+
+
+def apart(seen: Any, wanted: Any) -> float:
+    """The largest difference between two nestings of numbers; infinite if their shapes differ."""
+    if not isinstance(wanted, list):
+        distance: float = abs(seen - wanted)
+        return math.inf if math.isnan(distance) else distance
+    if not isinstance(seen, list) or len(seen) != len(wanted):
+        return math.inf
+    return max(map(apart, seen, wanted), default=0.0)
+
+
+def close(what: str, seen: Any, wanted: Any, allowed: float) -> str:
+    distance = apart(seen.tolist(), wanted)
+    text = f"{what} off by {distance:.1e}, allowed {allowed:.0e}"
+    if not distance <= allowed:
+        raise Wrong(text)
+    return text
+
+
+# ---------------------------------------------------------------- whether it computes
+
+
+def check_matmul(torch: Any) -> Answer:
+    left, right = numbers(37, 53), numbers(53, 41)
+    wanted, said = product(left, right), []
+    for name, allowed in (("float32", 2e-5), ("float64", 1e-12)):
+        if not hasattr(torch, name):
+            continue
+        dtype = getattr(torch, name)
+        a, b = torch.tensor(left, dtype=dtype), torch.tensor(right, dtype=dtype)
+        said.append(close(name, torch.matmul(a, b), wanted, allowed))
+        close(f"{name} @", a @ b, wanted, allowed)
+        if hasattr(a, "stride"):  # the same numbers, but not in one piece
+            a = torch.tensor(turned(left), dtype=dtype).t()
+            b = torch.tensor([[x for value in row for x in (value, 7.0)] for row in right], dtype=dtype)[
+                :, ::2
+            ]
+            close(f"{name} with strides", torch.matmul(a, b), wanted, allowed)
+    return "; ".join(said), {}
+
+
+def check_threads(torch: Any) -> Answer:
+    before = torch.get_num_threads()
+    if before < 1:
+        raise Wrong(f"torch.get_num_threads() is {before}")
+    a, results = torch.tensor(numbers(192, 192)), []
+    try:
+        for count in (1, max(before, 2)):
+            torch.set_num_threads(count)
+            results.append((torch.matmul(a, a), a + a))
+    finally:
+        torch.set_num_threads(before)
+    said = close("1 thread and several: matmul", results[1][0], results[0][0].tolist(), 1e-4)
+    close("1 thread and several: addition", results[1][1], results[0][1].tolist(), 0.0)
+    return f"{before} threads; {said}", {"threads": str(before)}
+
+
+def check_autograd(torch: Any) -> Answer:
+    x = torch.tensor(numbers(7), dtype=torch.float64, requires_grad=True)
+    (x**3 - 2 * x).sum().backward()
+    said = close("polynomial", x.grad, [3 * value**2 - 2 for value in x.tolist()], 1e-12)
+    first, last, given = numbers(4, 5), numbers(5, 3), numbers(6, 4)
+    inner, outer = (torch.tensor(side, dtype=torch.float64) for side in (given, last))
+
+    def loss(weights: Any) -> Any:
+        return (torch.tanh(inner @ weights) @ outer).pow(2).sum()
+
+    weights = torch.tensor(first, dtype=torch.float64, requires_grad=True)
+    loss(weights).backward()
+    step = 1e-5 * torch.eye(20, dtype=torch.float64).reshape(20, 4, 5)
+    with torch.no_grad():
+        slopes = [float(loss(weights + one) - loss(weights - one)) / 2e-5 for one in step]
+    return f"{said}; {close('network', weights.grad.reshape(20), slopes, 1e-7)}", {}
+
+
+def check_linalg(torch: Any) -> Answer:
+    def matrix(*sizes: int) -> Any:
+        return torch.tensor(numbers(*sizes), dtype=torch.float64)
+
+    square, tall, right = matrix(6, 6), matrix(7, 5), matrix(6, 2)
+    said = close("solve", square @ torch.linalg.solve(square, right), right.tolist(), 1e-10)
+    u, s, vh = torch.linalg.svd(tall, full_matrices=False)
+    said += "; " + close("svd", (u * s) @ vh, tall.tolist(), 1e-12)
+    even = tall.t() @ tall
+    w, v = torch.linalg.eigh(even)
+    return said + "; " + close("eigh", (v * w) @ v.t(), even.tolist(), 1e-12), {}
+
+
+def check_conv(torch: Any) -> Answer:
+    images, kernel, bias, said = numbers(2, 4, 13, 11), numbers(6, 4, 3, 3), numbers(6), []
+    x, w, b = torch.tensor(images), torch.tensor(kernel), torch.tensor(bias)
+    for stride, padding in ((1, 0), (2, 1)):
+        wanted = [convolved(image, kernel, bias, stride, padding) for image in images]
+        seen = torch.nn.functional.conv2d(x, w, b, stride=stride, padding=padding)
+        said.append(close(f"stride {stride}", seen, wanted, 1e-4))
+    return "; ".join(said), {}
+
+
+def check_save_load(torch: Any) -> Answer:
+    state = {"weight": torch.tensor(numbers(5, 3)), "bias": torch.tensor(numbers(5))}
+    with tempfile.TemporaryDirectory(dir=os.curdir) as folder:
+        path = str(Path(folder, "state.pt"))
+        torch.save(state, path)
+        try:
+            back = torch.load(path, weights_only=True)
+        except TypeError:  # before torch 1.13
+            back = torch.load(path)
+    if hasattr(torch, "nn"):
+        model = torch.nn.Linear(3, 5)
+        model.load_state_dict(back)
+        back = model.state_dict()
+    return "; ".join(close(key, back[key], state[key].tolist(), 0.0) for key in state), {}
+
+
+def check_numpy(torch: Any) -> Answer:
+    try:
+        numpy = importlib.import_module("numpy")
+    except ImportError as error:
+        raise NotPossible(f"numpy cannot be imported by this Python: {error}") from error
+    array = numpy.array(numbers(4), dtype="float64")
+    try:
+        tensor = torch.from_numpy(array)
+    except RuntimeError as error:
+        if "without NumPy" in str(error):
+            raise NotPossible(str(error), {"built_with": "OFF"}) from error
+        raise
+    array[1] = 5.0
+    tensor.numpy()[2] = 6.0
+    said = close("shared memory", tensor, array.tolist(), 0.0)
+    close("shared memory", tensor, [*numbers(4)[:1], 5.0, 6.0, *numbers(4)[3:]], 0.0)
+    return f"{said}, numpy {numpy.__version__}", {"built_with": "ON", "numpy": numpy.__version__}
+
+
+def check_cpp_extension(torch: Any) -> Answer:
+    compiler = os.environ.get("CXX") or ("cl" if os.name == "nt" else "c++")
+    headers = Path(sysconfig.get_paths()["include"], "Python.h")
+    if not shutil.which(compiler) and not shutil.which(compiler.split()[0]):
+        raise NotPossible(f"no C++ compiler: {compiler} is not on PATH")
+    if not shutil.which("ninja"):
+        raise NotPossible("ninja is not on PATH")
+    if not headers.exists():
+        raise NotPossible(f"the headers of this Python are not installed: no {headers}")
+    source = "torch::Tensor scaled(torch::Tensor x, double by) { return x * by; }"
+    extension = extension_builder().load_inline(
+        name="torchbuild_extension",
+        cpp_sources=[source],
+        functions=["scaled"],
+        extra_cflags=["/Od" if os.name == "nt" else "-O0"],
+        build_directory=tempfile.mkdtemp(dir=str(Path.cwd())),
+        with_cuda=False,
+    )
+    x = torch.tensor(numbers(5))
+    return close(f"built with {compiler}: result", extension.scaled(x, 3.0), (x * 3.0).tolist(), 1e-6), {}
+
+
+def extension_builder() -> Any:
+    try:
+        return importlib.import_module("torch.utils.cpp_extension")
+    except ModuleNotFoundError as error:  # setuptools, packaging: optional for torch itself
+        if str(error.name).startswith("torch"):
+            raise
+        raise NotPossible(f"torch.utils.cpp_extension needs {error.name}, which is not installed") from error

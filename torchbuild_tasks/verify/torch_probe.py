@@ -1,0 +1,190 @@
+"""Ask a torch what it is and whether it computes; run by the Python that holds it.
+
+    PYTHON -I torch_probe.py [--limit SECONDS] [CHECK ...]     in an empty folder
+
+It stands alone: torch, the standard library and `torch_checks.py` beside it, nothing
+else of this package, and only what Python 3.7 has, since an old torch needs an old
+Python. A line that holds MARK carries one JSON object after it: `{"begin": CHECK}`, then
+`{"check": CHECK, "outcome": ..., "detail": ..., "values": {...}, "seconds": ...}`, and
+`{"end": true}` at last. Torch may print what it likes between them, and a crash costs
+only the check that was running.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import importlib
+import json
+import os
+import re
+import sys
+import sysconfig
+import time
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    Answer = tuple[str, dict[str, str]]
+
+MARK = "@torchbuild-probe "
+LIMIT = 180.0
+HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - as tracebacks spell it
+
+CHECKS = (
+    *("import", "config"),  # what torch is: here
+    *("matmul", "threads", "autograd", "linalg", "conv", "save_load", "numpy", "cpp_extension"),
+)
+
+CONFIG_LINES = (
+    ("compiler", r"((?:GCC|MSVC) .+)"),
+    ("compiler", r"(clang .+)"),  # clang calls itself GCC 4.2 in the line before
+    ("cxx_standard", r"C\+\+ Version: (\d+)"),
+    ("mkl", r"Intel.* Math Kernel Library Version (\d[\d.]*)"),
+    ("onednn", r".*(?:MKL-DNN|oneDNN) v(\S+)"),
+    ("openmp", r"OpenMP (?:\d+ \(a\.k\.a\. OpenMP )?([\d.]+)"),
+    ("cpu_capability", r"CPU capability usage: (.+)"),
+    ("cuda_runtime", r"CUDA Runtime (\S+)"),
+    ("gencode", r"NVCC architecture flags: (.+)"),
+    ("cudnn", r"CuDNN (\S+)"),
+    ("magma", r"Magma (\S+)"),
+)
+PARALLEL_LINES = (
+    ("threads", r"at::get_num_threads\(\) : (\d+)"),
+    ("hardware_threads", r"std::thread::hardware_concurrency\(\) : (\d+)"),
+    ("parallel_backend", r"ATen parallel backend: (.+)"),
+)
+
+
+# ---------------------------------------------------------------- what torch is
+
+
+def check_import(torch: Any) -> Answer:
+    values = {"file": os.path.realpath(torch.__file__), "version": str(torch.__version__)}
+    for key in ("git_version", "debug", "cuda"):
+        if hasattr(torch.version, key):
+            values[key] = str(getattr(torch.version, key))
+    extension = getattr(getattr(torch, "_C", None), "__file__", None)
+    if extension:
+        values["extension"] = os.path.realpath(extension)
+    values.update(python=sys.version.split()[0], **distribution(), **runtimes())
+    return f"torch {values['version']} from {values['file']}", values
+
+
+def distribution() -> dict[str, str]:
+    """The version that pip sees; it decides whether pip replaces this torch."""
+    try:
+        return {"distribution": importlib.import_module("importlib.metadata").version("torch")}
+    except ImportError:  # no such module before Python 3.8, or no such distribution
+        return {}
+
+
+def runtimes() -> dict[str, str]:
+    """Which C++ and OpenMP runtimes this process got, on Linux."""
+    try:
+        maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return {}
+    files = sorted({line.split(None, 5)[5].strip() for line in maps.splitlines() if ".so" in line})
+    named = {"libstdcxx": r"libstdc\+\+", "openmp_runtime": r"lib(gomp|iomp5|omp)\b"}
+    texts = {key: ", ".join(f for f in files if re.match(name, Path(f).name)) for key, name in named.items()}
+    return {key: text for key, text in texts.items() if text}
+
+
+def check_config(torch: Any) -> Answer:
+    values = parse_config(torch.__config__.show())
+    values.update(parse_lines(torch.__config__.parallel_info(), PARALLEL_LINES, ""))
+    if hasattr(torch, "compiled_with_cxx11_abi"):
+        values["cxx11_abi"] = str(torch.compiled_with_cxx11_abi())
+    if "compiler" not in values:
+        raise ValueError("torch.__config__.show() names no compiler")
+    return ", ".join(values[key] for key in ("compiler", "BUILD_TYPE") if key in values), values
+
+
+def parse_config(text: str) -> dict[str, str]:
+    """Turn `torch.__config__.show()` into names and texts.
+
+    LAPACK and NNPACK are mentioned only when they are on. The build settings are one
+    line of `NAME=value, NAME=value, `, where a value may hold commas of its own.
+    """
+    values = parse_lines(text, CONFIG_LINES, "  - ")
+    for name in ("LAPACK", "NNPACK"):
+        values[name.lower()] = "ON" if f"  - {name} is enabled" in text else "OFF"
+    line = parse_lines(text, (("settings", r"Build settings: (.*)"),), "  - ").get("settings", "")
+    for setting in re.split(r",\s+(?=[A-Z][A-Z0-9_]*=)", line.rstrip(", ")):
+        name, equals, value = setting.partition("=")
+        if equals:
+            values[name] = value.strip()
+    return values
+
+
+def parse_lines(text: str, lines: Iterable[tuple[str, str]], start: str) -> dict[str, str]:
+    found = ((key, re.search(rf"^{start}\s*{pattern}", text, re.MULTILINE)) for key, pattern in lines)
+    return {key: match.group(1).strip() for key, match in found if match}
+
+
+# ---------------------------------------------------------------- asking and telling
+
+
+def main(arguments: list[str]) -> None:
+    faulthandler.enable()
+    limit = float(arguments[arguments.index("--limit") + 1]) if "--limit" in arguments else LIMIT
+    os.environ["PATH"] = os.pathsep.join([sysconfig.get_path("scripts"), os.environ.get("PATH", os.defpath)])
+    computing = sibling("torch_checks")
+    here = {"import": check_import, "config": check_config}
+    asked = [name for name in CHECKS if name in arguments] or CHECKS
+    for name in ["import", *(name for name in asked if name != "import")]:
+        tell(begin=name)
+        if name != "cpp_extension":  # its compilers would outlive us; whoever runs us ends them too
+            faulthandler.dump_traceback_later(limit, exit=True)
+        result = ask(here.get(name) or getattr(computing, "check_" + name), computing)
+        faulthandler.cancel_dump_traceback_later()
+        tell(check=name, **result)
+        if name == "import" and result["outcome"] != "passed":
+            break
+    tell(end=True)
+
+
+def sibling(name: str) -> Any:
+    """Import the file beside this one, leaving no trace; -I keeps its folder off the path."""
+    written, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    sys.path.append(HERE)
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(HERE)
+        sys.dont_write_bytecode = written
+
+
+def ask(check: Callable[[Any], Answer], computing: Any) -> dict[str, Any]:
+    start = time.time()
+    values: dict[str, str] = {}
+    try:
+        detail, values = check(importlib.import_module("torch"))
+        outcome = "passed"
+    except computing.NotPossible as error:
+        outcome, detail, values = "not possible", str(error.args[0]), dict(*error.args[1:])
+    except computing.Wrong as error:
+        outcome, detail = "failed", str(error)
+    except Exception as error:
+        outcome, detail = "failed", told(error)
+    return {"outcome": outcome, "detail": detail, "values": values, "seconds": round(time.time() - start, 3)}
+
+
+def told(error: Exception) -> str:
+    """The error in its own words, shortened in the middle, and where it was raised."""
+    words = f"{type(error).__name__}: {error}"
+    if len(words) > 2000:
+        words = f"{words[:500]}\n...\n{words[-1500:]}"
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith((HERE, "<"))]
+    return "\n".join([words, *(f"  at {f.filename}:{f.lineno} in {f.name}" for f in frames[-3:])])
+
+
+def tell(**event: Any) -> None:
+    print(MARK + json.dumps(event), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
