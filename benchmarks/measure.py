@@ -35,7 +35,7 @@ class Command:
     before: Callable[[], None] = lambda: None
 
     def __str__(self) -> str:
-        return shlex.join(map(str, self.argv))
+        return f"(cd {self.cwd.name}; {shlex.join(map(str, self.argv))})"
 
 
 def run(command: Command) -> Cost:

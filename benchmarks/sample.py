@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -28,9 +29,9 @@ TOOL = (sys.executable, "-m", "torchbuild_tasks.fronts.console")
 
 def _environment(tree: Path) -> dict[str, str]:
     """What `. env_set.sh` gives: by hand and through the tool must differ in nothing else."""
-    script = '. ./env_set.sh && exec "$0" -c "import os; print(dict(os.environ))"'
+    script = '. ./env_set.sh && exec "$0" -c "import json, os; print(json.dumps(dict(os.environ)))"'
     out = subprocess.run(["sh", "-c", script, sys.executable], cwd=tree, check=True, capture_output=True)
-    environment: dict[str, str] = eval(out.stdout)  # noqa: S307 - our own output, a dict of strings
+    environment: dict[str, str] = json.loads(out.stdout)
     return environment
 
 

@@ -22,8 +22,8 @@ from torchbuild_tasks.effects.log import open_log
 from torchbuild_tasks.effects.process import stream
 scanner, parser = FirstErrorScanner(), ProgressParser()
 def see(lines):
-    scanner.feed_all(lines)
-    parser.feed_all(lines)
+    scanner.feed_lines(lines)
+    parser.feed_lines(lines)
 with open_log(Path(sys.argv[2]), "bench") as log:
     raise SystemExit(stream(["cat", sys.argv[1]], env=None, cwd=None, log=log, on_lines=see))
 """

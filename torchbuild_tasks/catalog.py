@@ -98,6 +98,7 @@ class CheckRow:
     key: str = ""
     wanted: str = ""
     variable: str = ""
+    spelled: tuple[str, ...] = ()
     sample: str = ""
     unless: str = ""
 

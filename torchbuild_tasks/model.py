@@ -20,9 +20,6 @@ Need = Literal["first", "nothing", "build", "reconfigure", "clean"]
 FACTS_SCHEMA = 1
 
 
-# ---------------------------------------------------------------- facts: what is there
-
-
 @dataclass(frozen=True, kw_only=True)
 class Tool:
     """A program that was looked for; `path` is None when it was not found.
@@ -176,9 +173,6 @@ class Facts:
     pythons: tuple[Python, ...] = ()
     tree: Tree
     environ: Mapping[str, str] = field(default_factory=dict)
-
-
-# ---------------------------------------------------------------- plan: what will be done
 
 
 @dataclass(frozen=True, kw_only=True)

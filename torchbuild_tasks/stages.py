@@ -18,6 +18,7 @@ from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.core import env_files
 from torchbuild_tasks.core.first_error import FirstErrorScanner
 from torchbuild_tasks.core.outputs import patterns
+from torchbuild_tasks.core.progress import ProgressParser
 from torchbuild_tasks.effects import activate, files, made, process
 from torchbuild_tasks.effects.ledger import LOG, LOGS, Ledger, now
 from torchbuild_tasks.effects.log import last_write
@@ -26,11 +27,11 @@ from torchbuild_tasks.errors import (
     CleanRefused,
     EnvFileError,
     RequirementsError,
-    VerifyFailed,
 )
 from torchbuild_tasks.model import BuildPlan, Command, Facts
 from torchbuild_tasks.record import VerifyReport, start_record
 from torchbuild_tasks.request import BuildRequest
+from torchbuild_tasks.verify.judge import require_passed
 from torchbuild_tasks.verify.session import verify
 
 UP_TO_DATE: Final = b"ninja: no work to do"
@@ -127,8 +128,8 @@ def source_env_file(work: Work) -> Work:
 
 def compile_tree(work: Work) -> Work:
     """Run the build, unless Ninja says that there is nothing to do."""
-    if work.plan.quick and _nothing_to_do(work, work.plan.quick):
-        work.report.note("Up to date: Ninja has no work to do.")
+    if work.plan.quick and _up_to_date(work, work.plan.quick):
+        work.report.note("Up to date: Ninja finds nothing to compile or link.")
         return dataclasses.replace(work, up_to_date=True)
     work.ledger.open()
     scanner = FirstErrorScanner()
@@ -210,7 +211,7 @@ def run_stages(
             report.stage(title)
             with ledger.stage(title):
                 work = stage(work)
-    raise_failed_checks(work.verified, f"Every check is in the record: {ledger.record_path}")
+    require_passed(work.verified, f"Every check is in the record: {ledger.record_path}")
     return work.verified
 
 
@@ -259,35 +260,30 @@ def _install(work: Work, command: Command) -> None:
 
 def _stream(work: Work, command: Command, scanner: FirstErrorScanner) -> int:
     def see(lines: list[str]) -> None:
-        for line in lines:
-            scanner.feed(line)
+        scanner.feed_lines(lines)
         work.report.lines(lines)
 
     work.report.command(command.argv)
     return process.stream(command.argv, env=work.environ, cwd=command.cwd, log=work.ledger.log, on_lines=see)
 
 
-def _nothing_to_do(work: Work, command: Command) -> bool:
-    done = process.capture(command.argv, env=work.environ, cwd=command.cwd)
-    return done.rc == 0 and UP_TO_DATE in done.stdout
+def _up_to_date(work: Work, command: Command) -> bool:
+    """Whether Ninja would compile, link or configure nothing.
+
+    Steps that run at every build, such as PyTorch's writing of torch/version.py, are run
+    and do not count.
+    """
+    dry = process.capture((*command.argv, "-n"), env=work.environ, cwd=command.cwd)
+    if dry.rc != 0 or UP_TO_DATE in dry.stdout:
+        return dry.rc == 0
+    parser = ProgressParser()
+    steps = [parser.feed(line) for line in dry.stdout.decode(errors="replace").splitlines()]
+    if any(step is not None and step.phase != "codegen" for step in steps):
+        return False
+    return process.capture(command.argv, env=work.environ, cwd=command.cwd).rc == 0
 
 
 def _where(work: Work, line: int | None) -> str:
     at = f", line {line}" if line else ""
     path = work.ledger.log.path
     return f"The whole log: {path}{at}\nRun the same command again to go on from where it stopped."
-
-
-def raise_failed_checks(report: VerifyReport | None, next_step: str = "") -> None:
-    """Turn a report with failed checks into the error that names them.
-
-    Raises:
-        VerifyFailed: a check failed.
-    """
-    failed = [check for check in report.checks if check.outcome == "failed"] if report else []
-    if failed:
-        raise VerifyFailed(
-            f"This torch is not what the plan promised: {len(failed)} checks failed.",
-            looked=tuple(f"{check.check}: {check.detail}" for check in failed),
-            next_step=next_step,
-        )

@@ -15,7 +15,8 @@ def machine(*tools: Tool, version: str = "2.8.0a0", **environ: str) -> Facts:
 
 def chosen(facts: Facts, *assignments: str) -> tuple[str | None, str | None]:
     compilers = choose_compilers(ask(facts, set=assignments))
-    return compilers.cxx and compilers.cxx.value, compilers.cc and compilers.cc.value
+    cxx, cc = compilers.cxx, compilers.cc
+    return cxx.value if cxx else None, cc.value if cc else None
 
 
 GXX, GCC = tool("g++", "12.2.0"), tool("gcc", "12.2.0")

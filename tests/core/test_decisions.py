@@ -18,7 +18,7 @@ from torchbuild_tasks.core.decisions import choose_build_type, choose_generator,
         ({}, {}, "dev", "default"),
     ],
 )
-def test_the_preset(flags: dict[str, str], said: dict[str, str], value: str, source: str) -> None:
+def test_the_preset(flags: dict[str, Any], said: dict[str, str], value: str, source: str) -> None:
     choice = decide_build(ask(said=settings(said), **flags)).preset
     assert (choice.value, choice.source) == (value, source)
 

@@ -25,9 +25,14 @@ from tests.support.machines import (
 from torchbuild_tasks.core.environment import choose_python
 from torchbuild_tasks.model import Facts, Host, Python, Tool
 
-FULL = {"pip": "24.0", "setuptools": "69.5", "wheel": "0.43", "numpy": "1.26.4", "PyYAML": "6.0.1"} | {
-    name: "4.12"
-    for name in ("typing-extensions", "filelock", "sympy", "networkx", "Jinja2", "fsspec", "packaging")
+OTHERS = ("typing-extensions", "filelock", "sympy", "networkx", "Jinja2", "fsspec", "packaging")
+FULL = {
+    "pip": "24.0",
+    "setuptools": "69.5",
+    "wheel": "0.43",
+    "numpy": "1.26.4",
+    "PyYAML": "6.0.1",
+    **dict.fromkeys(OTHERS, "4.12"),
 }
 
 

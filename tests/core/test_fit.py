@@ -153,7 +153,7 @@ def test_a_read_only_checkout(writable: bool | None, status: list[str]) -> None:
 @pytest.mark.parametrize(
     ("flags", "said"), [({"cuda": True}, {}), ({}, {"cuda": True})], ids=["flag", "torchbuild.toml"]
 )
-def test_cuda_answers_not_yet(flags: dict[str, bool], said: dict[str, bool]) -> None:
+def test_cuda_answers_not_yet(flags: dict[str, Any], said: dict[str, Any]) -> None:
     plan = plan_of(said=settings(said), **flags)
     finding = found(plan.findings, "cuda")
     assert (finding.status, plan.verdict) == ("error", "refuse")

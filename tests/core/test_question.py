@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.support.machines import ask, linux_facts, modern_tree, settings, with_tree
@@ -22,7 +24,7 @@ def test_the_layers_stand_in_the_order_of_the_design() -> None:
     ],
 )
 def test_a_field_comes_from_the_first_layer_that_names_it(
-    flags: dict[str, str], said: dict[str, str], value: str, source: str, because: str
+    flags: dict[str, Any], said: dict[str, Any], value: str, source: str, because: str
 ) -> None:
     choice = ask(said=settings(said), **flags).choose("mode", "mode", "develop", "the reason")
     assert (choice.name, choice.value, choice.source, choice.because) == ("mode", value, source, because)

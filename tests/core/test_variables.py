@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import pytest
 
@@ -27,7 +28,7 @@ def value_of(choices: tuple[Choice, ...], name: str) -> Choice:
     return choice
 
 
-def modern(**changes: object) -> Facts:
+def modern(**changes: Any) -> Facts:
     return linux_facts(tree=modern_tree(), **changes)
 
 
@@ -74,7 +75,7 @@ def test_the_last_set_wins() -> None:
     ],
 )
 def test_the_device_follows_the_same_precedence(
-    flags: dict[str, object], environ: dict[str, str], value: str, source: str
+    flags: dict[str, Any], environ: dict[str, str], value: str, source: str
 ) -> None:
     choice = decide(ask(linux_facts(environ=environ), **flags), "USE_CUDA")
     assert choice is not None
@@ -99,7 +100,7 @@ def test_a_preset_brings_its_variables_and_says_so(preset: str) -> None:
 
 
 @pytest.mark.parametrize("flags", [{"set": ("USE_CUDA=1",)}, {"set": ("USE_CUDA=ON",)}, {"cuda": True}])
-def test_cpu_contradicts_what_asks_for_cuda(flags: dict[str, object]) -> None:
+def test_cpu_contradicts_what_asks_for_cuda(flags: dict[str, Any]) -> None:
     finding = found(check_variables(ask(cpu=True, **flags)), "device")
     assert finding.status == "error"
     assert "contradict" in finding.text
@@ -126,7 +127,7 @@ def test_the_spellings_of_no(value: str | None, off: bool) -> None:
         ({}, {"PYTORCH_BUILD_VERSION": "2.8.0"}),
     ],
 )
-def test_half_of_the_version_pair_is_refused(flags: dict[str, object], environ: dict[str, str]) -> None:
+def test_half_of_the_version_pair_is_refused(flags: dict[str, Any], environ: dict[str, str]) -> None:
     plan = plan_of(linux_facts(environ=environ), **flags)
     finding = found(plan.findings, "version-pair")
     assert plan.verdict == "refuse"

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,9 @@ from typing import Any
 import pytest
 
 from tests.facts.fakes import link, write
+from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.python import REPORT
+from torchbuild_tasks.facts.python_places import stores
 
 SERIES = range(6, 21)
 
@@ -44,7 +47,8 @@ def test_is_written_for_python_3_6() -> None:
 @pytest.mark.integration
 @pytest.mark.parametrize("minor", SERIES)
 def test_every_interpreter_at_hand_can_run_it(minor: int) -> None:
-    python = shutil.which(f"python3.{minor}")
+    kept = next(stores(Probe(environ=os.environ), f"3.{minor}"), None)
+    python = kept.path if kept else shutil.which(f"python3.{minor}")
     if python is None:
         pytest.skip(f"no python3.{minor}")
     data = ask(python)
@@ -92,7 +96,7 @@ def test_distributions_of_every_kind_are_listed(tmp_path: Path, site: Path) -> N
             "old_thing-1.0-py3.8.egg-info": "",
             "dbus-python-1.3.2.egg-info/": "",
             "packed-2.1-py3.11-linux-x86_64.egg/": "",
-            "develop.egg-info/PKG-INFO": "Metadata-Version: 2.1\nName: develop\nVersion: 9.9.dev0\n\nVersion: 1",
+            "develop.egg-info/PKG-INFO": "Name: develop\nVersion: 9.9.dev0\n\nVersion: 1",
             "nameless.egg-info/": "",
             "~ip-23.0.dist-info/": "",
             "numpy/": "",
@@ -141,6 +145,7 @@ def test_a_develop_install_whose_source_is_gone_still_says_where_it_was(tmp_path
         ('{"url": "https://x/torch.whl", "archive_info": {}}', None),
         ('{"url": "file:///src/torch", "dir_info": {"editable": false}}', None),
         ('{"url": 3, "dir_info": 4}', None),
+        ('{"url": 3, "dir_info": {"editable": true}}', None),
         ("[]", None),
         ("{", None),
     ],

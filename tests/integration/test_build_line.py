@@ -28,8 +28,8 @@ class Line:
     def __init__(self, tree: Path, python: Path) -> None:
         self.tree, self.python = tree, python
 
-    def __call__(self, verb: str, *words: str | Path, **changes: str) -> Run:
-        return torchbuild(verb, "--source", self.tree, "--python", self.python, *words, **changes)
+    def __call__(self, verb: str, *words: str | Path) -> Run:
+        return torchbuild(verb, "--source", self.tree, "--python", self.python, *words)
 
     def torch(self, expression: str) -> str:
         """What an expression over the built torch gives, asked from an empty folder."""
@@ -44,7 +44,9 @@ class Line:
 
 
 @pytest.fixture(scope="module", params=ERAS)
-def line(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, target: Path) -> Iterator[Line]:
+def line(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, target: Path
+) -> Iterator[Line]:
     """The sample, built once an era; the tests of this module go on from there in their order."""
     era = cast(Era, request.param)
     tree = materialise(tmp_path_factory.mktemp(era) / "minitorch", era=era)
@@ -117,12 +119,23 @@ def test_a_failed_build_shows_its_first_error(line: Line) -> None:
 def test_the_env_file_is_what_the_build_ran_in(line: Line) -> None:
     """Sourcing it by hand and asking Ninja finds nothing left to do."""
     script = f'. "{line.tree}/env_set.sh" && ninja -C "{line.tree}/build"'
-    done = subprocess.run(["sh", "-c", script], env=environment(), capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["sh", "-c", script], env=environment(), capture_output=True, text=True, check=False
+    )
     assert "no work to do" in done.stdout, done.stdout + done.stderr
 
 
 def test_a_second_build_is_told_who_holds_the_tree(line: Line) -> None:
-    argv = [*TORCHBUILD, "build", "--source", str(line.tree), "--python", str(line.python), "--set", "WERROR=1"]
+    argv = [
+        *TORCHBUILD,
+        "build",
+        "--source",
+        str(line.tree),
+        "--python",
+        str(line.python),
+        "--set",
+        "WERROR=1",
+    ]
     first = subprocess.Popen(argv, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         _wait_for(lambda: '"running"' in (line.tree / "build/torchbuild-record.json").read_text("utf-8"))
@@ -138,7 +151,9 @@ def test_an_interrupted_build_goes_on(line: Line, number: int) -> None:
     for source in (line.tree / "aten/src/ATen").glob("*.cpp"):
         source.touch()
     argv = [*TORCHBUILD, "build", "--source", str(line.tree), "--python", str(line.python)]
-    build = subprocess.Popen(argv, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    build = subprocess.Popen(
+        argv, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
     _wait_for(lambda: '"running"' in (line.tree / "build/torchbuild-record.json").read_text("utf-8"))
     time.sleep(0.5)
     start = time.monotonic()

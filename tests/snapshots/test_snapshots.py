@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path, PureWindowsPath
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,7 @@ def read(path: Path) -> Facts:
     return decode(Facts, data.get("facts", data), path.name)
 
 
-def plan_for(name: str, **flags: str) -> BuildPlan:
+def plan_for(name: str, **flags: Any) -> BuildPlan:
     return plan_of(read(Path(__file__).with_name(f"{name}.json")), **flags)
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ class Run:
         return json.loads(self.out)
 
 
-def environment(**changes: str) -> dict[str, str]:
+def environment(changes: Mapping[str, str] | None = None) -> dict[str, str]:
     """The tests' environment without what would decide a build: active venvs and build variables."""
     drop = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "CC", "CXX", "MAX_JOBS")
     prefixes = ("USE_", "BUILD_", "CMAKE_", "PYTORCH_", "SKBUILD")
@@ -36,15 +37,20 @@ def environment(**changes: str) -> dict[str, str]:
     kept["PATH"] = os.pathsep.join(
         folder for folder in kept["PATH"].split(os.pathsep) if Path(folder) != Path(sys.executable).parent
     )
-    return {**kept, **changes}
+    return {**kept, **(changes or {})}
 
 
-def torchbuild(*words: str | Path, cwd: Path | None = None, timeout: float = 300, **changes: str) -> Run:
+def torchbuild(
+    *words: str | Path,
+    cwd: Path | None = None,
+    timeout: float = 300,
+    environ: Mapping[str, str] | None = None,
+) -> Run:
     """Run a verb to its end."""
     done = subprocess.run(
         [*TORCHBUILD, *map(str, words)],
         cwd=cwd,
-        env=environment(**changes),
+        env=environment(environ or {}),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -134,7 +134,9 @@ def built(facts: Facts | None = None, result: str = "ok", **flags: Any) -> Facts
     first = dataclasses.replace(facts.pythons[0], torch_from=facts.tree.root)
     facts = dataclasses.replace(facts, pythons=(first, *facts.pythons[1:]))
     cache = CMakeCache(home=facts.tree.root, generator="Ninja", python=first.executable)
-    previous = Previous(result=result, inputs=inputs, finished="2026-11-01T10:00:00Z", verified=result == "ok")
+    previous = Previous(
+        result=result, inputs=inputs, finished="2026-11-01T10:00:00Z", verified=result == "ok"
+    )
     return with_tree(facts, cache=cache, previous=previous)
 
 
@@ -147,3 +149,22 @@ def found(findings: tuple[Finding, ...], id: str) -> Finding:
 def statuses(findings: tuple[Finding, ...], id: str) -> list[str]:
     """The statuses of all findings of this name, in their order."""
     return [finding.status for finding in findings if finding.id == id]
+
+
+def example(name: str) -> Any:
+    """A value that the flag takes."""
+    (flag,) = [flag for flag in dataclasses.fields(BuildRequest) if flag.name == name]
+    if flag.default is False:
+        return True
+    if flag.default == ():
+        return ("USE_MKLDNN=0", "CFLAGS=-O0 -g")
+    return 3 if name == "jobs" else next(iter(flag.metadata["choices"]), f"some {name}")
+
+
+def spelled(name: str, value: Any) -> list[str]:
+    """The words that give a flag this value."""
+    word = "--" + name.replace("_", "-")
+    if value is True:
+        return [word]
+    values = value if isinstance(value, tuple) else (value,)
+    return [part for one in values for part in (word, str(one))]

@@ -17,13 +17,24 @@ def expectations(decisions: Decisions) -> tuple[Expectation, ...]:
     build_type, environment = decisions.build_type.value, decisions.python.environment
     promises = {
         "folder": question.facts.tree.root if decisions.mode.value == "develop" else _site_of(environment),
-        "version": variables.get("PYTORCH_BUILD_VERSION") or str(question.facts.tree.version),
+        "version": _version(variables) or str(question.facts.tree.version),
         "commit": question.facts.tree.commit or "",
         "debug": str(build_type == "Debug"),
         "build_type": build_type,
     }
     made = (_expectation(question, row, promises, variables) for row in question.catalog.check)
     return tuple(expectation for expectation in made if expectation)
+
+
+def _version(variables: Mapping[str, str]) -> str:
+    """PYTORCH_BUILD_VERSION, with .postN from build number 2 on (tools/generate_torch_version.py)."""
+    version, number = variables.get("PYTORCH_BUILD_VERSION", ""), variables.get("PYTORCH_BUILD_NUMBER", "1")
+    return f"{version}.post{number}" if version and number.isdigit() and int(number) > 1 else version
+
+
+def _spelled(row: CheckRow, value: str) -> str:
+    """How torch reports a planned value."""
+    return dict(pair.split("=", 1) for pair in row.spelled).get(value, value)
 
 
 def _site_of(environment: Environment) -> str:
@@ -36,7 +47,7 @@ def _expectation(
 ) -> Expectation | None:
     if row.variable and row.variable not in variables:
         return None
-    wanted = variables[row.variable] if row.variable else row.wanted.format_map(promises)
+    wanted = _spelled(row, variables[row.variable]) if row.variable else row.wanted.format_map(promises)
     if row.key and not wanted:
         return None
     skip = row.sample if question.facts.tree.sample else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 

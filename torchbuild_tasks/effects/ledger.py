@@ -19,6 +19,7 @@ from typing import Final, Self
 from torchbuild_tasks import codec
 from torchbuild_tasks.effects import files, made
 from torchbuild_tasks.effects.log import Log, open_log
+from torchbuild_tasks.effects.owned import Outputs
 from torchbuild_tasks.errors import BuildFailed, Interrupted, TorchbuildError
 from torchbuild_tasks.record import BuildRecord, StageTime, VerifyReport
 
@@ -35,7 +36,7 @@ def now() -> str:
 class Ledger:
     """One run's traces. Enter it around the stages; how they end is its last word."""
 
-    def __init__(self, record: BuildRecord, root: Path, build_dir: Path, outputs: made.Outputs) -> None:
+    def __init__(self, record: BuildRecord, root: Path, build_dir: Path, outputs: Outputs) -> None:
         self.verified: VerifyReport | None = None
         self._record, self._root, self._build_dir, self._outputs = record, root, build_dir, outputs
         self._build: made.Build | None = None

@@ -125,7 +125,7 @@ def _editable(folder: str, name: str) -> "str | None":
     try:
         with open(os.path.join(folder, name, "direct_url.json"), encoding="utf-8") as file:
             said = json.load(file)
-        url = said["url"]
+        url = str(said["url"])
         editable = said["dir_info"]["editable"]
     except (OSError, ValueError, LookupError, TypeError):
         return None

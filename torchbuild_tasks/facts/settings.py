@@ -18,7 +18,7 @@ NAME: Final = "torchbuild.toml"
 
 _PART = r"""(?:[\w-]+|"[^"]*"|'[^']*')"""
 _DOTTED = rf"{_PART}(?:\s*\.\s*{_PART})*"
-_HEADER = re.compile(rf"\s*\[(\[)?\s*({_DOTTED})\s*\]")
+_HEADER = re.compile(rf"\s*\[(\[)?\s*({_DOTTED})\s*\]\]?\s*(?:#.*)?$")
 _KEY = re.compile(rf"\s*({_DOTTED})\s*=")
 
 
@@ -93,9 +93,10 @@ def _broken(path: Path, text: str, message: str) -> UsageError:
 
 def _lines(text: str, data: Mapping[str, object]) -> dict[str, int]:
     """The line of each key of `data`; one that stands in no line of its own has its table's."""
-    seen = _seen(text)
+    keys = list(_keys("", data))
+    seen = _seen(text, frozenset(keys))
     lines: dict[str, int] = {}
-    for key in _keys("", data):
+    for key in keys:
         lines[key] = seen.get(key) or lines.get(key.rpartition(".")[0], 1)
     return lines
 
@@ -110,28 +111,46 @@ def _keys(above: str, value: object) -> Iterator[str]:
         yield from _keys(f"{above}{name}.", item)
 
 
-def _seen(text: str) -> dict[str, int]:
-    """Every line that looks like a header or a key; the decoded data tells which ones are."""
+def _seen(text: str, keys: frozenset[str]) -> dict[str, int]:
+    """The first line of every key, by the look of the lines; `keys` tells which looks deceive."""
     seen: dict[str, int] = {}
     counts: dict[str, int] = {}
-    table, quote = "", ""
+    table: tuple[str, ...] = ()
+    quote = ""
     for number, line in enumerate(text.splitlines(), 1):
         if quote:
             quote = "" if line.count(quote) % 2 else quote
             continue
         if header := _HEADER.match(line):
-            table = _plain(header[2])
-            seen.setdefault(table, number)
-            if header[1]:
-                counts[table] = counts.get(table, -1) + 1
-                table = f"{table}.{counts[table]}"
-                seen.setdefault(table, number)
-            table += "."
+            path = _resolved(_parts(header[2]), counts, listed=header[1] is not None)
+            # The last line of a list of lists looks like a header, too.
+            if ".".join(path) in keys:
+                table = path
+                _note(seen, table, number)
         elif key := _KEY.match(line):
-            seen.setdefault(table + _plain(key[1]), number)
+            _note(seen, (*table, *_parts(key[1])), number)
         quote = next((mark for mark in ('"""', "'''") if line.count(mark) % 2), "")
     return seen
 
 
-def _plain(dotted: str) -> str:
-    return ".".join(part.strip().strip("\"'") for part in re.findall(_PART, dotted))
+def _resolved(parts: tuple[str, ...], counts: dict[str, int], *, listed: bool) -> tuple[str, ...]:
+    """A header's path with the numbers of list entries put in; `[[x]]` (listed) begins a new one."""
+    path: tuple[str, ...] = ()
+    for number, part in enumerate(parts, 1):
+        path = (*path, part)
+        name = ".".join(path)
+        if listed and number == len(parts):
+            counts[name] = counts.get(name, -1) + 1
+        if name in counts:
+            path = (*path, str(counts[name]))
+    return path
+
+
+def _note(seen: dict[str, int], path: tuple[str, ...], number: int) -> None:
+    """A key is first seen where the first of its parts below it is."""
+    for length in range(1, len(path) + 1):
+        seen.setdefault(".".join(path[:length]), number)
+
+
+def _parts(dotted: str) -> tuple[str, ...]:
+    return tuple(part.strip("\"'") for part in re.findall(_PART, dotted))

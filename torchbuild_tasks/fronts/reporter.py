@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
 PLAIN_EVERY = 30.0
+PLAIN_LEAST = 2.0
 
 
 def clock(seconds: float | None) -> str:
@@ -45,7 +46,8 @@ class ConsoleReporter:
         self._live = sys.stderr.isatty() and not os.environ.get("CI") and not quiet and not verbose
         self._parser = ProgressParser()
         self._bar: Bar | None = None
-        self._phase, self._phase_start, self._last_plain = "", time.monotonic(), 0.0
+        self._phase, self._last_plain, self._stage_start = "", 0.0, time.monotonic()
+        self._total, self._total_start, self._skipped = 0, 0.0, 0
 
     def __enter__(self) -> Self:
         return self
@@ -58,7 +60,7 @@ class ConsoleReporter:
     def stage(self, title: str) -> None:
         """A stage begins."""
         self._end_bar()
-        self._phase = ""
+        self._phase, self._total, self._stage_start = "", 0, time.monotonic()
         self._say(f"== {title}")
 
     def note(self, text: str) -> None:
@@ -71,11 +73,9 @@ class ConsoleReporter:
 
     def lines(self, lines: list[str]) -> None:
         """Output of a running command."""
-        if self._verbose and not self._quiet:
-            sys.stderr.write("".join(f"{line}\n" for line in lines))
-        newest: Progress | None = None
-        for line in lines:
-            newest = self._parser.feed(line) or newest
+        if self._verbose:
+            self._write("".join(f"{line}\n" for line in lines))
+        newest = self._parser.feed_lines(lines)
         if newest and not self._quiet:
             self._show(newest)
 
@@ -94,29 +94,45 @@ class ConsoleReporter:
         return sys.stdin.readline().strip().lower() in ("y", "yes")
 
     def _say(self, text: str) -> None:
-        if self._quiet:
-            return
-        if self._bar:
+        if self._bar and not self._quiet:
             self._bar.console.print(text, markup=False, highlight=False)
         else:
-            sys.stderr.write(f"{text}\n")
+            self._write(f"{text}\n")
+
+    def _write(self, text: str) -> None:
+        """Write, unless quiet; a reader that has gone (`| head`) must not end the build."""
+        if self._quiet:
+            return
+        try:
+            sys.stderr.write(text)
             sys.stderr.flush()
+        except OSError:
+            self._quiet = True
 
     def _show(self, now: Progress) -> None:
-        changed = now.phase != self._phase
-        if changed:
-            self._phase, self._phase_start = now.phase, time.monotonic()
         if self._live:
             self._draw(now)
-        elif not self._verbose and (changed or time.monotonic() - self._last_plain >= PLAIN_EVERY):
-            self._last_plain = time.monotonic()
+            return
+        quiet_for = time.monotonic() - self._last_plain
+        changed = now.phase != self._phase and quiet_for >= PLAIN_LEAST
+        if not self._verbose and (changed or quiet_for >= PLAIN_EVERY):
+            self._phase, self._last_plain = now.phase, time.monotonic()
             self._say(f"   {self._text(now)}")
 
     def _text(self, now: Progress) -> str:
-        elapsed = time.monotonic() - self._phase_start
-        counted = f" {now.done}/{now.total}" if now.total else ""
-        left = f", {clock(eta(elapsed, now.done, now.total))} left" if now.total else ""
-        return f"{now.phase}{counted}, {clock(elapsed)} elapsed{left}  {now.what}"
+        elapsed = time.monotonic() - self._stage_start
+        if not now.total:
+            return f"{now.phase}, {clock(elapsed)} elapsed  {now.what}"
+        left = eta(
+            elapsed - self._first_step(now, elapsed), now.done - self._skipped, now.total - self._skipped
+        )
+        return f"{now.phase} {now.done}/{now.total}, {clock(elapsed)} elapsed, {clock(left)} left  {now.what}"
+
+    def _first_step(self, now: Progress, elapsed: float) -> float:
+        """When the count that is shown began: configuring before it tells nothing about its pace."""
+        if now.total != self._total:
+            self._total, self._total_start, self._skipped = now.total, elapsed, now.done - 1
+        return self._total_start
 
     def _draw(self, now: Progress) -> None:
         from rich.console import Console

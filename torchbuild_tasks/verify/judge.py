@@ -13,8 +13,9 @@ from typing import Final
 
 from packaging.version import InvalidVersion, Version
 
+from torchbuild_tasks.errors import VerifyFailed
 from torchbuild_tasks.model import Expectation
-from torchbuild_tasks.record import CheckResult, Outcome
+from torchbuild_tasks.record import CheckResult, Outcome, VerifyReport
 
 # Keys that ask in which folder a reported file lies, not for a text.
 FOLDERS: Final = {"inside": "file", "extension_inside": "extension"}
@@ -128,3 +129,18 @@ def _lies_in(file: str, folder: str) -> bool:
 def _path(text: str) -> PurePath:
     windows = "\\" in text or text[1:2] == ":"
     return PureWindowsPath(text) if windows else PurePosixPath(text)
+
+
+def require_passed(report: VerifyReport | None, next_step: str = "") -> None:
+    """Turn a report with failed checks into the error that names them.
+
+    Raises:
+        VerifyFailed: a check failed.
+    """
+    failed = [check for check in report.checks if check.outcome == "failed"] if report else []
+    if failed:
+        raise VerifyFailed(
+            f"This torch is not what the plan promised: {len(failed)} checks failed.",
+            looked=tuple(f"{check.check}: {check.detail}" for check in failed),
+            next_step=next_step,
+        )

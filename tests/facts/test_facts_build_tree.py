@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.facts.fakes import machine
+from torchbuild_tasks.facts.build_tree import RECORD, look_at_cache, look_at_record
+from torchbuild_tasks.model import CMakeCache, Previous
+
+CACHE = """# This is the CMakeCache file.
+//CXX compiler=odd
+CMAKE_CXX_COMPILER:FILEPATH=/usr/bin/c++
+CMAKE_CXX_COMPILER_AR:FILEPATH=/usr/bin/gcc-ar-12
+CMAKE_BUILD_TYPE:STRING=
+CMAKE_GENERATOR:UNINITIALIZED=Unix Makefiles
+CMAKE_GENERATOR:INTERNAL=Ninja
+PYTHON_EXECUTABLE:FILEPATH=PYTHON_EXECUTABLE-NOTFOUND
+Python3_EXECUTABLE:FILEPATH=/odd/python3
+Python_EXECUTABLE:FILEPATH=/v=1/bin/python
+CMAKE_HOME_DIRECTORY:INTERNAL=/src
+CMAKE_HOME_DIRECTORY-ADVANCED:INTERNAL=1
+"""
+
+
+def test_the_cache_is_read_by_exact_names(tmp_path: Path) -> None:
+    door = machine(tmp_path, files={"/b/CMakeCache.txt": CACHE})
+    assert look_at_cache(door, "/b") == CMakeCache(
+        home="/src", generator="Ninja", build_type=None, python="/v=1/bin/python", compiler="/usr/bin/c++"
+    )
+
+
+def test_no_cache_is_none_and_an_empty_one_is_not(tmp_path: Path) -> None:
+    door = machine(tmp_path, files={"/b/CMakeCache.txt": ""})
+    assert look_at_cache(door, "/other") is None
+    assert look_at_cache(door, None) is None
+    assert look_at_cache(door, "/b") == CMakeCache()
+
+
+def previous(root: Path, record: Any) -> Previous | None:
+    text = record if isinstance(record, str) else json.dumps(record)
+    return look_at_record(machine(root, files={f"/b/{RECORD}": text}), "/b")
+
+
+def test_the_last_build_is_remembered(tmp_path: Path) -> None:
+    record = {
+        "schema": 1,
+        "result": "ok",
+        "inputs": {"compiler": "g++ 12"},
+        "finished": "2026-01-01T00:00:00Z",
+        "verify": {"checks": [{"outcome": "passed"}, {"outcome": "not possible"}]},
+    }
+    assert previous(tmp_path, record) == Previous(
+        result="ok", inputs={"compiler": "g++ 12"}, finished="2026-01-01T00:00:00Z", verified=True
+    )
+
+
+@pytest.mark.parametrize(
+    "verify",
+    [
+        None,
+        {},
+        3,
+        {"checks": None},
+        {"checks": [1]},
+        {"checks": [{"outcome": "passed"}, {"outcome": "failed"}]},
+    ],
+)
+def test_not_verified_unless_every_check_says_so(tmp_path: Path, verify: object) -> None:
+    found = previous(tmp_path, {"result": "ok", "verify": verify})
+    assert found is not None
+    assert found.verified is False
+
+
+def test_an_interrupted_build_has_no_end(tmp_path: Path) -> None:
+    assert previous(tmp_path, {"result": "running", "finished": None}) == Previous(result="running")
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        "",
+        "{",
+        "[]",
+        "3",
+        "[" * 100_000,
+        {},
+        {"result": 1},
+        {"result": "ok", "inputs": []},
+        {"result": "ok", "inputs": {"a": 1}},
+    ],
+    ids=lambda record: repr(record)[:20],
+)
+def test_a_broken_record_is_no_record(tmp_path: Path, record: Any) -> None:
+    assert previous(tmp_path, record) is None
+
+
+def test_no_record_is_none(tmp_path: Path) -> None:
+    assert look_at_record(machine(tmp_path), "/b") is None
+    assert look_at_record(machine(tmp_path), None) is None

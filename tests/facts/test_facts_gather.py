@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.facts.fakes import GCC, FakeProbe, machine
+from torchbuild_tasks import codec
+from torchbuild_tasks.facts.gather import gather
+from torchbuild_tasks.facts.probe import Output
+from torchbuild_tasks.model import Facts
+
+ROOT = "/src/pytorch"
+FILES = {
+    "/proc/self/mountinfo": "1 0 8:1 / / rw - ext4 /dev/sda rw\n2 1 8:2 / /src rw - xfs /dev/sdb rw\n",
+    "/proc/meminfo": "MemTotal: 1024 kB\n",
+    f"{ROOT}/version.txt": "2.8.0\n",
+    f"{ROOT}/CMakeLists.txt": "",
+    f"{ROOT}/torch/__init__.py": "",
+    f"{ROOT}/c10/": "",
+    f"{ROOT}/setup.py": "",
+}
+
+
+def test_everything_is_looked_at_once(tmp_path: Path) -> None:
+    python = json.dumps({"executable": "/v/bin/python", "version": "3.12.1", "prefix": "/v"})
+    door = machine(
+        tmp_path,
+        files=FILES,
+        programs={
+            "/usr/bin/g++": GCC.format(name="g++"),
+            "/usr/bin/cmake": "cmake version 3.28.1",
+            "/v/bin/python": python,
+        },
+        environ={"VIRTUAL_ENV": "/v", "USE_CUDA": "0", "AWS_SECRET_ACCESS_KEY": "x"},
+    )
+    facts = gather(source=ROOT, python=None, patterns=["USE_*", "CXX"], probe=door)
+    assert facts.tree.version == "2.8.0"
+    assert (facts.disk.path, facts.disk.mount) == (f"{ROOT}/build", "/src")
+    assert facts.memory.total == 1024**2
+    assert facts.compilers[0].version == "12.2.0"
+    assert next(tool for tool in facts.tools if tool.name == "cmake").version == "3.28.1"
+    assert [p.version for p in facts.pythons] == ["3.12.1"]
+    assert facts.environ == {"USE_CUDA": "0"}
+    assert len(door.asked) == len(set(door.asked))
+
+
+def test_an_empty_machine_is_full_of_unknowns_and_no_crash(tmp_path: Path) -> None:
+    facts = gather(source="/none", python="3.12", patterns=[], probe=machine(tmp_path))
+    assert facts.tree.problem == "no such folder"
+    assert (facts.disk.path, facts.disk.mount) == ("/none", None)
+    assert [p.problem for p in facts.pythons] == ["not found in /usr/bin"]
+    assert not any(tool.path for tool in (*facts.tools, *facts.compilers))
+
+
+def test_facts_survive_json(tmp_path: Path) -> None:
+    facts = gather(source=ROOT, python=None, patterns=["P*"], probe=machine(tmp_path, files=FILES))
+    text = json.dumps(codec.encode(facts))
+    assert codec.decode(Facts, json.loads(text), "facts") == facts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rubbish(FakeProbe):
+    """Every file and every program says the same."""
+
+    said: str
+
+    def run(self, argv: object, *, timeout: float = 10.0) -> Output | None:
+        return Output(0, self.said, self.said)
+
+    def read_bytes(self, path: str) -> bytes | None:
+        return self.said.encode("utf-8", "surrogatepass")
+
+    def exists(self, path: str) -> bool:
+        return True
+
+    is_file = is_program = exists
+
+    def is_dir(self, path: str) -> bool:
+        return "bin" not in path
+
+    def children(self, path: str) -> tuple[str, ...]:
+        return ("1.2", "g++-12", "venv-3.12")
+
+
+ODD_LINES = (
+    "path = third_party/x",
+    '[build-system]\nbuild-backend = "setuptools.build_meta"',
+    "0::/a/../b",
+    "4:memory,cpu:/x",
+    "1 0 8:1 / /m rw - cgroup2 x rw",
+    "1 0 8:1 / /m rw - cgroup x rw,memory,cpu",
+    "100000 0",
+    "MemTotal: -1 kB",
+    "hierarchical_memory_limit 1",
+    '{"executable": "/x", "version": "3.x", "prefix": "", "packages": []}',
+    '{"result": "ok", "verify": [], "inputs": {}}',
+    "PRETTY_NAME=",
+    "A:B=",
+    "1.2.3",
+    "(((",
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.one_of(st.sampled_from(ODD_LINES), st.text()), max_size=8), st.none() | st.text(max_size=8)
+)
+def test_no_rubbish_makes_it_raise(lines: list[str], python: str | None) -> None:
+    environ = {"PATH": "/bin", "CC": lines[0] if lines else "", "VIRTUAL_ENV": "/v"}
+    facts = gather(
+        source="/src", python=python, patterns=["*"], probe=Rubbish(environ=environ, said="\n".join(lines))
+    )
+    assert codec.decode(Facts, json.loads(json.dumps(codec.encode(facts))), "facts") == facts
+
+
+@pytest.mark.integration
+def test_the_real_machine(tmp_path: Path) -> None:
+    before = sorted(tmp_path.rglob("*"))
+    facts = gather(source=str(tmp_path), python=sys.executable, patterns=["PATH"])
+    assert facts.host.os == "linux"
+    assert facts.environ == {"PATH": os.environ["PATH"]}
+    assert facts.pythons[0].problem is None
+    assert facts.tree.problem is not None
+    assert (facts.memory.total or 0) >= (facts.memory.available or 0) > 0
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.integration
+def test_a_start_without_looking_loads_no_thread_pool() -> None:
+    code = "import sys, torchbuild_tasks.facts.gather; print('concurrent.futures' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.strip() == "False"

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.facts.fakes import FakeProbe, machine, write
+from torchbuild_tasks.facts.git import Repository, look_at_git
+from torchbuild_tasks.facts.probe import Output, Probe
+
+HASH = "0123456789abcdef0123456789abcdef01234567"
+ASK = "/usr/bin/git --no-optional-locks -C /src"
+HEAD = f"{ASK} rev-parse --show-toplevel HEAD"
+STATUS = f"{ASK} status --porcelain --untracked-files=no --ignore-submodules=all"
+
+
+def repository(
+    root: Path, head: Output | None, status: Output | None = None, git: str = "/src/.git/"
+) -> FakeProbe:
+    door = machine(root, files={git: ""}, programs={"/usr/bin/git": None})
+    door.outputs.update({HEAD: head, STATUS: status})  # type: ignore[attr-defined]
+    return door
+
+
+@pytest.mark.parametrize("git", ["/src/.git/", "/src/.git"], ids=["clone", "worktree"])
+@pytest.mark.parametrize(("status", "dirty"), [("", False), (" M setup.py\n", True)])
+def test_commit_and_changes(tmp_path: Path, git: str, status: str, dirty: bool) -> None:
+    door = repository(tmp_path, Output(0, f"/src\n{HASH}\n"), Output(0, status), git)
+    assert look_at_git(door, "/src") == Repository(there=True, commit=HASH, dirty=dirty)
+
+
+def test_a_folder_without_git_is_not_asked_about(tmp_path: Path) -> None:
+    door = repository(tmp_path, Output(0, f"/\n{HASH}\n"), git="/elsewhere/.git/")
+    assert look_at_git(door, "/src") == Repository()
+    assert door.asked == []
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        Output(128, "", "fatal: detected dubious ownership in repository"),
+        Output(128, "/src\nHEAD\n", "fatal: ambiguous argument 'HEAD'"),
+        Output(0, f"/\n{HASH}\n"),
+        Output(0, "rubbish"),
+        None,
+    ],
+    ids=["another owner", "no commit yet", "the repository around it", "rubbish", "hangs"],
+)
+def test_what_git_does_not_tell_is_unknown(tmp_path: Path, head: Output | None) -> None:
+    assert look_at_git(repository(tmp_path, head, Output(0, "")), "/src") == Repository(there=True)
+
+
+def test_a_status_that_fails_leaves_the_commit(tmp_path: Path) -> None:
+    door = repository(tmp_path, Output(0, f"/src\n{HASH}\n"), None)
+    assert look_at_git(door, "/src") == Repository(there=True, commit=HASH, dirty=None)
+
+
+def test_without_git_the_repository_is_there_all_the_same(tmp_path: Path) -> None:
+    assert look_at_git(machine(tmp_path, files={"/src/.git/": ""}), "/src") == Repository(there=True)
+
+
+@pytest.mark.integration
+def test_a_real_repository(tmp_path: Path) -> None:
+    git = shutil.which("git")
+    if git is None:
+        pytest.skip("no git")
+    root = (tmp_path / "src").resolve()
+    write(root, {"a.txt": "1", "b.txt": "1"})
+    environ = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+    who = ("-c", "user.name=x", "-c", "user.email=x@y")
+    door = Probe(environ=environ)
+
+    def call(*words: str) -> str:
+        done = subprocess.run(
+            [git, *who, *words], cwd=root, env=environ, capture_output=True, text=True, check=True
+        )
+        return done.stdout.strip()
+
+    call("init")
+    assert look_at_git(door, str(root)) == Repository(there=True)
+    call("add", "a.txt")
+    call("commit", "-m", "one")
+    commit = call("rev-parse", "HEAD")
+    assert look_at_git(door, str(root)) == Repository(
+        there=True, commit=commit, dirty=False
+    )  # b.txt is not tracked
+    write(root, {"a.txt": "2", "sub/": ""})
+    assert look_at_git(door, str(root)) == Repository(there=True, commit=commit, dirty=True)
+    assert look_at_git(door, str(root / "sub")) == Repository()
+    write(root, {"sub/.git/": ""})
+    assert look_at_git(door, str(root / "sub")) == Repository(there=True)

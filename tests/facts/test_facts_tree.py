@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.facts.fakes import link, machine, write
+from torchbuild_tasks.facts.tree import look_at_tree
+
+ROOT = "/src/pytorch"
+CHECKOUT = {
+    "version.txt": "2.8.0a0\n",
+    "CMakeLists.txt": "project(Torch)\n",
+    "torch/__init__.py": "import os\n",
+    "c10/": "",
+    "setup.py": "setup()\n",
+    "pyproject.toml": '[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setuptools.build_meta"\n',
+    ".gitmodules": '[submodule "fmt"]\n path = third_party/fmt\n',
+    "third_party/fmt/README": "",
+}
+
+
+def checkout(root: str = ROOT, without: str = "", **files: str) -> dict[str, str]:
+    """The files of a small checkout; keywords are more files, with __ for / and _dot_ for a dot."""
+    kept = {name: text for name, text in CHECKOUT.items() if not without or not name.startswith(without)}
+    more = {name.replace("__", "/").replace("_dot_", "."): text for name, text in files.items()}
+    return {f"{root}/{name}": text for name, text in {**kept, **more}.items()}
+
+
+def test_a_complete_checkout(tmp_path: Path) -> None:
+    tree = look_at_tree(machine(tmp_path, files=checkout()), ROOT)
+    assert tree.problem is None
+    assert (tree.root, tree.version, tree.era) == (ROOT, "2.8.0a0", "setuptools")
+    assert (tree.backend, tree.requires) == ("setuptools.build_meta", ("setuptools",))
+    assert (tree.build_dir, tree.git, tree.commit, tree.dirty) == (f"{ROOT}/build", False, None, None)
+    assert (tree.empty, tree.sample, tree.writable) == ((), False, True)
+    assert (tree.cache, tree.previous) == (None, None)
+
+
+def test_digests_tell_contents_apart_and_leave_out_what_is_not_there(tmp_path: Path) -> None:
+    digests = look_at_tree(machine(tmp_path, files=checkout()), ROOT).digests
+    assert set(digests) == {"version.txt", "pyproject.toml", "setup.py", "CMakeLists.txt"}
+    assert digests["setup.py"] == hashlib.sha256(b"setup()\n").hexdigest()[:16]
+    assert len(set(digests.values())) == 4
+
+
+def test_the_sample_says_that_it_is_one(tmp_path: Path) -> None:
+    files = {**checkout(), f"{ROOT}/torch/__init__.py": "__sample__ = True\n"}
+    assert look_at_tree(machine(tmp_path, files=files), ROOT).sample is True
+
+
+def test_the_build_tree_is_read_where_the_era_puts_it(tmp_path: Path) -> None:
+    files = {
+        f"{ROOT}/build/CMakeCache.txt": "CMAKE_GENERATOR:INTERNAL=Ninja\n",
+        f"{ROOT}/build/torchbuild-record.json": json.dumps({"result": "failed"}),
+    }
+    tree = look_at_tree(machine(tmp_path, files={**checkout(), **files}), ROOT)
+    assert tree.cache is not None
+    assert tree.cache.generator == "Ninja"
+    assert tree.previous is not None
+    assert tree.previous.result == "failed"
+
+
+def test_links_are_followed_once_so_that_all_names_of_a_checkout_are_one(tmp_path: Path) -> None:
+    door = machine(tmp_path, files=checkout())
+    link(tmp_path, "/home/torch", "../src/pytorch")
+    tree = look_at_tree(door, "/home/torch/")
+    assert (tree.root, tree.build_dir) == (ROOT, f"{ROOT}/build")
+
+
+@pytest.mark.parametrize("version", ["", "\n\n"])
+def test_an_empty_version_is_unknown(tmp_path: Path, version: str) -> None:
+    tree = look_at_tree(machine(tmp_path, files={**checkout(), f"{ROOT}/version.txt": version}), ROOT)
+    assert (tree.problem, tree.version) == (None, None)
+
+
+def test_no_folder_and_a_file(tmp_path: Path) -> None:
+    door = machine(tmp_path, files={"/src/file": ""})
+    assert look_at_tree(door, "/none").problem == "no such folder"
+    assert look_at_tree(door, "/src/file").problem == "is a file, not a folder"
+    assert look_at_tree(door, "/src/file/below").problem == "no such folder"
+
+
+@pytest.mark.parametrize("missing", ["version.txt", "CMakeLists.txt", "torch/__init__.py", "c10"])
+def test_what_is_missing_is_named(tmp_path: Path, missing: str) -> None:
+    tree = look_at_tree(machine(tmp_path, files=checkout(without=missing)), ROOT)
+    assert tree.problem == f"is no torch checkout: it holds no {missing}"
+    assert f"{ROOT}/{missing}" in tree.looked
+    assert tree.version is None
+
+
+def test_the_checkout_is_found_one_folder_down_and_further_up(tmp_path: Path) -> None:
+    door = machine(tmp_path, files=checkout())
+    below = look_at_tree(door, "/src").problem or ""
+    assert below.startswith("is no torch checkout: it holds no version.txt, no CMakeLists.txt")
+    assert below.endswith("; its folder pytorch is one")
+    above = look_at_tree(door, f"{ROOT}/third_party/fmt").problem or ""
+    assert above.endswith(f"; the folder {ROOT} around it is one")
+
+
+def test_an_empty_third_party_in_a_clone_is_listed_and_no_problem_here(tmp_path: Path) -> None:
+    files = checkout(without="third_party", _dot_git__HEAD="ref: refs/heads/main")
+    tree = look_at_tree(machine(tmp_path, files=files), ROOT)
+    assert (tree.problem, tree.git, tree.empty) == (None, True, ("third_party/fmt",))
+
+
+@pytest.mark.parametrize("name", ["pytorch-2.8.0", "pytorch-main", "pytorch-0123abc"])
+def test_a_github_archive_is_recognised(tmp_path: Path, name: str) -> None:
+    root = f"/tmp/{name}"
+    files = {**checkout(root, without="third_party"), f"{root}/third_party/fmt/": ""}
+    tree = look_at_tree(machine(tmp_path, files=files), root)
+    assert "source archive from GitHub" in (tree.problem or "")
+    assert name in (tree.problem or "")
+    assert (tree.version, tree.empty) == ("2.8.0a0", ("third_party/fmt",))
+
+
+def test_a_release_archive_with_its_submodules_is_fine(tmp_path: Path) -> None:
+    root = "/tmp/pytorch-v2.8.0"
+    files = checkout(root) | {f"{root}/.gitmodules": "path = third_party/fmt\npath = third_party/x\n"}
+    tree = look_at_tree(machine(tmp_path, files=files), root)
+    assert (tree.problem, tree.empty) == (None, ("third_party/x",))
+
+
+def test_an_empty_third_party_under_another_name_is_no_archive(tmp_path: Path) -> None:
+    assert look_at_tree(machine(tmp_path, files=checkout(without="third_party")), ROOT).problem is None
+
+
+def test_a_broken_pyproject_is_a_problem(tmp_path: Path) -> None:
+    tree = look_at_tree(machine(tmp_path, files={**checkout(), f"{ROOT}/pyproject.toml": "[oops\n"}), ROOT)
+    assert (tree.problem or "").startswith("pyproject.toml cannot be read: ")
+    assert (tree.version, tree.era) == ("2.8.0a0", None)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_tree_that_cannot_be_written(tmp_path: Path) -> None:
+    door = machine(tmp_path, files=checkout())
+    folder = door.at(ROOT)
+    folder.chmod(0o555)
+    try:
+        assert look_at_tree(door, ROOT).writable is False
+    finally:
+        folder.chmod(0o755)
+
+
+def test_our_own_sample_is_a_checkout_in_both_eras(tmp_path: Path) -> None:
+    sample = Path(__file__).parents[2] / "samples" / "minitorch"
+    copy = {
+        str(p.relative_to(sample)): p.read_text("utf-8")
+        for p in sample.rglob("*")
+        if p.is_file() and p.suffix in (".txt", ".toml", ".py", ".h")
+    }
+    write(tmp_path / "new", copy)
+    old = {
+        name.removeprefix("eras/setuptools/"): text
+        for name, text in copy.items()
+        if name.startswith("eras/setuptools/")
+    }
+    write(tmp_path / "old", {**copy, **old})
+    eras = {}
+    for name in ("new", "old"):
+        tree = look_at_tree(machine(tmp_path), f"/{name}")
+        assert (tree.problem, tree.sample) == (None, True)
+        assert tree.version is not None
+        eras[name] = tree.era
+    assert eras == {"new": "scikit-build-core", "old": "setuptools"}

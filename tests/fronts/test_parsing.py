@@ -1,0 +1,122 @@
+"""Flags: every one of every verb is taken, everything else is refused with the nearest name."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from tests.support.machines import example, spelled
+from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.fronts.parsing import SHORT, arguments, help_text, parse, unknown_verb
+from torchbuild_tasks.request import VERBS, BuildRequest, flag_name, flags
+
+EVERY = [(verb, field.name) for verb in VERBS for field in flags(verb)]
+FIELDS = dataclasses.fields(BuildRequest)
+
+
+@pytest.mark.parametrize(("verb", "name"), EVERY, ids=lambda value: value)
+def test_every_flag_of_every_verb_is_taken(verb: str, name: str) -> None:
+    value = example(name)
+    assert parse(verb, spelled(name, value)) == BuildRequest(**{name: value})
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_all_flags_of_a_verb_at_once(verb: str) -> None:
+    values = {field.name: example(field.name) for field in flags(verb)}
+    words = [word for name, value in values.items() for word in spelled(name, value)]
+    assert parse(verb, words) == BuildRequest(**values)
+    assert parse(verb, []) == BuildRequest()
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        (["--jobs=4"], {"jobs": 4}),
+        (["-j", "4"], {"jobs": 4}),
+        (["-j4"], {"jobs": 4}),
+        (["--set=CFLAGS=-O0 -g"], {"set": ("CFLAGS=-O0 -g",)}),
+        (
+            ["--set", "A=1", "--cpu", "--set", "A=2", "--set", "B="],
+            {"set": ("A=1", "A=2", "B="), "cpu": True},
+        ),
+        (["--source", "a b&c%d/ü"], {"source": "a b&c%d/ü"}),
+        (["--source", "build"], {"source": "build"}),
+        (["-qv"], {"quiet": True, "verbose": True}),
+    ],
+)
+def test_ways_to_write_them(words: list[str], wanted: dict[str, Any]) -> None:
+    assert parse("build", words) == BuildRequest(**wanted)
+
+
+@pytest.mark.parametrize("short", sorted(SHORT))
+def test_short_forms_mean_the_long_ones(short: str) -> None:
+    value = example(short)
+    words = spelled(short, value)
+    assert parse("build", [f"-{SHORT[short]}", *words[1:]]) == parse("build", words)
+
+
+@pytest.mark.parametrize(
+    ("verb", "words", "says"),
+    [
+        ("build", ["--cuad"], "--cuda"),
+        ("build", ["--job", "3"], "--jobs"),
+        ("build", ["--build_type", "Debug"], "--build-type"),
+        ("build", ["--Source", "x"], "--source"),
+        ("build", ["--sorce=x"], "--source"),
+        ("plan", ["--cpu", "--dryrun"], "no flag --dryrun"),
+        ("clean", ["--preset", "dev"], "clean has no flag --preset"),
+        ("build", ["--facts", "x.json"], "build has no flag --facts"),
+        ("plan", ["--yes"], "plan has no flag --yes"),
+        ("build", ["--zzzzzz"], "--zzzzzz"),
+        ("build", ["-x"], "-x"),
+        ("build", ["stray"], "stray"),
+        ("build", ["--source"], "--source"),
+        ("build", ["--jobs", "abc"], "--jobs 'abc' is not a whole number"),
+        ("build", ["--jobs", "1.5"], "--jobs '1.5'"),
+        ("build", ["--jobs", ""], "--jobs ''"),
+    ],
+)
+def test_what_is_refused_is_named(verb: str, words: list[str], says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse(verb, words)
+    assert says in caught.value.what
+    assert caught.value.exit_code == 2
+
+
+def test_a_refused_flag_lists_those_of_the_verb() -> None:
+    with pytest.raises(UsageError) as caught:
+        parse("versions", ["--prest", "dev"])
+    listed = caught.value.next_step.split()
+    assert {flag_name(field.name) for field in flags("versions")} <= set(listed)
+    assert "--preset" not in listed
+
+
+@pytest.mark.parametrize("flag", ["--dry", "--debug", "--echo", "--list"])
+def test_a_flag_of_the_runner_is_no_flag_of_a_verb(flag: str) -> None:
+    """`nox -s build_cpu -- --dry` must not build; Invoke has flags of these names."""
+    with pytest.raises(UsageError) as caught:
+        parse("build", [flag])
+    assert flag in caught.value.what
+    assert caught.value.next_step
+
+
+def test_the_nearest_verb() -> None:
+    assert "did you mean build?" in unknown_verb("biuld")
+    text = unknown_verb("xyzzy")
+    assert "did you mean" not in text
+    assert all(verb in text for verb in VERBS)
+
+
+@pytest.mark.parametrize("field", FIELDS, ids=lambda field: field.name)
+def test_help_shows_the_choices(field: dataclasses.Field[Any]) -> None:
+    text = help_text(field)
+    assert text.startswith(field.metadata["help"])
+    assert all(choice in text for choice in field.metadata["choices"])
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_no_two_flags_share_a_name(verb: str) -> None:
+    names = [name for argument in arguments(verb) for name in argument.names]
+    assert len(names) == len(set(names))

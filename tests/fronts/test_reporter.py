@@ -1,0 +1,196 @@
+"""What is said on the way: a live line on a terminal, plain lines elsewhere, nothing when quiet."""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+
+import pytest
+
+from torchbuild_tasks.fronts import reporter
+from torchbuild_tasks.fronts.reporter import ConsoleReporter, clock
+
+ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+COLOUR = re.compile(r"\x1b\[[0-9;]*(?:3|4|9|10)[0-9][0-9;]*m")
+NINJA = [
+    f"[{done}/90] Building CXX object c10/CMakeFiles/c10.dir/core/F{done}.cpp.o" for done in range(1, 91)
+]
+
+
+class Screen(io.StringIO):
+    """A terminal that keeps what was written on it."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("CI", "NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "120")
+
+
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Screen:
+    """Put a screen where stderr was; called by the test itself, for pytest sets stderr after fixtures."""
+    screen = Screen()
+    monkeypatch.setattr(sys, "stderr", screen)
+    return screen
+
+
+def work(report: ConsoleReporter) -> None:
+    with report:
+        report.stage("compile")
+        report.note("CMake runs anew")
+        report.command(("ninja", "-C", "a b"))
+        for line in NINJA:
+            report.lines([line])
+
+
+def test_without_a_terminal_there_are_plain_lines_and_few(capsys: pytest.CaptureFixture[str]) -> None:
+    work(ConsoleReporter())
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert not ESCAPE.search(said.err)
+    lines = said.err.splitlines()
+    assert lines[:3] == ["== compile", "   CMake runs anew", "   $ ninja -C 'a b'"]
+    assert len(lines) <= 5
+    assert "compile 1/90" in lines[3]
+    assert "core/F1.cpp" in lines[3]
+
+
+LINK = "[{}/90] Linking CXX shared library lib/libc10.so"
+
+
+def test_a_new_phase_gets_a_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(reporter, "PLAIN_LEAST", 0.0)
+    with ConsoleReporter() as report:
+        report.lines([NINJA[0], LINK.format(2)])
+        report.lines([LINK.format(3), NINJA[4]])
+        report.lines([NINJA[5]])
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split()[:2] for line in lines] == [["link", "2/90,"], ["compile", "5/90,"]]
+
+
+def test_phases_that_alternate_quickly_do_not_flood_a_log(capsys: pytest.CaptureFixture[str]) -> None:
+    with ConsoleReporter() as report:
+        for done in range(1, 91):
+            report.lines([NINJA[done - 1] if done % 2 else LINK.format(done)])
+    assert len(capsys.readouterr().err.splitlines()) <= 2
+
+
+def test_nobody_knows_the_time_left_after_the_first_step(capsys: pytest.CaptureFixture[str]) -> None:
+    with ConsoleReporter() as report:
+        report.lines([NINJA[0]])
+    assert "- left" in capsys.readouterr().err
+
+
+def test_a_reader_that_has_gone_does_not_end_the_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Gone(io.StringIO):
+        def write(self, text: str) -> int:
+            raise BrokenPipeError
+
+    monkeypatch.setattr(sys, "stderr", Gone())
+    work(ConsoleReporter(verbose=True))
+
+
+def test_a_terminal_gets_a_live_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = terminal(monkeypatch)
+    work(ConsoleReporter())
+    text = screen.getvalue()
+    assert ESCAPE.search(text)
+    assert COLOUR.search(text)
+    assert "compile 90/90" in ESCAPE.sub("", text)
+
+
+def test_no_color_takes_the_colours_and_leaves_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = terminal(monkeypatch)
+    monkeypatch.setenv("NO_COLOR", "1")
+    work(ConsoleReporter())
+    text = screen.getvalue()
+    assert not COLOUR.search(text)
+    assert "compile 90/90" in ESCAPE.sub("", text)
+
+
+def test_ci_gets_plain_lines_even_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = terminal(monkeypatch)
+    monkeypatch.setenv("CI", "true")
+    work(ConsoleReporter())
+    assert not ESCAPE.search(screen.getvalue())
+    assert len(screen.getvalue().splitlines()) <= 5
+
+
+def test_the_live_line_is_gone_when_a_stage_begins_and_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = terminal(monkeypatch)
+    with ConsoleReporter() as report:
+        report.lines([NINJA[0]])
+        report.stage("verify")
+    assert screen.getvalue().endswith("== verify\n")
+
+
+def test_what_is_said_beside_a_live_line_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = terminal(monkeypatch)
+    with ConsoleReporter() as report:
+        report.lines([NINJA[0]])
+        report.note("[bold]not markup[/bold] :smile:")
+    assert "[bold]not markup[/bold] :smile:" in ESCAPE.sub("", screen.getvalue())
+
+
+def test_a_long_command_beside_a_live_line_is_not_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = terminal(monkeypatch)
+    argv = ("pip", "install", *(f"requirement{number}" for number in range(40)))
+    with ConsoleReporter() as report:
+        report.lines([NINJA[0]])
+        report.command(argv)
+    assert " ".join(argv) in ESCAPE.sub("", screen.getvalue())
+
+
+def test_the_file_in_the_live_line_is_no_markup(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = terminal(monkeypatch)
+    with ConsoleReporter() as report:
+        report.lines(["[1/2] Building CXX object a/[red]x[/nope].cpp.o"])
+    assert "[red]x" in ESCAPE.sub("", screen.getvalue())
+
+
+@pytest.mark.parametrize("options", [{"quiet": True}, {"silent": True}, {"quiet": True, "verbose": True}])
+def test_quiet_says_nothing_on_the_way(options: dict[str, bool], capsys: pytest.CaptureFixture[str]) -> None:
+    work(ConsoleReporter(**options))
+    assert capsys.readouterr() == ("", "")
+
+
+def test_verbose_shows_every_line(capsys: pytest.CaptureFixture[str]) -> None:
+    work(ConsoleReporter(verbose=True))
+    assert capsys.readouterr().err.splitlines()[3:] == NINJA
+
+
+def test_without_a_terminal_the_answer_is_no(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("yes\n"))
+    assert ConsoleReporter().confirm("Remove these?") is False
+
+
+@pytest.mark.parametrize(
+    ("answer", "agreed"),
+    [("y\n", True), ("YES\n", True), ("n\n", False), ("\n", False), ("", False), ("yolo\n", False)],
+)
+def test_on_a_terminal_only_yes_is_yes(answer: str, agreed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = terminal(monkeypatch)
+    monkeypatch.setattr(sys, "stdin", Screen(answer))
+    assert ConsoleReporter().confirm("Remove these?") is agreed
+    assert "Remove these? [y/N]" in screen.getvalue()
+
+
+def test_ci_is_never_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal(monkeypatch)
+    monkeypatch.setenv("CI", "1")
+    monkeypatch.setattr(sys, "stdin", Screen("y\n"))
+    assert ConsoleReporter().confirm("Remove these?") is False
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(None, "-"), (0, "0:00"), (61.9, "1:01"), (3599, "59:59"), (3600, "1:00:00"), (90061, "25:01:01")],
+)
+def test_times(seconds: float | None, text: str) -> None:
+    assert clock(seconds) == text

@@ -1,0 +1,260 @@
+"""Invoke, the console script and nox: the same words give the same request and exit code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from types import ModuleType
+
+import nox.registry
+import pytest
+from invoke.collection import Collection
+from invoke.program import Program
+
+import torchbuild_tasks
+from tests.support.machines import example, spelled
+from torchbuild_tasks.fronts import nox_sessions, verbs
+from torchbuild_tasks.fronts.console import TorchbuildProgram
+from torchbuild_tasks.fronts.invoke_tasks import SUMMARIES, make_namespace, words_after
+from torchbuild_tasks.fronts.parsing import parse
+from torchbuild_tasks.request import VERBS, BuildRequest, flag_name, flags
+
+EVERY = [(verb, field.name) for verb in VERBS for field in flags(verb)]
+Ran = list[tuple[str, BuildRequest]]
+Run = Callable[[list[str]], int]
+
+
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch) -> Ran:
+    """Every verb that a runner runs, instead of running it; ends with exit code 0."""
+    seen: Ran = []
+
+    def run_verb(verb: str, request: BuildRequest) -> int:
+        seen.append((verb, request))
+        return 0
+
+    monkeypatch.setattr(verbs, "run_verb", run_verb)
+    return seen
+
+
+def runner(program: Program, monkeypatch: pytest.MonkeyPatch) -> Run:
+    def run(words: list[str]) -> int:
+        argv = ["inv", *words]
+        monkeypatch.setattr(sys, "argv", argv)
+        try:
+            program.run(argv)
+        except SystemExit as end:
+            return int(end.code or 0)
+        return 0
+
+    return run
+
+
+@pytest.fixture
+def inv(monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Invoke with somebody's tasks.py, which it copies into a collection of its own."""
+    tasks = ModuleType("tasks")
+    tasks.namespace = torchbuild_tasks.namespace  # type: ignore[attr-defined]
+    return runner(Program(name="inv", namespace=Collection.from_module(tasks)), monkeypatch)
+
+
+@pytest.fixture
+def torchbuild(monkeypatch: pytest.MonkeyPatch) -> Run:
+    """The console script."""
+    return runner(TorchbuildProgram(name="torchbuild", namespace=make_namespace()), monkeypatch)
+
+
+def through_nox(verb: str, words: list[str]) -> int:
+    try:
+        nox_sessions.run(verb, {}, tuple(words))
+    except SystemExit as end:
+        return int(end.code or 0)
+    return 0
+
+
+# ---------------------------------------------------------------- the same words
+
+
+@pytest.mark.parametrize(("verb", "name"), EVERY, ids=lambda value: value)
+def test_each_flag_means_the_same_everywhere(
+    verb: str, name: str, inv: Run, torchbuild: Run, ran: Ran
+) -> None:
+    words = spelled(name, example(name))
+    assert [inv([verb, *words]), torchbuild([verb, *words]), through_nox(verb, words)] == [0, 0, 0]
+    assert ran == [(verb, BuildRequest(**{name: example(name)}))] * 3
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_all_flags_at_once_mean_the_same_everywhere(verb: str, inv: Run, torchbuild: Run, ran: Ran) -> None:
+    words = [word for field in flags(verb) for word in spelled(field.name, example(field.name))]
+    assert [inv([verb, *words]), torchbuild([verb, *words]), through_nox(verb, words)] == [0, 0, 0]
+    assert ran == [(verb, parse(verb, words))] * 3
+
+
+def test_no_words_mean_nothing_said(inv: Run, ran: Ran) -> None:
+    assert inv(["plan"]) == 0
+    assert ran == [("plan", BuildRequest())]
+
+
+@pytest.mark.parametrize(
+    ("verb", "words", "near"),
+    [
+        ("plan", ["--cuad"], "--cuda"),
+        ("build", ["--sorce", "x"], "--source"),
+        ("build", ["--cpu", "--jbos=3"], "--jobs"),
+        ("clean", ["--preset", "dev"], "clean has no flag --preset"),
+        ("build", ["--jobs", "abc"], "not a whole number"),
+    ],
+)
+def test_an_unknown_flag_or_value_ends_with_2_everywhere(
+    verb: str,
+    words: list[str],
+    near: str,
+    inv: Run,
+    torchbuild: Run,
+    ran: Ran,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for run in (inv, torchbuild, lambda argv: through_nox(argv[0], argv[1:])):
+        assert run([verb, *words]) == 2
+        said = capsys.readouterr()
+        assert near in said.err
+        assert said.out == ""
+    assert ran == []
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_name_of_a_verb_may_be_a_value(verb: str, inv: Run, torchbuild: Run, ran: Ran) -> None:
+    words = ["--source", verb, "--facts", "x.json", "--preset", "full"]
+    assert [inv(["plan", *words]), torchbuild(["plan", *words]), through_nox("plan", words)] == [0, 0, 0]
+    assert ran == [("plan", BuildRequest(source=verb, facts="x.json", preset="full"))] * 3
+
+
+def test_two_verbs_in_one_line_each_have_their_flags(inv: Run, ran: Ran) -> None:
+    assert inv(["plan", "--cpu", "clean", "--yes"]) == 0
+    assert ran == [("plan", BuildRequest(cpu=True)), ("clean", BuildRequest(yes=True))]
+
+
+def test_the_second_verb_refuses_unknown_flags_too(inv: Run, ran: Ran) -> None:
+    assert inv(["plan", "--cpu", "clean", "--yse"]) == 2
+    assert ran == []
+
+
+def test_the_verbs_inside_a_sub_collection(monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
+    root = Collection()
+    root.add_collection(make_namespace(), name="torch")
+    run = runner(Program(name="inv", namespace=root), monkeypatch)
+    assert run(["torch.plan", "--cpu"]) == 0
+    assert run(["torch.plan", "--cuad"]) == 2
+    assert ran == [("plan", BuildRequest(cpu=True))]
+
+
+def test_a_mistyped_verb_names_the_nearest(torchbuild: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert torchbuild(["biuld", "--cpu"]) == 2
+    assert "did you mean build?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["plan", "-x"], ["--sorce", "x", "plan"]])
+def test_a_flag_is_not_called_a_verb(
+    words: list[str], torchbuild: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert torchbuild(words) == 2
+    assert "no verb -" not in capsys.readouterr().err
+
+
+def test_invokes_own_dry_run_does_not_build(inv: Run, ran: Ran) -> None:
+    """`inv build --dry` sets Invoke's own dry mode, which promises that nothing is run."""
+    inv(["build", "--dry"])
+    assert [request.dry_run for verb, request in ran] in ([], [True])
+
+
+# ---------------------------------------------------------------- exit codes
+
+
+@pytest.mark.parametrize("code", [0, 2, 3, 6, 7, 130])
+def test_the_exit_code_of_a_verb_is_that_of_the_runner(
+    code: int, inv: Run, torchbuild: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verbs, "run_verb", lambda verb, request: code)
+    assert [inv(["plan"]), torchbuild(["plan"]), through_nox("plan", [])] == [code, code, code]
+
+
+# ---------------------------------------------------------------- what they list
+
+
+def test_the_collection_lists_all_verbs(inv: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert inv(["--list"]) == 0
+    listed = capsys.readouterr().out
+    for verb in VERBS:
+        assert any(line.split()[:1] == [verb] for line in listed.splitlines())
+        assert SUMMARIES[verb][:30] in listed
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_help_of_a_verb_shows_its_flags(verb: str, inv: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert inv(["--help", verb]) == 0
+    text = capsys.readouterr().out
+    assert all(flag_name(field.name) in text for field in flags(verb))
+    assert not [
+        flag_name(name)
+        for v, name in EVERY
+        if v != verb and f"{flag_name(name)}=" in text and name not in {field.name for field in flags(verb)}
+    ]
+
+
+def test_the_words_after_a_verb() -> None:
+    assert words_after("plan", ["-e", "plan", "--cpu"]) == ["--cpu"]
+    assert words_after("plan", ["torch.plan", "--cpu"]) == ["--cpu"]
+    assert words_after("plan", ["build", "--cpu"]) == []
+
+
+@pytest.fixture
+def registry() -> Iterator[None]:
+    """nox's list of sessions, given back as it was."""
+    kept = nox.registry._REGISTRY.copy()
+    nox.registry._REGISTRY.clear()
+    yield
+    nox.registry._REGISTRY.clear()
+    nox.registry._REGISTRY.update(kept)
+
+
+@pytest.mark.usefixtures("registry")
+def test_nox_gets_a_session_a_verb_and_none_of_them_by_default() -> None:
+    torchbuild_tasks.register()
+    sessions = nox.registry.get()
+    assert {"build_cpu", "build_cuda", "verify", "env", "doctor", "plan", "clean", "versions"} == set(
+        sessions
+    )
+    for session in sessions.values():
+        assert session.default is False
+        assert session.python is False
+        assert session.__doc__
+
+
+@pytest.mark.usefixtures("registry")
+def test_some_of_the_sessions_under_another_name() -> None:
+    torchbuild_tasks.register(names=("build_cpu", "verify"), prefix="torch_")
+    assert set(nox.registry.get()) == {"torch_build_cpu", "torch_verify"}
+
+
+@pytest.mark.parametrize(
+    ("name", "verb", "request_"),
+    [
+        ("build_cpu", "build", BuildRequest(cpu=True, jobs=3)),
+        ("build_cuda", "build", BuildRequest(cuda=True, jobs=3)),
+        ("verify", "verify", BuildRequest(jobs=3)),
+        ("env", "env", BuildRequest(jobs=3)),
+        ("doctor", "doctor", BuildRequest(jobs=3)),
+    ],
+)
+def test_a_session_adds_its_device(name: str, verb: str, request_: BuildRequest, ran: Ran) -> None:
+    session_verb, fixed, _ = nox_sessions.SESSIONS[name]
+    nox_sessions.run(session_verb, fixed, ("--jobs", "3"))
+    assert ran == [(verb, request_)]
+
+
+def test_an_error_of_the_words_is_json_when_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert through_nox("plan", ["--json", "--cuad"]) == 2
+    said = capsys.readouterr()
+    assert '"exit_code": 2' in said.out
+    assert said.err == ""

@@ -1,0 +1,259 @@
+"""Values as text: columns stand under each other, and nothing that was decided is left out."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.machines import base_python, built, linux_facts, modern_tree, plan_of, with_tree
+from torchbuild_tasks.catalog import GIB, load_catalog
+from torchbuild_tasks.core.table import version_lines
+from torchbuild_tasks.errors import BuildFailed, PlanRefused, UsageError
+from torchbuild_tasks.fronts import show
+from torchbuild_tasks.fronts.paragraph import error_object, error_text
+from torchbuild_tasks.model import BuildPlan, Command, Cpu, Facts, Finding, Memory, Tool
+from torchbuild_tasks.record import CheckResult, VerifyReport
+
+# ---------------------------------------------------------------- columns
+
+CELLS = st.text(st.characters(codec="ascii", categories=("L", "N", "P")), min_size=1, max_size=12)
+
+
+@given(st.integers(1, 4).flatmap(lambda n: st.lists(st.lists(CELLS, min_size=n, max_size=n), min_size=1)))
+def test_columns_stand_under_each_other(rows: list[list[str]]) -> None:
+    lines = show.columns(rows).splitlines()
+    assert len(lines) == len(rows)
+    starts = [2]
+    for column in range(len(rows[0]) - 1):
+        starts.append(starts[-1] + max(len(row[column]) for row in rows) + 2)
+    for line, row in zip(lines, rows, strict=True):
+        for start, cell in zip(starts, row, strict=True):
+            assert line[start:].startswith(cell)
+
+
+def test_no_rows_are_no_text() -> None:
+    assert show.columns([]) == ""
+
+
+def test_lines_do_not_end_in_blanks() -> None:
+    assert show.columns([("a", ""), ("bbb", "")]) == "  a\n  bbb\n"
+
+
+# ---------------------------------------------------------------- the plan
+
+PLANS = [
+    plan_of(),
+    plan_of(preset="minimal", mode="wheel", set=("BLAS=MKL",)),
+    plan_of(built(), set=("USE_MKLDNN=0",)),
+    plan_of(built()),
+    plan_of(linux_facts(tree=modern_tree(), pythons=(base_python(),))),
+    plan_of(linux_facts(compilers=(), pythons=())),
+]
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_the_plan_shows_value_source_and_reason_of_every_choice(plan: BuildPlan) -> None:
+    lines = show.plan_text(plan).splitlines()
+    for choice in plan.choices:
+        (line,) = [
+            line for line in lines if line.split()[:1] == choice.name.split()[:1] and choice.because in line
+        ]
+        assert choice.name in line
+        assert choice.value in line
+        assert choice.source in line
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_the_plan_shows_what_would_be_done_and_verified(plan: BuildPlan) -> None:
+    text = show.plan_text(plan)
+    commands = [plan.environment.create, plan.environment.install, plan.quick, plan.compile]
+    for command in filter(None, commands):
+        assert command.because in text
+        assert all(word in text for word in command.argv)
+    for expectation in plan.expectations:
+        assert expectation.check in text
+        assert expectation.wanted in text
+    for finding in plan.findings:
+        assert finding.text in text
+        assert finding.fix in text
+    assert f"needs {plan.freshness.needs}" in text
+    assert all(env_file.path in text for env_file in plan.env_files)
+    assert text.endswith(f"Verdict: {plan.verdict}\n")
+
+
+def test_the_plan_shows_what_changed() -> None:
+    text = show.plan_text(plan_of(built(set=("USE_MKLDNN=1",)), set=("USE_MKLDNN=0",)))
+    (line,) = [line for line in text.splitlines() if "1 -> 0" in line]
+    assert "USE_MKLDNN" in line
+    assert "needs reconfigure" in line
+
+
+def test_a_verbose_plan_shows_the_env_files_as_they_will_be() -> None:
+    plan = plan_of(set=("BLAS=MKL",))
+    line = "export BLAS='MKL'"
+    assert line in show.plan_text(plan, verbose=True)
+    assert line not in show.plan_text(plan)
+
+
+def test_a_command_can_be_typed_as_it_is_shown() -> None:
+    command = Command(argv=("/a b/python", "-c", "it's"), cwd="/", because="why")
+    assert "$ '/a b/python' -c 'it'\"'\"'s'" in show.command_text(command)
+
+
+def test_the_env_files_are_named_or_shown() -> None:
+    plan = plan_of(env_shell="fish")
+    assert show.env_text(plan, dry_run=False).splitlines() == [
+        "wrote /src/pytorch/env_set.sh",
+        "wrote /src/pytorch/env_set.fish",
+    ]
+    dry = show.env_text(plan, dry_run=True)
+    assert all(env_file.text in dry for env_file in plan.env_files)
+    assert "wrote" not in dry
+
+
+# ---------------------------------------------------------------- the facts
+
+
+def row(facts: Facts, name: str, *, verbose: bool = False) -> str:
+    lines = show.facts_text(facts, verbose=verbose).splitlines()
+    (line,) = [line for line in lines if line.split()[:1] == [name]]
+    return line
+
+
+def test_the_facts_of_a_machine() -> None:
+    facts = linux_facts(
+        cpu=Cpu(cores=64, affinity=8, quota=2.5, quota_via="cpu.max"),
+        memory=Memory(total=32 * GIB, available=30 * GIB, limit=4 * GIB, used_in_limit=GIB, limit_via="v2"),
+        environ={"USE_NCCL": "0"},
+    )
+    assert "Debian GNU/Linux 12" in row(facts, "system")
+    assert "64 (8 by affinity, 2.5 by cgroup quota (cpu.max))" in row(facts, "cores")
+    assert "30.0 GiB free of 32.0 GiB, limit 4.0 GiB of which 1.0 GiB used (v2)" in row(facts, "memory")
+    assert "12.2.0" in row(facts, "g++")
+    assert "/usr/bin/g++" in row(facts, "g++")
+    assert "torch 2.8.0a0, setuptools" in row(facts, "source")
+    assert row(facts, "commit").endswith("4567")
+    assert row(facts, "USE_NCCL").endswith(" 0")
+
+
+@pytest.mark.parametrize("memory", [Memory(), Memory(total=GIB)])
+def test_what_is_unknown_is_said(memory: Memory) -> None:
+    assert "unknown" in row(linux_facts(memory=memory), "memory")
+
+
+def test_uncommitted_changes_and_problems_are_said() -> None:
+    assert "uncommitted" in row(with_tree(linux_facts(), dirty=True), "commit")
+    assert "no such folder" in row(with_tree(linux_facts(), problem="no such folder"), "source")
+
+
+def test_a_missing_tool_lists_where_was_looked_when_asked() -> None:
+    facts = linux_facts(tools=(Tool(name="ninja", looked=("/usr/bin", "/opt/bin")),))
+    assert "not found" in row(facts, "ninja")
+    assert "/opt/bin" not in row(facts, "ninja")
+    assert "/usr/bin, /opt/bin" in row(facts, "ninja", verbose=True)
+
+
+def test_what_a_host_does_not_say_is_not_called_none() -> None:
+    facts = linux_facts(host=dataclasses.replace(linux_facts().host, distribution=None, libc=None))
+    assert "None" not in row(facts, "system")
+
+
+# ---------------------------------------------------------------- findings, errors, reports
+
+FINDINGS = (
+    Finding(id="disk", status="error", text="1.0 GiB free", fix="Free some space."),
+    Finding(id="cmake", status="unknown", text="no version"),
+)
+
+
+def test_findings_say_what_to_do() -> None:
+    lines = show.findings_text(FINDINGS).splitlines()
+    assert lines[1] == "Findings"
+    assert lines[2].split() == ["error", "1.0", "GiB", "free"]
+    assert "-> Free some space." in lines[3]
+    assert len(lines) == 5
+    assert show.findings_text(()) == ""
+
+
+def test_an_error_is_a_paragraph() -> None:
+    error = BuildFailed("It failed.", looked=("a.cpp:1: error: x", "  ^"), next_step="See build.log, line 7.")
+    text = error_text(error)
+    for part in ("error: It failed.", "a.cpp:1: error: x", "See build.log, line 7."):
+        assert part in text
+    assert text.endswith("\n")
+
+
+def test_a_refused_plan_lists_its_findings() -> None:
+    text = error_text(PlanRefused("It cannot work.", findings=FINDINGS))
+    assert "1.0 GiB free" in text
+    assert "-> Free some space." in text
+
+
+def test_an_error_for_a_program() -> None:
+    made = error_object(PlanRefused("It cannot work.", findings=FINDINGS))
+    assert (made["error"], made["exit_code"], made["what"]) == ("PlanRefused", 3, "It cannot work.")
+    assert made["findings"] == FINDINGS
+    assert error_object(UsageError("No."))["findings"] == ()
+
+
+def test_a_report_counts_its_checks() -> None:
+    checks = (
+        CheckResult(check="import", outcome="passed", detail="2.8.0"),
+        CheckResult(check="linalg", outcome="failed", detail="no LAPACK"),
+        CheckResult(check="conv", outcome="not possible", detail="the sample has none"),
+    )
+    text = show.report_text(
+        VerifyReport(python="/venv/bin/python", checks=checks, torch={"version": "2.8.0"})
+    )
+    assert "2.8.0 by /venv/bin/python" in text
+    assert "1 passed, 1 failed, 1 not possible here" in text
+    assert "FAILED" in text
+    assert "no LAPACK" in text
+    assert all(check.check in text for check in checks)
+
+
+def test_a_report_without_checks_is_shown_too() -> None:
+    report = VerifyReport(python="python", checks=())
+    assert "0 passed, 0 failed" in show.report_text(report)
+
+
+def test_the_version_table_marks_the_checkout() -> None:
+    lines = version_lines(load_catalog(), linux_facts())
+    text = show.versions_text(lines).splitlines()
+    assert len(text) == len(lines) + 1
+    (marked,) = [line for line in text if line.startswith("*")]
+    assert marked.split()[1] == "2.8"
+    start = text[0].index("released")
+    assert all(line[start : start + 2] in ("20",) for line in text[1:])
+
+
+# ---------------------------------------------------------------- a clean
+
+
+@dataclasses.dataclass(frozen=True)
+class Removal:
+    root: str = "/src/pytorch"
+    files: tuple[str, ...] = ()
+    kept: tuple[tuple[str, str], ...] = ()
+
+
+def test_a_removal_is_listed_by_folder() -> None:
+    files = ("build/a.o", "build/x/b.o", "build/x/c.o", "torch/lib/libc10.so", "torch/version.py")
+    removal = Removal(files=files, kept=(("torch/_C.so", "changed since the build"),))
+    uninstall = Command(argv=("pip",), cwd="/", because="the editable install of torch in /venv")
+    text = show.removal_text(removal, uninstall)
+    assert "/src/pytorch: 5 files" in text
+    assert "the editable install of torch in /venv" in text
+    assert "torch/_C.so" in text
+    assert "changed since the build" in text
+    assert (
+        sum(
+            int(line.split()[-2])
+            for line in text.splitlines()
+            if line.endswith((" file", " files")) and not line.startswith("To be")
+        )
+        == 5
+    )

@@ -1,0 +1,283 @@
+"""What a verb prints and with which exit code it ends; results on stdout, the rest on stderr."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.machines import linux_facts, plan_of, with_tree
+from torchbuild_tasks import errors, flow
+from torchbuild_tasks.catalog import load_catalog
+from torchbuild_tasks.codec import decode, dumps
+from torchbuild_tasks.core.table import version_lines
+from torchbuild_tasks.fronts.verbs import run_verb, show_error
+from torchbuild_tasks.model import BuildPlan, Facts, Finding
+from torchbuild_tasks.record import CheckResult, VerifyReport
+from torchbuild_tasks.request import VERBS, BuildRequest
+
+SOUND = plan_of(env_shell="fish")
+HOPELESS = plan_of(linux_facts(compilers=()))
+GOOD = VerifyReport(python="/venv/bin/python", checks=(CheckResult(check="import", outcome="passed"),))
+BAD = VerifyReport(
+    python="/venv/bin/python",
+    checks=(*GOOD.checks, CheckResult(check="linalg", outcome="failed", detail="no LAPACK")),
+)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Removal:
+    root: str = "/src/pytorch"
+    files: tuple[str, ...] = ("build/a.o", "build/b.o")
+    folders: tuple[str, ...] = ("build/",)
+    kept: tuple[tuple[str, str], ...] = ()
+
+
+RESULTS: dict[str, Any] = {
+    "doctor": (linux_facts(), SOUND),
+    "plan": SOUND,
+    "env": SOUND,
+    "build": (SOUND, GOOD),
+    "clean": Removal(),
+    "verify": GOOD,
+    "versions": version_lines(load_catalog(), linux_facts()),
+}
+Give = Callable[[str, Any], None]
+
+
+@pytest.fixture
+def give(monkeypatch: pytest.MonkeyPatch) -> Give:
+    """Let a verb of the flow give this value, or raise this error."""
+
+    def make(verb: str, result: Any) -> None:
+        def run(*args: Any) -> Any:
+            if isinstance(result, Exception):
+                raise result
+            return result
+
+        monkeypatch.setattr(flow, verb, run)
+
+    return make
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_json_is_one_object_and_nothing_else(
+    verb: str, give: Give, capsys: pytest.CaptureFixture[str]
+) -> None:
+    give(verb, RESULTS[verb])
+    assert run_verb(verb, BuildRequest(json=True)) == 0
+    said = capsys.readouterr()
+    assert isinstance(json.loads(said.out), dict)
+    assert said.err == ""
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_person_gets_text(verb: str, give: Give, capsys: pytest.CaptureFixture[str]) -> None:
+    give(verb, RESULTS[verb])
+    assert run_verb(verb, BuildRequest()) == 0
+    out = capsys.readouterr().out
+    assert out.endswith("\n")
+    assert not out.startswith("{")
+
+
+def test_the_plan_in_json_is_the_plan(give: Give, capsys: pytest.CaptureFixture[str]) -> None:
+    give("plan", SOUND)
+    run_verb("plan", BuildRequest(json=True))
+    assert decode(BuildPlan, json.loads(capsys.readouterr().out)) == SOUND
+
+
+@pytest.mark.parametrize(("verb", "result"), [("plan", HOPELESS), ("doctor", (linux_facts(), HOPELESS))])
+@pytest.mark.parametrize("as_json", [True, False])
+def test_a_refusing_plan_ends_with_3_and_is_shown(
+    verb: str, result: Any, as_json: bool, give: Give, capsys: pytest.CaptureFixture[str]
+) -> None:
+    give(verb, result)
+    assert run_verb(verb, BuildRequest(json=as_json)) == 3
+    assert "no C++ compiler was found" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_a_dry_build_is_the_plan(as_json: bool, give: Give, capsys: pytest.CaptureFixture[str]) -> None:
+    give("plan", SOUND)
+    give("build", AssertionError("it was built"))
+    assert run_verb("build", BuildRequest(dry_run=True, json=as_json)) == 0
+    dry = capsys.readouterr().out
+    run_verb("plan", BuildRequest(json=as_json))
+    assert capsys.readouterr().out == dry
+
+
+def test_an_up_to_date_build_has_nothing_to_report(give: Give, capsys: pytest.CaptureFixture[str]) -> None:
+    give("build", (SOUND, None))
+    assert run_verb("build", BuildRequest()) == 0
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_a_failed_check_ends_with_7_and_the_whole_report(
+    as_json: bool, give: Give, capsys: pytest.CaptureFixture[str]
+) -> None:
+    give("verify", BAD)
+    assert run_verb("verify", BuildRequest(json=as_json)) == 7
+    assert "no LAPACK" in capsys.readouterr().out
+
+
+def test_a_clean_says_what_it_removed(give: Give, capsys: pytest.CaptureFixture[str]) -> None:
+    give("clean", Removal())
+    run_verb("clean", BuildRequest(yes=True))
+    assert "2 files" in capsys.readouterr().out
+    run_verb("clean", BuildRequest(dry_run=True))
+    assert "Removed" not in capsys.readouterr().out
+
+
+# ---------------------------------------------------------------- errors
+
+FINDING = Finding(id="disk", status="error", text="1.0 GiB free", fix="Free some space.")
+ERRORS = [
+    errors.UsageError("The flag is wrong.", looked=("keys: a, b",), next_step="Use another."),
+    errors.PlanRefused("It cannot work.", findings=(FINDING,)),
+    errors.EnvFileError("It does not load."),
+    errors.RequirementsError("pip failed."),
+    errors.BuildFailed("It failed.", looked=("a.cpp:1: error: x",), next_step="The whole log: b.log"),
+    errors.VerifyFailed("1 check failed."),
+    errors.TreeBusy("Held by process 7."),
+    errors.CleanRefused("Nothing was removed."),
+    errors.Interrupted("Interrupted."),
+]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_an_error_is_a_paragraph_on_stderr_and_its_code(
+    error: errors.TorchbuildError, give: Give, capsys: pytest.CaptureFixture[str]
+) -> None:
+    give("build", error)
+    assert run_verb("build", BuildRequest(quiet=True)) == error.exit_code
+    said = capsys.readouterr()
+    assert said.out == ""
+    for part in (error.what, *error.looked, error.next_step):
+        assert part in said.err
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_an_error_is_an_object_for_a_program(
+    error: errors.TorchbuildError, give: Give, capsys: pytest.CaptureFixture[str]
+) -> None:
+    give("build", error)
+    assert run_verb("build", BuildRequest(json=True)) == error.exit_code
+    said = capsys.readouterr()
+    data = json.loads(said.out)
+    assert (data["exit_code"], data["what"]) == (error.exit_code, error.what)
+    assert said.err == ""
+
+
+def test_every_error_has_a_code_of_its_own() -> None:
+    codes = [error.exit_code for error in ERRORS]
+    assert len(set(codes)) == len(codes)
+    assert {type(error) for error in ERRORS} == set(errors.TorchbuildError.__subclasses__())
+    assert not {0, 1} & set(codes)
+
+
+def test_a_bug_is_not_hidden(give: Give) -> None:
+    give("plan", ZeroDivisionError("a bug"))
+    with pytest.raises(ZeroDivisionError):
+        run_verb("plan", BuildRequest())
+
+
+def test_showing_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    show_error(ERRORS[1], as_json=False)
+    assert "-> Free some space." in capsys.readouterr().err
+
+
+# ---------------------------------------------------------------- through the flow, from a dump
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "here"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def dump(folder: Path, facts: Facts) -> str:
+    path = folder / "facts.json"
+    path.write_text(dumps(facts), "utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("facts", "code"),
+    [(linux_facts(), 0), (linux_facts(compilers=()), 3), (with_tree(linux_facts(), problem="gone"), 3)],
+)
+def test_a_dump_is_planned_for(
+    facts: Facts, code: int, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_verb("plan", BuildRequest(facts=dump(here, facts))) == code
+    assert "Verdict:" in capsys.readouterr().out
+    assert [path.name for path in here.iterdir()] == ["facts.json"]
+
+
+def test_what_doctor_dumps_can_be_planned_from(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    request = BuildRequest(facts=dump(here, linux_facts()), json=True)
+    assert run_verb("doctor", request) == 0
+    again = here / "again.json"
+    again.write_text(capsys.readouterr().out, "utf-8")
+    assert run_verb("doctor", dataclasses.replace(request, facts=str(again))) == 0
+    assert json.loads(capsys.readouterr().out) == json.loads(again.read_text("utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("flags", "says"),
+    [
+        ({"preset": "mininal"}, "did you mean minimal?"),
+        ({"build_type": "release"}, "did you mean Release?"),
+        ({"mode": "wheels"}, "did you mean wheel?"),
+        ({"env_shell": "zsh"}, "did you mean sh?"),
+        ({"jobs": 0}, "at least one job"),
+        ({"set": ("USE_CUDA",)}, "is not KEY=VALUE"),
+        ({"facts": "nowhere.json"}, "nowhere.json cannot be read"),
+        ({"config": "nowhere.toml"}, "nowhere.toml does not exist"),
+    ],
+)
+def test_a_bad_value_ends_with_2(
+    flags: dict[str, Any], says: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    request = BuildRequest(**{"facts": dump(here, linux_facts()), **flags})
+    assert run_verb("plan", request) == 2
+    assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("prest = 'dev'\n", "torchbuild.toml, line 1: unknown key 'prest'; did you mean preset?"),
+        ("\njobs = 0\n", "torchbuild.toml, line 2: jobs = 0"),
+        ("mode = \n", "torchbuild.toml, line 1, key mode"),
+        ("[set]\n'BAD NAME' = 1\n", "torchbuild.toml, line 2"),
+    ],
+)
+def test_a_broken_settings_file_names_file_line_and_key(
+    text: str, says: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "torchbuild.toml").write_text(text, "utf-8")
+    assert run_verb("plan", BuildRequest(facts=dump(here, linux_facts()))) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_a_dump_that_is_none_is_refused(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for text in ("{", "[]", '{"facts": 3}', '"x"', '{"schema": 1}'):
+        (here / "bad.json").write_text(text, "utf-8")
+        assert run_verb("plan", BuildRequest(facts="bad.json")) == 2
+        assert capsys.readouterr().err.strip()
+
+
+def test_verbose_in_the_settings_file_is_obeyed(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    facts = dump(here, linux_facts())
+    run_verb("plan", BuildRequest(facts=facts, verbose=True))
+    wanted = capsys.readouterr().out
+    (here / "torchbuild.toml").write_text("verbose = true\n", "utf-8")
+    run_verb("plan", BuildRequest(facts=facts))
+    assert capsys.readouterr().out == wanted
