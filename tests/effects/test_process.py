@@ -25,7 +25,7 @@ pytestmark = pytest.mark.integration
 PY = sys.executable
 
 
-def stream_python(code: str, **options: object) -> tuple[int, bytes, list[str]]:
+def stream_python(code: str) -> tuple[int, bytes, list[str]]:
     log, lines = io.BytesIO(), list[str]()
     rc = stream([PY, "-c", code], env=None, cwd=None, log=log, on_lines=lines.extend)
     return rc, log.getvalue(), lines

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from torchbuild_tasks.core.env_files import encode, file_name, render
@@ -88,6 +88,17 @@ def after(
     return dict(entry.split("=", 1) for entry in entries)
 
 
+def generated(examples: int) -> settings:
+    """No shrinking: the failing operation is named, and each try costs a shell."""
+    return settings(
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        phases=(Phase.generate,),
+        suppress_health_check=list(HealthCheck),
+    )
+
+
 # ---------------------------------------------------------------- generated values
 
 HARD: Final = (
@@ -143,19 +154,21 @@ PIECES: Final = st.one_of(
     st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=6),
     st.text(string.printable, max_size=12),
 )
-VALUES: Final = st.one_of(
+ONCE: Final = st.one_of(
     st.lists(PIECES, max_size=8).map("".join),
     st.builds(
         "{0}{1}{0}".format, st.sampled_from([" ", "\t", "\n", "-", "~", "'", '"', "\\", ":", ""]), PIECES
     ),
 )
+# A value is drawn as (unit, times, end), so that a failure can be shown in a few words.
+VALUES: Final = st.tuples(ONCE, st.just(1), st.just(""))
 # Rare on purpose: nothing but NUL, lone surrogates and length may be refused below.
-REFUSED: Final = st.builds("{}{}{}".format, PIECES, st.sampled_from(["\0", "\ud800", "\udce9"]), PIECES)
-LONG: Final = st.builds(
-    lambda unit, size, end: unit * (size // len(unit.encode())) + end,
-    st.sampled_from(["x", "' ", "\\", "é", "\U0001f525", "$(id)\n", "a:b"]),
-    st.sampled_from([4_096, 65_536, LINUX_BYTES - 64, LINUX_BYTES, LINUX_BYTES + 9]),
-    PIECES,
+REFUSED: Final = st.tuples(PIECES, st.just(1), st.sampled_from(["\0", "\ud800", "\udce9", "a\0b"]))
+SIZES: Final = (4_096, 65_536, LINUX_BYTES - 64, LINUX_BYTES, LINUX_BYTES + 9)
+LONG: Final = st.sampled_from(["x", "' ", "\\", "é", "\U0001f525", "$(id)\n", "a:b"]).flatmap(
+    lambda unit: st.tuples(
+        st.just(unit), st.sampled_from([size // len(unit.encode()) for size in SIZES]), PIECES
+    )
 )
 SPECIAL: Final = (
     "PATH",
@@ -175,15 +188,21 @@ NAMES: Final = st.one_of(
 ).filter(lambda name: not name[0].isdigit())
 
 
-def operations(values: st.SearchStrategy[str], size: int) -> st.SearchStrategy[list[EnvOp]]:
-    one = st.builds(lambda name, value: EnvOp(op="set", name=name, value=value, because=value), NAMES, values)
-    return st.lists(one, min_size=size, max_size=size, unique_by=lambda op: op.name)
+Drawn = tuple[str, tuple[str, int, str]]
+
+
+def named(values: st.SearchStrategy[tuple[str, int, str]], size: int) -> st.SearchStrategy[list[Drawn]]:
+    return st.lists(st.tuples(NAMES, values), min_size=size, max_size=size, unique_by=lambda pair: pair[0])
 
 
 # Few long ones in a batch: all the environment together has a limit, too (a quarter of the stack).
-BATCHES: Final = st.tuples(operations(VALUES, BATCH - 3), operations(LONG, 2), operations(REFUSED, 1)).map(
-    lambda parts: [op for part in parts for op in part]
-)
+BATCHES: Final = st.tuples(named(VALUES, BATCH - 3), named(LONG, 2), named(REFUSED, 1))
+
+
+def operations(drawn: tuple[list[Drawn], ...]) -> list[EnvOp]:
+    """One operation for each name; what was drawn twice counts once."""
+    values = {name: unit * times + end for part in drawn for name, (unit, times, end) in part}
+    return [EnvOp(op="set", name=name, value=value, because=value) for name, value in values.items()]
 
 
 def is_refusable(shell: Shell, op: EnvOp) -> bool:
@@ -191,25 +210,20 @@ def is_refusable(shell: Shell, op: EnvOp) -> bool:
     no_text = "\0" in op.value or not op.value.isascii() and any(0xD800 <= ord(c) <= 0xDFFF for c in op.value)
     if no_text or refusal(shell.kind, EnvOp(op="unset", name=op.name)):
         return True
-    if shell.kind == "fish" and op.name in ("PATH", "MANPATH", "CDPATH"):
-        return "" in op.value.split(":")
+    if shell.kind == "fish" and op.name in ("PATH", "MANPATH", "CDPATH") and "" in op.value.split(":"):
+        return True
     return len(op.name) + len(op.value.encode()) + 2 > LINUX_BYTES
 
 
 def check_batches(shell: Shell, folder: Path, wanted: int) -> tuple[int, int]:
-    """Round-trip at least `wanted` operations; how many were carried and how many refused."""
+    """Round-trip `wanted` operations and more; how many were carried and how many refused."""
     carried = refused = 0
 
-    @settings(
-        max_examples=wanted // BATCH + 1,
-        deadline=None,
-        database=None,
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(ops=BATCHES)
-    def check(ops: list[EnvOp]) -> None:
+    @generated(wanted // (BATCH - 5) + 1)
+    @given(drawn=BATCHES)
+    def check(drawn: tuple[list[Drawn], ...]) -> None:
         nonlocal carried, refused
-        ops = list({op.name: op for op in ops}.values())
+        ops = operations(drawn)
         for op in ops:
             assert bool(refusal(shell.kind, op)) == is_refusable(shell, op), op.name
         takes = [op for op in ops if not refusal(shell.kind, op)]
@@ -222,23 +236,18 @@ def check_batches(shell: Shell, folder: Path, wanted: int) -> tuple[int, int]:
     return carried, refused
 
 
-def test_values_come_back_equal_or_are_refused(
-    shell: Shell, tmp_path: Path, record_property: pytest.RecordProperty
-) -> None:
+def test_values_come_back_equal_or_are_refused(shell: Shell, tmp_path: Path) -> None:
     carried, refused = check_batches(shell, tmp_path, QUICK)
-    record_property("carried", carried)
-    record_property("refused", refused)
-    assert carried + refused >= QUICK
+    print(f"{carried} carried, {refused} refused")
+    assert carried >= QUICK
+    assert refused
 
 
 @pytest.mark.slow
-def test_many_values_come_back_equal_or_are_refused(
-    shell: Shell, tmp_path: Path, record_property: pytest.RecordProperty
-) -> None:
-    carried, refused = check_batches(shell, tmp_path, SLOW + SLOW // 10)
-    record_property("carried", carried)
-    record_property("refused", refused)
-    assert carried + refused >= SLOW
+def test_many_values_come_back_equal_or_are_refused(shell: Shell, tmp_path: Path) -> None:
+    carried, refused = check_batches(shell, tmp_path, SLOW)
+    print(f"{carried} carried, {refused} refused")
+    assert carried >= SLOW
 
 
 # ---------------------------------------------------------------- prepend and unset
@@ -252,10 +261,15 @@ def prepended(value: str, there: str) -> str:
     return ":".join([value, *[entry for entry in there.split(":") if there and entry != value]])
 
 
+def inherited(shell: Shell, text: str) -> str:
+    """In the C locale fish garbles what it inherits, before it reads a file of ours."""
+    return text.encode("ascii", "ignore").decode() if shell.locale == "C" else text
+
+
 def test_prepend_and_unset_for_generated_lists(shell: Shell, tmp_path: Path) -> None:
     cases = 0
 
-    @settings(max_examples=20, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @generated(20)
     @given(drawn=st.lists(st.tuples(ENTRIES.filter(bool), LISTS), min_size=10, max_size=10))
     def check(drawn: list[tuple[str, str]]) -> None:
         nonlocal cases
@@ -263,7 +277,8 @@ def test_prepend_and_unset_for_generated_lists(shell: Shell, tmp_path: Path) -> 
         for at, (value, there) in enumerate(drawn):
             for name, old in ((f"L{at}_PATH", there), (f"L{at}_DIRS", f"{there}:{value}:/z:{value}")):
                 ops.append(EnvOp(op="prepend", name=name, value=value, because=value))
-                before[name], wanted[name] = old, prepended(value, old)
+                before[name] = inherited(shell, old)
+                wanted[name] = prepended(value, before[name])
             before[f"GONE{at}"] = there
             ops.append(EnvOp(op="unset", name=f"GONE{at}", because=value))
         path = write(tmp_path, shell.kind, ops)
@@ -292,11 +307,10 @@ def test_prepend_and_unset_for_generated_lists(shell: Shell, tmp_path: Path) -> 
 def test_prepend(shell: Shell, tmp_path: Path, name: str, there: str | None, wanted: str) -> None:
     ops = [EnvOp(op="prepend", name=name, value=value) for value in ("/opt/it's $HOME", "/opt/new")]
     path = write(tmp_path, shell.kind, ops)
-    if there is None:
-        start = f"set -e {name}" if shell.kind == "fish" else f"unset {name}"
-        environ: dict[str, str] = {}
-    else:
-        start, environ = "", {name: there}
+    # Unset or empty by the shell's own hand: from an environment zsh and fish fill an empty PATH.
+    starts = {None: ("unset {}", "set -e {}"), "": ("export {}=", "set -gx {}")}
+    start = starts.get(there, ("", ""))[shell.kind == "fish"].format(name)
+    environ = {name: there} if there else {}
     for times in (1, 2, 3):
         assert after(shell, path, environ, times=times, before=start)[name] == wanted
 
@@ -320,13 +334,15 @@ def test_operations_happen_in_their_order(shell: Shell, tmp_path: Path) -> None:
     assert (environ["X_PATH"], environ.get("Y"), environ["Z"]) == ("/two:/one", None, "")
 
 
-def test_fish_covers_a_universal_variable_and_does_not_erase_it(tmp_path: Path) -> None:
+def test_fish_says_so_when_a_universal_variable_would_stay(tmp_path: Path) -> None:
     if shutil.which("fish") is None:
         pytest.skip("fish is not installed: apt-get install fish")
     with_config = Shell(("fish", "-c"), "fish", "fish")
     path = write(tmp_path, "fish", [EnvOp(op="unset", name="EVERYWHERE")])
     run(with_config, "set -Ux EVERYWHERE 1", path)
-    assert "EVERYWHERE" not in after(with_config, path)
+    done = run(with_config, "source $argv[1]", path)
+    assert done.returncode == 1
+    assert b"set -e -U EVERYWHERE" in done.stderr
     assert run(with_config, "echo $EVERYWHERE", path).stdout == b"1\n"
 
 
@@ -362,11 +378,11 @@ def test_it_succeeds_silently_and_leaves_no_helpers(shell: Shell, tmp_path: Path
 
 def test_nothing_in_the_file_runs(shell: Shell, tmp_path: Path) -> None:
     touch = f"/usr/bin/touch {tmp_path}/canary"
-    tries = (
-        f"$({touch})", f"`{touch}`", f"({touch})", f"'; {touch}; '", f'"; {touch}; "', f"\n{touch}\n", f"\\'; {touch}; #",
-        f"& {touch} &", f"| {touch}", f"${{x:=$({touch})}}", f"\r\n{touch}\r\n", f"$'\\n'{touch}", f"x\\\n{touch}\n",
-        f"<({touch})", f"!{touch}", f"a[$({touch})]",
-    )  # fmt: skip
+    around = (
+        *("$({})", "`{}`", "({})", "'; {}; '", '"; {}; "', "\n{}\n", "\r\n{}\r\n", "\\'; {}; #", "& {} &"),
+        *("| {}", "${{x:=$({})}}", "$'\\n'{}", "x\\\n{}\n", "<({})", "!{}", "a[$({})]"),
+    )
+    tries = [text.format(touch) for text in around]
     ops = [
         EnvOp(op=op, name=f"{op.upper()}{at}_PATH", value=text, because=text)
         for at, text in enumerate(tries)
@@ -375,5 +391,5 @@ def test_nothing_in_the_file_runs(shell: Shell, tmp_path: Path) -> None:
     ]
     path = write(tmp_path, shell.kind, ops, checkout=tries[5])
     environ = after(shell, path, {f"PREPEND{at}_PATH": text for at, text in enumerate(tries)}, times=2)
-    assert [environ[f"SET{at}_PATH"] for at in range(len(tries))] == list(tries)
+    assert [environ[f"SET{at}_PATH"] for at in range(len(tries))] == tries
     assert not (tmp_path / "canary").exists()

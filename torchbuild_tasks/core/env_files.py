@@ -106,8 +106,12 @@ def _fish(op: EnvOp) -> Iterable[str]:
     match op.op:
         case "set":
             return (f"set -gx {name} {value}",)
-        case "unset":  # the user's universal variable is not ours to erase, only to cover
-            return (f"set -e -g {name}", f"set -q -U {name}; and set -g -u {name}")
+        case "unset":  # a universal variable would still be exported, and is not ours to erase
+            words = f"{file_name('fish')}: {name} is a universal variable; erase it: set -e -U {name}"
+            return (
+                f"set -e -g {name}",
+                f"if set -q -U -x {name}; echo '{words}' >&2; return 1; end",
+            )
     return (
         f'if test -n "${name}"; set -gx --path {name} "${name}"; else; set -gx --path {name}; end',
         f"while contains -- {value} ${name}; set -e -g {name}[(contains -i -- {value} ${name})]; end",

@@ -1,0 +1,265 @@
+"""What a build made, and the clean that removes just that, on real trees."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from torchbuild_tasks.core.outputs import CHANGED, TRACKED, Outputs
+from torchbuild_tasks.effects.made import Removed, begin, plan_removal, remove
+from torchbuild_tasks.effects.walk import snapshot
+from torchbuild_tasks.errors import CleanRefused
+
+pytestmark = pytest.mark.integration  # git
+OUTPUTS = Outputs(patterns=("build/**", "torch/lib/**", "torch/_C*.so", "torch/version.py"))
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A checkout with a source file and folders of the user's."""
+    write(tmp_path / "pt", "torch/__init__.py", "torch/lib/libshm/shm.cpp", ".env", "torch/_Cmine.so")
+    return tmp_path / "pt"
+
+
+def write(root: Path, *paths: str, text: str = "x") -> None:
+    for path in paths:
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+
+
+def build(root: Path, *paths: str, build_dir: str = "build", text: str = "x") -> None:
+    """A build that writes these files and ends well."""
+    claims = begin(root, root / build_dir, OUTPUTS, log_time=None)
+    write(root, *paths, text=text)
+    claims.finish()
+
+
+def clean(root: Path, build_dir: str = "build", log_time: int | None = None) -> Removed:
+    return remove(plan_removal(root, root / build_dir, OUTPUTS, log_time=log_time))
+
+
+def files(root: Path) -> set[str]:
+    found = {path.relative_to(root).as_posix() for path in root.rglob("*") if not path.is_dir()}
+    return {path for path in found if not path.startswith((".torchbuild/", ".git/"))}
+
+
+def test_a_clean_removes_what_the_build_made_and_nothing_else(root: Path) -> None:
+    before = files(root)
+    build(root, "build/a/b.o", "build/CMakeCache.txt", "torch/lib/libtorch.so", "torch/_C.so", "torch/new.py")
+    plan = plan_removal(root, root / "build", OUTPUTS)
+    assert plan.files == ("build/CMakeCache.txt", "build/a/b.o", "torch/_C.so", "torch/lib/libtorch.so")
+    assert plan.folders == ("build/a/", "build/")
+    assert plan.kept == ()
+    assert remove(plan) == Removed(count=4, bytes=4)
+    assert files(root) == before | {"torch/new.py"}
+    assert not (root / "build").exists()
+    assert clean(root) == Removed(count=0, bytes=0)
+
+
+def test_what_was_there_before_the_first_build_stays_even_if_overwritten(root: Path) -> None:
+    write(root, "build/notes.txt", "torch/version.py")
+    build(root, "build/notes.txt", "torch/version.py", "build/a.o", text="by the build")
+    clean(root)
+    assert {"build/notes.txt", "torch/version.py"} <= files(root)
+    assert "build/a.o" not in files(root)
+
+
+def test_a_second_build_does_not_forget_the_first(root: Path) -> None:
+    build(root, "build/a.o", "build/b.o")
+    write(root, "build/mine.txt")
+    build(root, "build/b.o", "build/c.o", text="longer")
+    assert clean(root).count == 3
+    assert "build/mine.txt" in files(root)
+
+
+def test_what_changed_since_the_build_stays_and_is_listed(root: Path) -> None:
+    build(root, "torch/version.py", "build/a.o")
+    write(root, "torch/version.py", text="mine now")
+    build(root, "build/b.o")  # which must not make it the build's again
+    plan = plan_removal(root, root / "build", OUTPUTS)
+    assert plan.kept == (("torch/version.py", CHANGED),)
+    remove(plan)
+    assert (root / "torch/version.py").read_text() == "mine now"
+
+
+def test_what_changes_after_the_plan_stays(root: Path) -> None:
+    build(root, "build/a.o", "build/b.o")
+    plan = plan_removal(root, root / "build", OUTPUTS)
+    write(root, "build/a.o", text="mine now")
+    done = remove(plan)
+    assert (done.count, done.failed) == (1, (("build/a.o", "changed just now"),))
+    assert (root / "build/a.o").read_text() == "mine now"
+    assert clean(root).count == 0
+
+
+def test_a_folder_that_became_a_link_is_not_entered(root: Path, tmp_path: Path) -> None:
+    build(root, "build/sub/a.o")
+    plan = plan_removal(root, root / "build", OUTPUTS)
+    outside = tmp_path / "outside"
+    (root / "build/sub").rename(outside)
+    (root / "build/sub").symlink_to(outside)
+    done = remove(plan)
+    assert done.count == 0
+    assert done.failed[0][0] == "build/sub/a.o"
+    assert (outside / "a.o").exists()
+
+
+def test_links_are_removed_as_links_and_a_linked_build_folder_is_left_alone(
+    root: Path, tmp_path: Path
+) -> None:
+    write(tmp_path, "outside/data")
+    claims = begin(root, "build", OUTPUTS, log_time=None)
+    (root / "build").mkdir()
+    (root / "build/link").symlink_to(tmp_path / "outside")
+    claims.finish()
+    assert clean(root).count == 1
+    assert (tmp_path / "outside/data").exists()
+    (root / "build").symlink_to(tmp_path / "outside")
+    build(root, "build/a.o")
+    assert "symbolic link" in plan_removal(root, "build", OUTPUTS).kept[0][1]
+    clean(root)
+    assert (tmp_path / "outside/a.o").exists()
+
+
+def test_hard_links_of_each_other_all_go(root: Path) -> None:
+    claims = begin(root, "build", OUTPUTS, log_time=None)
+    write(root, "build/a.so")
+    os.link(root / "build/a.so", root / "build/b.so")
+    claims.finish()
+    assert clean(root) == Removed(count=2, bytes=2)
+
+
+def test_a_repository_within_the_build_folder_is_somebodys(root: Path) -> None:
+    build(root, "build/a.o", "build/clone/.git/HEAD", "build/clone/src.cpp")
+    assert clean(root).count == 1
+    assert (root / "build/clone/src.cpp").exists()
+
+
+# ---------------------------------------------------------------- kills, cleans within a build
+
+
+def test_after_a_kill_only_what_is_older_than_the_last_word_is_claimed(root: Path) -> None:
+    build(root, "build/a.o")
+    begin(root, "build", OUTPUTS, log_time=None)
+    write(root, "build/b.o")
+    log_time = time.time_ns()
+    time.sleep(0.02)
+    write(root, "build/mine.txt", "build/mine/too.txt")
+    os.utime(root / "build/mine.txt", (1, 1))  # as `cp -p` does
+    plan = plan_removal(root, "build", OUTPUTS, log_time=log_time)
+    assert plan.files == ("build/a.o", "build/b.o")
+    begin(root, "build", OUTPUTS, log_time=log_time).finish()  # the next build claims no more
+    assert clean(root).count == 2
+    assert {"build/mine.txt", "build/mine/too.txt"} <= files(root)
+
+
+def test_after_a_kill_without_a_log_nothing_new_is_claimed(root: Path) -> None:
+    begin(root, "build", OUTPUTS, log_time=None)
+    write(root, "build/b.o")
+    begin(root, "build", OUTPUTS, log_time=None).finish()
+    assert clean(root).count == 0
+
+
+def test_a_clean_within_a_build_does_not_lose_what_is_made_again(root: Path) -> None:
+    build(root, "build/a.o")
+    claims = begin(root, "build", OUTPUTS, log_time=None)
+    assert clean(root).count == 1
+    write(root, "build/a.o")
+    claims.finish()
+    assert clean(root).count == 1
+
+
+def test_a_record_that_cannot_be_read_claims_nothing(root: Path) -> None:
+    build(root, "build/a.o")
+    for text in ("{", "[]", '{"build/a.o": 1}'):
+        (root / ".torchbuild/made.json").write_text(text)
+        assert plan_removal(root, "build", OUTPUTS).files == ()
+
+
+# ---------------------------------------------------------------- refusals
+
+
+def test_without_a_record_a_clean_is_refused_when_there_is_something(root: Path) -> None:
+    (root / "torch/_Cmine.so").unlink()
+    (root / "torch/lib/libshm/shm.cpp").unlink()
+    assert plan_removal(root, "build", OUTPUTS).files == ()
+    write(root, "build/a.o")
+    with pytest.raises(CleanRefused) as caught:
+        plan_removal(root, "build", OUTPUTS)
+    assert "build/a.o" in caught.value.looked
+    assert "setup.py clean" in caught.value.next_step
+
+
+def test_a_clean_from_inside_is_refused(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build(root, "build/sub/a.o")
+    monkeypatch.chdir(root / "build/sub")
+    with pytest.raises(CleanRefused, match="You are in"):
+        plan_removal(root, "build", OUTPUTS)
+    monkeypatch.chdir(root / "torch")
+    assert clean(root).count == 1
+
+
+def test_what_git_tracks_stays(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build(root, "build/a.o", "torch/version.py")
+    subprocess.run(["git", "init", "-q"], cwd=root, check=True)
+    subprocess.run(["git", "add", "-f", "torch/version.py"], cwd=root, check=True)
+    monkeypatch.setenv("GIT_DIR", "/nowhere")
+    plan = plan_removal(root, "build", OUTPUTS)
+    assert plan.kept == (("torch/version.py", TRACKED),)
+    assert remove(plan).count == 1
+
+
+def test_when_git_cannot_answer_nothing_is_removed(root: Path) -> None:
+    build(root, "build/a.o")
+    write(root, ".git", text="gitdir: /nowhere")
+    with pytest.raises(CleanRefused, match="git cannot say") as caught:
+        plan_removal(root, "build", OUTPUTS)
+    assert "nowhere" in caught.value.looked[0]
+
+
+# ---------------------------------------------------------------- where the build folder is
+
+
+@pytest.mark.parametrize("build_dir", ["../outside", ".", "/", "build/../.."])
+def test_a_build_folder_elsewhere_is_not_ours_to_clean(root: Path, tmp_path: Path, build_dir: str) -> None:
+    claims = begin(root, root / build_dir, OUTPUTS, log_time=None)
+    write(tmp_path, "outside/a.o")
+    write(root, "src/new.cpp", "torch/version.py")
+    claims.finish()
+    assert plan_removal(root, root / build_dir, OUTPUTS).files == ("torch/version.py",)
+
+
+def test_another_build_folder_in_the_checkout_counts(root: Path) -> None:
+    build(root, "out/debug/a.o", build_dir="out/debug")
+    assert clean(root, "out/debug").count == 1
+    assert not (root / "out/debug").exists()
+
+
+def test_the_walk_enters_only_what_can_match(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(root, "third_party/deep/er/x.so", "torch/nn/modules/x.py", "build/x/y")
+    entered = list[Path]()
+    scan = os.scandir
+
+    def watched(path: Path) -> object:
+        entered.append(path)
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", watched)
+    snapshot(root, OUTPUTS.below("build/"))
+    folders = {os.path.relpath(path, root) for path in entered}
+    assert folders == {".", "build", "build/x", "torch", "torch/lib", "torch/lib/libshm"}
+
+
+def test_names_that_are_no_text_survive_the_record(root: Path) -> None:
+    claims = begin(root, "build", OUTPUTS, log_time=None)
+    write(root, "build/a\nb", "build/\u00e9")
+    (root / os.fsdecode(b"build/\xff")).write_text("x")
+    claims.finish()
+    assert len(json.loads((root / ".torchbuild/made.json").read_bytes())) == 4
+    assert clean(root).count == 3
+    assert not (root / "build").exists()
