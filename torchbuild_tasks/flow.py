@@ -29,7 +29,7 @@ from torchbuild_tasks.effects.signals import interruptible
 from torchbuild_tasks.errors import CleanRefused, EnvFileError, PlanRefused, UsageError
 from torchbuild_tasks.facts.gather import gather
 from torchbuild_tasks.facts.settings import find_settings
-from torchbuild_tasks.model import BuildPlan, Facts
+from torchbuild_tasks.model import BuildPlan, Command, Facts
 from torchbuild_tasks.record import VerifyReport
 from torchbuild_tasks.request import BuildRequest
 from torchbuild_tasks.stages import Reporter, run_stages
@@ -116,8 +116,13 @@ def clean(request: BuildRequest, report: Reporter) -> made.Removal:
         if not (request.yes or report.confirm("Remove these?")):
             raise CleanRefused("Nothing was removed.", next_step="Say --yes to remove what is listed.")
         if uninstall:
-            process.capture(uninstall.argv, cwd=uninstall.cwd)
-        made.remove(removal)
+            _run(uninstall)
+        removed = made.remove(removal)
+    if removed.failed:
+        raise CleanRefused(
+            f"{len(removed.failed)} files could not be removed.",
+            looked=tuple(f"{path}: {reason}" for path, reason in removed.failed[:20]),
+        )
     return removal
 
 
@@ -174,6 +179,15 @@ def read_facts(path: Path) -> Facts:
     except ValueError as error:
         raise UsageError(f"{path} is not JSON: {error}", next_step="Make one with: doctor --json") from None
     return codec.decode(Facts, data.get("facts", data) if isinstance(data, dict) else data, "facts")
+
+
+def _run(command: Command) -> None:
+    done = process.capture(command.argv, cwd=command.cwd)
+    if done.rc != 0:
+        raise CleanRefused(
+            f"{' '.join(command.argv)} ended with exit code {done.rc}; no file was removed.",
+            looked=tuple(done.stderr.decode(errors="replace").splitlines()[-5:]),
+        )
 
 
 def _decide(sight: Sight) -> BuildPlan:

@@ -86,8 +86,10 @@ class BuildRequest:
         in_file=False,
     )
     json: bool = _flag("print one JSON object", verbs=EVERY, default=False, in_file=False)
-    quiet: bool = _flag("print results and problems only", verbs=EVERY, default=False)
-    verbose: bool = _flag("print every command and every line of its output", verbs=EVERY, default=False)
+    quiet: bool = _flag("print results and problems only", verbs=EVERY, default=False, in_file=False)
+    verbose: bool = _flag(
+        "print every command and every line of its output", verbs=EVERY, default=False, in_file=False
+    )
     yes: bool = _flag("answer yes to every question", verbs=("build", "clean"), default=False, in_file=False)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.machines import example, spelled
 from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.fronts.parsing import SHORT, arguments, help_text, parse, unknown_verb
+from torchbuild_tasks.fronts.parsing import SHORT, arguments, help_text, parse, unknown_word
 from torchbuild_tasks.request import VERBS, BuildRequest, flag_name, flags
 
 EVERY = [(verb, field.name) for verb in VERBS for field in flags(verb)]
@@ -103,8 +103,8 @@ def test_a_flag_of_the_runner_is_no_flag_of_a_verb(flag: str) -> None:
 
 
 def test_the_nearest_verb() -> None:
-    assert "did you mean build?" in unknown_verb("biuld")
-    text = unknown_verb("xyzzy")
+    assert "did you mean build?" in unknown_word("biuld")
+    text = unknown_word("xyzzy")
     assert "did you mean" not in text
     assert all(verb in text for verb in VERBS)
 

@@ -15,8 +15,8 @@ import torchbuild_tasks
 from tests.support.machines import example, spelled
 from torchbuild_tasks.fronts import nox_sessions, verbs
 from torchbuild_tasks.fronts.console import TorchbuildProgram
-from torchbuild_tasks.fronts.invoke_tasks import SUMMARIES, make_namespace, words_after
-from torchbuild_tasks.fronts.parsing import parse
+from torchbuild_tasks.fronts.invoke_tasks import SUMMARIES, make_namespace
+from torchbuild_tasks.fronts.parsing import parse, words_by_verb
 from torchbuild_tasks.request import VERBS, BuildRequest, flag_name, flags
 
 EVERY = [(verb, field.name) for verb in VERBS for field in flags(verb)]
@@ -202,10 +202,12 @@ def test_the_help_of_a_verb_shows_its_flags(verb: str, inv: Run, capsys: pytest.
     ]
 
 
-def test_the_words_after_a_verb() -> None:
-    assert words_after("plan", ["-e", "plan", "--cpu"]) == ["--cpu"]
-    assert words_after("plan", ["torch.plan", "--cpu"]) == ["--cpu"]
-    assert words_after("plan", ["build", "--cpu"]) == []
+def test_the_words_of_each_verb() -> None:
+    assert words_by_verb(["-e", "plan", "--cpu"]) == [("plan", ["--cpu"])]
+    assert words_by_verb(["torch.plan", "--cpu"]) == [("plan", ["--cpu"])]
+    assert words_by_verb(["build", "--cpu", "plan"]) == [("build", ["--cpu"]), ("plan", [])]
+    assert words_by_verb(["plan", "--source", "build", "--cpu"]) == [("plan", ["--source", "build", "--cpu"])]
+    assert words_by_verb(["mine", "--foo", "plan", "--cpu"]) == [("plan", ["--cpu"])]
 
 
 @pytest.fixture

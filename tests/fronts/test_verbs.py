@@ -274,10 +274,12 @@ def test_a_dump_that_is_none_is_refused(here: Path, capsys: pytest.CaptureFixtur
         assert capsys.readouterr().err.strip()
 
 
-def test_verbose_in_the_settings_file_is_obeyed(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("name", ["verbose", "quiet", "json", "yes"])
+def test_how_it_speaks_is_no_matter_of_the_settings_file(
+    here: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    """A program that reads --json must not depend on a file in the folder it runs in."""
     facts = dump(here, linux_facts())
-    run_verb("plan", BuildRequest(facts=facts, verbose=True))
-    wanted = capsys.readouterr().out
-    (here / "torchbuild.toml").write_text("verbose = true\n", "utf-8")
-    run_verb("plan", BuildRequest(facts=facts))
-    assert capsys.readouterr().out == wanted
+    (here / "torchbuild.toml").write_text(f"{name} = true\n", "utf-8")
+    assert run_verb("plan", BuildRequest(facts=facts)) == 2
+    assert f"torchbuild.toml, line 1: unknown key '{name}'" in capsys.readouterr().err

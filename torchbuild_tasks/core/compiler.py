@@ -34,7 +34,7 @@ def found_cxx(question: Question) -> tuple[Tool, ...]:
 
 
 def _choose_cxx(question: Question) -> tuple[Choice | None, Tool | None]:
-    if asked := decide(question, "CXX"):
+    if (asked := decide(question, "CXX")) and asked.value:
         return asked, _named(found_cxx(question), asked.value)
     found = found_cxx(question)
     if not found:
@@ -47,7 +47,7 @@ def _choose_cxx(question: Question) -> tuple[Choice | None, Tool | None]:
 
 
 def _choose_cc(question: Question, cxx: Tool | None) -> Choice | None:
-    if asked := decide(question, "CC"):
+    if (asked := decide(question, "CC")) and asked.value:
         return asked
     if cxx is None:
         return None

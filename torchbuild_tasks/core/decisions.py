@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from torchbuild_tasks.core.compiler import Compilers, choose_compilers
 from torchbuild_tasks.core.environment import ChosenPython, choose_python
 from torchbuild_tasks.core.jobs import choose_jobs
-from torchbuild_tasks.core.question import Question
+from torchbuild_tasks.core.question import LAYERS, Question
 from torchbuild_tasks.core.rows import preset_rows
 from torchbuild_tasks.core.variables import decide, decide_all, is_off, preset_name
 from torchbuild_tasks.model import Choice
@@ -60,29 +60,35 @@ def decide_build(question: Question) -> Decisions:
 def choose_build_type(question: Question) -> Choice:
     """The CMake build type: --build-type, else CMAKE_BUILD_TYPE, DEBUG, REL_WITH_DEB_INFO, else the preset's.
 
-    The order among the three variables is that of PyTorch's tools/setup_helpers/env.py.
+    The layer comes first; within one it is the order of PyTorch's own env.py.
     """
-    if (given := question.given("build_type")) and given[1] == "flag":
-        return Choice(name="build type", value=str(given[0]), because=given[2], source="flag")
+    asked = [choice for choice in _asked_types(question) if choice]
+    if asked:
+        return min(asked, key=lambda choice: LAYERS.index(choice.source))
+    preset = preset_name(question).value
+    rows = preset_rows(question.catalog, preset, question.facts.host.os)
+    default = rows[-1].build_type if rows else "Release"
+    return Choice(name="build type", value=default, because=f"preset {preset}", source="preset")
+
+
+def _asked_types(question: Question) -> Iterator[Choice | None]:
+    """What each way of naming a build type says, in upstream's order within one layer."""
+    if given := question.given("build_type"):
+        yield Choice(name="build type", value=str(given[0]), because=given[2], source=given[1])
     if asked := decide(question, "CMAKE_BUILD_TYPE"):
-        return Choice(name="build type", value=asked.value, because=asked.because, source=asked.source)
+        yield replace(asked, name="build type")
     for name, value in (("DEBUG", "Debug"), ("REL_WITH_DEB_INFO", "RelWithDebInfo")):
         asked = decide(question, name)
         if asked and asked.value and not is_off(asked.value):
             because = f"{name}={asked.value}: {asked.because}"
-            return Choice(name="build type", value=value, because=because, source=asked.source)
-    preset = preset_name(question).value
-    rows = preset_rows(question.catalog, preset, question.facts.host.os)
-    default = rows[-1].build_type if rows else "Release"
-    return question.choose("build type", "build_type", default, f"preset {preset}", "preset")
+            yield Choice(name="build type", value=value, because=because, source=asked.source)
 
 
 def choose_generator(question: Question) -> Choice:
     """The CMake generator: Ninja unless a layer names another."""
     because = "the generator that PyTorch is built with"
-    return decide(question, "CMAKE_GENERATOR") or Choice(
-        name="CMAKE_GENERATOR", value="Ninja", because=because
-    )
+    asked = decide(question, "CMAKE_GENERATOR")
+    return asked if asked and asked.value else Choice(name="CMAKE_GENERATOR", value="Ninja", because=because)
 
 
 def _subject(question: Question) -> tuple[Choice, ...]:

@@ -9,11 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from torchbuild_tasks.core.question import Question
-from torchbuild_tasks.core.rows import admits
-from torchbuild_tasks.model import Choice, Command, Environment, Finding, Python, Tool
+from torchbuild_tasks.core.rows import admits, series
+from torchbuild_tasks.model import Choice, Command, Environment, Finding, Python
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +36,7 @@ def fits(question: Question, python: Python) -> bool | None:
 
 def choose_python(question: Question) -> ChosenPython:
     """Take the first interpreter that fits, in the order in which they were found."""
-    found = question.facts.pythons
+    found = _asked_for(question)
     python = next((p for p in found if fits(question, p)), None)
     python = python or next((p for p in found if not p.problem), None) or (found[0] if found else None)
     if python is None:
@@ -47,11 +48,12 @@ def choose_python(question: Question) -> ChosenPython:
     target = _target(question, python)
     if target != python.executable:
         because = f"a venv of its own on {python.executable} ({because})"
-    missing = missing_requirements(question, python if target == python.executable else None, python)
+    installed = next((p for p in question.facts.pythons if p.executable == target), None)
+    missing = missing_requirements(question, installed, python)
     environment = Environment(
         python=target,
         version=python.version,
-        create=_create(question, python, target),
+        create=None if installed else _create(question, python, target),
         install=_install(question, target, missing),
         foreign=target == python.executable and not python.managed,
     )
@@ -59,18 +61,32 @@ def choose_python(question: Question) -> ChosenPython:
     return ChosenPython(python=python, environment=environment, choice=choice, missing=missing)
 
 
+def _asked_for(question: Question) -> tuple[Python, ...]:
+    """The interpreters that --python means; a dump of another machine holds all that were found."""
+    given = question.given("python")
+    if not given:
+        return question.facts.pythons
+    meant = tuple(p for p in question.facts.pythons if _is_meant(str(given[0]), p))
+    # On this machine only what was asked for was looked at, perhaps under another name.
+    return meant if meant or question.request.facts else question.facts.pythons
+
+
+def _is_meant(wanted: str, python: Python) -> bool:
+    if wanted.replace(".", "").isdecimal():
+        return f"{python.version}.".startswith(f"{wanted}.")
+    return wanted in (python.executable, python.prefix)
+
+
 def _target(question: Question, python: Python) -> str:
     if python.environment in ("venv", "conda") or python.version is None:
         return python.executable
-    series = ".".join(python.version.split(".")[:2])
+    folder = f"venv-{series(python.version)}"
     if question.facts.host.os == "windows":
-        return question.join(".torchbuild", f"venv-{series}", "Scripts", "python.exe")
-    return question.join(".torchbuild", f"venv-{series}", "bin", "python")
+        return question.join(".torchbuild", folder, "Scripts", "python.exe")
+    return question.join(".torchbuild", folder, "bin", "python")
 
 
-def _create(question: Question, python: Python, target: str) -> Command | None:
-    if target == python.executable:
-        return None
+def _create(question: Question, python: Python, target: str) -> Command:
     folder = target.replace("\\", "/").rsplit("/", 2)[0]
     argv = (python.executable, "-m", "venv", folder)
     return Command(
@@ -87,44 +103,56 @@ def _install(question: Question, target: str, missing: tuple[str, ...]) -> Comma
     )
 
 
-def required(question: Question) -> tuple[str, ...]:
-    """Everything the build needs in the target Python, as PEP 508 texts."""
-    wanted = [*question.row.requires, *question.facts.tree.requires]
-    if (
-        question.era == "scikit-build-core"
-        and question.choose("mode", "mode", "develop", "").value == "wheel"
-    ):
-        wanted.append("build")
-    for name, specifier in (("cmake", question.row.cmake), ("ninja", "")):
-        if not _system_tool(question, name, specifier):
-            wanted.append(name + specifier)
-    return tuple(dict.fromkeys(wanted))
+def required(question: Question, installed: Python | None = None) -> tuple[str, ...]:
+    """Everything the build needs in the target Python, as PEP 508 texts.
+
+    CMake and Ninja are programs: one that fits may come from the environment's own
+    packages, which stand first on PATH, or from the machine; else from PyPI.
+    """
+    wheel = question.era == "scikit-build-core" and question.value("mode", "develop") == "wheel"
+    texts = [*question.row.requires, *(["build"] if wheel else [])]
+    programs = {"cmake": SpecifierSet(question.row.cmake), "ninja": SpecifierSet()}
+    named_by_tree = set()
+    for text in question.facts.tree.requires:
+        requirement = _parsed(text)
+        if requirement and requirement.name in programs:
+            programs[requirement.name] &= requirement.specifier
+            named_by_tree.add(requirement.name)
+        else:
+            texts.append(text)
+    have = _packages(installed)
+    for name, specifier in programs.items():
+        # `python -m build --no-isolation` insists on the packages that the tree names.
+        insisted = wheel and name in named_by_tree
+        if insisted or name in have or not _on_machine(question, name, str(specifier)):
+            texts.append(f"{name}{specifier}")
+    return tuple(dict.fromkeys(texts))
 
 
-def _system_tool(question: Question, name: str, specifier: str) -> Tool | None:
-    for tool in question.facts.tools:
-        if tool.name == name and tool.path and admits(specifier, tool.version):
-            return tool
-    return None
+def _parsed(text: str) -> Requirement | None:
+    try:
+        return Requirement(text)
+    except InvalidRequirement:
+        return None
+
+
+def _packages(python: Python | None) -> dict[str, str]:
+    return {canonicalize_name(name): version for name, version in python.packages.items()} if python else {}
+
+
+def _on_machine(question: Question, name: str, specifier: str) -> bool:
+    return any(
+        tool.name == name and tool.path and admits(specifier, tool.version) for tool in question.facts.tools
+    )
 
 
 def missing_requirements(question: Question, installed: Python | None, base: Python) -> tuple[str, ...]:
     """What `required` names and the environment lacks; a venv still to be made lacks all of it."""
-    have = (
-        {canonicalize_name(name): version for name, version in installed.packages.items()}
-        if installed
-        else {}
-    )
-    marker_env = {"python_full_version": base.version or "", "sys_platform": _platform(question)}
-    if base.version:
-        marker_env["python_version"] = ".".join(base.version.split(".")[:2])
+    have, markers = _packages(installed), _markers(question, base)
     missing = []
-    for text in required(question):
-        try:
-            requirement = Requirement(text)
-        except InvalidRequirement:
-            continue
-        if requirement.marker and not requirement.marker.evaluate(marker_env):
+    for text in required(question, installed):
+        requirement = _parsed(text)
+        if requirement is None or (requirement.marker and not requirement.marker.evaluate(markers)):
             continue
         version = have.get(canonicalize_name(requirement.name))
         if version is None or not admits(str(requirement.specifier), version):
@@ -132,8 +160,19 @@ def missing_requirements(question: Question, installed: Python | None, base: Pyt
     return tuple(missing)
 
 
-def _platform(question: Question) -> str:
-    return "win32" if question.facts.host.os == "windows" else "linux"
+def _markers(question: Question, python: Python) -> dict[str, str]:
+    """PEP 508's markers of the machine that is planned for, not of the one that plans."""
+    host = question.facts.host
+    windows = host.os == "windows"
+    markers = {
+        "os_name": "nt" if windows else "posix",
+        "platform_machine": host.arch,
+        "platform_system": "Windows" if windows else "Linux",
+        "sys_platform": "win32" if windows else "linux",
+    }
+    if python.version:
+        markers |= {"python_full_version": python.version, "python_version": series(python.version)}
+    return markers
 
 
 def check_python(question: Question, chosen: ChosenPython) -> tuple[Finding, ...]:
@@ -159,7 +198,11 @@ def _check_version(question: Question, python: Python) -> tuple[Finding, ...]:
             Finding(id="python-bits", status="error", text=text, fix="Name a 64-bit one: --python PATH")
         )
     wanted = f"torch {question.row.version} builds for Python {question.row.python}"
-    if not fits(question, python):
+    fit = fits(question, python)
+    if fit is None:
+        text = f"{python.executable} does not say its version; {wanted}"
+        findings.append(Finding(id="python", status="unknown", text=text))
+    elif not fit:
         others = [p for p in question.facts.pythons if fits(question, p)]
         fix = f"Use {others[0].executable}" if others else "Install a fitting one and name it: --python PATH"
         findings.append(Finding(id="python", status="error", text=f"{name} does not fit: {wanted}", fix=fix))
@@ -170,21 +213,19 @@ def _check_version(question: Question, python: Python) -> tuple[Finding, ...]:
 
 def _check_parts(question: Question, python: Python, chosen: ChosenPython) -> tuple[Finding, ...]:
     findings = []
-    series = ".".join((python.version or "3").split(".")[:2])
+    minor = series(python.version)
     if python.headers is False and not question.facts.tree.sample:
         text = f"{python.executable} has no headers: {python.include}/Python.h does not exist"
         findings.append(
-            Finding(
-                id="python-headers", status="error", text=text, fix=f"sudo apt install python{series}-dev"
-            )
+            Finding(id="python-headers", status="error", text=text, fix=f"sudo apt install python{minor}-dev")
         )
     creates = chosen.environment.create is not None
     if creates and python.venv is False:
         text = f"{python.executable} cannot make a venv: its venv or ensurepip module is missing"
         findings.append(
-            Finding(id="python-venv", status="error", text=text, fix=f"sudo apt install python{series}-venv")
+            Finding(id="python-venv", status="error", text=text, fix=f"sudo apt install python{minor}-venv")
         )
-    if not creates and python.packages and "pip" not in python.packages:
+    if not creates and "pip" not in python.packages:
         text = f"{python.executable} has no pip"
         findings.append(
             Finding(id="python-pip", status="error", text=text, fix=f"{python.executable} -m ensurepip")

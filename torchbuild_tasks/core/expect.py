@@ -29,7 +29,7 @@ def expectations(decisions: Decisions) -> tuple[Expectation, ...]:
 def _version(variables: Mapping[str, str]) -> str:
     """PYTORCH_BUILD_VERSION, with .postN from build number 2 on (tools/generate_torch_version.py)."""
     version, number = variables.get("PYTORCH_BUILD_VERSION", ""), variables.get("PYTORCH_BUILD_NUMBER", "1")
-    return f"{version}.post{number}" if version and number.isdigit() and int(number) > 1 else version
+    return f"{version}.post{number}" if version and number.isdecimal() and int(number) > 1 else version
 
 
 def _spelled(row: CheckRow, value: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.core.rows import admits, preset_rows, torch_row
-from torchbuild_tasks.core.variables import preset_name
+from torchbuild_tasks.core.variables import decide, is_off, preset_name
 from torchbuild_tasks.model import Finding
 
 ARCHITECTURES = ("x86_64", "aarch64")
@@ -85,7 +85,8 @@ def _check_arch(question: Question) -> tuple[Finding, ...]:
 
 
 def _check_device(question: Question) -> tuple[Finding, ...]:
-    if not question.request.cuda:
+    asked = decide(question, "USE_CUDA")
+    if not question.given("cuda") and (asked is None or is_off(asked.value)):
         return ()
     text = "CUDA builds are not part of this version of torchbuild_tasks yet"
     return (Finding(id="cuda", status="error", text=text, fix="Build with --cpu."),)

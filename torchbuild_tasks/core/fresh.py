@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from torchbuild_tasks.core.decisions import Decisions
 from torchbuild_tasks.core.question import Question
-from torchbuild_tasks.core.rows import variable_row
+from torchbuild_tasks.core.rows import series, variable_row
 from torchbuild_tasks.model import Change, Freshness, Need
 
 ORDER: tuple[Need, ...] = ("nothing", "build", "reconfigure", "clean", "first")
@@ -25,8 +25,9 @@ def fingerprint(decisions: Decisions) -> dict[str, str]:
     inputs = {
         "source": tree.root,
         "era": question.era,
-        "python": f"{environment.python} {environment.version}",
+        "python": f"{environment.python} {series(environment.version)}",
         "compiler": (cxx.value if cxx else "") + (f" {tool.version}" if tool else ""),
+        "c compiler": decisions.compilers.cc.value if decisions.compilers.cc else "",
         "generator": decisions.generator.value,
         "build type": decisions.build_type.value,
         "cmake": cmake_version(question),
@@ -63,6 +64,9 @@ def compare(decisions: Decisions, inputs: Mapping[str, str]) -> Freshness:
     needs: Need = max((change.needs for change in changes), key=ORDER.index, default=ORDER[0])
     if ORDER.index(needs) >= ORDER.index("reconfigure"):
         return Freshness(needs=needs, because=_because(changes, needs), changes=changes)
+    if tree.cache is None and tree.previous.result == "ok":
+        because = "the build tree has lost its CMakeCache.txt"
+        return Freshness(needs="reconfigure", because=because, changes=changes)
     if tree.previous.result != "ok":
         because = f"the last build ended as {tree.previous.result}; it goes on from there"
         return Freshness(needs="build", because=because, changes=changes)
@@ -81,11 +85,18 @@ def _foreign_tree(question: Question, inputs: Mapping[str, str]) -> str | None:
     cache = question.facts.tree.cache
     if cache is None:
         return None
-    if cache.home and cache.home.rstrip("/") != inputs["source"].rstrip("/"):
+    if cache.home and _path(cache.home) != _path(inputs["source"]):
         return f"the build tree was made for {cache.home}, from where it was copied or moved"
-    if cache.python and cache.python != (python := inputs["python"].rpartition(" ")[0]):
+    python = inputs["python"].rpartition(" ")[0]
+    # One environment has its interpreter under several names: python, python3, python3.11.
+    if cache.python and _path(cache.python).rpartition("/")[0] != _path(python).rpartition("/")[0]:
         return f"the build tree was made by another Python ({cache.python}, now {python})"
     return None
+
+
+def _path(text: str) -> str:
+    """A path for comparing: CMake writes forward slashes on Windows too."""
+    return text.replace("\\", "/").rstrip("/")
 
 
 def _changes(question: Question, before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Change, ...]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.core.rows import memory_row
+from torchbuild_tasks.core.variables import decide
 from torchbuild_tasks.model import Choice, Cpu, Finding, Memory
 
 
@@ -36,8 +38,8 @@ def choose_jobs(question: Question) -> Choice:
         return Choice(
             name="jobs", value=str(question.request.jobs), because="--jobs on the command line", source="flag"
         )
-    if asked := question.facts.environ.get("MAX_JOBS"):
-        return Choice(name="jobs", value=asked, because="MAX_JOBS in the environment", source="environment")
+    if (asked := decide(question, "MAX_JOBS")) and asked.value:
+        return replace(asked, name="jobs", because=f"MAX_JOBS: {asked.because}")
     number, why = _reckon(question)
     return question.choose("jobs", "jobs", str(number), why)
 
@@ -57,7 +59,7 @@ def _reckon(question: Question) -> tuple[int, str]:
 
 def check_jobs(question: Question, jobs: str) -> tuple[Finding, ...]:
     """Warn when more jobs are asked for than the memory holds; they are obeyed all the same."""
-    if not jobs.isdigit() or int(jobs) < 1:
+    if not jobs.isdecimal() or int(jobs) < 1:
         text = f"MAX_JOBS={jobs} is not a number of jobs"
         return (Finding(id="jobs", status="error", text=text, fix="Unset MAX_JOBS or set it to 1 or more."),)
     number, why = _reckon(question)

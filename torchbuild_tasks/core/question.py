@@ -59,6 +59,11 @@ class Question:
             return self.settings.values[name], "torchbuild.toml", f"{name} in {self.settings.path}"
         return None
 
+    def value(self, name: str, default: str) -> str:
+        """The value of such a field, without the reason."""
+        given = self.given(name)
+        return str(given[0]) if given else default
+
     def choose(self, label: str, name: str, default: str, because: str, source: Source = "default") -> Choice:
         """Decide a field that only flags and the settings file can carry."""
         if given := self.given(name):

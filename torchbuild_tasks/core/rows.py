@@ -18,6 +18,11 @@ def parse_version(text: str | None) -> Version | None:
         return None
 
 
+def series(version: str | None) -> str:
+    """The first two numbers of a version: what an ABI and a folder name depend on."""
+    return ".".join((version or "").split(".")[:2])
+
+
 def admits(specifier: str, version: str | Version | None) -> bool | None:
     """Whether a PEP 440 specifier takes a version; None when the version is not known.
 

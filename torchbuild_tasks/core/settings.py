@@ -106,7 +106,10 @@ def _variables(path: str, lines: Mapping[str, int], table: object) -> dict[str, 
         if not isinstance(value, (str, int)):
             raise _wrong(path, lines, f"set.{name}", value, "it must be text or a number")
         variables[name] = str(int(value) if isinstance(value, bool) else value)
-        split_assignment(f"{name}=")
+        try:
+            split_assignment(f"{name}=")
+        except UsageError:
+            raise _wrong(path, lines, f"set.{name}", value, "it cannot be a variable's name") from None
     return variables
 
 

@@ -55,10 +55,10 @@ def _fit(row: TorchRow, facts: Facts) -> tuple[Status, str]:
     lacks = []
     if pythons and True not in pythons:
         lacks.append(f"no Python {row.python} here")
-    if gccs and True not in gccs:
+    if gccs and True not in gccs and None not in gccs:
         lacks.append(f"no g++ {row.gcc} here")
     if lacks:
         return "error", "; ".join(lacks)
-    if not pythons or not gccs:
-        return "unknown", "no Python or no g++ was found to compare with"
+    if True not in pythons or True not in gccs:
+        return "unknown", "no Python or no g++ of known version to compare with"
     return "ok", "a fitting Python and g++ are here"

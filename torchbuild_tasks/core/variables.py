@@ -45,6 +45,8 @@ def decide(question: Question, name: str) -> Choice | None:
         return Choice(name=name, value=flags[name], because="--set on the command line", source="flag")
     if name == "USE_CUDA" and question.request.cpu:
         return Choice(name=name, value="0", because="--cpu on the command line", source="flag")
+    if name == "USE_CUDA" and question.request.cuda:
+        return Choice(name=name, value="1", because="--cuda on the command line", source="flag")
     if name in question.facts.environ:
         value = question.facts.environ[name]
         return Choice(name=name, value=value, because=f"{name} in the environment", source="environment")
@@ -53,6 +55,9 @@ def decide(question: Question, name: str) -> Choice | None:
         return Choice(
             name=name, value=question.settings.variables[name], because=because, source="torchbuild.toml"
         )
+    for device, value in (("cpu", "0"), ("cuda", "1")):
+        if name == "USE_CUDA" and (given := question.given(device)):
+            return Choice(name=name, value=value, because=given[2], source=given[1])
     if name in (preset := preset_variables(question)):
         because = f"preset {preset_name(question).value}"
         return Choice(name=name, value=preset[name], because=because, source="preset")
@@ -120,8 +125,9 @@ def _check_environment(question: Question, name: str) -> Finding | None:
 
 
 def _check_device(question: Question) -> Finding | None:
-    if question.request.cpu and question.request.cuda:
-        text = "--cpu and --cuda contradict each other"
+    cpu, cuda = question.given("cpu"), question.given("cuda")
+    if cpu and cuda and cpu[1] == cuda[1]:
+        text = f"{cpu[2]} and {cuda[2]} contradict each other"
         return Finding(id="device", status="error", text=text, fix="Give one of them.")
     wanted = assignments(question).get("USE_CUDA")
     if question.request.cpu and wanted is not None and not is_off(wanted):

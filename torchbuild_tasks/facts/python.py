@@ -22,7 +22,7 @@ def look_for_pythons(probe: Probe, wanted: str | None, tree_root: str) -> tuple[
 
     Args:
         probe: the machine.
-        wanted: a path (then nothing else is looked at), a version, a command, or None.
+        wanted: a path (then nothing else is looked at but our venv on top of it), a version, a command, or None.
         tree_root: the checkout, whose folder .torchbuild may hold venvs that we made.
 
     We look at environments (ours and the active ones), then at PATH, then at what pyenv
@@ -30,7 +30,7 @@ def look_for_pythons(probe: Probe, wanted: str | None, tree_root: str) -> tuple[
     work has a `problem`; so has the entry that says that nothing was found, and where.
     """
     if wanted and places.is_path(probe, wanted):
-        return (_inspect(probe, places.given(probe, wanted), tree_root),)
+        return _given(probe, wanted, tree_root)
     found: list[Python] = []
     for group in (
         places.environments(probe, wanted, tree_root),
@@ -42,6 +42,15 @@ def look_for_pythons(probe: Probe, wanted: str | None, tree_root: str) -> tuple[
         if any(python.problem is None for python in found):
             break
     return _distinct(probe, found) or (_miss(probe, wanted),)
+
+
+def _given(probe: Probe, wanted: str, tree_root: str) -> tuple[Python, ...]:
+    """The interpreter at a path; with a base one also the venv that we made on its version."""
+    python = _inspect(probe, places.given(probe, wanted), tree_root)
+    if python.environment != "base" or python.version is None:
+        return (python,)
+    ours = places.managed(probe, ".".join(python.version.split(".")[:2]), tree_root)
+    return (python, *(_inspect(probe, place, tree_root) for place in ours))
 
 
 def _is_wanted(python: Python, wanted: str | None) -> bool:

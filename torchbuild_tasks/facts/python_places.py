@@ -58,7 +58,7 @@ def environments(probe: Probe, wanted: str | None, tree_root: str) -> Iterator[P
     """
     if wanted and not is_version(wanted):
         return iter(())
-    ours = _managed(probe, wanted, tree_root)
+    ours = managed(probe, wanted, tree_root)
     return iter([*ours, *_active(probe)] if wanted else [*_active(probe), *ours])
 
 
@@ -104,7 +104,7 @@ def path_names(wanted: str | None) -> tuple[str, ...]:
     return path_names(None) if len(parts) == 1 else (f"python{'.'.join(parts)}{threads}",)
 
 
-def _managed(probe: Probe, wanted: str | None, tree_root: str) -> list[Place]:
+def managed(probe: Probe, wanted: str | None, tree_root: str) -> list[Place]:
     folder, prefix = MANAGED.split("/")
     names = [name for name in probe.children(f"{tree_root}/{folder}") if name.startswith(prefix)]
     return [

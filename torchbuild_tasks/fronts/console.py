@@ -8,7 +8,7 @@ from invoke.program import Program
 from torchbuild_tasks import version
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.fronts.invoke_tasks import make_namespace
-from torchbuild_tasks.fronts.parsing import unknown_verb
+from torchbuild_tasks.fronts.parsing import unknown_word
 
 
 class TorchbuildProgram(Program):
@@ -21,7 +21,7 @@ class TorchbuildProgram(Program):
         except ParseError as error:
             text = str(error)
             if text.startswith("No idea what '"):
-                text = unknown_verb(text.split("'")[1])
+                text = unknown_word(text.split("'")[1])
             raise Exit(text, code=UsageError.exit_code) from None
 
 

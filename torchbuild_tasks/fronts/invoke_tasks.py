@@ -12,7 +12,7 @@ from invoke.parser.argument import Argument
 from invoke.tasks import Task
 
 from torchbuild_tasks.errors import TorchbuildError, UsageError
-from torchbuild_tasks.fronts.parsing import arguments, make_request, refuse_unknown
+from torchbuild_tasks.fronts.parsing import arguments, make_request, refuse_unknown, words_by_verb
 from torchbuild_tasks.request import VERBS
 
 SUMMARIES = {
@@ -31,6 +31,8 @@ class VerbTask(Task[Any]):
 
     def __init__(self, verb: str) -> None:
         def body(context: Context, **values: Any) -> None:
+            if context.config.run.dry and "dry_run" in values:  # `inv --dry build`
+                values["dry_run"] = True
             run(verb, values)
 
         body.__doc__ = SUMMARIES[verb]
@@ -43,20 +45,14 @@ class VerbTask(Task[Any]):
         errors itself, so this call, made while it parses, is where a task has a say.
         """
         try:
-            refuse_unknown(self.name, words_after(self.name, sys.argv[1:]))
+            for verb, words in words_by_verb(sys.argv[1:]):
+                if verb == self.name:
+                    refuse_unknown(verb, words)
         except UsageError as error:
             from torchbuild_tasks.fronts.paragraph import error_text
 
             raise Exit(error_text(error), code=error.exit_code) from None
         return arguments(self.name)
-
-
-def words_after(verb: str, argv: list[str]) -> list[str]:
-    """The words that follow a verb on the command line, also inside a sub-collection."""
-    for place, word in enumerate(argv):
-        if word == verb or word.endswith(f".{verb}"):
-            return argv[place + 1 :]
-    return []
 
 
 def make_namespace() -> Collection:

@@ -46,42 +46,74 @@ def help_text(field: dataclasses.Field[Any]) -> str:
 def refuse_unknown(verb: str, words: Sequence[str]) -> None:
     """Refuse a flag that the verb does not have, before Invoke's parser sees the words.
 
-    Its own answer ("No idea what '--cuad' is!", exit code 1) names nothing. Reads up to
-    the first word that is neither a flag nor a flag's value: there the next task begins.
+    Its own answer ("No idea what '--cuad' is!", exit code 1) names nothing.
 
     Raises:
-        UsageError: names the nearest flag.
+        UsageError: an unknown flag (names the nearest), or a flag without its value.
     """
-    known = {name: argument.takes_value for argument in arguments(verb) for name in _spellings(argument)}
+    rest = list(words)
+    while rest and rest[0].startswith("-"):
+        word = rest.pop(0)
+        takes_value = _takes_value(verb, word)
+        if takes_value is None:
+            raise _unknown_flag(verb, word.split("=")[0])
+        if takes_value and not rest:
+            raise UsageError(f"{word} needs a value", next_step=f"{verb} --help says which.")
+        if takes_value:
+            rest.pop(0)
+
+
+def words_by_verb(argv: Sequence[str]) -> list[tuple[str, list[str]]]:
+    """Each verb on a command line with the words up to the next task.
+
+    A value is not taken for a verb: in `plan --source build` the folder is called build.
+    """
+    found: list[tuple[str, list[str]]] = []
     value_follows = False
-    for word in words:
-        name, has_value = word.split("=")[0], "=" in word
-        if value_follows:
+    for word in argv:
+        verb = word.rpartition(".")[2]
+        if not value_follows and not word.startswith("-"):
+            found.append((verb, []))
+        elif found:
+            found[-1][1].append(word)
+        if value_follows or not found or not word.startswith("-"):
             value_follows = False
-        elif name in known:
-            value_follows = known[name] and not has_value
-        elif not word.startswith("-"):
-            return
-        elif word.startswith("--") and name not in _core_flags():
-            raise _unknown_flag(verb, name, list(known))
+        else:
+            current = found[-1][0]
+            value_follows = current in VERBS and bool(_takes_value(current, word))
+    return [(verb, words) for verb, words in found if verb in VERBS]
+
+
+def _takes_value(verb: str, word: str) -> bool | None:
+    """Whether a value follows this flag of a verb; None when the verb has no such flag."""
+    for argument in arguments(verb):
+        for spelling in _spellings(argument):
+            if word == spelling:
+                return bool(argument.takes_value)
+            attached = f"{spelling}=" if spelling.startswith("--") else spelling
+            if word.startswith(attached):
+                return False
+    return False if word.split("=")[0] in _core_flags() else None
 
 
 def _spellings(argument: Argument) -> list[str]:
     return [f"--{name}" if len(name) > 1 else f"-{name}" for name in argument.names]
 
 
-def _unknown_flag(verb: str, name: str, known: Sequence[str]) -> UsageError:
+def _unknown_flag(verb: str, name: str) -> UsageError:
+    known = [spelling for argument in arguments(verb) for spelling in _spellings(argument)]
     near = nearest(name, known)
     hint = f"; did you mean {near}?" if near else ""
     flags_of = " ".join(flag for flag in known if flag.startswith("--"))
     return UsageError(f"{verb} has no flag {name}{hint}", next_step=f"Flags of {verb}: {flags_of}")
 
 
-def unknown_verb(token: str) -> str:
-    """The paragraph for a verb that does not exist."""
-    near = nearest(token, VERBS)
+def unknown_word(word: str) -> str:
+    """The paragraph for a word before any verb that is neither a verb nor a flag."""
+    kind = "flag" if word.startswith("-") else "verb"
+    near = nearest(word, VERBS) if kind == "verb" else None
     hint = f"; did you mean {near}?" if near else ""
-    return f"\nerror: there is no verb {token}{hint}\nVerbs: {' '.join(VERBS)}"
+    return f"\nerror: there is no {kind} {word}{hint}\nVerbs: {' '.join(VERBS)}"
 
 
 def nearest(word: str, known: Sequence[str]) -> str | None:
@@ -92,11 +124,15 @@ def nearest(word: str, known: Sequence[str]) -> str | None:
 
 
 def _core_flags() -> frozenset[str]:
-    """Flags of Invoke itself, which may also stand after a task's name."""
+    """Flags of Invoke itself that may also stand after a task's name.
+
+    Not --dry: there it would be taken for --dry-run and then build.
+    """
     from invoke.program import Program
 
-    names = [name for arg in Program().core_args() + Program().task_args() for name in arg.names]
-    return frozenset(f"--{name}" for name in names)
+    program = Program()
+    arguments = program.core_args() + program.task_args()
+    return frozenset(flag for argument in arguments for flag in _spellings(argument)) - {"--dry"}
 
 
 def parse(verb: str, argv: Sequence[str]) -> BuildRequest:

@@ -95,7 +95,7 @@ class ConsoleReporter:
 
     def _say(self, text: str) -> None:
         if self._bar and not self._quiet:
-            self._bar.console.print(text, markup=False, highlight=False)
+            self._bar.console.print(text, markup=False, highlight=False, emoji=False, soft_wrap=True)
         else:
             self._write(f"{text}\n")
 
@@ -131,7 +131,7 @@ class ConsoleReporter:
     def _first_step(self, now: Progress, elapsed: float) -> float:
         """When the count that is shown began: configuring before it tells nothing about its pace."""
         if now.total != self._total:
-            self._total, self._total_start, self._skipped = now.total, elapsed, now.done - 1
+            self._total, self._total_start, self._skipped = now.total, elapsed, now.done
         return self._total_start
 
     def _draw(self, now: Progress) -> None:

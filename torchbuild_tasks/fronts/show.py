@@ -92,7 +92,12 @@ def facts_text(facts: Facts, *, verbose: bool = False) -> str:
     """The facts as a page; with `verbose` also where missing tools were looked for."""
     host, cpu, tree = facts.host, facts.cpu, facts.tree
     rows = [
-        ("system", f"{host.distribution or host.os}, {host.arch}, kernel {host.kernel}, {host.libc}"),
+        (
+            "system",
+            ", ".join(
+                filter(None, (host.distribution or host.os, host.arch, _kernel(host.kernel), host.libc))
+            ),
+        ),
         ("cores", _cores(cpu.cores, cpu.affinity, cpu.quota, cpu.quota_via)),
         ("memory", _memory(facts)),
         ("disk", f"{_gib(facts.disk.free)} free of {_gib(facts.disk.total)} on {facts.disk.mount}"),
@@ -104,6 +109,10 @@ def facts_text(facts: Facts, *, verbose: bool = False) -> str:
         rows.append(("commit", tree.commit + (" with uncommitted changes" if tree.dirty else "")))
     rows += [(name, value) for name, value in facts.environ.items()]
     return "Facts\n" + columns(rows)
+
+
+def _kernel(kernel: str | None) -> str | None:
+    return kernel and f"kernel {kernel}"
 
 
 def _gib(size: int | None) -> str:
