@@ -28,10 +28,10 @@ class EnvTemplate:
 
 
 class _Text(string.Template):
-    """`string.Template` with @, in braces only."""
+    """`string.Template` with @, in braces only; the base class compiles `pattern`."""
 
     delimiter = "@"
-    pattern = r"@(?:(?P<escaped>@)|\{(?P<braced>[A-Za-z_]+)\}|(?P<named>(?!))|(?P<invalid>(?=\{)))"
+    pattern = r"@(?:(?P<escaped>@)|\{(?P<braced>[A-Za-z_]+)\}|(?P<named>(?!))|(?P<invalid>(?=\{)))"  # type: ignore[assignment]
 
 
 def fill(text: str, fields: Mapping[str, str]) -> str:

@@ -14,6 +14,17 @@ def folders(tmp_path: Path, mounts: str, own: str, controller: str = "memory") -
     return [level.folder for level in levels(door, controller)]
 
 
+def test_every_level_knows_its_version(tmp_path: Path) -> None:
+    files = {"/proc/self/mountinfo": V1 + V2, "/proc/self/cgroup": "4:memory:/x\n0::/y:z\n"}
+    found = [(level.version, level.folder) for level in levels(machine(tmp_path, files=files), "memory")]
+    assert found == [
+        (1, "/sys/fs/cgroup/memory/x"),
+        (1, "/sys/fs/cgroup/memory"),
+        (2, "/sys/fs/cgroup/y:z"),
+        (2, "/sys/fs/cgroup"),
+    ]
+
+
 def test_version_2_walks_up_to_the_top(tmp_path: Path) -> None:
     assert folders(tmp_path, V2, "0::/user.slice/job\n") == [
         "/sys/fs/cgroup/user.slice/job",

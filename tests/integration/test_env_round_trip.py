@@ -250,6 +250,17 @@ def test_many_values_come_back_equal_or_are_refused(shell: Shell, tmp_path: Path
     assert carried >= SLOW
 
 
+def test_the_limit_is_where_the_kernel_has_it(shell: Shell, tmp_path: Path) -> None:
+    room = LINUX_BYTES - len("NAME=\0")
+    op = EnvOp(op="set", name="NAME", value="x" * room)
+    assert after(shell, write(tmp_path, shell.kind, [op]))["NAME"] == op.value
+    longer = EnvOp(op="set", name="NAME", value="x" * (room + 1))
+    assert refusal(shell.kind, longer)
+    path = write(tmp_path, shell.kind, [op])
+    path.write_bytes(path.read_bytes().replace(b"xx", b"xxx", 1))
+    assert run(shell, f"{SOURCE[shell.kind]}\n{READ}", path).returncode != 0
+
+
 # ---------------------------------------------------------------- prepend and unset
 
 ENTRIES: Final = PIECES.filter(lambda text: ":" not in text and "\0" not in text)
