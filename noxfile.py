@@ -56,6 +56,13 @@ def types(session: nox.Session) -> None:
 
 
 @nox.session
+def docs(session: nox.Session) -> None:
+    """Write docs/flags.md from the declarations of the flags."""
+    session.install("-e", ".")
+    session.run("python", "-m", "torchbuild_tasks.fronts.reference", "docs/flags.md")
+
+
+@nox.session
 def bench(session: nox.Session) -> None:
     """Measure ratios and print each with the command that gave it."""
     install(session, "test")
