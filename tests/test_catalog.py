@@ -119,6 +119,22 @@ def test_output_rows(row: OutputRow) -> None:
     assert ".." not in row.pattern.split("/")
 
 
+def test_submodule_rows() -> None:
+    for row in CATALOG.submodule:
+        assert row.path.startswith("third_party/")
+        assert row.default in ("0", "1")
+        assert variable_row(CATALOG, row.unless, ERAS[0], None)
+    # The first row that covers a folder is taken, so an inner one stands before the outer one.
+    for place, row in enumerate(CATALOG.submodule):
+        assert not any(row.path.startswith(f"{earlier.path}/") for earlier in CATALOG.submodule[:place])
+
+
+def test_backport_rows() -> None:
+    for row in CATALOG.backport:
+        SpecifierSet(row.python)
+        assert row.because
+
+
 def test_inputs_are_unique() -> None:
     names = [row.name for row in CATALOG.input]
     assert len(names) == len(set(names))

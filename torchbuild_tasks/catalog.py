@@ -123,6 +123,25 @@ class OutputRow:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SubmoduleRow:
+    """A submodule that a build does without when `unless` is off (`default` when not set)."""
+
+    path: str
+    unless: str
+    default: str
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class BackportRow:
+    """A package that the Pythons of `python` have built in, so that it is never installed there."""
+
+    name: str
+    python: str
+    because: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Catalog:
     """All rows, read once."""
 
@@ -134,6 +153,8 @@ class Catalog:
     check: tuple[CheckRow, ...]
     memory: tuple[MemoryRow, ...]
     output: tuple[OutputRow, ...]
+    submodule: tuple[SubmoduleRow, ...]
+    backport: tuple[BackportRow, ...]
 
 
 TABLES: Mapping[str, tuple[str, type[Any]]] = {
@@ -145,6 +166,8 @@ TABLES: Mapping[str, tuple[str, type[Any]]] = {
     "check": ("checks.toml", CheckRow),
     "memory": ("memory.toml", MemoryRow),
     "output": ("outputs.toml", OutputRow),
+    "submodule": ("submodules.toml", SubmoduleRow),
+    "backport": ("backports.toml", BackportRow),
 }
 
 

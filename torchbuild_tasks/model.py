@@ -2,8 +2,7 @@
 
 Facts are what the machine is, a plan is what will be done and why (what was done
 stands in `record.py`). Paths are strings in the style of the host that the facts describe, so a
-plan for one machine can be made and tested on another. Sizes are bytes, times are
-seconds.
+plan for one machine can be made and tested on another. Sizes are bytes, times seconds.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ FACTS_SCHEMA = 1
 class Tool:
     """A program that was looked for; `path` is None when it was not found.
 
-    `found_via` says how ("PATH", "environment CXX" ...), `looked` where; `version` is
-    None when the program did not say one that could be read.
+    `found_via` says how ("PATH", "environment CXX" ...), `looked` where, `aliases` other
+    paths to it; `version` is None when it did not say one that could be read.
     """
 
     name: str
@@ -33,6 +32,7 @@ class Tool:
     version: str | None = None
     found_via: str | None = None
     looked: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -172,7 +172,7 @@ def test_a_clean_takes_the_builds_files_and_no_others(
 
 
 @pytest.mark.slow
-@settings(max_examples=2000, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
 @histories
 def test_a_clean_takes_the_builds_files_and_no_others_at_length(
     era: str, before: list[tuple[str, Kind]], steps: list[Round], git: bool, edited: int

@@ -73,7 +73,8 @@ def _named(tools: tuple[Tool, ...], value: str) -> Tool | None:
     """The tool that a CXX value means; a launcher before it ("ccache g++") is passed over."""
     for word in reversed(value.split() or [""]):
         for tool in tools:
-            if tool.path and (tool.path == word or tool.path.rpartition("/")[2] == word):
+            paths = (str(tool.path), *tool.aliases)
+            if word in paths or word in (path.rpartition("/")[2] for path in paths):
                 return tool
     return None
 
@@ -100,7 +101,7 @@ def check_compilers(question: Question, compilers: Compilers) -> tuple[Finding, 
         fix = "Found: " + (", ".join(str(t.path) for t in found_cxx(question)) or "none") + "."
         return (Finding(id="compiler", status="error", text=text, fix=fix),)
     fits = _fits(question, tool)
-    named = f"{tool.path} ({tool.name} {tool.version})"
+    named = f"{compilers.cxx.value} ({tool.name} {tool.version})"
     if fits is None:
         text = f"{named}: no figure says whether it compiles torch {row.version} (C++{row.cxx})"
         return (Finding(id="compiler", status="unknown", text=text),)

@@ -152,12 +152,21 @@ def missing_requirements(question: Question, installed: Python | None, base: Pyt
     missing = []
     for text in required(question, installed):
         requirement = _parsed(text)
-        if requirement is None or (requirement.marker and not requirement.marker.evaluate(markers)):
+        if requirement is None or _built_in(question, requirement.name, base):
+            continue
+        if requirement.marker and not requirement.marker.evaluate(markers):
             continue
         version = have.get(canonicalize_name(requirement.name))
         if version is None or not admits(str(requirement.specifier), version):
             missing.append(text)
     return tuple(missing)
+
+
+def _built_in(question: Question, name: str, python: Python) -> bool:
+    return any(
+        row.name == canonicalize_name(name) and admits(row.python, python.version)
+        for row in question.catalog.backport
+    )
 
 
 def _markers(question: Question, python: Python) -> dict[str, str]:

@@ -66,14 +66,38 @@ def _check_series(question: Question) -> tuple[Finding, ...]:
 
 def _check_submodules(question: Question) -> tuple[Finding, ...]:
     tree = question.facts.tree
-    if not tree.empty:
-        return ()
-    shown = ", ".join(tree.empty[:6]) + (f" and {len(tree.empty) - 6} more" if len(tree.empty) > 6 else "")
-    text = f"{len(tree.empty)} third_party folders are empty: {shown}"
+    missing = [path for path in tree.empty if not _does_without(question, path)]
+    if not missing:
+        return _unneeded(tree.empty)
+    shown = ", ".join(missing[:6]) + (f" and {len(missing) - 6} more" if len(missing) > 6 else "")
+    text = f"third_party folders are empty: {shown}"
     fix = f"git -C {tree.root} submodule update --init --recursive --jobs 8"
     if not tree.git:
         fix = "A zip download holds no submodules: clone with git clone --recursive instead."
     return (Finding(id="submodules", status="error", text=text, fix=fix),)
+
+
+def _does_without(question: Question, path: str) -> bool:
+    """Whether a planned-off variable makes this folder unneeded.
+
+    setup.py looks into every top-level one all the same, as long as it is there.
+    """
+    if question.era == "setuptools" and path.count("/") < 2:
+        return False
+    for row in question.catalog.submodule:
+        if f"{path}/".startswith(f"{row.path}/"):
+            decided = decide(question, row.unless)
+            return is_off(decided.value if decided else row.default)
+    return False
+
+
+def _unneeded(empty: tuple[str, ...]) -> tuple[Finding, ...]:
+    if not empty:
+        return ()
+    text = (
+        f"{len(empty)} empty third_party folders are not needed by what is planned: {', '.join(empty[:3])} …"
+    )
+    return (Finding(id="submodules", status="ok", text=text),)
 
 
 def _check_arch(question: Question) -> tuple[Finding, ...]:

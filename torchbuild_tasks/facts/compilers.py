@@ -40,6 +40,7 @@ class _Candidate(NamedTuple):
     cxx: bool
     real: str | None
     masked: bool = False
+    aliases: tuple[str, ...] = ()
 
 
 def look_for_compilers(probe: Probe) -> tuple[Tool, ...]:
@@ -125,7 +126,10 @@ def _candidate(probe: Probe, path: str, via: str, cxx: bool) -> _Candidate:
 def _distinct(candidates: Iterable[_Candidate]) -> list[_Candidate]:
     first: dict[tuple[object, ...], _Candidate] = {}
     for candidate in candidates:
-        first.setdefault((candidate.real or candidate.path, candidate.cxx, candidate.masked), candidate)
+        key = (candidate.real or candidate.path, candidate.cxx, candidate.masked)
+        known = first.setdefault(key, candidate)
+        if candidate.path not in (known.path, *known.aliases):
+            first[key] = known._replace(aliases=(*known.aliases, candidate.path))
     return list(first.values())
 
 
@@ -141,6 +145,7 @@ def _ask(probe: Probe, candidate: _Candidate) -> Tool:
         path=candidate.path,
         version=version,
         found_via=candidate.found_via,
+        aliases=candidate.aliases,
     )
 
 

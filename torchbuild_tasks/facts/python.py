@@ -22,7 +22,8 @@ def look_for_pythons(probe: Probe, wanted: str | None, tree_root: str) -> tuple[
 
     Args:
         probe: the machine.
-        wanted: a path (then nothing else is looked at but our venv on top of it), a version, a command, or None.
+        wanted: a path (then nothing else is looked at but our venv on top of it), a version,
+            a command, or None.
         tree_root: the checkout, whose folder .torchbuild may hold venvs that we made.
 
     We look at environments (ours and the active ones), then at PATH, then at what pyenv
