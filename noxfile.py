@@ -13,7 +13,7 @@ import nox
 
 sys.path.insert(0, str(Path(__file__).parent))  # nox does not put the repository on the path
 
-import torchbuild_tasks  # noqa: E402
+import torchbuild_tasks
 
 nox.options.sessions = ["tests", "lint", "types"]
 nox.options.default_venv_backend = "venv"

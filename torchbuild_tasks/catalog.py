@@ -142,6 +142,15 @@ class BackportRow:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CharacterRow:
+    """A character that the checkout's path must not hold."""
+
+    character: str
+    breaks: str
+    os: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Catalog:
     """All rows, read once."""
 
@@ -155,6 +164,7 @@ class Catalog:
     output: tuple[OutputRow, ...]
     submodule: tuple[SubmoduleRow, ...]
     backport: tuple[BackportRow, ...]
+    character: tuple[CharacterRow, ...]
 
 
 TABLES: Mapping[str, tuple[str, type[Any]]] = {
@@ -168,6 +178,7 @@ TABLES: Mapping[str, tuple[str, type[Any]]] = {
     "output": ("outputs.toml", OutputRow),
     "submodule": ("submodules.toml", SubmoduleRow),
     "backport": ("backports.toml", BackportRow),
+    "character": ("characters.toml", CharacterRow),
 }
 
 

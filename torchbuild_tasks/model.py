@@ -197,10 +197,8 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class EnvOp:
-    """One operation on one variable.
-
-    `set` gives it `value`; `prepend` puts `value` (a path) before what is there;
-    `unset` removes it. In cmd an empty value and an unset variable are the same, so an
+    """One operation on one variable: `set` gives it `value`, `prepend` puts
+    `value` (a path) before what is there, `unset` removes it. In cmd an empty value and an unset variable are the same, so an
     empty `set` is refused there.
     """
 
@@ -232,14 +230,15 @@ class Command:
 class Environment:
     """The Python that gets torch, and how it comes to be complete.
 
-    `create` makes the managed venv when it is not there yet; `install` brings in the
-    requirements that are missing; `foreign` is true when that would change an
-    environment which the user made, so that it needs a yes.
+    `create` makes the managed venv when it is not there yet, `remove` takes away a torch
+    that would be imported instead, `install` brings in missing requirements; `foreign` is
+    true when that changes an environment which the user made, so that it needs a yes.
     """
 
     python: str
     version: str | None = None
     create: Command | None = None
+    remove: Command | None = None
     install: Command | None = None
     foreign: bool = False
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,18 +95,15 @@ def prepare_python(work: Work) -> Work:
     environment = work.plan.environment
     if environment.create and not Path(environment.python).exists():
         _install(work, environment.create)
-    if environment.install is None:
-        return work
-    if environment.foreign and not _agreed(
-        work, f"Install {len(environment.install.argv) - 6} packages into {environment.python}?"
-    ):
+    changes = [change for change in (environment.remove, environment.install) if change]
+    if environment.foreign and changes and not _agreed(work, _question(environment.python, changes)):
         raise RequirementsError(
-            f"{environment.python} lacks packages that the build needs, and it is an environment of yours",
-            looked=(" ".join(environment.install.argv[6:]),),
-            next_step="Run that pip install yourself, or say --yes, or leave --python out to get a venv in "
-            "the checkout.",
+            f"{environment.python} has to be changed for this build, and it is an environment of yours.",
+            looked=tuple(f"{shlex.join(change.argv)}  ({change.because})" for change in changes),
+            next_step="Do that yourself, or say --yes, or leave --python out to get a venv in the checkout.",
         )
-    _install(work, environment.install)
+    for change in changes:
+        _install(work, change)
     return work
 
 
@@ -232,6 +230,11 @@ def _clean_for(work: Work) -> None:
     removal = made.plan_removal(work.root, work.build_dir, outputs, log_time=log_time)
     done = made.remove(removal)
     work.report.note(f"removed {done.count} files of the last build ({done.bytes >> 20} MiB)")
+
+
+def _question(python: str, changes: list[Command]) -> str:
+    listed = "".join(f"  {shlex.join(change.argv)}\n" for change in changes)
+    return f"This changes {python}:\n{listed}Go on?"
 
 
 def _agreed(work: Work, question: str) -> bool:

@@ -42,6 +42,12 @@ def test_links_to_one_compiler_are_one_compiler(tmp_path: Path) -> None:
     ]
 
 
+def test_the_other_names_of_a_compiler_are_kept(tmp_path: Path) -> None:
+    cxx, cc = look_for_compilers(debian(tmp_path, CC="gcc-12"))[::-1]
+    assert cxx.aliases == ("/usr/bin/c++", "/usr/bin/g++-12")
+    assert (cc.path, cc.aliases) == ("/usr/bin/gcc-12", ("/usr/bin/gcc", "/usr/bin/cc"))
+
+
 def test_the_same_folder_twice_on_path_changes_nothing(tmp_path: Path) -> None:
     door = debian(tmp_path, PATH="/usr/bin:/bin:/usr/bin")
     link(tmp_path, "/bin", "usr/bin")

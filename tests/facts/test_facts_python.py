@@ -75,6 +75,22 @@ def test_a_given_path_is_the_only_one(tmp_path: Path) -> None:
     assert look(door, "/v") == [("/v/bin/python", "given path", None)]
 
 
+def test_a_given_base_interpreter_brings_the_venv_that_we_made_on_its_version(tmp_path: Path) -> None:
+    ours = {n: f"{TREE}/.torchbuild/venv-{n}/bin/python" for n in ("3.11", "3.12")}
+    programs = {path: report(path, version=f"{n}.1") for n, path in ours.items()}
+    programs["/usr/bin/python3"] = report("/usr/bin/python3", environment="base", prefix="/usr")
+    programs["/v/bin/python"] = report("/v/bin/python")
+    door = machine(tmp_path, programs=programs)
+    assert [found[0] for found in look(door, "/usr/bin/python3")] == ["/usr/bin/python3", ours["3.12"]]
+    assert [found[0] for found in look(door, "/v")] == ["/v/bin/python"]
+
+
+def test_a_given_interpreter_that_is_broken_stands_alone(tmp_path: Path) -> None:
+    ours = f"{TREE}/.torchbuild/venv-3.12/bin/python"
+    door = machine(tmp_path, programs={"/usr/bin/python3": None, ours: report(ours)})
+    assert [found[0] for found in look(door, "/usr/bin/python3")] == ["/usr/bin/python3"]
+
+
 def test_given_paths_that_lead_nowhere(tmp_path: Path) -> None:
     door = machine(tmp_path, files={"/empty/": "", "/text.py": "", "/odd/bin/python/": ""})
     assert only(door, "/none/python").problem == "does not exist"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
+import re
 import shutil
 import signal
 import subprocess
@@ -91,7 +91,7 @@ def test_a_changed_variable_reaches_cmake(line: Line) -> None:
     assert plan["freshness"]["needs"] == "reconfigure"
     assert [(c["name"], c["after"]) for c in plan["freshness"]["changes"]] == [("USE_OPENMP", "0")]
     assert line("build", "--set", "USE_OPENMP=0").code == 0
-    assert "USE_OPENMP=OFF" in line.torch("torch.__config__.show()")
+    assert re.search("USE_OPENMP=(OFF|0)", line.torch("torch.__config__.show()"))
     # And a variable that is set no longer goes back to the default.
     assert line("build").code == 0
     assert "USE_OPENMP=ON" in line.torch("torch.__config__.show()")
@@ -227,7 +227,7 @@ def _processes_in(folder: Path) -> list[str]:
         if process.name.isdigit():
             try:
                 command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-                if os.readlink(process / "cwd").startswith(str(folder)):
+                if (process / "cwd").readlink().is_relative_to(folder):
                     found.append(command)
             except OSError:
                 continue

@@ -54,6 +54,7 @@ def choose_python(question: Question) -> ChosenPython:
         python=target,
         version=python.version,
         create=None if installed else _create(question, python, target),
+        remove=_remove(question, installed),
         install=_install(question, target, missing),
         foreign=target == python.executable and not python.managed,
     )
@@ -92,6 +93,19 @@ def _create(question: Question, python: Python, target: str) -> Command:
     return Command(
         argv=argv, cwd=question.facts.tree.root, because="the machine's own Python is left as it is"
     )
+
+
+def _remove(question: Question, installed: Python | None) -> Command | None:
+    """setup.py develop leaves an installed torch where it is, and that one is imported first."""
+    root = question.facts.tree.root
+    if installed is None or "torch" not in installed.packages or installed.torch_from == root:
+        return None
+    argv = (installed.executable, "-m", "pip", "uninstall", "--yes", "torch")
+    origin = installed.torch_from or "a package"
+    because = (
+        f"torch {installed.packages['torch']} ({origin}) is installed there and would be imported instead"
+    )
+    return Command(argv=argv, cwd=root, because=because)
 
 
 def _install(question: Question, target: str, missing: tuple[str, ...]) -> Command | None:

@@ -45,6 +45,11 @@ def _check_tree(question: Question) -> tuple[Finding, ...]:
         findings.append(
             Finding(id="era", status="error", text=text, fix="Check out a complete PyTorch source tree.")
         )
+    for row in question.catalog.character:
+        if row.os in ("", question.facts.host.os) and row.character in tree.root:
+            text = f"{tree.root!r} has {row.character!r} in its path: {row.breaks}"
+            fix = "Move the checkout to a folder without that character."
+            findings.append(Finding(id="path", status="error", text=text, fix=fix))
     if tree.writable is False:
         text = f"{tree.root} cannot be written to; a build writes its tree, its env file and its record there"
         findings.append(
@@ -70,7 +75,7 @@ def _check_submodules(question: Question) -> tuple[Finding, ...]:
     if not missing:
         return _unneeded(tree.empty)
     shown = ", ".join(missing[:6]) + (f" and {len(missing) - 6} more" if len(missing) > 6 else "")
-    text = f"third_party folders are empty: {shown}"
+    text = f"{len(missing)} third_party folders are empty: {shown}"
     fix = f"git -C {tree.root} submodule update --init --recursive --jobs 8"
     if not tree.git:
         fix = "A zip download holds no submodules: clone with git clone --recursive instead."

@@ -72,7 +72,8 @@ def _expected(key: str, wanted: str) -> str:
 
 def commands(plan: BuildPlan) -> Iterable[Command]:
     """The commands of a plan in their order."""
-    steps = (plan.environment.create, plan.environment.install, plan.quick, plan.compile)
+    environment = plan.environment
+    steps = (environment.create, environment.remove, environment.install, plan.quick, plan.compile)
     return (step for step in steps if step is not None)
 
 

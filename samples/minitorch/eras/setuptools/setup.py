@@ -16,6 +16,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 from setuptools import Command, Extension, find_packages, setup
@@ -137,6 +138,11 @@ class Clean(Command):
                     shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
 
+def has_headers() -> bool:
+    include = Path(sysconfig.get_path("include")) / "Python.h"
+    return include.exists() and not refused("USE_PYTHON_HEADERS")
+
+
 def stub() -> Extension:
     """torch._C; CMake built all the rest."""
     unix = sys.platform != "win32"
@@ -144,6 +150,7 @@ def stub() -> Extension:
     return Extension(
         "torch._C",
         ["torch/csrc/stub.c"],
+        include_dirs=[] if has_headers() else [str(ROOT / "torch" / "csrc" / "abi3")],
         libraries=["torch_python"],
         library_dirs=[str(ROOT / "torch" / "lib")],
         extra_compile_args=(["-O0", "-g"] if build_type() == "Debug" else []) if unix else [],

@@ -22,7 +22,7 @@ PyTypeObject* type = nullptr;
 void dealloc(PyObject* self) {
   reinterpret_cast<PyTensor*>(self)->value.~Tensor();
   PyTypeObject* const its_type = Py_TYPE(self);
-  its_type->tp_free(self);
+  reinterpret_cast<void (*)(void*)>(PyType_GetSlot(its_type, Py_tp_free))(self);
   Py_DECREF(its_type);  // each instance of a heap type owns a reference to it
 }
 
@@ -131,7 +131,8 @@ bool add_tensor_type(PyObject* module) {
 }
 
 PyObject* wrap(at::Tensor value) {
-  PyRef self = own(type->tp_alloc(type, 0));
+  using Alloc = PyObject* (*)(PyTypeObject*, Py_ssize_t);
+  PyRef self = own(reinterpret_cast<Alloc>(PyType_GetSlot(type, Py_tp_alloc))(type, 0));
   new (&reinterpret_cast<PyTensor*>(self.get())->value) at::Tensor(std::move(value));
   return self.release();
 }
