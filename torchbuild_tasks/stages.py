@@ -229,6 +229,12 @@ def _clean_for(work: Work) -> None:
     log_time = last_write(work.root / files.STATE_DIR / LOGS, LOG)
     removal = made.plan_removal(work.root, work.build_dir, outputs, log_time=log_time)
     done = made.remove(removal)
+    if (work.build_dir / "CMakeCache.txt").exists():
+        raise CleanRefused(
+            f"The build tree has to be made anew ({because}), and this tool did not make it.",
+            looked=tuple(f"{path}: {reason}" for path, reason in removal.kept[:10]),
+            next_step=f"Remove it yourself if nothing in it is yours: rm -r {work.build_dir}",
+        )
     work.report.note(f"removed {done.count} files of the last build ({done.bytes >> 20} MiB)")
 
 

@@ -23,7 +23,7 @@ def test_a_log_has_a_header_and_every_byte(folder: Path) -> None:
         log.write(b"\xff one\n")
         assert log.path.read_bytes().endswith(b"\xff one\n")  # at once, not when it is closed
     header, rest = log.path.read_bytes().split(b"\n", 1)
-    assert re.fullmatch(rb"# \d{4}-\d\d-\d\dT[\d:]+[+-]\d\d:\d\d pip install \.", header)
+    assert re.fullmatch(rb"# \d{4}-\d\d-\d\dT[\d:.]+[+-]\d\d:\d\d pip install \.", header)
     assert rest == b"\xff one\n"
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from torchbuild_tasks.core.outputs import CHANGED, TRACKED, Outputs
+from torchbuild_tasks.effects.log import last_write, open_log
 from torchbuild_tasks.effects.made import Removed, begin, plan_removal, remove
 from torchbuild_tasks.effects.walk import snapshot
 from torchbuild_tasks.errors import CleanRefused
@@ -158,6 +159,29 @@ def test_after_a_kill_only_what_is_older_than_the_last_word_is_claimed(root: Pat
     assert {"build/mine.txt", "build/mine/too.txt"} <= files(root)
 
 
+def test_a_later_run_that_builds_nothing_does_not_pass_for_the_killed_one(root: Path) -> None:
+    """It fails at pip, say: its log is the newest then, and what is the user's is older than that."""
+    logs = root / ".torchbuild/logs"
+    with open_log(logs, "build") as log:
+        begin(root, "build", OUTPUTS, log_time=log.previous_time)
+        write(root, "build/b.o")
+        time.sleep(0.02)
+        log.write(b"the last word")
+    time.sleep(0.02)
+    write(root, "build/mine.txt")
+    for number in range(6):
+        with open_log(logs, "build") as log:
+            log.write(b"no network")
+        plan = plan_removal(root, "build", OUTPUTS, log_time=last_write(logs, "build"))
+        # When the killed build's log is rotated away, nobody can say any more what it wrote.
+        assert plan.files == (("build/b.o",) if number < 4 else ())
+
+
+def test_after_a_build_that_ended_no_listing_is_left(root: Path) -> None:
+    build(root, "build/a.o")
+    assert not (root / ".torchbuild/before.json").exists()
+
+
 def test_after_a_kill_without_a_log_nothing_new_is_claimed(root: Path) -> None:
     begin(root, "build", OUTPUTS, log_time=None)
     write(root, "build/b.o")
@@ -176,7 +200,7 @@ def test_a_clean_within_a_build_does_not_lose_what_is_made_again(root: Path) -> 
 
 def test_a_record_that_cannot_be_read_claims_nothing(root: Path) -> None:
     build(root, "build/a.o")
-    for text in ("{", "[]", '{"build/a.o": 1}'):
+    for text in ("{", "[]", "{}", '{"paths": {"build/a.o": 1}}'):
         (root / ".torchbuild/made.json").write_text(text)
         assert plan_removal(root, "build", OUTPUTS).files == ()
 
@@ -260,6 +284,6 @@ def test_names_that_are_no_text_survive_the_record(root: Path) -> None:
     write(root, "build/a\nb", "build/\u00e9")
     (root / os.fsdecode(b"build/\xff")).write_text("x")
     claims.finish()
-    assert len(json.loads((root / ".torchbuild/made.json").read_bytes())) == 4
+    assert len(json.loads((root / ".torchbuild/made.json").read_bytes())["paths"]) == 4
     assert clean(root).count == 3
     assert not (root / "build").exists()

@@ -13,7 +13,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from torchbuild_tasks.core.question import Question
-from torchbuild_tasks.core.rows import admits, series
+from torchbuild_tasks.core.rows import admits, entry_row, series
 from torchbuild_tasks.model import Choice, Command, Environment, Finding, Python
 
 
@@ -98,6 +98,9 @@ def _create(question: Question, python: Python, target: str) -> Command:
 def _remove(question: Question, installed: Python | None) -> Command | None:
     """setup.py develop leaves an installed torch where it is, and that one is imported first."""
     root = question.facts.tree.root
+    entry = entry_row(question.catalog, question.era, question.value("mode", "develop"), question.version)
+    if "develop" not in entry.argv:
+        return None
     if installed is None or "torch" not in installed.packages or installed.torch_from == root:
         return None
     argv = (installed.executable, "-m", "pip", "uninstall", "--yes", "torch")

@@ -89,8 +89,7 @@ class FirstErrorScanner:
 
     def feed_lines(self, lines: Sequence[str]) -> None:
         """Feed many lines at once: several times faster, as nearly all have nothing to say."""
-        quiet = self._block is None and (self._proof or not self._suspect)
-        if quiet and (self._proof or not _worth_a_look("\n".join(lines))):
+        if self._block is None and (self._proof or (not self._suspect and _quiet(lines))):
             self._number += len(lines)
             self._recent.extend(lines[-LAST:])
             return
@@ -179,6 +178,11 @@ class _Block:
             del self.lines[2 : max(2, len(self.lines) - 1 - CONTEXT)]
         elif len(self.lines) > _BEFORE_ERROR:
             del self.lines[2]
+
+
+def _quiet(lines: Sequence[str]) -> bool:
+    # Status lines are left out: with -v they are the longest, and never an error.
+    return not _worth_a_look("\n".join([line for line in lines if "[" not in line[:3]]))
 
 
 def _worth_a_look(text: str) -> bool:

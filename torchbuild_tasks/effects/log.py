@@ -64,7 +64,7 @@ def open_log(folder: Path, name: str, argv: Sequence[str] = ()) -> Log:
         previous = last_write(folder, name)
         _rotate(folder, name)
         log = Log(path, previous)
-    now = datetime.now().astimezone().isoformat(timespec="seconds")
+    now = datetime.now().astimezone().isoformat(timespec="milliseconds")
     log.write(f"# {now} {' '.join(argv)}".rstrip().encode(errors="replace") + b"\n")
     return log
 
@@ -74,6 +74,27 @@ def last_write(folder: Path, name: str) -> int | None:
     with contextlib.suppress(OSError):
         return (folder / f"{name}.log").stat().st_mtime_ns
     return None
+
+
+def name_newest(folder: Path) -> str:
+    """A name for the newest log in any folder below, by which `last_word` finds it; "" without one."""
+    with contextlib.suppress(OSError, ValueError):
+        return _identity(max(folder.glob("*/*.log"), key=lambda path: path.stat().st_mtime_ns))
+    return ""
+
+
+def last_word(folder: Path, name: str) -> int | None:
+    """When that log was last written, in nanoseconds; None when it is no longer kept."""
+    with contextlib.suppress(OSError):
+        named = (path for path in folder.glob("*/*.log") if _identity(path) == name)
+        return next((path.stat().st_mtime_ns for path in named), None)
+    return None
+
+
+def _identity(path: Path) -> str:
+    """The file itself and its first line: it keeps both when the next log moves it."""
+    with path.open("rb") as file:
+        return f"{path.stat().st_ino} {file.readline(200).decode(errors='replace')}"
 
 
 def _rotate(folder: Path, name: str) -> None:

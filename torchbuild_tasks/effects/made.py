@@ -15,6 +15,7 @@ from pathlib import Path
 
 from torchbuild_tasks.effects import owned, process
 from torchbuild_tasks.effects.files import STATE_DIR, state_dir
+from torchbuild_tasks.effects.log import name_newest
 from torchbuild_tasks.effects.owned import BEFORE, MADE, Kept, Listing, Outputs
 from torchbuild_tasks.effects.walk import is_folder, snapshot
 from torchbuild_tasks.errors import CleanRefused
@@ -66,8 +67,9 @@ class Build:
 def begin(root: Path, build_dir: Path | str, outputs: Outputs, *, log_time: int | None) -> Build:
     """List what is there before a build writes anything.
 
-    A listing that is still there is that of a build which was killed; `log_time` (ns) is
-    when its log was last written. What it wrote until then is claimed, later files never.
+    The build's own log is open already. A listing that is still there is that of a build
+    which was killed; `log_time` (ns) is when the log before this one was last written.
+    What the killed build wrote until its last word is claimed, later files never.
 
     Raises:
         UsageError: the checkout cannot be written.
@@ -76,7 +78,7 @@ def begin(root: Path, build_dir: Path | str, outputs: Outputs, *, log_time: int 
     state, now = state_dir(root), snapshot(root, outputs)
     if (state / BEFORE).exists():
         owned.write(root, MADE, owned.owned(root, outputs, now, log_time))
-    owned.write(root, BEFORE, now)
+    owned.write(root, BEFORE, now, name_newest(state))
     return Build(root=root, outputs=outputs)
 
 

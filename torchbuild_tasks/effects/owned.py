@@ -1,7 +1,8 @@
 """The record in a checkout of what builds own there: two listings, and how they are read.
 
-`before.json` is the listing from before a build; as long as it is there, a build runs or
-was killed. `made.json` is what builds own: each path with the stamp a build left on it.
+`before.json` is the listing from before a build, and which log that build writes; as long
+as it is there, a build runs or was killed. `made.json` is what builds own: each path with
+the stamp a build left on it.
 What may be claimed and what must be kept is decided by core/outputs.py, handed in.
 """
 
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Final, Protocol, Self
 
 from torchbuild_tasks.effects.files import STATE_DIR, write_atomic
+from torchbuild_tasks.effects.log import last_word
 from torchbuild_tasks.effects.walk import Scope, Stamp
 from torchbuild_tasks.errors import UsageError
 
@@ -37,15 +39,22 @@ class Outputs(Scope, Protocol):
 
 def read(root: Path, name: str) -> dict[str, Stamp] | None:
     """A listing; None when there is none that can be read, and then nothing is claimed by it."""
-    with contextlib.suppress(OSError, ValueError, TypeError, AttributeError):
-        items = json.loads((root / STATE_DIR / name).read_bytes()).items()
+    with contextlib.suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
+        items = json.loads((root / STATE_DIR / name).read_bytes())["paths"].items()
         return {path: (m, s, c) for path, (m, s, c) in items}
     return None
 
 
-def write(root: Path, name: str, listing: Listing) -> None:
+def write(root: Path, name: str, listing: Listing, log: str = "") -> None:
     """Write a listing; raises UsageError when that is not possible."""
-    write_atomic(root / STATE_DIR / name, json.dumps(listing).encode(), error=UsageError)
+    data = json.dumps({"log": log, "paths": listing}).encode()
+    write_atomic(root / STATE_DIR / name, data, error=UsageError)
+
+
+def _log_of(root: Path, name: str) -> str:
+    with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
+        return str(json.loads((root / STATE_DIR / name).read_bytes())["log"])
+    return ""
 
 
 def forget(root: Path, gone: set[str]) -> None:
@@ -53,7 +62,8 @@ def forget(root: Path, gone: set[str]) -> None:
     for name in (MADE, BEFORE):
         listing = read(root, name)
         if listing is not None:
-            write(root, name, {path: stamp for path, stamp in listing.items() if path not in gone})
+            left = {path: stamp for path, stamp in listing.items() if path not in gone}
+            write(root, name, left, _log_of(root, name))
 
 
 def is_recorded(root: Path) -> bool:
@@ -62,11 +72,17 @@ def is_recorded(root: Path) -> bool:
 
 
 def owned(root: Path, outputs: Outputs, now: Listing, log_time: int | None) -> Listing:
-    """What builds own, with what a killed build wrote until the last word of its log (ns)."""
+    """What builds own, with what a killed build wrote until the last word of its log (ns).
+
+    `log_time` is when the newest log was last written. That may be a later run's, which
+    ended before it built anything; so the log that the killed build had is asked as well.
+    """
     earlier = read(root, MADE) or {}
     before = read(root, BEFORE)
     if before is None or log_time is None:
         return earlier
+    if name := _log_of(root, BEFORE):
+        log_time = min(log_time, last_word(root / STATE_DIR, name) or 0)
     return outputs.made(before, now, earlier, until=log_time)
 
 

@@ -32,6 +32,7 @@ def look_at_tree(probe: Probe, root: str) -> Tree:
     project = look_at_pyproject(probe, root)
     repository = look_at_git(probe, root)
     empty = empty_folders(probe, root)
+    build_dir = project.build_dir or f"{root}/build"  # where a plan puts it when the tree names none
     return Tree(
         root=root,
         problem=project.problem or _archive(probe, root, repository, empty),
@@ -48,8 +49,8 @@ def look_at_tree(probe: Probe, root: str) -> Tree:
         empty=empty,
         writable=probe.writable(root),
         digests=_digests(probe, root),
-        cache=build_tree.look_at_cache(probe, project.build_dir),
-        previous=build_tree.look_at_record(probe, project.build_dir),
+        cache=build_tree.look_at_cache(probe, build_dir),
+        previous=build_tree.look_at_record(probe, build_dir),
     )
 
 
