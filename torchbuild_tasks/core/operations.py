@@ -7,6 +7,10 @@ from torchbuild_tasks.core.variables import unset_refused
 from torchbuild_tasks.model import Choice, EnvOp
 
 
+# Not the sum with the memory that is free just now: the same plan writes the same file.
+JOBS = "parallel compile jobs; `plan` shows how they were reckoned"
+
+
 def operations(decisions: Decisions) -> tuple[EnvOp, ...]:
     """What the env file does, in its order: take out, put on the path, set."""
     question = decisions.question
@@ -23,7 +27,7 @@ def operations(decisions: Decisions) -> tuple[EnvOp, ...]:
         )
     ops += [_set(choice) for choice in fixed]
     ops += _build_type(decisions)
-    ops.append(EnvOp(op="set", name="MAX_JOBS", value=decisions.jobs.value, because=decisions.jobs.because))
+    ops.append(EnvOp(op="set", name="MAX_JOBS", value=decisions.jobs.value, because=JOBS))
     ops += [_set(choice) for choice in decisions.variable_choices]
     return tuple(ops)
 

@@ -53,10 +53,13 @@ def run(verb: str, fixed: Mapping[str, Any], posargs: tuple[str, ...]) -> None:
     Raises:
         SystemExit: with the verb's exit code; nox itself knows only 0 and 1.
     """
+    import logging
+
     from torchbuild_tasks.errors import TorchbuildError
     from torchbuild_tasks.fronts.parsing import parse
     from torchbuild_tasks.fronts.verbs import run_verb, show_error
 
+    logging.getLogger("invoke").setLevel(logging.WARNING)  # nox shows every logger's debug lines
     try:
         request = dataclasses.replace(parse(verb, posargs), **fixed)
     except TorchbuildError as error:
