@@ -119,7 +119,6 @@ class OutputRow:
     pattern: str
     what: str
     era: str = ""
-    keep: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

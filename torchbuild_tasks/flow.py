@@ -206,7 +206,8 @@ def _accepted(made_plan: BuildPlan) -> BuildPlan:
     if made_plan.verdict != "refuse":
         return made_plan
     errors = [finding for finding in made_plan.findings if finding.status == "error"]
+    reasons = "one reason" if len(errors) == 1 else f"{len(errors)} reasons"
     raise PlanRefused(
-        f"This build cannot work; {len(errors)} of its conditions are not met. Nothing was written.",
+        f"This build cannot work, for {reasons}. Nothing was written.",
         findings=tuple(errors),
     )

@@ -34,11 +34,12 @@ def check_machine_and_tree(question: Question) -> tuple[Finding, ...]:
 def _check_tree(question: Question) -> tuple[Finding, ...]:
     tree = question.facts.tree
     if tree.problem:
-        looked = f" (looked for {', '.join(tree.looked)})" if tree.looked else ""
-        text = f"{tree.root}: {tree.problem}{looked}"
-        return (
-            Finding(id="source", status="error", text=text, fix="Name a PyTorch checkout: --source PATH"),
-        )
+        # A tree whose version was read is one, but cannot be built: its submodules are missing.
+        looked = f" (looked for {', '.join(tree.looked)})" if tree.version is None and tree.looked else ""
+        fix = "Name a PyTorch checkout: --source PATH"
+        if tree.empty:
+            fix = "Clone it instead: git clone --recursive https://github.com/pytorch/pytorch"
+        return (Finding(id="source", status="error", text=f"{tree.root}: {tree.problem}{looked}", fix=fix),)
     findings = []
     if tree.era is None:
         text = f"{tree.root} has neither a known build-backend in pyproject.toml nor a setup.py"
@@ -142,6 +143,10 @@ def needed_disk(question: Question) -> float:
     return preset[-1].disk if preset else 0.0
 
 
+def _size(size: int) -> str:
+    return f"{size / GIB:.1f} GiB" if size >= GIB else f"{size >> 20} MiB"
+
+
 def _check_disk(question: Question) -> tuple[Finding, ...]:
     disk, need = question.facts.disk, needed_disk(question)
     if disk.free is None:
@@ -151,7 +156,7 @@ def _check_disk(question: Question) -> tuple[Finding, ...]:
         return (
             Finding(id="disk", status="ok", text=f"{free:.0f} GiB free on {disk.mount}, {need:g} needed"),
         )
-    text = f"{free:.1f} GiB free on {disk.mount}, and this build needs about {need:g} GiB"
+    text = f"{_size(disk.free)} free on {disk.mount}, and this build needs about {need:g} GiB"
     fix = "Free some space, or choose a smaller preset: --preset minimal"
     # A tree that was built before already holds most of what it needs.
     built = question.facts.tree.previous is not None

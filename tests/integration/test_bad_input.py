@@ -1,0 +1,130 @@
+"""Bad input gets a clear error with its exit code, never a traceback, and nothing is written."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.driver import torchbuild
+from tests.support.sample import materialise
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    return materialise(tmp_path / "minitorch")
+
+
+def files(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("*")) if folder.is_dir() else []
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (["--jobs", "0"], 2, "--jobs cannot be 0"),
+        (["--jobs", "many"], 2, "--jobs 'many' is not a whole number"),
+        (["--preset", "minimum"], 2, "did you mean minimal?"),
+        (["--build-type", "debug"], 2, "did you mean Debug?"),
+        (["--set", "USE_CUDA"], 2, "is not KEY=VALUE"),
+        (["--sett", "A=1"], 2, "did you mean --set?"),
+        (["--python", "/no/such/python"], 3, "does not exist"),
+        (["--config", "/no/such.toml"], 2, "/no/such.toml"),
+        (["--cuda"], 3, "not part of this version"),
+        (["--set", "BLAS=a\nb", "--env-shell", "bat"], 3, "env_set.bat cannot set BLAS"),
+        (["--set", "CMAKE_INSTALL_PREFIX=/usr"], 3, "CMAKE_INSTALL_PREFIX must not be set"),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, list) else None,
+)
+def test_flags(tree: Path, words: list[str], code: int, told: str) -> None:
+    before = files(tree)
+    done = torchbuild("build", "--source", tree, *words)
+    assert done.code == code, done.err
+    assert told in done.err
+    assert "Traceback" not in done.err
+    assert files(tree) == before
+
+
+def test_no_such_source(tmp_path: Path) -> None:
+    done = torchbuild("build", "--source", tmp_path / "nothing")
+    assert done.code == 3
+    assert str(tmp_path / "nothing") in done.err
+    assert "--source PATH" in done.err
+
+
+def test_a_source_that_is_no_torch(tmp_path: Path) -> None:
+    (tmp_path / "setup.py").touch()
+    done = torchbuild("build", "--source", tmp_path)
+    assert done.code == 3
+    assert "version.txt" in done.err
+
+
+def test_a_zip_download_has_no_submodules(tmp_path: Path) -> None:
+    tree = materialise(tmp_path / "pytorch-main")
+    shutil.rmtree(tree / "third_party/tinyfmt")
+    (tree / "third_party/tinyfmt").mkdir()
+    done = torchbuild("build", "--source", tree)
+    assert done.code == 3
+    assert "git clone --recursive" in done.err
+
+
+def test_an_empty_nested_submodule_is_named(tmp_path: Path) -> None:
+    tree = materialise(tmp_path / "minitorch", git=True)
+    inner = tree / "third_party/tinyfmt/third_party/tinyassert"
+    shutil.rmtree(inner)
+    inner.mkdir()
+    done = torchbuild("build", "--source", tree)
+    assert done.code == 3
+    assert "third_party/tinyfmt/third_party/tinyassert" in done.err
+    assert "submodule update --init --recursive" in done.err
+
+
+def test_a_python_without_pip(tree: Path, tmp_path: Path) -> None:
+    venv = tmp_path / "bare"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
+    done = torchbuild("build", "--source", tree, "--python", venv)
+    assert done.code == 3
+    assert "has no pip" in done.err
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("jobs = \n", "line 1"),
+        ("# first\njobz = 2\n", "line 2: unknown key 'jobz'; did you mean jobs?"),
+        ("\n\njobs = 'two'\n", "line 3: jobs = 'two' cannot be read"),
+        ("preset = 'dev'\n[set]\nUSE_CUDA = [1]\n", "line 3: set.USE_CUDA"),
+    ],
+)
+def test_a_broken_settings_file(tree: Path, text: str, told: str) -> None:
+    (tree / "torchbuild.toml").write_text(text, "utf-8")
+    done = torchbuild("plan", "--source", tree)
+    assert done.code == 2
+    assert str(tree / "torchbuild.toml") in done.err
+    assert told in done.err
+
+
+def test_an_environment_of_the_users_is_not_changed_without_a_yes(tree: Path, tmp_path: Path) -> None:
+    venv = tmp_path / "mine"
+    subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
+    before = files(venv)
+    done = torchbuild("build", "--source", tree, "--python", venv)
+    assert done.code == 5
+    assert "an environment of yours" in done.err
+    assert "scikit-build-core" in done.err
+    assert files(venv) == before
+
+
+def test_a_hand_made_build_tree_is_not_removed(tree: Path, target: Path) -> None:
+    (tree / "build").mkdir()
+    cache = tree / "build/CMakeCache.txt"
+    cache.write_text("CMAKE_HOME_DIRECTORY:INTERNAL=/somewhere/else\n", "utf-8")
+    done = torchbuild("build", "--source", tree, "--python", target, "--clean")
+    assert done.code == 9
+    assert "No build by this tool is recorded" in done.err
+    assert cache.exists()
