@@ -27,12 +27,16 @@ class Cost:
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """What is measured; `before` runs uncounted ahead of each run."""
+    """What is measured; `before` runs uncounted ahead of each run.
+
+    `discount` says after a run how many seconds of its wall are not to be compared.
+    """
 
     argv: Sequence[str]
     cwd: Path
     env: Mapping[str, str] | None = None
     before: Callable[[], None] = lambda: None
+    discount: Callable[[], float] = lambda: 0.0
 
     def __str__(self) -> str:
         return f"(cd {self.cwd.name}; {shlex.join(map(str, self.argv))})"
@@ -55,7 +59,9 @@ def run(command: Command) -> Cost:
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
         raise SystemExit(f"{command} ended with {process.returncode}; nothing was measured")
-    return Cost(wall=wall, cpu=usage.ru_utime + usage.ru_stime, memory=usage.ru_maxrss / 1024)
+    return Cost(
+        wall=wall - command.discount(), cpu=usage.ru_utime + usage.ru_stime, memory=usage.ru_maxrss / 1024
+    )
 
 
 def pairs(one: Command, other: Command, runs: int, warm_up: int = 1) -> list[tuple[Cost, Cost]]:

@@ -52,10 +52,16 @@ def _whole(era: str, tree: Path, tool: Command, runs: int) -> None:
         shutil.rmtree(tree / "build")
 
     hand = Command(argv=_by_hand(era, tree), cwd=tree, env=env, before=scratch_build)
-    # Verification is no part of building by hand, so the tool's own share is measured without it.
-    through = Command(argv=(*tool.argv, "--no-verify"), cwd=tree, before=scratch_build)
+
+    def verification() -> float:
+        """Seconds that the tool spent on what a build by hand does not do."""
+        record = json.loads((tree / "build/torchbuild-record.json").read_text("utf-8"))
+        return float(sum(stage["seconds"] for stage in record["stages"] if stage["stage"] == "verify"))
+
+    through = Command(argv=tool.argv, cwd=tree, before=scratch_build, discount=verification)
     costs = pairs(through, hand, runs)
-    show(f"whole sample build, {era}, wall", through, hand, [a.wall / b.wall for a, b in costs], "<= 1.05")
+    title = f"whole sample build, {era}, wall without the verification"
+    show(title, through, hand, [a.wall / b.wall for a, b in costs], "<= 1.05")
 
 
 def _by_hand(era: str, tree: Path) -> tuple[str, ...]:
