@@ -135,6 +135,13 @@ def test_backport_rows() -> None:
         assert row.because
 
 
+def test_character_rows() -> None:
+    characters = [row.character for row in CATALOG.character]
+    assert len(set(characters)) == len(characters)
+    assert all(len(character) == 1 for character in characters)
+    assert all(row.breaks and row.os in ("", "linux", "windows") for row in CATALOG.character)
+
+
 def test_inputs_are_unique() -> None:
     names = [row.name for row in CATALOG.input]
     assert len(names) == len(set(names))

@@ -9,6 +9,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from tests.support.machines import (
+    ROOT,
     ask,
     base_python,
     found,
@@ -328,3 +329,24 @@ def test_markers_are_read_for_the_machine_that_is_planned_for(
 ) -> None:
     facts = with_tree(linux_facts(host=Host(os=os, arch=arch)), requires=(requires,))
     assert ("tomli" in installed(facts)) is wanted
+
+
+def test_another_torch_is_removed_before_setup_py_develop() -> None:
+    """setup.py develop leaves it there, and it would be imported instead."""
+    packages = {**python().packages, "torch": "2.13.0"}
+    other = linux_facts(pythons=(python(packages=packages),))
+    removal = plan_of(other).environment.remove
+    assert removal is not None
+    assert removal.argv[1:] == ("-m", "pip", "uninstall", "--yes", "torch")
+    own = linux_facts(pythons=(python(packages=packages, torch_from=ROOT),))
+    assert plan_of(own).environment.remove is None
+    modern = linux_facts(pythons=(python(packages=packages),), tree=modern_tree())
+    assert plan_of(modern).environment.remove is None  # pip install -e does it itself
+
+
+def test_a_backport_is_never_installed() -> None:
+    facts = linux_facts(tree=tree(requires=("dataclasses", "astunparse")))
+    install = plan_of(facts).environment.install
+    assert install is not None
+    assert "astunparse" in install.argv
+    assert "dataclasses" not in install.argv

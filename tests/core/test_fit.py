@@ -207,3 +207,29 @@ def test_the_sample_needs_little_disk() -> None:
 def test_a_tree_that_was_built_before_holds_most_of_what_it_needs() -> None:
     facts = with_tree(with_disk(2 * GIB), previous=Previous(result="ok"))
     assert found(plan_of(facts).findings, "disk").status == "warn"
+
+
+@pytest.mark.parametrize("character", ";#,|\n")
+def test_a_character_that_no_build_survives_is_named(character: str) -> None:
+    facts = linux_facts(tree=tree(root=f"/src/py{character}torch"))
+    (finding,) = [f for f in plan_of(facts).findings if f.id == "path"]
+    assert finding.status == "error"
+    assert repr(character) in finding.text
+
+
+@pytest.mark.parametrize("character", " é&%$'!@^")
+def test_other_characters_are_no_matter(character: str) -> None:
+    facts = linux_facts(tree=tree(root=f"/src/py{character}torch"))
+    assert "path" not in [finding.id for finding in plan_of(facts).findings]
+
+
+def test_a_submodule_of_what_is_switched_off_may_be_empty() -> None:
+    empty = ("third_party/fbgemm/third_party/asmjit",)
+    facts = linux_facts(tree=tree(empty=empty))
+    assert statuses(plan_of(facts).findings, "submodules") == ["error"]
+    assert statuses(plan_of(facts, set=("USE_FBGEMM=0",)).findings, "submodules") == ["ok"]
+    # setup.py looks into every top-level one, whatever is switched off; later builds do not.
+    top = linux_facts(tree=tree(empty=("third_party/fbgemm",)))
+    assert statuses(plan_of(top, set=("USE_FBGEMM=0",)).findings, "submodules") == ["error"]
+    modern = linux_facts(tree=modern_tree(empty=("third_party/fbgemm",)))
+    assert statuses(plan_of(modern, set=("USE_FBGEMM=0",)).findings, "submodules") == ["ok"]
