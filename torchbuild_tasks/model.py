@@ -197,9 +197,10 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class EnvOp:
-    """One operation on one variable: `set` gives it `value`, `prepend` puts
-    `value` (a path) before what is there, `unset` removes it. In cmd an empty value and an unset variable are the same, so an
-    empty `set` is refused there.
+    """One operation on one variable.
+
+    `set` gives it `value`, `prepend` puts `value` (a path) before what is there, `unset`
+    removes it. In cmd empty and unset are the same, so an empty `set` is refused there.
     """
 
     op: Literal["set", "prepend", "unset"]

@@ -23,12 +23,8 @@ from torchbuild_tasks.core.progress import ProgressParser
 from torchbuild_tasks.effects import activate, files, made, process
 from torchbuild_tasks.effects.ledger import LOG, LOGS, Ledger, now
 from torchbuild_tasks.effects.log import last_write
-from torchbuild_tasks.errors import (
-    BuildFailed,
-    CleanRefused,
-    EnvFileError,
-    RequirementsError,
-)
+from torchbuild_tasks.effects.search import stream_searched
+from torchbuild_tasks.errors import BuildFailed, CleanRefused, EnvFileError, RequirementsError
 from torchbuild_tasks.model import BuildPlan, Command, Facts
 from torchbuild_tasks.record import VerifyReport, start_record
 from torchbuild_tasks.request import BuildRequest
@@ -44,7 +40,7 @@ class Reporter(Protocol):
     def stage(self, title: str) -> None: ...
     def note(self, text: str) -> None: ...
     def command(self, argv: tuple[str, ...]) -> None: ...
-    def lines(self, lines: list[str]) -> None: ...
+    def block(self, block: bytes) -> None: ...
     def removal(self, removal: made.Removal, uninstall: Command | None) -> None: ...
     def confirm(self, question: str) -> bool: ...
 
@@ -74,13 +70,11 @@ class Work:
         return Path(self.plan.build_dir)
 
 
-# ---------------------------------------------------------------- the stages, in order
-
-
 def make_fresh(work: Work) -> Work:
     """Bring an existing build tree to where the changed inputs really reach it."""
     needs = work.plan.freshness.needs
     if needs == "reconfigure":
+        work.ledger.open()  # before the first change, so that what is set aside counts as made by us
         cache = work.build_dir / "CMakeCache.txt"
         if cache.exists():
             cache.replace(cache.with_suffix(".txt.old"))
@@ -184,9 +178,6 @@ STAGES: Final[tuple[tuple[str, Callable[[Work], Work]], ...]] = (
 )
 
 
-# ---------------------------------------------------------------- the loop
-
-
 def run_stages(
     request: BuildRequest, facts: Facts, plan: BuildPlan, catalog: Catalog, report: Reporter
 ) -> VerifyReport | None:
@@ -211,9 +202,6 @@ def run_stages(
                 work = stage(work)
     require_passed(work.verified, f"Every check is in the record: {ledger.record_path}")
     return work.verified
-
-
-# ---------------------------------------------------------------- what stages share
 
 
 def _clean_for(work: Work) -> None:
@@ -251,13 +239,13 @@ def _install(work: Work, command: Command) -> None:
     """Run a pip or venv command in the user's own environment, into the same log."""
     tail: list[str] = []
 
-    def keep(lines: list[str]) -> None:
-        tail.extend(line for line in lines if line.strip())
+    def keep(block: bytes) -> None:
+        tail.extend(line for line in block.decode(errors="replace").split("\n") if line.strip())
         del tail[:-12]
-        work.report.lines(lines)
+        work.report.block(block)
 
     work.report.command(command.argv)
-    rc = process.stream(command.argv, env=os.environ, cwd=command.cwd, log=work.ledger.log, on_lines=keep)
+    rc = process.stream(command.argv, env=os.environ, cwd=command.cwd, log=work.ledger.log, on_block=keep)
     if rc != 0:
         raise RequirementsError(
             f"{' '.join(command.argv)} ended with exit code {rc}.",
@@ -268,12 +256,15 @@ def _install(work: Work, command: Command) -> None:
 
 
 def _stream(work: Work, command: Command, scanner: FirstErrorScanner) -> int:
-    def see(lines: list[str]) -> None:
-        scanner.feed_lines(lines)
-        work.report.lines(lines)
-
     work.report.command(command.argv)
-    return process.stream(command.argv, env=work.environ, cwd=command.cwd, log=work.ledger.log, on_lines=see)
+    return stream_searched(
+        command.argv,
+        env=work.environ,
+        cwd=command.cwd,
+        log=work.ledger.log,
+        on_block=work.report.block,
+        scanner=scanner,
+    )
 
 
 def _up_to_date(work: Work, command: Command) -> bool:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from torchbuild_tasks.core.first_error import MAX_LINES, ErrorBlock, FirstErrorScanner
+from torchbuild_tasks.core import first_error
+from torchbuild_tasks.core.first_error import MAX_LINES, NEEDLES, ErrorBlock, FirstErrorScanner
+from torchbuild_tasks.effects.blocks import Blocks
 
 LOGS = Path(__file__).parent / "logs"
 
@@ -59,14 +64,70 @@ def test_logs_of_builds_that_went_well(name: str) -> None:
     assert scan_log(name) is None
 
 
+# What every kind of line there is looks like: lines that begin a block, belong to one, end one, or are none.
+REAL_LINES = sorted({line for path in LOGS.glob("*.log") for line in path.read_bytes().split(b"\n")})
+lines_of_logs = st.lists(
+    st.one_of(
+        st.sampled_from(REAL_LINES),
+        st.sampled_from(
+            [b"x.cpp:1:2: warning: y", b"", b"Killed", b"\xff\xe2\x82", b"make: *** [a] Error 2"]
+        ),
+    ),
+    max_size=60,
+)
+cuts = st.lists(st.floats(0, 1), max_size=12)
+
+
+def same_as_line_by_line(data: bytes, at: list[float]) -> None:
+    by_line, by_block, blocks = FirstErrorScanner(), FirstErrorScanner(), Blocks()
+    for line in data.decode(errors="replace").split("\n")[:-1]:
+        by_line.feed(line)
+    places = [0, *sorted(int(place * len(data)) for place in at), len(data)]
+    for start, end in itertools.pairwise(places):
+        by_block.feed_block(blocks.feed(data[start:end]))
+    by_block.feed_block(blocks.end())
+    assert (by_block.found, by_block.last) == (by_line.found, by_line.last)
+
+
+@given(lines_of_logs, cuts)
+def test_blocks_cut_anywhere_find_the_same_as_single_lines(lines: list[bytes], at: list[float]) -> None:
+    same_as_line_by_line(b"".join(line + b"\n" for line in lines), at)
+
+
 @pytest.mark.parametrize("name", sorted(path.stem for path in LOGS.glob("*.log")))
-@pytest.mark.parametrize("size", [1, 2, 7, 1000])
-def test_many_lines_at_once_find_the_same(name: str, size: int) -> None:
+@settings(max_examples=20)
+@given(st.integers(0, 30), cuts)
+def test_a_real_log_in_blocks_finds_the_same(name: str, calm: int, at: list[float]) -> None:
+    before = b"".join(b"[%d/99] Building CXX object a.cpp.o\n" % number for number in range(calm))
+    same_as_line_by_line(before + (LOGS / f"{name}.log").read_bytes().rstrip(b"\n") + b"\n", at)
+
+
+PATTERNS = [pattern.pattern for _, pattern in first_error._CAUSES] + [first_error._MAKE.pattern]
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+@given(st.data())
+def test_whatever_a_pattern_finds_has_a_needle(pattern: str, data: st.DataObject) -> None:
+    text = data.draw(st.from_regex(pattern))
+    assert any(needle in text for needle in NEEDLES)
+
+
+def test_whatever_proves_a_failure_has_a_needle() -> None:
+    for start, _ in first_error._PROOF:
+        assert any(needle in start for needle in NEEDLES)
+
+
+def test_a_compile_command_has_no_needle() -> None:
+    command = "c++ -Werror=return-type -Wno-error=x -c /pt/error_handling.cpp -o Error/FAILED/error.o"
+    assert not any(needle in command for needle in NEEDLES)
+
+
+def test_skipped_lines_count() -> None:
     scanner = FirstErrorScanner()
-    lines = (LOGS / f"{name}.log").read_text("utf-8").split("\n")
-    for at in range(0, len(lines), size):
-        scanner.feed_lines(lines[at : at + size])
-    assert scanner.found == scan_log(name)
+    scanner.skip_block(b"# the header\nFAILED: of another command\n")
+    scanner.feed_block(b"one\nFAILED: a.o\n")
+    assert scanner.found is not None
+    assert (scanner.found.line_number, scanner.found.lines) == (4, ("FAILED: a.o",))
 
 
 @pytest.mark.parametrize(
@@ -160,7 +221,7 @@ def test_only_the_first_error_is_kept_in_flat_memory() -> None:
 
 def test_the_last_lines_stand_in_when_nothing_was_found() -> None:
     scanner = FirstErrorScanner()
-    scanner.feed_lines([f"line {number}" for number in range(100)])
+    scanner.feed_block(b"".join(b"line %d\n" % number for number in range(100)))
     scanner.feed("Please set CC to a compiler.")
     assert scanner.found is None
     assert scanner.last[-2:] == ("line 99", "Please set CC to a compiler.")

@@ -75,6 +75,17 @@ def test_the_last_answer_of_many_lines() -> None:
     assert parser.feed_lines([]) is None
 
 
+def test_of_a_block_only_the_last_lines_are_looked_at() -> None:
+    step, noise = b"[1/9] Linking a b\n", b"a.cpp:1:2: warning: x\n"
+    found = Progress(phase="link", done=1, total=9, what="b")
+    assert ProgressParser().feed_block(step + noise) == found
+    assert ProgressParser().feed_block(noise * 100_000 + step + noise * 50) == found
+    assert ProgressParser().feed_block(step + noise * 1000) is None
+    assert ProgressParser().feed_block(step + b"x" * 100_000 + b"\n") is None
+    assert ProgressParser().feed_block(b"\xff\n" + step + b"\xff\n") == found
+    assert ProgressParser().feed_block(b"\n") is None
+
+
 @pytest.mark.parametrize(
     ("name", "phases"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import resource
@@ -13,10 +14,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from torchbuild_tasks.effects import process
-from torchbuild_tasks.effects.process import CANNOT_START, LINE_LIMIT, TIMED_OUT, capture, stream
+from torchbuild_tasks.effects.blocks import LINE_LIMIT
+from torchbuild_tasks.effects.process import CANNOT_START, TIMED_OUT, capture, stream
 from torchbuild_tasks.effects.signals import interruptible, signals_wait
 from torchbuild_tasks.effects.tree import end_tree
 from torchbuild_tasks.errors import Interrupted
@@ -26,9 +29,17 @@ PY = sys.executable
 
 
 def stream_python(code: str) -> tuple[int, bytes, list[str]]:
-    log, lines = io.BytesIO(), list[str]()
-    rc = stream([PY, "-c", code], env=None, cwd=None, log=log, on_lines=lines.extend)
+    log, lines = io.BytesIO(), Shown()
+    rc = stream([PY, "-c", code], env=None, cwd=None, log=log, on_block=lines.take)
     return rc, log.getvalue(), lines
+
+
+class Shown(list[str]):
+    """The lines of all blocks; each block must be whole lines."""
+
+    def take(self, block: bytes) -> None:
+        assert block.endswith(b"\n")
+        self.extend(block.decode(errors="replace").removesuffix("\n").split("\n"))
 
 
 # ---------------------------------------------------------------- capture
@@ -98,8 +109,8 @@ def test_stream_replaces_bytes_that_are_no_text() -> None:
 
 
 def test_a_program_that_cannot_start_is_one_line() -> None:
-    log, lines = io.BytesIO(), list[str]()
-    rc = stream(["/no/such"], env=None, cwd=None, log=log, on_lines=lines.extend)
+    log, lines = io.BytesIO(), Shown()
+    rc = stream(["/no/such"], env=None, cwd=None, log=log, on_block=lines.take)
     assert rc == CANNOT_START
     assert log.getvalue().decode().splitlines() == lines
     assert "/no/such" in lines[0]
@@ -108,9 +119,9 @@ def test_a_program_that_cannot_start_is_one_line() -> None:
 def test_a_line_without_end_costs_no_memory() -> None:
     size = 50 << 20
     code = f"import os\nfor _ in range({size >> 20}): os.write(1, b'x' * (1 << 20))\nos.write(1, b'\\nlast')"
-    sink, lines = Counter(), list[str]()
+    sink, lines = Counter(), Shown()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    stream([PY, "-c", code], env=None, cwd=None, log=sink, on_lines=lines.extend)
+    stream([PY, "-c", code], env=None, cwd=None, log=sink, on_block=lines.take)
     assert sink.size == size + 5
     assert lines == ["x" * LINE_LIMIT, "last"]
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20 << 10
@@ -126,23 +137,23 @@ class Counter:
 
 def test_a_daemon_that_keeps_the_pipe_does_not_keep_the_build() -> None:
     start = time.monotonic()
-    log, lines = io.BytesIO(), list[str]()
+    log, lines = io.BytesIO(), Shown()
     argv = ["sh", "-c", "setsid sleep 20 & echo $!; echo built"]
-    assert stream(argv, env=None, cwd=None, log=log, on_lines=lines.extend) == 0
+    assert stream(argv, env=None, cwd=None, log=log, on_block=lines.take) == 0
     assert lines[1:] == ["built"]
     assert time.monotonic() - start < 5
-    assert capture(["kill", lines[0]]).rc == 0  # it was left alone
+    os.kill(int(lines[0]), signal.SIGTERM)  # it was left alone
 
 
-def test_what_breaks_in_on_lines_ends_the_build() -> None:
-    seen = list[str]()
+def test_what_breaks_in_on_block_ends_the_build() -> None:
+    seen = Shown()
 
-    def broken(lines: list[str]) -> None:
-        seen.extend(lines)
+    def broken(block: bytes) -> None:
+        seen.take(block)
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        stream(["sh", "-c", "echo $$; sleep 60"], env=None, cwd=None, log=Counter(), on_lines=broken)
+        stream(["sh", "-c", "echo $$; sleep 60"], env=None, cwd=None, log=Counter(), on_block=broken)
     assert not members_of(int(seen[0]))
 
 
@@ -150,15 +161,19 @@ def test_what_breaks_in_on_lines_ends_the_build() -> None:
 
 
 def members_of(session: int) -> list[str]:
-    found = subprocess.run(
-        ["ps", "-o", "stat=,pid=,args=", "-s", str(session)], capture_output=True, text=True
-    )
-    return [line for line in found.stdout.splitlines() if not line.startswith("Z")]
+    found = []
+    for pid in psutil.pids():
+        with contextlib.suppress(ProcessLookupError, psutil.Error):
+            if os.getsid(pid) == session and is_alive(pid):
+                found.append(psutil.Process(pid).name())
+    return found
 
 
 def is_alive(pid: int) -> bool:
     """Not a zombie either: what reaps orphans here may take its time."""
-    return capture(["ps", "-o", "stat=", "-p", str(pid)]).stdout.strip()[:1] not in (b"", b"Z")
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    return False
 
 
 def test_end_tree_of_a_process_that_is_gone() -> None:
@@ -199,14 +214,14 @@ def test_end_tree_ends_what_ignores_signals_and_what_left_the_session(
 
 
 def test_ctrl_c_in_stream_ends_the_tree_and_is_told() -> None:
-    session = list[str]()
+    session = Shown()
 
-    def interrupt(lines: list[str]) -> None:
-        session.extend(lines)
+    def interrupt(block: bytes) -> None:
+        session.take(block)
         signal.raise_signal(signal.SIGINT)
 
     with pytest.raises(Interrupted) as caught:
-        stream(["sh", "-c", "echo $$; sleep 60"], env=None, cwd=None, log=Counter(), on_lines=interrupt)
+        stream(["sh", "-c", "echo $$; sleep 60"], env=None, cwd=None, log=Counter(), on_block=interrupt)
     assert caught.value.exit_code == 130
     assert caught.value.next_step
     assert not members_of(int(session[0]))

@@ -18,6 +18,10 @@ NINJA = [
 ]
 
 
+def block(*lines: str) -> bytes:
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
 class Screen(io.StringIO):
     """A terminal that keeps what was written on it."""
 
@@ -46,7 +50,7 @@ def work(report: ConsoleReporter) -> None:
         report.note("CMake runs anew")
         report.command(("ninja", "-C", "a b"))
         for line in NINJA:
-            report.lines([line])
+            report.block(block(line))
 
 
 def test_without_a_terminal_there_are_plain_lines_and_few(capsys: pytest.CaptureFixture[str]) -> None:
@@ -67,9 +71,9 @@ LINK = "[{}/90] Linking CXX shared library lib/libc10.so"
 def test_a_new_phase_gets_a_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(reporter, "PLAIN_LEAST", 0.0)
     with ConsoleReporter() as report:
-        report.lines([NINJA[0], LINK.format(2)])
-        report.lines([LINK.format(3), NINJA[4]])
-        report.lines([NINJA[5]])
+        report.block(block(NINJA[0], LINK.format(2)))
+        report.block(block(LINK.format(3), NINJA[4]))
+        report.block(block(NINJA[5]))
     lines = capsys.readouterr().err.splitlines()
     assert [line.split()[:2] for line in lines] == [["link", "2/90,"], ["compile", "5/90,"]]
 
@@ -77,13 +81,13 @@ def test_a_new_phase_gets_a_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest
 def test_phases_that_alternate_quickly_do_not_flood_a_log(capsys: pytest.CaptureFixture[str]) -> None:
     with ConsoleReporter() as report:
         for done in range(1, 91):
-            report.lines([NINJA[done - 1] if done % 2 else LINK.format(done)])
+            report.block(block(NINJA[done - 1] if done % 2 else LINK.format(done)))
     assert len(capsys.readouterr().err.splitlines()) <= 2
 
 
 def test_nobody_knows_the_time_left_after_the_first_step(capsys: pytest.CaptureFixture[str]) -> None:
     with ConsoleReporter() as report:
-        report.lines([NINJA[0]])
+        report.block(block(NINJA[0]))
     assert "- left" in capsys.readouterr().err
 
 
@@ -125,7 +129,7 @@ def test_ci_gets_plain_lines_even_on_a_terminal(monkeypatch: pytest.MonkeyPatch)
 def test_the_live_line_is_gone_when_a_stage_begins_and_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = terminal(monkeypatch)
     with ConsoleReporter() as report:
-        report.lines([NINJA[0]])
+        report.block(block(NINJA[0]))
         report.stage("verify")
     assert screen.getvalue().endswith("== verify\n")
 
@@ -133,7 +137,7 @@ def test_the_live_line_is_gone_when_a_stage_begins_and_at_the_end(monkeypatch: p
 def test_what_is_said_beside_a_live_line_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = terminal(monkeypatch)
     with ConsoleReporter() as report:
-        report.lines([NINJA[0]])
+        report.block(block(NINJA[0]))
         report.note("[bold]not markup[/bold] :smile:")
     assert "[bold]not markup[/bold] :smile:" in ESCAPE.sub("", screen.getvalue())
 
@@ -142,7 +146,7 @@ def test_a_long_command_beside_a_live_line_is_not_broken(monkeypatch: pytest.Mon
     screen = terminal(monkeypatch)
     argv = ("pip", "install", *(f"requirement{number}" for number in range(40)))
     with ConsoleReporter() as report:
-        report.lines([NINJA[0]])
+        report.block(block(NINJA[0]))
         report.command(argv)
     assert " ".join(argv) in ESCAPE.sub("", screen.getvalue())
 
@@ -150,7 +154,7 @@ def test_a_long_command_beside_a_live_line_is_not_broken(monkeypatch: pytest.Mon
 def test_the_file_in_the_live_line_is_no_markup(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = terminal(monkeypatch)
     with ConsoleReporter() as report:
-        report.lines(["[1/2] Building CXX object a/[red]x[/nope].cpp.o"])
+        report.block(block("[1/2] Building CXX object a/[red]x[/nope].cpp.o"))
     assert "[red]x" in ESCAPE.sub("", screen.getvalue())
 
 

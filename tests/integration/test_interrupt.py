@@ -27,7 +27,7 @@ folder = Path(sys.argv[1])
 try:
     with interruptible(), (folder / "log").open("wb") as log:
         try:
-            rc = stream(sys.argv[2:], env=None, cwd=folder, log=log, on_lines=lambda lines: None)
+            rc = stream(sys.argv[2:], env=None, cwd=folder, log=log, on_block=lambda block: None)
         except Interrupted:
             time.sleep(0.3)
             (folder / "record").write_text("interrupted")

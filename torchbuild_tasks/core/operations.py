@@ -6,7 +6,6 @@ from torchbuild_tasks.core.decisions import Decisions
 from torchbuild_tasks.core.variables import unset_refused
 from torchbuild_tasks.model import Choice, EnvOp
 
-
 # Not the sum with the memory that is free just now: the same plan writes the same file.
 JOBS = "parallel compile jobs; `plan` shows how they were reckoned"
 

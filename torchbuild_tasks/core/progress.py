@@ -54,6 +54,8 @@ _NINJA: Final = re.compile(r"\[(\d+)/(\d+)\] (.*)")
 _MAKE: Final = re.compile(r"\[ *(\d+)%\] (.*)")
 _OUTPUT: Final = re.compile(r" [-/](?:o |Fo|out:)\s*(\S+)")
 _MSBUILD_PROJECT: Final = re.compile(r'Project ".+" \(\d+\) is building "(?:.*[\\/])?(.+?)"')
+_LINES: Final = 64
+_TAIL: Final = 16 * 1024
 _SOURCES: Final = (".cpp", ".cc", ".c", ".cxx", ".cu")
 
 
@@ -66,6 +68,12 @@ class ProgressParser:
     def feed(self, line: str) -> Progress | None:
         """Read one line; pip's indentation does not matter."""
         return self.feed_lines((line,))
+
+    def feed_block(self, block: bytes) -> Progress | None:
+        """The last answer of many lines, if the very last of them have one."""
+        lines = block[-_TAIL:].decode(errors="replace").split("\n")
+        whole = lines if len(block) <= _TAIL else lines[1:]
+        return self.feed_lines(whole[-_LINES:])
 
     def feed_lines(self, lines: Sequence[str]) -> Progress | None:
         """The last answer of many lines: nobody can see those in between."""

@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    import psutil  # type: ignore[import-untyped, unused-ignore]
+    import psutil
 
 # The first signal is what Ctrl-C in a terminal sends: ninja and make delete the outputs
 # they were writing, pip and setup.py remove their temporary folders. Python programs die
@@ -40,14 +40,15 @@ def end_tree(pid: int, grace: float = 3.0) -> tuple[int, ...]:
 
 def _sent(pid: int, family: dict[int, psutil.Process], number: int | None, seconds: float) -> bool:
     """Send a signal (None: no signal) to every member, late comers too; true once nobody is left."""
-    import psutil  # type: ignore[import-untyped, unused-ignore]
+    import psutil
 
     told: set[psutil.Process] = set()
     deadline = time.monotonic() + seconds
     while members := _members(pid, family):
-        for process in () if number is None else set(members.values()) - told:
+        for process in set(members.values()) - told:
             with contextlib.suppress(psutil.Error, OSError):
-                process.send_signal(number)
+                if number is not None:
+                    process.send_signal(number)
             told.add(process)
         if time.monotonic() > deadline:
             return False
@@ -57,7 +58,7 @@ def _sent(pid: int, family: dict[int, psutil.Process], number: int | None, secon
 
 def _members(pid: int, family: dict[int, psutil.Process]) -> dict[int, psutil.Process]:
     """Who is alive of the family; `family` remembers those whose parents are gone by now."""
-    import psutil  # type: ignore[import-untyped, unused-ignore]
+    import psutil
 
     children: dict[int, list[psutil.Process]] = {}
     alive: dict[int, psutil.Process] = {}

@@ -71,11 +71,11 @@ class ConsoleReporter:
         """A command is about to run."""
         self._say(f"   $ {shlex.join(argv)}")
 
-    def lines(self, lines: list[str]) -> None:
-        """Output of a running command."""
+    def block(self, block: bytes) -> None:
+        """Output of a running command, whole lines of it."""
         if self._verbose:
-            self._write("".join(f"{line}\n" for line in lines))
-        newest = self._parser.feed_lines(lines)
+            self._write(block.decode(errors="replace"))
+        newest = self._parser.feed_block(block)
         if newest and not self._quiet:
             self._show(newest)
 

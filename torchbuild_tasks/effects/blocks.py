@@ -1,0 +1,49 @@
+"""Cuts the output of a process into blocks of whole lines, in flat memory."""
+
+from __future__ import annotations
+
+from typing import Final
+
+LINE_LIMIT: Final = 8 * 1024
+
+
+class Blocks:
+    """Bytes in, whole lines out, many at once and still bytes.
+
+    Each line of a block ends with a newline; a carriage return ends one too. Of a line
+    longer than `LINE_LIMIT` bytes the rest is left out, so one without end costs nothing.
+    """
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._after_cr = False
+
+    def feed(self, chunk: bytes) -> bytes:
+        """The lines that this chunk completes; empty when there is none."""
+        if not chunk:
+            return b""
+        data = chunk[1:] if self._after_cr and chunk.startswith(b"\n") else chunk
+        self._after_cr = chunk.endswith(b"\r")
+        if b"\r" in data:
+            data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        end = data.rfind(b"\n") + 1
+        if not end:
+            self._rest = (self._rest + data)[:LINE_LIMIT]
+            return b""
+        block = b"".join((self._rest, memoryview(data)[:end]))
+        self._rest = data[end : end + LINE_LIMIT]
+        return _cut(block)
+
+    def end(self) -> bytes:
+        """The last line, if it had no end."""
+        rest, self._rest = self._rest, b""
+        return rest + b"\n" if rest else b""
+
+
+def _cut(block: bytes) -> bytes:
+    at = 0
+    while at < len(block):  # from the last line end within the limit to the next such
+        at = block.rfind(b"\n", at, at + LINE_LIMIT + 1) + 1
+        if not at:
+            return b"\n".join([line[:LINE_LIMIT] for line in block.split(b"\n")])
+    return block
