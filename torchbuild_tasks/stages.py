@@ -131,7 +131,7 @@ def compile_tree(work: Work) -> Work:
     block = scanner.found
     raise BuildFailed(
         f"The build failed: {' '.join(work.plan.compile.argv)} ended with exit code {rc}.",
-        looked=block.lines if block else ("(no line of the log looks like an error)",),
+        looked=block.lines if block else ("No line of it looks like an error. Its last ones:", *scanner.last),
         next_step=_where(work, block.line_number if block else None),
     )
 
@@ -285,5 +285,6 @@ def _up_to_date(work: Work, command: Command) -> bool:
 
 def _where(work: Work, line: int | None) -> str:
     at = f", line {line}" if line else ""
-    path = work.ledger.log.path
+    path, problem = work.ledger.log.path, work.ledger.log.problem
+    at += f" (cut short: {problem})" if problem else ""
     return f"The whole log: {path}{at}\nRun the same command again to go on from where it stopped."
