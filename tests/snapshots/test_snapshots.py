@@ -84,7 +84,7 @@ def test_a_container_is_held_to_its_cgroup() -> None:
     assert chosen["CXX"].value == "/usr/bin/g++"
     assert chosen["CC"].value == "/usr/bin/gcc"
     assert (plan.environment.python, plan.environment.install) == ("/opt/venv/bin/python", None)
-    assert plan.build_dir == "/work/pytorch/build"
+    assert plan.build_dir == "/home/ci/pytorch/build"
     assert [op.op for op in plan.env if op.name == "USE_NIGHTLY"] == ["unset"]
     assert plan.verdict == "warn"
 

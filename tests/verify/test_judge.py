@@ -109,13 +109,13 @@ def test_a_part_known_from_a_check_that_could_not_be_made() -> None:
 @pytest.mark.parametrize(
     ("file", "folder", "outcome"),
     [
-        ("/work/pytorch/torch/__init__.py", "/work/pytorch", "passed"),
-        ("/work/pytorch-old/torch/__init__.py", "/work/pytorch", "failed"),
-        ("/venv/lib/torch/__init__.py", "/work/pytorch", "failed"),
-        ("/work/PyTorch/torch/__init__.py", "/work/pytorch", "failed"),
-        (r"C:\Work\PyTorch\torch\__init__.py", "c:/work/pytorch", "passed"),
-        (r"C:\Work\other\torch\__init__.py", r"C:\Work\PyTorch", "failed"),
-        ("/work/pytorch/torch/__init__.py", "", "failed"),
+        ("/home/ci/pytorch/torch/__init__.py", "/home/ci/pytorch", "passed"),
+        ("/home/ci/pytorch-old/torch/__init__.py", "/home/ci/pytorch", "failed"),
+        ("/venv/lib/torch/__init__.py", "/home/ci/pytorch", "failed"),
+        ("/home/ci/PyTorch/torch/__init__.py", "/home/ci/pytorch", "failed"),
+        (r"C:\Home\CI\PyTorch\torch\__init__.py", "c:/home/ci/pytorch", "passed"),
+        (r"C:\Work\other\torch\__init__.py", r"C:\Home\CI\PyTorch", "failed"),
+        ("/home/ci/pytorch/torch/__init__.py", "", "failed"),
     ],
 )
 def test_inside_asks_for_the_folder(file: str, folder: str, outcome: Outcome) -> None:
