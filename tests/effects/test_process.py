@@ -17,7 +17,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from torchbuild_tasks.effects import process
+from torchbuild_tasks.effects import process, reading
 from torchbuild_tasks.effects.blocks import LINE_LIMIT
 from torchbuild_tasks.effects.process import CANNOT_START, TIMED_OUT, capture, stream
 from torchbuild_tasks.effects.signals import interruptible, signals_wait
@@ -90,12 +90,16 @@ def test_a_timeout_ends_the_whole_tree_and_keeps_what_was_said() -> None:
 # ---------------------------------------------------------------- stream
 
 
-def test_stream_merges_both_streams_into_log_and_lines() -> None:
+@pytest.mark.parametrize("way", [reading.polled, reading.threaded])
+def test_stream_merges_both_streams_into_log_and_lines(way: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "chunks", way)
     code = "import os; os.write(1, b'a\\n'); os.write(2, b'b\\n'); os.write(1, b'end'); raise SystemExit(7)"
     assert stream_python(code) == (7, b"a\nb\nend", ["a", "b", "end"])
 
 
-def test_stream_ends_lines_at_carriage_returns() -> None:
+@pytest.mark.parametrize("way", [reading.polled, reading.threaded])
+def test_stream_ends_lines_at_carriage_returns(way: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "chunks", way)
     code = "import os,time; os.write(1, b'10%\\r20%\\r'); time.sleep(.2); os.write(1, b'\\n30%\\r\\ndone\\n')"
     rc, log, lines = stream_python(code)
     assert (rc, log) == (0, b"10%\r20%\r\n30%\r\ndone\n")
@@ -116,7 +120,9 @@ def test_a_program_that_cannot_start_is_one_line() -> None:
     assert "/no/such" in lines[0]
 
 
-def test_a_line_without_end_costs_no_memory() -> None:
+@pytest.mark.parametrize("way", [reading.polled, reading.threaded])
+def test_a_line_without_end_costs_no_memory(way: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "chunks", way)
     size = 50 << 20
     code = f"import os\nfor _ in range({size >> 20}): os.write(1, b'x' * (1 << 20))\nos.write(1, b'\\nlast')"
     sink, lines = Counter(), Shown()
@@ -135,7 +141,11 @@ class Counter:
         self.size += len(data)
 
 
-def test_a_daemon_that_keeps_the_pipe_does_not_keep_the_build() -> None:
+@pytest.mark.parametrize("way", [reading.polled, reading.threaded])
+def test_a_daemon_that_keeps_the_pipe_does_not_keep_the_build(
+    way: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "chunks", way)
     start = time.monotonic()
     log, lines = io.BytesIO(), Shown()
     argv = ["sh", "-c", "setsid sleep 20 & echo $!; echo built"]
@@ -145,7 +155,9 @@ def test_a_daemon_that_keeps_the_pipe_does_not_keep_the_build() -> None:
     os.kill(int(lines[0]), signal.SIGTERM)  # it was left alone
 
 
-def test_what_breaks_in_on_block_ends_the_build() -> None:
+@pytest.mark.parametrize("way", [reading.polled, reading.threaded])
+def test_what_breaks_in_on_block_ends_the_build(way: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "chunks", way)
     seen = Shown()
 
     def broken(block: bytes) -> None:
@@ -213,7 +225,9 @@ def test_end_tree_ends_what_ignores_signals_and_what_left_the_session(
     assert not any(is_alive(pid) for pid in children)
 
 
-def test_ctrl_c_in_stream_ends_the_tree_and_is_told() -> None:
+@pytest.mark.parametrize("way", [reading.polled, reading.threaded])
+def test_ctrl_c_in_stream_ends_the_tree_and_is_told(way: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "chunks", way)
     session = Shown()
 
     def interrupt(block: bytes) -> None:

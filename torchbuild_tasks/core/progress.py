@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -71,14 +71,15 @@ class ProgressParser:
 
     def feed_block(self, block: bytes) -> Progress | None:
         """The last answer of many lines, if the very last of them have one."""
-        lines = block[-_TAIL:].decode(errors="replace").split("\n")
-        whole = lines if len(block) <= _TAIL else lines[1:]
-        return self.feed_lines(whole[-_LINES:])
+        return self._newest(_backwards(block))
 
     def feed_lines(self, lines: Sequence[str]) -> Progress | None:
         """The last answer of many lines: nobody can see those in between."""
+        return self._newest(reversed(lines))
+
+    def _newest(self, backwards: Iterable[str]) -> Progress | None:
         said = ""
-        for line in reversed(lines):
+        for line in backwards:
             found = _read(line)
             if found is not None:
                 self._configuring = found.phase == "configure"
@@ -89,6 +90,19 @@ class ProgressParser:
                 said = line.strip("- ")
         # A status line of some inner CMake does not bring a build back to the start.
         return Progress(phase="configure", what=said[:80]) if said and self._configuring else None
+
+
+def _backwards(block: bytes) -> Iterator[str]:
+    """The last lines of a block, the very last first."""
+    end, least = len(block) - 1, len(block) - _TAIL
+    for _ in range(_LINES):
+        start = block.rfind(b"\n", max(least, 0), end) + 1
+        if not start and least > 0:
+            return  # what is left of the tail is no whole line
+        yield block[start:end].decode(errors="replace")
+        end = start - 1
+        if end < 0:
+            return
 
 
 def _read(line: str) -> Progress | None:

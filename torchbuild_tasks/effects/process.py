@@ -9,28 +9,21 @@ from __future__ import annotations
 
 import contextlib
 import os
-import queue
 import shutil
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 from torchbuild_tasks.effects.blocks import Blocks
+from torchbuild_tasks.effects.reading import IDLE, chunks
 from torchbuild_tasks.effects.signals import interrupted, signals_wait
 from torchbuild_tasks.effects.tree import end_tree
 
-if sys.platform == "linux":
-    import fcntl
-
 CANNOT_START: Final = 127
 TIMED_OUT: Final = 124
-_CHUNK: Final = 512 * 1024  # of one read; still in the processor's cache when it is looked at
-_PIPE: Final = 1 << 20
-_IDLE: Final = 0.5
 
 _Process = subprocess.Popen[bytes]  # noqa: TID251 - this is the door
 
@@ -86,7 +79,7 @@ def _answer(process: _Process, timeout: float | None) -> Captured:
     except subprocess.TimeoutExpired:
         end_tree(process.pid)
     try:
-        out, err = process.communicate(timeout=_IDLE)
+        out, err = process.communicate(timeout=IDLE)
     except subprocess.TimeoutExpired as late:  # something that left the tree holds the pipe
         out, err = late.output or b"", late.stderr or b""
     return Captured(rc=TIMED_OUT, stdout=out, stderr=err, timed_out=True)
@@ -109,9 +102,9 @@ def stream(
     blocks = Blocks()
     try:
         with _started(argv, env, cwd, stderr=subprocess.STDOUT) as process:
-            _widen(process.stdout)
-            with contextlib.closing(_chunks(process)) as chunks:
-                for chunk in chunks:
+            assert process.stdout is not None
+            with contextlib.closing(chunks(process.stdout, lambda: process.poll() is not None)) as said:
+                for chunk in said:
                     log.write(chunk)
                     if block := blocks.feed(chunk):
                         on_block(block)
@@ -119,9 +112,9 @@ def stream(
                 on_block(block)
             return process.wait()
     except _CannotStart as error:
-        said = f"{error}\n".encode(errors="replace")
-        log.write(said)
-        on_block(said)
+        reason = f"{error}\n".encode(errors="replace")
+        log.write(reason)
+        on_block(reason)
         return CANNOT_START
 
 
@@ -172,47 +165,3 @@ def _popen(
         )
     except (OSError, ValueError) as error:
         raise _CannotStart(f"cannot start {argv[0]}: {error}") from error
-
-
-def _widen(pipe: Any) -> None:
-    """Let the pipe hold more, so that a build which says a lot is woken less often."""
-    if sys.platform == "linux":
-        with contextlib.suppress(OSError):  # the kernel may set a lower limit
-            fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, _PIPE)
-
-
-def _chunks(process: _Process) -> Generator[bytes, None, None]:
-    """Yield what the process says until it is over.
-
-    A thread reads because Windows cannot wait for a pipe and a signal at once, and so
-    that reading goes on while a chunk is looked at. A daemon that the build left behind
-    (a compiler cache's server) may hold the pipe open: then the exit of the process
-    and half a second of silence end it.
-    """
-    chunks: queue.Queue[bytes] = queue.Queue(maxsize=8)
-    over = threading.Event()
-    threading.Thread(target=_read, args=(process.stdout, chunks, over), daemon=True).start()
-    try:
-        while chunk := _next(chunks, process):
-            yield chunk
-    finally:
-        over.set()
-        with contextlib.suppress(queue.Empty):
-            while True:  # room for the reader, if it waits for some: it goes on, and ends
-                chunks.get_nowait()
-
-
-def _next(chunks: queue.Queue[bytes], process: _Process) -> bytes:
-    while True:
-        with contextlib.suppress(queue.Empty):
-            return chunks.get(timeout=_IDLE)
-        if process.poll() is not None and chunks.empty():
-            return b""
-
-
-def _read(pipe: Any, chunks: queue.Queue[bytes], over: threading.Event) -> None:
-    """Read to the end; the empty chunk says so. The pipe is closed here and nowhere else."""
-    with pipe:
-        while not over.is_set() and (chunk := os.read(pipe.fileno(), _CHUNK)):
-            chunks.put(chunk)
-    chunks.put(b"")
