@@ -16,7 +16,7 @@ LEAVES = {"errors", "request", "model", "record", "codec", "catalog", "templates
 TABLE: dict[str, set[str]] = {
     "errors": {"model"},
     "request": set(),
-    "model": set(),
+    "model": {"model"},
     "record": {"codec", "model", "request"},
     "codec": {"errors"},
     "catalog": {"model"},

@@ -82,6 +82,24 @@ class CleanRefused(TorchbuildError):
     exit_code = 9
 
 
+class DownloadFailed(TorchbuildError):
+    """A helper could not be had: no network, no such file, or --offline and not at hand."""
+
+    exit_code = 10
+
+
+class HashRefused(TorchbuildError):
+    """A downloaded file is not the one that was pinned, published or had the first time."""
+
+    exit_code = 11
+
+
+class ArchiveRefused(TorchbuildError):
+    """An archive is broken, or holds what must not be unpacked (paths that leave its folder ...)."""
+
+    exit_code = 12
+
+
 class Interrupted(TorchbuildError):
     """Ctrl-C or SIGTERM; 130 is what shells report for an interrupted command."""
 

@@ -4,7 +4,7 @@ Every field of `BuildRequest` is a command-line flag of the same name. Its metad
 feeds both task runners, the help, `torchbuild.toml` and the reference in
 `docs/flags.md`; nothing about a flag is written anywhere else.
 
-This leaf stands apart from `model.py` for start-up: listing tasks needs the flags
+This leaf stands apart from `model` for start-up: listing tasks needs the flags
 and nothing else, and making one frozen dataclass costs about a millisecond.
 """
 

@@ -1,9 +1,4 @@
-"""The values everything is made of: frozen, keyword-only, JSON both ways (`codec.py`).
-
-Facts are what the machine is, a plan is what will be done and why (what was done
-stands in `record.py`). Paths are strings in the style of the host that the facts describe, so a
-plan for one machine can be made and tested on another. Sizes are bytes, times seconds.
-"""
+"""Facts: what the machine and the tree are, and nothing that was concluded from it."""
 
 from __future__ import annotations
 
@@ -11,10 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-Status = Literal["ok", "warn", "error", "unknown"]
-Source = Literal["flag", "environment", "torchbuild.toml", "preset", "helper", "default"]
 Era = Literal["setuptools", "scikit-build-core"]
-Need = Literal["first", "nothing", "build", "reconfigure", "clean"]
 
 FACTS_SCHEMA = 1
 
@@ -85,7 +77,8 @@ class Python:
     `environment` is venv, conda or base; `managed` is true for a venv that this tool
     made inside the checkout. `problem` says why the interpreter could not be read.
     `torch` is the installed torch distribution's version, `torch_from` the folder an
-    editable install of it points to.
+    editable install of it points to. `debug_library` says whether python3xx_d.lib is there
+    (Windows only; a Debug build links it).
     """
 
     executable: str
@@ -102,6 +95,7 @@ class Python:
     include: str | None = None
     headers: bool | None = None
     venv: bool | None = None
+    debug_library: bool | None = None
     packages: Mapping[str, str] = field(default_factory=dict)
     torch_from: str | None = None
     problem: str | None = None
@@ -156,6 +150,63 @@ class Tree:
 
 
 @dataclass(frozen=True, kw_only=True)
+class VisualStudio:
+    """One installation: `version` as vswhere says it ("17.12.35707.178"), `product` "Community" ...
+
+    `vcvarsall` is None when the C++ workload is not installed.
+    """
+
+    path: str
+    found_via: str
+    version: str | None = None
+    product: str | None = None
+    vcvarsall: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Toolset:
+    """One side-by-side MSVC toolset: a folder of VC\\Tools\\MSVC.
+
+    `version` is the folder's name ("14.44.35207"), `cl` the 64-bit compiler for 64-bit
+    targets (None when only other targets are installed), `visual_studio` the path of its
+    installation, `msc_ver` what _MSC_VER is in it.
+    """
+
+    version: str
+    visual_studio: str
+    cl: str | None = None
+    msc_ver: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Windows:
+    """What only a Windows machine has; None fields could not be read.
+
+    `looked` lists where Visual Studio was looked for. `active` is the VCToolsVersion of a
+    shell in which a toolset is already active. `long_paths` is the registry's
+    LongPathsEnabled, `git_long_paths` git's core.longpaths, `shell` cmd or powershell.
+    """
+
+    visual_studios: tuple[VisualStudio, ...] = ()
+    toolsets: tuple[Toolset, ...] = ()
+    sdks: tuple[str, ...] = ()
+    looked: tuple[str, ...] = ()
+    active: str | None = None
+    long_paths: bool | None = None
+    git_long_paths: bool | None = None
+    developer_mode: bool | None = None
+    shell: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Store:
+    """The cache of helpers: its folder, and what is unpacked there (artifact id -> sha256 of its archive)."""
+
+    folder: str
+    unpacked: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Facts:
     """Everything that was looked at, and nothing that was concluded from it.
 
@@ -172,129 +223,6 @@ class Facts:
     tools: tuple[Tool, ...] = ()
     pythons: tuple[Python, ...] = ()
     tree: Tree
+    windows: Windows | None = None
+    store: Store | None = None
     environ: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Choice:
-    """One decision: its value, why, and which layer of the precedence decided it."""
-
-    name: str
-    value: str
-    because: str
-    source: Source = "default"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Finding:
-    """One thing that was checked; `fix` says what to do when `status` is not ok."""
-
-    id: str
-    status: Status
-    text: str
-    fix: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class EnvOp:
-    """One operation on one variable.
-
-    `set` gives it `value`, `prepend` puts `value` (a path) before what is there, `unset`
-    removes it. In cmd empty and unset are the same, so an empty `set` is refused there.
-    """
-
-    op: Literal["set", "prepend", "unset"]
-    name: str
-    value: str = ""
-    because: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class EnvFile:
-    """The finished text of an env file, before it is written."""
-
-    shell: str
-    path: str
-    text: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Command:
-    """A process to run: argv as a list, never a shell string."""
-
-    argv: tuple[str, ...]
-    cwd: str
-    because: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Environment:
-    """The Python that gets torch, and how it comes to be complete.
-
-    `create` makes the managed venv when it is not there yet, `remove` takes away a torch
-    that would be imported instead, `install` brings in missing requirements; `foreign` is
-    true when that changes an environment which the user made, so that it needs a yes.
-    """
-
-    python: str
-    version: str | None = None
-    create: Command | None = None
-    remove: Command | None = None
-    install: Command | None = None
-    foreign: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class Change:
-    """One input that differs from the last build, and what that needs."""
-
-    name: str
-    before: str
-    after: str
-    needs: Need
-
-
-@dataclass(frozen=True, kw_only=True)
-class Freshness:
-    """What the existing build tree needs before it is right again."""
-
-    needs: Need
-    because: str
-    changes: tuple[Change, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Expectation:
-    """One promise that the verification holds the built torch to.
-
-    `check` names a check of the probe; `key` a part of what it reports; `wanted` the
-    text it must have. An empty `key` means that the check itself must pass. `skip`
-    says why this check cannot be made here.
-    """
-
-    check: str
-    key: str = ""
-    wanted: str = ""
-    because: str = ""
-    skip: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class BuildPlan:
-    """The whole decision. `verdict` is refuse when any finding is an error."""
-
-    verdict: Literal["ok", "warn", "refuse"]
-    findings: tuple[Finding, ...]
-    choices: tuple[Choice, ...]
-    source: str
-    build_dir: str
-    era: Era
-    mode: str
-    environment: Environment
-    env: tuple[EnvOp, ...]
-    env_files: tuple[EnvFile, ...]
-    freshness: Freshness
-    inputs: Mapping[str, str]
-    quick: Command | None
-    compile: Command
-    expectations: tuple[Expectation, ...]

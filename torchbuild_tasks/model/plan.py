@@ -1,0 +1,167 @@
+"""The plan: what will be done, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from torchbuild_tasks.model.machine import Era
+
+Status = Literal["ok", "warn", "error", "unknown"]
+Source = Literal["flag", "environment", "torchbuild.toml", "preset", "helper", "default"]
+Need = Literal["first", "nothing", "build", "reconfigure", "clean"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """One decision: its value, why, and which layer of the precedence decided it."""
+
+    name: str
+    value: str
+    because: str
+    source: Source = "default"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One thing that was checked; `fix` says what to do when `status` is not ok."""
+
+    id: str
+    status: Status
+    text: str
+    fix: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnvOp:
+    """One operation on one variable.
+
+    `set` gives it `value`, `prepend` puts `value` (a path) before what is there, `unset`
+    removes it. In cmd empty and unset are the same, so an empty `set` is refused there.
+    `load` runs the batch file `value` with `arguments` and keeps what it sets; `name` then
+    is the variable that remembers it, so that loading twice runs it once. Only Windows'
+    shells can.
+    """
+
+    op: Literal["set", "prepend", "unset", "load"]
+    name: str
+    value: str = ""
+    because: str = ""
+    arguments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnvFile:
+    """The finished text of an env file, before it is written."""
+
+    shell: str
+    path: str
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """A process to run: argv as a list, never a shell string."""
+
+    argv: tuple[str, ...]
+    cwd: str
+    because: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Artifact:
+    """One helper that is downloaded and unpacked: a file by address, or a wheel by name.
+
+    `id` names it for good ("magma-2.5.4-cuda124-release") and is the folder's name in the
+    store. A file has `urls`, the best first; a wheel has `project`, `version` and the
+    platform `tag` that its file name ends with ("win_amd64"; "" for any). `sha256` is None
+    where nobody publishes one; `size` is bytes. `holds` are paths inside the unpacked
+    folder that must be there.
+    """
+
+    id: str
+    name: str
+    version: str
+    urls: tuple[str, ...] = ()
+    project: str = ""
+    tag: str = ""
+    sha256: str | None = None
+    size: int | None = None
+    unpack: Literal["7z", "zip", "tar.bz2", "conda", "file"]
+    holds: tuple[str, ...] = ()
+    because: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Environment:
+    """The Python that gets torch, and how it comes to be complete.
+
+    `create` makes the managed venv when it is not there yet, `remove` takes away a torch
+    that would be imported instead, `install` brings in missing requirements; `foreign` is
+    true when that changes an environment which the user made, so that it needs a yes.
+    """
+
+    python: str
+    version: str | None = None
+    create: Command | None = None
+    remove: Command | None = None
+    install: Command | None = None
+    foreign: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """One input that differs from the last build, and what that needs."""
+
+    name: str
+    before: str
+    after: str
+    needs: Need
+
+
+@dataclass(frozen=True, kw_only=True)
+class Freshness:
+    """What the existing build tree needs before it is right again."""
+
+    needs: Need
+    because: str
+    changes: tuple[Change, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expectation:
+    """One promise that the verification holds the built torch to.
+
+    `check` names a check of the probe; `key` a part of what it reports; `wanted` the
+    text it must have. An empty `key` means that the check itself must pass. `skip`
+    says why this check cannot be made here.
+    """
+
+    check: str
+    key: str = ""
+    wanted: str = ""
+    because: str = ""
+    skip: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuildPlan:
+    """The whole decision. `verdict` is refuse when any finding is an error."""
+
+    verdict: Literal["ok", "warn", "refuse"]
+    findings: tuple[Finding, ...]
+    choices: tuple[Choice, ...]
+    source: str
+    build_dir: str
+    era: Era
+    mode: str
+    environment: Environment
+    artifacts: tuple[Artifact, ...] = ()
+    env: tuple[EnvOp, ...]
+    env_files: tuple[EnvFile, ...]
+    freshness: Freshness
+    inputs: Mapping[str, str]
+    quick: Command | None
+    compile: Command
+    expectations: tuple[Expectation, ...]
