@@ -5,10 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.facts.fakes import CLANG, GCC, link, machine
+from tests.facts.fakes import CLANG, GCC, FakeProbe, link, machine, windows_machine
+from tests.facts.windows_11 import cl, windows_11
+from tests.support.capabilities import needs_symlinks
+from torchbuild_tasks.facts.answers import Output
 from torchbuild_tasks.facts.compilers import look_for_compilers
-from torchbuild_tasks.facts.probe import Output, Probe
-from torchbuild_tasks.model import Tool
+from torchbuild_tasks.facts.probe import Probe
+from torchbuild_tasks.facts.windows.look import look_at_windows
+from torchbuild_tasks.model import Tool, Windows
 
 DEBIAN = {
     "/usr/bin/x86_64-linux-gnu-g++-12": GCC.format(name="g++"),
@@ -16,7 +20,7 @@ DEBIAN = {
 }
 
 
-def debian(root: Path, programs: dict[str, str | Output | None] | None = None, **environ: str) -> Probe:
+def debian(root: Path, programs: dict[str, str | Output | None] | None = None, **environ: str) -> FakeProbe:
     """Debian's compilers: everything is a link to one of two programs."""
     door = machine(root, programs={**DEBIAN, **(programs or {})}, environ=environ)
     for short in ("g++", "gcc"):
@@ -27,7 +31,7 @@ def debian(root: Path, programs: dict[str, str | Output | None] | None = None, *
     # A table of answers knows a program by one name; the kernel knows it by all its links.
     for name in ("g++", "g++-12", "c++", "gcc", "gcc-12", "cc"):
         real = door.realpath(f"/usr/bin/{name}")
-        door.outputs[f"/usr/bin/{name}"] = door.outputs[real]  # type: ignore[index]
+        door.outputs[f"/usr/bin/{name}"] = door.outputs[real]
     return door
 
 
@@ -35,6 +39,7 @@ def brief(tools: tuple[Tool, ...]) -> list[tuple[str, str | None, str | None, st
     return [(tool.name, tool.path, tool.version, tool.found_via) for tool in tools]
 
 
+@needs_symlinks
 def test_links_to_one_compiler_are_one_compiler(tmp_path: Path) -> None:
     assert brief(look_for_compilers(debian(tmp_path))) == [
         ("g++", "/usr/bin/g++", "12.2.0", "PATH"),
@@ -42,24 +47,28 @@ def test_links_to_one_compiler_are_one_compiler(tmp_path: Path) -> None:
     ]
 
 
+@needs_symlinks
 def test_the_other_names_of_a_compiler_are_kept(tmp_path: Path) -> None:
     cxx, cc = look_for_compilers(debian(tmp_path, CC="gcc-12"))[::-1]
     assert cxx.aliases == ("/usr/bin/c++", "/usr/bin/g++-12")
     assert (cc.path, cc.aliases) == ("/usr/bin/gcc-12", ("/usr/bin/gcc", "/usr/bin/cc"))
 
 
+@needs_symlinks
 def test_the_same_folder_twice_on_path_changes_nothing(tmp_path: Path) -> None:
     door = debian(tmp_path, PATH="/usr/bin:/bin:/usr/bin")
     link(tmp_path, "/bin", "usr/bin")
     assert len(look_for_compilers(door)) == 2
 
 
+@needs_symlinks
 def test_one_question_for_each_compiler(tmp_path: Path) -> None:
     door = debian(tmp_path)
     look_for_compilers(door)
-    assert sorted(door.asked) == ["/usr/bin/g++ --version", "/usr/bin/gcc --version"]  # type: ignore[attr-defined]
+    assert sorted(door.asked) == ["/usr/bin/g++ --version", "/usr/bin/gcc --version"]
 
 
+@needs_symlinks
 def test_cxx_of_the_environment_comes_first_and_is_called_by_its_family(tmp_path: Path) -> None:
     tools = look_for_compilers(debian(tmp_path, CXX="c++", CC="/usr/bin/gcc-12"))
     assert brief(tools) == [
@@ -68,6 +77,7 @@ def test_cxx_of_the_environment_comes_first_and_is_called_by_its_family(tmp_path
     ]
 
 
+@needs_symlinks
 @pytest.mark.parametrize(
     ("value", "via"),
     [
@@ -85,22 +95,26 @@ def test_a_launcher_and_options_are_told_apart_from_the_compiler(
     assert brief(look_for_compilers(door))[0] == ("gcc", "/usr/bin/gcc", "12.2.0", via)
 
 
+@needs_symlinks
 def test_a_path_with_a_blank_is_one_word(tmp_path: Path) -> None:
     door = debian(tmp_path, {"/my tools/g++": GCC.format(name="g++")}, CXX="/my tools/g++")
     assert brief(look_for_compilers(door))[0] == ("g++", "/my tools/g++", "12.2.0", "environment CXX")
 
 
+@needs_symlinks
 def test_an_open_quote_is_no_crash(tmp_path: Path) -> None:
     first = look_for_compilers(debian(tmp_path, CXX='g++ -DX="'))[0]
     assert (first.path, first.version) == ("/usr/bin/g++", "12.2.0")
 
 
+@needs_symlinks
 @pytest.mark.parametrize("value", ["", "   ", "ccache"])
 def test_a_variable_without_a_compiler_names_none(tmp_path: Path, value: str) -> None:
     tools = look_for_compilers(debian(tmp_path, CXX=value))
     assert [tool.found_via for tool in tools] == ["PATH", "PATH"]
 
 
+@needs_symlinks
 def test_a_variable_that_names_nothing_is_a_miss_of_its_own(tmp_path: Path) -> None:
     tools = look_for_compilers(debian(tmp_path, CXX="/opt/none/clang++", CC="gcc-99"))
     assert tools[:2] == (
@@ -110,10 +124,12 @@ def test_a_variable_that_names_nothing_is_a_miss_of_its_own(tmp_path: Path) -> N
     assert [tool.path for tool in tools[2:]] == ["/usr/bin/g++", "/usr/bin/gcc"]
 
 
+@needs_symlinks
 def test_a_c_driver_in_cxx_is_named_for_what_it_is(tmp_path: Path) -> None:
     assert brief(look_for_compilers(debian(tmp_path, CXX="gcc")))[0][:2] == ("gcc", "/usr/bin/gcc")
 
 
+@needs_symlinks
 def test_numbered_compilers_come_after_plain_ones_newest_first(tmp_path: Path) -> None:
     others: dict[str, str | Output | None] = {
         f"/opt/bin/g++-{number}": f"g++-{number} (x) {number}.1.0\nFree Software Foundation"
@@ -124,17 +140,19 @@ def test_numbered_compilers_come_after_plain_ones_newest_first(tmp_path: Path) -
     assert [tool.version for tool in tools] == ["12.2.0", "12.2.0", "13.1.0", "10.1.0", "9.1.0"]
 
 
+@needs_symlinks
 def test_clang_is_one_program_with_two_sides(tmp_path: Path) -> None:
     door = machine(tmp_path, programs={"/usr/lib/llvm-14/bin/clang-14": CLANG})
     for name in ("clang", "clang++", "clang-14", "clang++-14"):
         link(tmp_path, f"/usr/bin/{name}", "../lib/llvm-14/bin/clang-14")
-        door.outputs[f"/usr/bin/{name}"] = Output(0, CLANG)  # type: ignore[index]
+        door.outputs[f"/usr/bin/{name}"] = Output(0, CLANG)
     assert brief(look_for_compilers(door)) == [
         ("clang++", "/usr/bin/clang++", "14.0.6", "PATH"),
         ("clang", "/usr/bin/clang", "14.0.6", "PATH"),
     ]
 
 
+@needs_symlinks
 def test_ccache_links_are_seen_through_and_never_started(tmp_path: Path) -> None:
     door = debian(tmp_path, {"/usr/bin/ccache": None}, PATH="/usr/lib/ccache:/usr/bin")
     for name in ("g++", "c++", "g++-12", "gcc"):
@@ -145,9 +163,10 @@ def test_ccache_links_are_seen_through_and_never_started(tmp_path: Path) -> None
         ("gcc", "/usr/lib/ccache/gcc", "12.2.0", "PATH through ccache"),
         ("gcc", "/usr/bin/gcc", "12.2.0", "PATH"),
     ]
-    assert not any("ccache" in command for command in door.asked)  # type: ignore[attr-defined]
+    assert not any("ccache" in command for command in door.asked)
 
 
+@needs_symlinks
 def test_a_ccache_link_without_a_compiler_behind_it_has_no_version(tmp_path: Path) -> None:
     door = machine(tmp_path, programs={"/usr/bin/ccache": "ccache version 4.7.5"})
     link(tmp_path, "/usr/bin/g++", "ccache")
@@ -169,7 +188,7 @@ def test_a_compiler_that_does_not_answer_is_there_without_a_version(
 
 def test_gcc_without_a_version_in_its_first_lines_is_asked_the_other_way(tmp_path: Path) -> None:
     door = machine(tmp_path, programs={"/usr/bin/g++": "wrapped g++, Free Software Foundation"})
-    door.outputs["/usr/bin/g++ -dumpfullversion -dumpversion"] = Output(0, "13.2.1\n")  # type: ignore[index]
+    door.outputs["/usr/bin/g++ -dumpfullversion -dumpversion"] = Output(0, "13.2.1\n")
     assert look_for_compilers(door)[0].version == "13.2.1"
 
 
@@ -195,3 +214,84 @@ def test_the_real_compilers_have_versions() -> None:
     if not found:
         pytest.skip("no compiler on this machine")
     assert all(tool.version and tool.found_via for tool in found)
+
+
+def windows(root: Path, **more: str) -> list[tuple[str, str | None, str | None, str | None]]:
+    """The compilers of a Windows 11 with further variables."""
+    door = windows_11(root, **more)
+    return brief(look_for_compilers(door, look_at_windows(door, "C:\\none")))
+
+
+def test_every_toolset_of_visual_studio_is_a_compiler_newest_first(tmp_path: Path) -> None:
+    assert windows(tmp_path) == [
+        ("cl", cl("14.44.35207"), "19.44.35211", "vswhere"),
+        ("cl", cl("14.38.33130"), "19.38.33133", "vswhere"),
+        ("cl", cl("14.29.30133"), "19.29.30154", "vswhere"),
+    ]
+
+
+def test_the_cl_of_an_active_shell_is_one_of_them(tmp_path: Path) -> None:
+    folder = cl("14.38.33130").rpartition("\\")[0]
+    found = windows(tmp_path, Path=folder, CC="cl", CXX="cl.exe")
+    assert [(tool[1], tool[3]) for tool in found] == [
+        (cl("14.38.33130"), "environment CXX"),
+        (cl("14.44.35207"), "vswhere"),
+        (cl("14.29.30133"), "vswhere"),
+    ]
+
+
+def test_the_clangs_and_gccs_of_windows_are_on_path(tmp_path: Path) -> None:
+    clang = "clang version 19.1.0\r\nTarget: x86_64-pc-windows-msvc\r\n"
+    door = windows_machine(
+        tmp_path,
+        programs={
+            "C:\\bin\\clang-cl.exe": clang,
+            "C:\\bin\\clang.exe": clang,
+            "C:\\bin\\clang++.exe": clang,
+            "C:\\bin\\g++.exe": "g++.exe (Rev2) 14.1.0\r\nFree Software Foundation",
+            "C:\\bin\\cc.exe": "no such name on Windows",
+        },
+    )
+    found = look_for_compilers(door, Windows(looked=("there",)))
+    assert brief(found)[:4] == [
+        ("clang-cl", "C:\\bin\\clang-cl.exe", "19.1.0", "PATH"),
+        ("clang++", "C:\\bin\\clang++.exe", "19.1.0", "PATH"),
+        ("clang", "C:\\bin\\clang.exe", "19.1.0", "PATH"),
+        ("g++", "C:\\bin\\g++.exe", "14.1.0", "PATH"),
+    ]
+    assert found[4:] == (Tool(name="cl", looked=("there", "C:\\Windows\\system32", "C:\\bin")),)
+
+
+def test_a_variable_of_windows_may_hold_blanks_quotes_and_a_launcher(tmp_path: Path) -> None:
+    first = windows(tmp_path, CC=f'"C:\\x y\\sccache.exe" "{cl("14.38.33130")}" /nologo')[0]
+    assert first == (
+        "cl",
+        cl("14.38.33130"),
+        "19.38.33133",
+        "environment CC through sccache with /nologo",
+    )
+    assert windows(tmp_path / "bare", CXX=cl("14.29.30133"))[0][3] == "environment CXX"
+    missing = windows(tmp_path / "gone", CC="C:\\gone\\cl.exe", CXX="clang-cl")
+    assert missing[:2] == [
+        ("clang-cl", None, None, "environment CXX"),
+        ("cl", None, None, "environment CC"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("said", "version"),
+    [
+        (
+            Output(0, "", "Microsoft (R) C/C++-Optimierungscompiler Version 19.29.30154 für x64\r\n"),
+            "19.29.30154",
+        ),
+        (Output(2, "", "usage: cl"), None),
+        (None, None),
+    ],
+    ids=["its first line", "no line of it", "hangs"],
+)
+def test_a_cl_without_a_version_resource_is_started(
+    tmp_path: Path, said: Output | None, version: str | None
+) -> None:
+    door = windows_machine(tmp_path, programs={"C:\\bin\\cl.exe": said})
+    assert look_for_compilers(door, Windows())[0].version == version

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from pathlib import Path
 
 import pytest
 
-from tests.facts.fakes import link, machine
+from tests.facts.fakes import link, machine, windows_machine
+from tests.support.capabilities import needs_symlinks
 from torchbuild_tasks.facts.disk import look_at_disk
 from torchbuild_tasks.facts.mounts import mount_of
 from torchbuild_tasks.facts.probe import Probe
@@ -19,6 +21,7 @@ def test_a_build_folder_still_to_be_made_is_on_its_parents_disk(tmp_path: Path) 
     assert (disk.path, disk.mount, disk.total, disk.free) == ("/fast/src/build/deep", "/fast", 1000, 400)
 
 
+@needs_symlinks
 def test_a_link_is_on_the_disk_it_leads_to(tmp_path: Path) -> None:
     door = machine(tmp_path, files={"/proc/self/mountinfo": TABLE, "/fast/real/": ""})
     link(tmp_path, "/home/build", "../fast/real")
@@ -33,9 +36,16 @@ def test_unknown_stays_unknown(tmp_path: Path) -> None:
 @pytest.mark.integration
 def test_the_real_disk(tmp_path: Path) -> None:
     door = Probe(environ={})
-    if mount_of(door, "/") is None:
+    if not door.windows and mount_of(door, "/") is None:
         pytest.skip("the mount table does not know / (a chroot)")
     disk = look_at_disk(door, str(tmp_path / "none" / "yet"))
     assert disk.mount is not None
-    assert Path(disk.mount).is_mount()
+    assert os.path.ismount(disk.mount)
     assert (disk.total or 0) >= (disk.free or 0) > 0
+
+
+def test_a_drive_of_windows(tmp_path: Path) -> None:
+    door = windows_machine(tmp_path, files={"D:\\src\\": "", "D:\\proc\\self\\mountinfo": TABLE})
+    disk = look_at_disk(door, "D:\\src\\build\\deep")
+    assert (disk.path, disk.mount, disk.free) == ("D:\\src\\build\\deep", "D:\\", 400)
+    assert look_at_disk(door, "E:\\none").mount == "E:\\"

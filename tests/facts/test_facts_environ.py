@@ -25,3 +25,11 @@ def test_without_patterns_nothing_is_kept() -> None:
 
 def test_plain_names_match_whole() -> None:
     assert relevant_environ({"CCC": "", "CC_": "", "C": ""}, ["CC"]) == {}
+
+
+def test_windows_has_no_case_and_keeps_the_spelling_of_the_pattern() -> None:
+    environ = {"Use_Cuda": "0", "MKLPRODUCTDIR": "x", "cc": "cl", "PATH": "p", "LIBUV_ROOTS": "y"}
+    patterns = ["USE_*", "MKLProductDir", "CC", "libuv_ROOT"]
+    kept = relevant_environ(environ, patterns, ignore_case=True)
+    assert kept == {"CC": "cl", "MKLProductDir": "x", "USE_CUDA": "0"}
+    assert relevant_environ(environ, patterns) == {}

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 
 from tests.facts.fakes import GCC, FakeProbe, machine
 from torchbuild_tasks import codec
+from torchbuild_tasks.facts import names_posix, names_windows
+from torchbuild_tasks.facts.answers import Output
 from torchbuild_tasks.facts.gather import gather
-from torchbuild_tasks.facts.probe import Output
+from torchbuild_tasks.facts.names import Names
 from torchbuild_tasks.model import Facts
 
 ROOT = "/src/pytorch"
@@ -76,6 +78,8 @@ class Rubbish(FakeProbe):
         return Output(0, self.said, self.said)
 
     def read_bytes(self, path: str) -> bytes | None:
+        if path.endswith("torchbuild.lock"):  # the one file of which rubbish is told as an error
+            return None
         return self.said.encode("utf-8", "surrogatepass")
 
     def exists(self, path: str) -> bool:
@@ -87,7 +91,16 @@ class Rubbish(FakeProbe):
         return "bin" not in path
 
     def children(self, path: str) -> tuple[str, ...]:
-        return ("1.2", "g++-12", "venv-3.12")
+        return ("1.2", "g++-12", "venv-3.12", "14.44.35207", "10.0.1.2")
+
+    def file_version(self, path: str) -> str | None:
+        return self.said or None
+
+    def registry_value(self, key: str, name: str = "") -> str | int | None:
+        return self.said if len(name) % 2 else len(self.said)
+
+    def registry_keys(self, key: str) -> tuple[str, ...]:
+        return ("", "3.12", self.said)
 
 
 ODD_LINES = (
@@ -102,6 +115,9 @@ ODD_LINES = (
     "hierarchical_memory_limit 1",
     '{"executable": "/x", "version": "3.x", "prefix": "", "packages": []}',
     '{"result": "ok", "verify": [], "inputs": {}}',
+    '[{"installationPath": "C:x", "catalog": 3}]',
+    " -V:3.12 *   C:\\x.exe",
+    "19.x",
     "PRETTY_NAME=",
     "A:B=",
     "1.2.3",
@@ -111,12 +127,17 @@ ODD_LINES = (
 
 @settings(max_examples=150, deadline=None)
 @given(
-    st.lists(st.one_of(st.sampled_from(ODD_LINES), st.text()), max_size=8), st.none() | st.text(max_size=8)
+    st.lists(st.one_of(st.sampled_from(ODD_LINES), st.text()), max_size=8),
+    st.none() | st.text(max_size=8),
+    st.sampled_from([names_posix, names_windows]),
 )
-def test_no_rubbish_makes_it_raise(lines: list[str], python: str | None) -> None:
+def test_no_rubbish_makes_it_raise(lines: list[str], python: str | None, names: Names) -> None:
     environ = {"PATH": "/bin", "CC": lines[0] if lines else "", "VIRTUAL_ENV": "/v"}
     facts = gather(
-        source="/src", python=python, patterns=["*"], probe=Rubbish(environ=environ, said="\n".join(lines))
+        source="/src",
+        python=python,
+        patterns=["*"],
+        probe=Rubbish(environ=environ, said="\n".join(lines), names=names),
     )
     assert codec.decode(Facts, json.loads(json.dumps(codec.encode(facts))), "facts") == facts
 
@@ -125,7 +146,8 @@ def test_no_rubbish_makes_it_raise(lines: list[str], python: str | None) -> None
 def test_the_real_machine(tmp_path: Path) -> None:
     before = sorted(tmp_path.rglob("*"))
     facts = gather(source=str(tmp_path), python=sys.executable, patterns=["PATH"])
-    assert facts.host.os == "linux"
+    assert facts.host.os == ("windows" if sys.platform == "win32" else sys.platform)
+    assert (facts.windows is None) == (facts.host.os != "windows")
     assert facts.environ == {"PATH": os.environ["PATH"]}
     assert facts.pythons[0].problem is None
     assert facts.tree.problem is not None

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.facts.fakes import FakeProbe, machine, write
+from tests.facts.fakes import FakeProbe, machine, windows_machine, write
+from torchbuild_tasks.facts.answers import Output
 from torchbuild_tasks.facts.git import Repository, look_at_git
-from torchbuild_tasks.facts.probe import Output, Probe
+from torchbuild_tasks.facts.probe import Probe
 
 HASH = "0123456789abcdef0123456789abcdef01234567"
 ASK = "/usr/bin/git --no-optional-locks -C /src"
@@ -21,7 +22,7 @@ def repository(
     root: Path, head: Output | None, status: Output | None = None, git: str = "/src/.git/"
 ) -> FakeProbe:
     door = machine(root, files={git: ""}, programs={"/usr/bin/git": None})
-    door.outputs.update({HEAD: head, STATUS: status})  # type: ignore[attr-defined]
+    door.outputs.update({HEAD: head, STATUS: status})
     return door
 
 
@@ -92,3 +93,12 @@ def test_a_real_repository(tmp_path: Path) -> None:
     assert look_at_git(door, str(root / "sub")) == Repository()
     write(root, {"sub/.git/": ""})
     assert look_at_git(door, str(root / "sub")) == Repository(there=True)
+
+
+def test_git_for_windows_writes_its_paths_with_slashes(tmp_path: Path) -> None:
+    git = "C:\\bin\\git.exe"
+    ask = f"{git} --no-optional-locks -C C:\\src\\torch"
+    door = windows_machine(tmp_path, files={"C:\\src\\torch\\.git": "gitdir: x"}, programs={git: None})
+    door.outputs[f"{ask} rev-parse --show-toplevel HEAD"] = Output(0, f"C:/src/torch\r\n{HASH}\r\n")
+    door.outputs[STATUS.replace(ASK, ask)] = Output(0, "")
+    assert look_at_git(door, "C:\\src\\torch") == Repository(there=True, commit=HASH, dirty=False)

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.facts.fakes import machine
+from tests.facts.windows_11 import windows_11
+from torchbuild_tasks.facts.answers import Output, Uname
 from torchbuild_tasks.facts.host import look_at_host
-from torchbuild_tasks.facts.probe import Output, Uname
 
 
 def test_names_of_a_debian(tmp_path: Path) -> None:
@@ -53,3 +54,9 @@ def test_one_name_for_each_system_and_processor(
     door = dataclasses.replace(machine(tmp_path), kernel=Uname(system=system, machine=arch))
     host = look_at_host(door)
     assert (host.os, host.arch) == expected
+
+
+def test_names_of_a_windows_11(tmp_path: Path) -> None:
+    host = look_at_host(windows_11(tmp_path))
+    assert (host.os, host.arch, host.kernel, host.libc) == ("windows", "x86_64", "10.0.26100", None)
+    assert host.distribution == "Windows 11 Pro 24H2 (build 26100.4349)"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.facts.fakes import machine
+from tests.facts.fakes import machine, windows_machine
 from torchbuild_tasks.facts.pyproject import Project, look_at_pyproject
 
 ROOT = "/src"
@@ -96,3 +96,13 @@ def test_a_broken_file_is_a_problem_with_a_reason(tmp_path: Path, text: str) -> 
     found = project(tmp_path, text, setup_py=True)
     assert (found.problem or "").startswith("pyproject.toml cannot be read: ")
     assert found.era is None
+
+
+@pytest.mark.parametrize(
+    ("build_dir", "expected"),
+    [("out/here", "C:\\src\\out\\here"), ("../out", "C:\\out"), ("D:/out", "D:\\out"), ("/out", "C:\\out")],
+)
+def test_a_build_folder_on_windows(tmp_path: Path, build_dir: str, expected: str) -> None:
+    text = system("scikit_build_core.build", more=f'[tool.scikit-build]\nbuild-dir = "{build_dir}"\n')
+    door = windows_machine(tmp_path, files={"C:\\src\\pyproject.toml": text})
+    assert look_at_pyproject(door, "C:\\src").build_dir == expected

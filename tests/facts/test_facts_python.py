@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
-from tests.facts.fakes import FakeProbe, link, machine
-from torchbuild_tasks.facts.probe import Output, Probe
+from tests.facts.fakes import FakeProbe, link, machine, windows_machine
+from tests.facts.windows_11 import PYTHON, ROOT, windows_11
+from tests.support.capabilities import needs_symlinks
+from torchbuild_tasks.facts.answers import Output
+from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.python import REPORT, look_for_pythons
 from torchbuild_tasks.model import Python
 
@@ -45,10 +48,9 @@ def test_the_report_becomes_facts(tmp_path: Path) -> None:
         headers=False,
         venv=True,
         packages={"numpy": "2.0.1", "torch": "2.8.0a0"},
-        torch_from="/links/src",
+        torch_from="/src/pytorch",
     )
     door = machine(tmp_path, programs={"/v/bin/python": said}, files={"/src/pytorch/": ""})
-    link(tmp_path, "/links/src", "../src/pytorch")
     python = only(door, "/v/bin/python")
     assert python == Python(
         executable="/v/bin/python",
@@ -67,6 +69,14 @@ def test_the_report_becomes_facts(tmp_path: Path) -> None:
         torch_from="/src/pytorch",
     )
     assert door.asked == [f"/v/bin/python -I -B {REPORT}"]
+
+
+@needs_symlinks
+def test_an_editable_install_is_told_by_its_real_folder(tmp_path: Path) -> None:
+    said = report("/v/bin/python", torch_from="/links/src")
+    door = machine(tmp_path, programs={"/v/bin/python": said}, files={"/src/pytorch/": ""})
+    link(tmp_path, "/links/src", "../src/pytorch")
+    assert only(door, "/v/bin/python").torch_from == "/src/pytorch"
 
 
 def test_a_given_path_is_the_only_one(tmp_path: Path) -> None:
@@ -228,6 +238,7 @@ def test_two_names_for_one_interpreter_are_one(tmp_path: Path) -> None:
     assert look(door) == [("/usr/lib/python3.12/python", "PATH (/a/python3)", None)]
 
 
+@needs_symlinks
 def test_two_venvs_on_one_interpreter_are_two(tmp_path: Path) -> None:
     door = machine(
         tmp_path,
@@ -236,7 +247,7 @@ def test_two_venvs_on_one_interpreter_are_two(tmp_path: Path) -> None:
     )
     for folder in ("/v", "/w"):
         link(tmp_path, f"{folder}/bin/python", "../../usr/bin/python3.12")
-        door.outputs[f"{folder}/bin/python"] = Output(0, report(f"{folder}/bin/python"))  # type: ignore[index]
+        door.outputs[f"{folder}/bin/python"] = Output(0, report(f"{folder}/bin/python"))
     assert [found[0] for found in look(door)] == ["/v/bin/python", "/w/bin/python"]
 
 
@@ -256,3 +267,29 @@ def test_this_interpreter_tells_the_truth(tmp_path: Path) -> None:
     assert python.bits == (64 if sys.maxsize > 2**32 else 32)
     assert python.packages["pytest"] == pytest.__version__
     assert not python.managed
+
+
+def test_python_is_found_where_windows_lists_it(tmp_path: Path) -> None:
+    python = only_of(windows_11(tmp_path))
+    assert (python.executable, python.found_via) == (f"{PYTHON}\\python.exe", "py launcher")
+    assert (python.version, python.debug_library, python.managed) == ("3.12.10", False, False)
+
+
+def only_of(door: FakeProbe) -> Python:
+    (python,) = look_for_pythons(door, None, ROOT)
+    return python
+
+
+def test_our_venv_is_known_on_windows_however_it_is_spelled(tmp_path: Path) -> None:
+    ours = f"{ROOT}\\.torchbuild\\venv-3.12"
+    said = json.dumps({"executable": "x", "version": "3.12.1", "prefix": ours.replace("C:", "c:")})
+    door = windows_machine(
+        tmp_path, programs={f"{ours}\\Scripts\\python.exe": said}, environ={"VIRTUAL_ENV": ours}
+    )
+    assert only_of(door).managed is True
+
+
+def test_a_miss_on_windows_names_its_lists(tmp_path: Path) -> None:
+    (python,) = look_for_pythons(windows_machine(tmp_path), "3.12", ROOT)
+    assert python.executable == "python3.12"
+    assert "C:\\bin, the py launcher's list, the registry" in (python.problem or "")

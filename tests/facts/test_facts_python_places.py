@@ -1,17 +1,20 @@
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
-from tests.facts.fakes import link, machine
+from tests.facts.fakes import link, machine, windows_machine
+from tests.facts.windows_11 import STORE
+from tests.support.capabilities import needs_symlinks
 from torchbuild_tasks.facts import python_places as places
 
 TREE = "/src/pytorch"
 
 
-def paths(found: object) -> list[str]:
-    return [place.path for place in found]  # type: ignore[attr-defined]
+def paths(found: Iterable[places.Place]) -> list[str]:
+    return [place.path for place in found]
 
 
 @pytest.mark.parametrize("text", ["3", "3.12", "3.12.1", "3.13t"])
@@ -26,10 +29,9 @@ def test_other_words_are_not(text: str) -> None:
 
 
 def test_a_word_is_a_path_when_it_has_a_separator_or_is_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    door = machine(tmp_path, files={f"{tmp_path}/venv/": "", f"{tmp_path}/3.12/": ""})
-    monkeypatch.chdir(tmp_path)
+    door = machine(tmp_path, files={"/here/venv/": "", "/here/3.12/": ""})
     assert places.is_path(door, "bin/python")
     assert places.is_path(door, "venv")
     assert not places.is_path(door, "python3")
@@ -88,6 +90,7 @@ def test_what_is_active_comes_before_what_we_made_unless_a_version_is_wanted(tmp
     ]
 
 
+@needs_symlinks
 def test_path_is_searched_name_by_name_and_links_are_followed_once(tmp_path: Path) -> None:
     door = machine(
         tmp_path,
@@ -149,3 +152,65 @@ def test_the_stores_may_stand_elsewhere(tmp_path: Path) -> None:
         environ={"PYENV_ROOT": "/p", "UV_PYTHON_INSTALL_DIR": "/u"},
     )
     assert [place.found_via for place in places.stores(door, "3.12")] == ["pyenv", "uv"]
+
+
+def test_the_layouts_of_windows(tmp_path: Path) -> None:
+    programs = {"C:\\v\\Scripts\\python.exe": "", "C:\\conda\\python.exe": "", "C:\\p\\python.exe": ""}
+    door = windows_machine(tmp_path, programs=programs, files={"C:\\empty\\": ""})
+    assert places.given(door, "C:\\v").path == "C:\\v\\Scripts\\python.exe"
+    assert places.given(door, "C:/conda/").path == "C:\\conda\\python.exe"
+    assert places.given(door, "C:\\empty").path == "C:\\empty\\Scripts\\python.exe"
+    assert places.given(door, "C:\\p\\python").path == "C:\\p\\python.exe"
+
+
+def test_what_is_active_on_windows(tmp_path: Path) -> None:
+    ours = "C:\\src\\.torchbuild\\venv-3.12\\Scripts\\python.exe"
+    environ = {"Virtual_Env": "C:\\v", "CONDA_PREFIX": "C:\\conda", "CONDA_DEFAULT_ENV": "base"}
+    programs = {ours: "", "C:\\conda\\python.exe": ""}
+    door = windows_machine(tmp_path, programs=programs, environ=environ)
+    assert paths(places.environments(door, None, "C:\\src")) == [
+        "C:\\v\\Scripts\\python.exe",
+        "C:\\conda\\python.exe",
+        ours,
+    ]
+
+
+def test_python_has_one_name_for_all_versions_on_windows(tmp_path: Path) -> None:
+    programs = {"C:\\bin\\python.exe": "", "C:\\bin\\python3.12.exe": ""}
+    door = windows_machine(tmp_path, programs=programs)
+    assert paths(places.on_path(door, "3.12")) == ["C:\\bin\\python3.12.exe", "C:\\bin\\python.exe"]
+    assert paths(places.on_path(door, "pypy3")) == []
+
+
+def test_the_link_that_opens_the_store_is_no_interpreter(tmp_path: Path) -> None:
+    stub = f"{STORE}\\python.exe"
+    door = windows_machine(tmp_path, files={stub: ""}, environ={"Path": STORE})
+    assert paths(places.on_path(door, None)) == []
+    real = f"{STORE}\\PythonSoftwareFoundation.Python.3.12_qbz5n2kfra8p0\\"
+    door = windows_machine(tmp_path, files={real: ""}, environ={"Path": STORE})
+    assert paths(places.on_path(door, None)) == [stub]
+
+
+def test_an_empty_program_elsewhere_is_no_link_to_the_store(tmp_path: Path) -> None:
+    door = windows_machine(tmp_path, files={"C:\\bin\\python.exe": ""})
+    assert paths(places.on_path(door, None)) == ["C:\\bin\\python.exe"]
+
+
+def test_what_windows_has_installed_is_filtered_by_version(tmp_path: Path) -> None:
+    said = " -V:3.13t  C:\\a\\python.exe\n -V:3.12 * C:\\b\\python.exe\n -V:Odd  C:\\c\\python.exe\n"
+    programs = {f"C:\\{name}\\python.exe": "" for name in "abc"}
+    door = windows_machine(tmp_path, programs={**programs, "C:\\bin\\py.exe": said})
+    assert len(paths(places.installed(door, None))) == 3
+    assert paths(places.installed(door, "3.12.4")) == ["C:\\b\\python.exe", "C:\\c\\python.exe"]
+    assert paths(places.installed(door, "python3.12")) == []
+    assert paths(places.installed(machine(tmp_path), None)) == []
+
+
+def test_pyenv_and_uv_on_windows(tmp_path: Path) -> None:
+    home = "C:\\Users\\Ada Lovelace"
+    kept = (
+        f"{home}\\.pyenv\\pyenv-win\\versions\\3.12.1\\python.exe",
+        f"{home}\\AppData\\Roaming\\uv\\python\\cpython-3.12.4-windows-x86_64-none\\python.exe",
+    )
+    door = windows_machine(tmp_path, programs=dict.fromkeys(kept, ""))
+    assert paths(places.stores(door, "3.12")) == list(kept)

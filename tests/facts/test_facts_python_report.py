@@ -14,11 +14,14 @@ from typing import Any
 import pytest
 
 from tests.facts.fakes import link, write
+from tests.support.capabilities import needs_symlinks
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.python import REPORT
 from torchbuild_tasks.facts.python_places import stores
 
 SERIES = range(6, 21)
+WINDOWS = sys.platform == "win32"
+PYTHON = "v/Scripts/python.exe" if WINDOWS else "v/bin/python"
 
 
 def ask(python: str | Path) -> dict[str, Any]:
@@ -34,10 +37,10 @@ def ask(python: str | Path) -> dict[str, Any]:
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
     """The site-packages of a fresh, empty venv in tmp_path/v."""
-    venv.create(tmp_path / "v", symlinks=True)
-    return (
-        tmp_path / "v" / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
-    )
+    venv.create(tmp_path / "v", symlinks=not WINDOWS)
+    if WINDOWS:
+        return tmp_path / "v" / "Lib" / "site-packages"
+    return tmp_path / "v" / "lib" / "python{}.{}".format(*sys.version_info) / "site-packages"
 
 
 def test_is_written_for_python_3_6() -> None:
@@ -58,16 +61,17 @@ def test_every_interpreter_at_hand_can_run_it(minor: int) -> None:
 
 @pytest.mark.integration
 def test_a_venv_knows_itself(tmp_path: Path, site: Path) -> None:
-    data = ask(tmp_path / "v" / "bin" / "python")
+    data = ask(tmp_path / PYTHON)
     assert (data["environment"], data["prefix"]) == ("venv", str(tmp_path / "v"))
-    assert data["executable"] == str(tmp_path / "v" / "bin" / "python")
-    assert data["scripts"] == str(tmp_path / "v" / "bin")
+    assert data["executable"] == str(tmp_path / PYTHON)
+    assert data["scripts"] == str((tmp_path / PYTHON).parent)
     assert data["externally_managed"] is False
     assert (data["packages"], data["torch_from"]) == ({}, None)
-    assert data["include"] == sysconfig.get_config_var("INCLUDEPY")
+    assert Path(data["include"]).samefile(sysconfig.get_config_var("INCLUDEPY"))
     assert data["headers"] is (Path(data["include"]) / "Python.h").exists()
 
 
+@needs_symlinks
 @pytest.mark.integration
 def test_a_conda_folder_is_known_by_conda_meta(tmp_path: Path) -> None:
     base = Path(sys.base_prefix)
@@ -103,7 +107,7 @@ def test_distributions_of_every_kind_are_listed(tmp_path: Path, site: Path) -> N
             "numpy-1.26.4.dist-info/": "",
         },
     )
-    assert ask(tmp_path / "v" / "bin" / "python")["packages"] == {
+    assert ask(tmp_path / PYTHON)["packages"] == {
         "pyyaml": "6.0.1",
         "typing-extensions": "4.8.0",
         "ruamel-yaml": "0.18",
@@ -116,7 +120,7 @@ def test_distributions_of_every_kind_are_listed(tmp_path: Path, site: Path) -> N
 
 
 def torch_of(tmp_path: Path) -> tuple[str | None, str | None]:
-    data = ask(tmp_path / "v" / "bin" / "python")
+    data = ask(tmp_path / PYTHON)
     return data["packages"].get("torch"), data["torch_from"]
 
 
@@ -140,7 +144,7 @@ def test_a_develop_install_whose_source_is_gone_still_says_where_it_was(tmp_path
 @pytest.mark.parametrize(
     ("direct_url", "torch_from"),
     [
-        ('{"url": "file:///src/my%20torch", "dir_info": {"editable": true}}', "/src/my torch"),
+        ('{"url": "file:///C:/src/my%20torch", "dir_info": {"editable": true}}', "/C:/src/my torch"),
         ('{"url": "file:///src/torch", "dir_info": {}}', None),
         ('{"url": "https://x/torch.whl", "archive_info": {}}', None),
         ('{"url": "file:///src/torch", "dir_info": {"editable": false}}', None),
@@ -154,6 +158,8 @@ def test_an_editable_install_points_to_its_source(
     tmp_path: Path, site: Path, direct_url: str, torch_from: str | None
 ) -> None:
     write(site, {"torch-2.8.0a0+gitabc.dist-info/direct_url.json": direct_url})
+    if torch_from and WINDOWS:
+        torch_from = torch_from.removeprefix("/").replace("/", "\\")
     assert torch_of(tmp_path) == ("2.8.0a0+gitabc", torch_from)
 
 
@@ -167,3 +173,10 @@ def test_an_ordinary_install_points_nowhere(tmp_path: Path, site: Path) -> None:
 def test_an_egg_info_among_the_installed_packages_is_not_editable(tmp_path: Path, site: Path) -> None:
     write(site, {"torch-1.5.0-py3.8.egg-info/PKG-INFO": "Version: 1.5.0\n"})
     assert torch_of(tmp_path) == ("1.5.0", None)
+
+
+@pytest.mark.integration
+def test_the_debug_library_is_looked_for_where_windows_has_one() -> None:
+    data = ask(sys.executable)
+    library = Path(sys.base_prefix) / "libs" / "python{}{}_d.lib".format(*sys.version_info)
+    assert data["debug_library"] is (library.exists() if WINDOWS else None)

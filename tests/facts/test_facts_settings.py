@@ -136,6 +136,7 @@ def test_a_named_file_that_is_missing_is_an_error_and_not_passed_over(
 
 
 def test_home_may_be_written_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
+    for variable in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(variable, str(tmp_path))
     write(tmp_path / "mine.toml", "a = 1")
     assert (find_settings("~/mine.toml", ".") or pytest.fail()).data == {"a": 1}

@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.facts.fakes import link, machine
+from tests.support.capabilities import needs_symlinks
 from torchbuild_tasks.facts.submodules import empty_folders, paths_in
 
 ROOT = "/src"
@@ -68,6 +69,7 @@ def test_paths_are_read_as_git_writes_them(tmp_path: Path) -> None:
     assert paths_in(door, "/none") == ()
 
 
+@needs_symlinks
 def test_a_circle_of_links_ends(tmp_path: Path) -> None:
     door = machine(tmp_path, files={f"{ROOT}/third_party/a/.gitmodules": modules("b"), f"{ROOT}/x": ""})
     (tmp_path / "src/.gitmodules").write_text(modules("third_party/a"), "utf-8")

@@ -4,10 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.facts.fakes import machine
+from tests.facts.fakes import machine, windows_machine
+from tests.facts.windows_11 import CMAKE, VS_2022
+from tests.support.capabilities import needs_sh
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.tools import TOOLS, look_for_tools
-from torchbuild_tasks.model import Tool
+from torchbuild_tasks.model import Tool, VisualStudio, Windows
 
 
 def by_name(tools: tuple[Tool, ...]) -> dict[str, Tool]:
@@ -34,7 +36,7 @@ def test_finds_tools_by_all_their_names(tmp_path: Path) -> None:
 
 def test_a_miss_lists_where_we_looked(tmp_path: Path) -> None:
     tools = look_for_tools(machine(tmp_path, environ={"PATH": "/a:/b"}))
-    assert [tool.name for tool in tools] == [row.name for row in TOOLS]
+    assert [tool.name for tool in tools] == [row.name for row in TOOLS if row.on != "windows"]
     assert all(tool == Tool(name=tool.name, looked=("/a", "/b")) for tool in tools)
 
 
@@ -44,7 +46,35 @@ def test_names_are_unique() -> None:
     assert len({row.name for row in TOOLS}) == len(TOOLS)
 
 
+@needs_sh
 @pytest.mark.integration
 def test_the_real_machine_has_a_shell() -> None:
     tools = by_name(look_for_tools(Probe(environ={"PATH": "/usr/bin:/bin"})))
     assert tools["sh"].path in ("/usr/bin/sh", "/bin/sh")
+
+
+def test_windows_is_asked_for_its_own_tools(tmp_path: Path) -> None:
+    tools = by_name(look_for_tools(windows_machine(tmp_path)))
+    assert {"cmake", "ninja", "git", "ccache", "sccache", "7z"} == set(tools)
+    assert "7z" not in by_name(look_for_tools(machine(tmp_path)))
+
+
+def test_what_installers_leave_off_path_is_found_where_they_put_it(tmp_path: Path) -> None:
+    seven = "C:\\Program Files\\7-Zip\\7z.exe"
+    banner = "\r\n7-Zip 24.08 (x64) : Copyright (c) 1999-2024 Igor Pavlov : 2024-08-11\r\n"
+    windows = Windows(visual_studios=(VisualStudio(path=VS_2022, found_via="vswhere"),))
+    door = windows_machine(
+        tmp_path, programs={seven: banner, f"{VS_2022}\\{CMAKE}\\Ninja\\ninja.exe": "1.12.1\r\n"}
+    )
+    tools = by_name(look_for_tools(door, windows))
+    assert tools["7z"] == Tool(name="7z", path=seven, version="24.08", found_via="Program Files")
+    assert seven in door.asked  # with nothing after it: it knows no --version
+    assert (tools["ninja"].version, tools["ninja"].found_via) == ("1.12.1", "Visual Studio")
+    assert f"{VS_2022}\\{CMAKE}\\CMake\\bin" in tools["cmake"].looked
+
+
+def test_path_comes_before_visual_studio(tmp_path: Path) -> None:
+    programs = {"C:\\bin\\cmake.exe": "cmake version 4.1.0", f"{VS_2022}\\{CMAKE}\\CMake\\bin\\cmake.exe": ""}
+    windows = Windows(visual_studios=(VisualStudio(path=VS_2022, found_via="vswhere"),))
+    tools = by_name(look_for_tools(windows_machine(tmp_path, programs=programs), windows))
+    assert (tools["cmake"].version, tools["cmake"].found_via) == ("4.1.0", "PATH")

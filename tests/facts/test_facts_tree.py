@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from pathlib import Path
 
 import pytest
 
-from tests.facts.fakes import link, machine, write
+from tests.facts.fakes import link, machine, windows_machine, write
+from tests.support.capabilities import needs_enforced_permissions, needs_symlinks
 from torchbuild_tasks.facts.tree import look_at_tree
 
 ROOT = "/src/pytorch"
@@ -64,6 +64,7 @@ def test_the_build_tree_is_read_where_the_era_puts_it(tmp_path: Path) -> None:
     assert tree.previous.result == "failed"
 
 
+@needs_symlinks
 def test_links_are_followed_once_so_that_all_names_of_a_checkout_are_one(tmp_path: Path) -> None:
     door = machine(tmp_path, files=checkout())
     link(tmp_path, "/home/torch", "../src/pytorch")
@@ -134,7 +135,7 @@ def test_a_broken_pyproject_is_a_problem(tmp_path: Path) -> None:
     assert (tree.version, tree.era) == ("2.8.0a0", None)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+@needs_enforced_permissions
 def test_a_tree_that_cannot_be_written(tmp_path: Path) -> None:
     door = machine(tmp_path, files=checkout())
     folder = door.at(ROOT)
@@ -148,7 +149,7 @@ def test_a_tree_that_cannot_be_written(tmp_path: Path) -> None:
 def test_our_own_sample_is_a_checkout_in_both_eras(tmp_path: Path) -> None:
     sample = Path(__file__).parents[2] / "samples" / "minitorch"
     copy = {
-        str(p.relative_to(sample)): p.read_text("utf-8")
+        p.relative_to(sample).as_posix(): p.read_text("utf-8")
         for p in sample.rglob("*")
         if p.is_file() and p.suffix in (".txt", ".toml", ".py", ".h")
     }
@@ -166,3 +167,24 @@ def test_our_own_sample_is_a_checkout_in_both_eras(tmp_path: Path) -> None:
         assert tree.version is not None
         eras[name] = tree.era
     assert eras == {"new": "scikit-build-core", "old": "setuptools"}
+
+
+def test_a_checkout_on_windows_is_named_as_windows_does(tmp_path: Path) -> None:
+    root = "C:\\src\\pytorch"
+    files = checkout(root.replace("\\", "/"), without="third_party")
+    tree = look_at_tree(windows_machine(tmp_path, files=files), "C:/src/pytorch/")
+    assert (tree.problem, tree.root, tree.build_dir) == (None, root, f"{root}\\build")
+    assert tree.looked[2] == f"{root}\\torch\\__init__.py"
+    assert tree.empty == ("third_party/fmt",)
+    assert tree.writable is None
+    above = look_at_tree(windows_machine(tmp_path), f"{root}\\c10").problem or ""
+    assert above.endswith(f"; the folder {root} around it is one")
+    archive = checkout("C:/tmp/pytorch-2.8.0", without="third_party")
+    found = look_at_tree(windows_machine(tmp_path, files=archive), "C:\\tmp\\pytorch-2.8.0")
+    assert "called pytorch-2.8.0" in (found.problem or "")
+
+
+def test_line_ends_of_windows_are_no_change(tmp_path: Path) -> None:
+    crlf = {name: text.replace("\n", "\r\n") for name, text in checkout().items()}
+    unix = look_at_tree(machine(tmp_path / "lf", files=checkout()), ROOT)
+    assert look_at_tree(machine(tmp_path / "crlf", files=crlf), ROOT).digests == unix.digests

@@ -113,6 +113,7 @@ def test_a_windows_machine_is_planned_for_in_its_own_style() -> None:
     assert plan.env_files[0].path == str(root / "env_set.bat")
     assert plan.environment.python == str(root / ".torchbuild" / "venv-3.12" / "Scripts" / "python.exe")
     assert plan.build_dir == str(root / "build")
-    (path,) = [op.value for op in plan.env if op.op == "prepend"]
+    path, *helpers = [op.value for op in plan.env if op.op == "prepend"]
     assert PureWindowsPath(path) == PureWindowsPath(plan.environment.python).parent
+    assert all(PureWindowsPath(folder).is_absolute() and "/" not in folder for folder in helpers)
     assert plan.compile.argv[1:4] == ("-m", "pip", "install")

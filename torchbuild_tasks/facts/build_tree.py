@@ -13,8 +13,11 @@ PYTHON_KEYS = ("PYTHON_EXECUTABLE", "Python_EXECUTABLE", "Python3_EXECUTABLE")
 
 
 def look_at_cache(probe: Probe, build_dir: str | None) -> CMakeCache | None:
-    """The entries of CMakeCache.txt that tell whether the tree still fits; None without the file."""
-    text = probe.read(f"{build_dir}/CMakeCache.txt") if build_dir else None
+    """The entries of CMakeCache.txt that tell whether the tree still fits; None without the file.
+
+    Paths are as CMake writes them: with / on Windows, too.
+    """
+    text = probe.read(probe.join(build_dir, "CMakeCache.txt")) if build_dir else None
     if text is None:
         return None
     entries = _entries(text)
@@ -40,7 +43,7 @@ def _entries(text: str) -> dict[str, str]:
 
 def look_at_record(probe: Probe, build_dir: str | None) -> Previous | None:
     """The last build as its record tells it; None when there is none or it is broken."""
-    text = probe.read(f"{build_dir}/{RECORD}") if build_dir else None
+    text = probe.read(probe.join(build_dir, RECORD)) if build_dir else None
     try:
         data = json.loads(text or "")
     except (ValueError, RecursionError):

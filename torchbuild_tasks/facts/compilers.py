@@ -1,4 +1,4 @@
-"""The C and C++ compilers: those the user names in CC and CXX, then those on PATH."""
+"""The C and C++ compilers: those the user names in CC and CXX, Visual Studio's, then those on PATH."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ from typing import NamedTuple
 from torchbuild_tasks.facts.parallel import each
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.versions import version_in
-from torchbuild_tasks.model import Tool
+from torchbuild_tasks.model import Tool, Windows
 
 LAUNCHERS = frozenset({"ccache", "sccache", "distcc", "icecc", "buildcache"})
 PLAIN = ("g++", "gcc", "c++", "cc", "clang++", "clang")
+# On Windows c++ and cc mean nothing, and names with a number are not in use.
+PLAIN_WINDOWS = ("cl", "clang-cl", "clang++", "clang", "g++", "gcc")
+MSVC_LIKE = ("cl", "clang-cl")  # one program for both languages
 VARIABLES = {"CXX": "c++", "CC": "cc"}
 
 _NUMBERED = re.compile(r"(?:g\+\+|gcc|clang\+\+|clang)-(\d+(?:\.\d+)*)")
@@ -43,66 +46,84 @@ class _Candidate(NamedTuple):
     aliases: tuple[str, ...] = ()
 
 
-def look_for_compilers(probe: Probe) -> tuple[Tool, ...]:
-    """Every compiler once, as it was found first: CXX and CC, PATH by name, PATH by number.
+def look_for_compilers(probe: Probe, windows: Windows | None = None) -> tuple[Tool, ...]:
+    """Every compiler once, as it was found first: CXX and CC, toolsets, PATH by name, PATH by number.
 
     A symbolic link and what it points to are one compiler, but its C and its C++ side are
     two. So are a compiler and a link called g++ that points to ccache. `found_via` says
     "through ccache" for such a link and for CXX="ccache g++". When no C++ (or C) compiler
-    was found at all, a tool named c++ (or cc) without a path tells where we looked.
+    was found at all, a tool named c++ (or cc; on Windows cl) without a path tells where we looked.
     """
     named = tuple(item for variable in VARIABLES if (item := _named(probe, variable)))
     missing = [item for item in named if isinstance(item, Tool)]
-    found = _distinct([*(i for i in named if isinstance(i, _Candidate)), *_on_path(probe)])
+    candidates = [item for item in named if isinstance(item, _Candidate)]
+    found = _distinct(probe, [*candidates, *_of_toolsets(windows), *_on_path(probe)])
     compilers = [*missing, *each(lambda candidate: _ask(probe, candidate), found)]
+    return (*compilers, *_misses(probe, found, windows))
+
+
+def _misses(probe: Probe, found: list[_Candidate], windows: Windows | None) -> Iterator[Tool]:
+    if windows:
+        if not any(probe.names.stem(candidate.path) == "cl" for candidate in found):
+            yield Tool(name="cl", looked=(*windows.looked, *probe.path_folders))
+        return
     for generic, cxx in (("c++", True), ("cc", False)):
         if not any(candidate.cxx == cxx for candidate in found):
-            compilers.append(Tool(name=generic, looked=probe.path_folders))
-    return tuple(compilers)
+            yield Tool(name=generic, looked=probe.path_folders)
 
 
 def _named(probe: Probe, variable: str) -> _Candidate | Tool | None:
     """What CC or CXX says: a compiler, perhaps with launchers before it and options after it."""
-    words = _words(probe, probe.environ.get(variable, ""))
-    launchers = [word for word in words if _base(word) in LAUNCHERS]
-    rest = [word for word in words if _base(word) not in LAUNCHERS]
+    words = _words(probe, probe.variable(variable))
+    stem = probe.names.stem
+    launchers = [word for word in words if stem(word) in LAUNCHERS]
+    rest = [word for word in words if stem(word) not in LAUNCHERS]
     if not rest:
         return None
     via = f"environment {variable}"
     path = _locate(probe, rest[0])
-    cxx = _is_cxx(rest[0], variable == "CXX")
+    cxx = _is_cxx(stem(rest[0]), variable == "CXX")
     if path is None:
-        looked = (probe.absolute(rest[0]),) if "/" in rest[0] else probe.path_folders
-        family = _FAMILY.fullmatch(_base(rest[0]))
-        return Tool(name=family[1] if family else VARIABLES[variable], found_via=via, looked=looked)
-    via += "".join(f" through {_base(launcher)}" for launcher in launchers)
+        is_place = probe.names.names_place(rest[0])
+        looked = (probe.absolute(rest[0]),) if is_place else probe.path_folders
+        return Tool(name=_called(stem(rest[0])) or VARIABLES[variable], found_via=via, looked=looked)
+    via += "".join(f" through {stem(launcher)}" for launcher in launchers)
     via += f" with {shlex.join(rest[1:])}" if rest[1:] else ""
     return _candidate(probe, path, via, cxx)
 
 
 def _words(probe: Probe, value: str) -> list[str]:
     """Split as the shell would; the name of an existing file is one word, blanks and all."""
-    if "/" in value and probe.is_file(value.strip()):
+    if probe.names.names_place(value) and probe.is_file(value.strip()):
         return [value.strip()]
-    try:
-        return shlex.split(value)
-    except ValueError:
-        return value.split()
+    return probe.names.split_words(value)
 
 
 def _locate(probe: Probe, word: str) -> str | None:
-    if "/" not in word:
+    if not probe.names.names_place(word):
         return probe.which(word)
-    path = probe.absolute(word)
-    return path if probe.is_program(path) else None
+    return probe.program_at(probe.absolute(word))
+
+
+def _of_toolsets(windows: Windows | None) -> Iterator[_Candidate]:
+    """Every cl of every Visual Studio, the newest first, found as its Visual Studio was."""
+    via = {studio.path: studio.found_via for studio in windows.visual_studios} if windows else {}
+    for toolset in windows.toolsets if windows else ():
+        if toolset.cl:
+            found_via = via.get(toolset.visual_studio, "known folder")
+            yield _Candidate(path=toolset.cl, found_via=found_via, cxx=True, real=toolset.cl)
 
 
 def _on_path(probe: Probe) -> Iterator[_Candidate]:
     """The plain names in the order of PATH, then the numbered ones, newest first."""
-    numbered = {name for folder in probe.path_folders for name in probe.children(folder)}
-    for name in (*PLAIN, *sorted(filter(_NUMBERED.fullmatch, numbered), key=_newest_first)):
+    for name in PLAIN_WINDOWS if probe.windows else (*PLAIN, *_numbered(probe)):
         for path in probe.which_all(name):
             yield _candidate(probe, path, "PATH", _is_cxx(name, False))
+
+
+def _numbered(probe: Probe) -> list[str]:
+    names = {name for folder in probe.path_folders for name in probe.children(folder)}
+    return sorted(filter(_NUMBERED.fullmatch, names), key=_newest_first)
 
 
 def _newest_first(name: str) -> tuple[list[int], str]:
@@ -114,21 +135,22 @@ def _candidate(probe: Probe, path: str, via: str, cxx: bool) -> _Candidate:
 
     ccache itself takes the next program of that name on PATH, so we do the same.
     """
-    real = probe.realpath(path)
-    if _base(real) not in LAUNCHERS:
+    real, stem = probe.realpath(path), probe.names.stem
+    if stem(real) not in LAUNCHERS:
         return _Candidate(path=path, found_via=via, cxx=cxx, real=real)
-    behind = [probe.realpath(other) for other in probe.which_all(_base(path))]
-    compiler = next((other for other in behind if _base(other) not in LAUNCHERS), None)
-    via = f"{via} through {_base(real)}"
+    behind = [probe.realpath(other) for other in probe.which_all(probe.names.base(path))]
+    compiler = next((other for other in behind if stem(other) not in LAUNCHERS), None)
+    via = f"{via} through {stem(real)}"
     return _Candidate(path=path, found_via=via, cxx=cxx, real=compiler, masked=True)
 
 
-def _distinct(candidates: Iterable[_Candidate]) -> list[_Candidate]:
+def _distinct(probe: Probe, candidates: Iterable[_Candidate]) -> list[_Candidate]:
     first: dict[tuple[object, ...], _Candidate] = {}
     for candidate in candidates:
-        key = (candidate.real or candidate.path, candidate.cxx, candidate.masked)
+        key = (probe.names.key(candidate.real or candidate.path), candidate.cxx, candidate.masked)
         known = first.setdefault(key, candidate)
-        if candidate.path not in (known.path, *known.aliases):
+        names = {probe.names.key(path) for path in (known.path, *known.aliases)}
+        if probe.names.key(candidate.path) not in names:
             first[key] = known._replace(aliases=(*known.aliases, candidate.path))
     return list(first.values())
 
@@ -136,12 +158,17 @@ def _distinct(candidates: Iterable[_Candidate]) -> list[_Candidate]:
 def _ask(probe: Probe, candidate: _Candidate) -> Tool:
     """Ask the compiler itself, not the launcher before it, which would count the call."""
     program = candidate.real if candidate.masked else candidate.path
-    text = _answer(probe, program, "--version")
-    version = version_in(text) if text else None
-    if text and version is None:
-        version = version_in(_answer(probe, program, "-dumpfullversion", "-dumpversion"))
+    stem = probe.names.stem(program or candidate.path)
+    if stem == "cl":
+        name, version = "cl", _version_of_cl(probe, program)
+    else:
+        text = _answer(probe, program, "--version")
+        version = version_in(text) if text else None
+        if text and version is None:
+            version = version_in(_answer(probe, program, "-dumpfullversion", "-dumpversion"))
+        name = stem if stem in MSVC_LIKE else _NAMES[_maker(text, stem), candidate.cxx]
     return Tool(
-        name=_NAMES[_maker(text, candidate), candidate.cxx],
+        name=name,
         path=candidate.path,
         version=version,
         found_via=candidate.found_via,
@@ -154,25 +181,33 @@ def _answer(probe: Probe, path: str | None, *options: str) -> str:
     return output.stdout if output and output.rc == 0 else ""
 
 
-def _maker(text: str, candidate: _Candidate) -> str:
+def _version_of_cl(probe: Probe, path: str | None) -> str | None:
+    """The version in the program's resource, else in the first line that it prints without arguments."""
+    said = probe.file_version(path) if path else None
+    if said and said.startswith("19."):
+        return ".".join(said.split(".")[:3])
+    output = probe.run((path,)) if path else None
+    match = re.search(r"\b19\.\d+\.\d+", output.stderr + output.stdout) if output else None
+    return match[0] if match else None
+
+
+def _maker(text: str, stem: str) -> str:
     """gcc, clang, or "" for another: by what it says, else by its name."""
     if "clang" in text.lower():
         return "clang"
     if "Free Software Foundation" in text:
         return "gcc"
-    family = None if text else _FAMILY.fullmatch(_base(candidate.real or candidate.path))
-    return (
-        {"g++": "gcc", "gcc": "gcc", "clang++": "clang", "clang": "clang"}.get(family[1], "")
-        if family
-        else ""
-    )
+    known = {"g++": "gcc", "gcc": "gcc", "clang++": "clang", "clang": "clang"}
+    return "" if text else known.get(_called(stem) or "", "")
 
 
-def _is_cxx(word: str, otherwise: bool) -> bool:
+def _called(stem: str) -> str | None:
+    """The kind of compiler that a name speaks of: g++ for x86_64-linux-gnu-g++-12."""
+    family = _FAMILY.fullmatch(stem)
+    return stem if stem in MSVC_LIKE else family[1] if family else None
+
+
+def _is_cxx(stem: str, otherwise: bool) -> bool:
     """Whether a program of this name compiles C++; `otherwise` when the name does not tell."""
-    family = _FAMILY.fullmatch(_base(word))
-    return family[1].endswith("++") if family else otherwise
-
-
-def _base(path: str) -> str:
-    return path.rpartition("/")[2]
+    called = _called(stem)
+    return called in MSVC_LIKE or (called.endswith("++") if called else otherwise)

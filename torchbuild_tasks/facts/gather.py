@@ -13,9 +13,12 @@ from torchbuild_tasks.facts.host import look_at_host
 from torchbuild_tasks.facts.memory import look_at_memory
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.python import look_for_pythons
+from torchbuild_tasks.facts.store import look_at_store
 from torchbuild_tasks.facts.tools import look_for_tools
 from torchbuild_tasks.facts.tree import look_at_tree
-from torchbuild_tasks.model import Facts
+from torchbuild_tasks.model import Facts, Windows
+
+LOCK_FILE = "torchbuild.lock"
 
 
 def gather(*, source: str, python: str | None, patterns: Sequence[str], probe: Probe | None = None) -> Facts:
@@ -26,16 +29,22 @@ def gather(*, source: str, python: str | None, patterns: Sequence[str], probe: P
         python: the interpreter asked for (path, version or command), if any.
         patterns: names of variables that a build reads; only these are kept.
         probe: another machine than this one, for tests.
+
+    Raises:
+        UsageError: the checkout's torchbuild.lock cannot be understood.
     """
     from concurrent.futures import ThreadPoolExecutor
 
     door = probe or Probe(environ=dict(os.environ))
     root = door.realpath(door.absolute(source))
-    with ThreadPoolExecutor(max_workers=4) as pool:
+    with ThreadPoolExecutor(max_workers=6) as pool:
+        # First, because tools and compilers wait for it: Visual Studio has some of them.
+        windows = pool.submit(_look_at_windows, door, root)
         pythons = pool.submit(look_for_pythons, door, python, root)
-        tools = pool.submit(look_for_tools, door)
-        compilers = pool.submit(look_for_compilers, door)
+        tools = pool.submit(lambda: look_for_tools(door, windows.result()))
+        compilers = pool.submit(lambda: look_for_compilers(door, windows.result()))
         tree = pool.submit(look_at_tree, door, root)
+        store = pool.submit(look_at_store, door, door.join(root, LOCK_FILE))
         return Facts(
             host=look_at_host(door),
             cpu=look_at_cpu(door),
@@ -45,5 +54,15 @@ def gather(*, source: str, python: str | None, patterns: Sequence[str], probe: P
             tools=tools.result(),
             pythons=pythons.result(),
             tree=tree.result(),
-            environ=relevant_environ(door.environ, patterns),
+            windows=windows.result(),
+            store=store.result(),
+            environ=relevant_environ(door.environ, patterns, ignore_case=door.windows),
         )
+
+
+def _look_at_windows(probe: Probe, root: str) -> Windows | None:
+    if not probe.windows:
+        return None
+    from torchbuild_tasks.facts.windows.look import look_at_windows
+
+    return look_at_windows(probe, root)

@@ -20,7 +20,7 @@ def look_at_git(probe: Probe, root: str) -> Repository:
 
     git answers nothing about a folder that belongs to another user (safe.directory).
     """
-    if not probe.exists(f"{root}/.git"):
+    if not probe.exists(probe.join(root, ".git")):
         return Repository()
     git = probe.which("git")
     if git is None:
@@ -30,7 +30,8 @@ def look_at_git(probe: Probe, root: str) -> Repository:
     said = probe.run((*ask, "rev-parse", "--show-toplevel", "HEAD"))
     lines = said.stdout.splitlines() if said and said.rc == 0 else []
     # A broken .git makes git answer for the repository around it.
-    if len(lines) != 2 or probe.realpath(lines[0]) != root:
+    key = probe.names.key  # git for Windows writes C:/src
+    if len(lines) != 2 or key(probe.realpath(probe.names.normal(lines[0]))) != key(root):
         return Repository(there=True)
     status = probe.run(
         (*ask, "status", "--porcelain", "--untracked-files=no", "--ignore-submodules=all"), timeout=30.0

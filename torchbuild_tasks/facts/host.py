@@ -12,7 +12,7 @@ _ARCHS = {"amd64": "x86_64", "arm64": "aarch64"}
 
 
 def look_at_host(probe: Probe) -> Host:
-    """Sources: uname(2), os-release(5), confstr(3)."""
+    """Sources: uname(2), os-release(5), confstr(3); on Windows its version, environment and registry."""
     uname = probe.uname()
     machine = (uname.machine or "unknown").lower()
     return Host(
@@ -20,11 +20,15 @@ def look_at_host(probe: Probe) -> Host:
         arch=_ARCHS.get(machine, machine),
         distribution=_distribution(probe),
         kernel=uname.release,
-        libc=probe.glibc() or _musl(probe),
+        libc=None if probe.windows else probe.glibc() or _musl(probe),
     )
 
 
 def _distribution(probe: Probe) -> str | None:
+    if probe.windows:
+        from torchbuild_tasks.facts.windows.settings import distribution
+
+        return distribution(probe)
     text = probe.read("/etc/os-release") or probe.read("/usr/lib/os-release") or ""
     for line in text.splitlines():
         name, _, value = line.partition("=")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from torchbuild_tasks.facts.answers import MemoryStatus
 from torchbuild_tasks.facts.cgroup import Level, levels
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.model import Memory
@@ -27,9 +28,13 @@ class _Limit(NamedTuple):
 def look_at_memory(probe: Probe) -> Memory:
     """All in bytes. Sources: /proc/meminfo and the cgroup of this process and those above it.
 
+    On Windows GlobalMemoryStatusEx, and the limit is that of commit.
+
     The tightest limit is the one with the least room left, not the smallest one: a group
     above can be nearly filled by others. `limit_via` names its file.
     """
+    if status := probe.memory_status():
+        return _of_windows(status)
     info = _pairs(probe.read("/proc/meminfo"))
     tightest = min(_limits(probe), key=lambda limit: limit.room, default=None)
     return Memory(
@@ -39,6 +44,17 @@ def look_at_memory(probe: Probe) -> Memory:
         limit=tightest.bytes if tightest else None,
         used_in_limit=tightest.used if tightest else None,
         limit_via=tightest.via if tightest else None,
+    )
+
+
+def _of_windows(status: MemoryStatus) -> Memory:
+    """Windows refuses memory when commit is used up, however much of it is still unused."""
+    return Memory(
+        total=status.total,
+        available=status.available,
+        limit=status.commit_limit,
+        used_in_limit=max(0, status.commit_limit - status.commit_free),
+        limit_via="commit: memory and page files",
     )
 
 

@@ -18,8 +18,9 @@ class Mount(NamedTuple):
 
 
 def mounts(probe: Probe) -> tuple[Mount, ...]:
-    """All mounts, oldest first; empty when the file cannot be read."""
-    lines = (probe.read("/proc/self/mountinfo") or "").splitlines()
+    """All mounts, oldest first; empty when the file cannot be read, or on Windows."""
+    # There this path would mean a folder of the current drive, which anybody can make.
+    lines = [] if probe.windows else (probe.read("/proc/self/mountinfo") or "").splitlines()
     return tuple(mount for line in lines if (mount := _mount(line)))
 
 

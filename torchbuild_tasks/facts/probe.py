@@ -3,55 +3,45 @@
 Nothing here raises because of what the machine does. A file that cannot be read and a
 program that does not start, hangs or floods its output are None, an empty answer or
 False: unknown, never a guess. Nothing here changes the machine.
+
+What names mean (`C:\\x`, PATH, PATHEXT) is in `names`, what the system itself is asked in `system`.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
-import posixpath
-import signal
-import subprocess
 import sys
-import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Final, NamedTuple, TypeAlias
 
-# What one stream of a probed program may say: a version is a line, a report some kilobytes.
-LIMIT: Final = 4 * 1024 * 1024
-
-_Process: TypeAlias = "subprocess.Popen[bytes]"  # noqa: TID251 - this is the door of the room that looks
-
-
-class Output(NamedTuple):
-    """What a program that came to its end said; `rc` is negative when a signal ended it."""
-
-    rc: int
-    stdout: str
-    stderr: str = ""
-
-
-class Uname(NamedTuple):
-    """The operating system (`linux`, `win32` ...), its kernel's release, and the processor."""
-
-    system: str
-    release: str | None = None
-    machine: str | None = None
+from torchbuild_tasks.facts import programs
+from torchbuild_tasks.facts.answers import MemoryStatus, Output, Uname
+from torchbuild_tasks.facts.names import Names, here
+from torchbuild_tasks.facts.system import system
 
 
 @dataclass(frozen=True, kw_only=True)
 class Probe:
     """The machine as seen from a process with the environment `environ`.
 
-    Paths are absolute and as the machine names them. `root` is where the file system is
-    found: "/" for the real one, a folder with a `proc`, `sys` ... of its own in a test.
+    Paths are absolute and as the machine names them. `root` is None for the real file
+    system; in a test it is a folder that plays one: with a `proc`, `sys` ... of its own, or
+    with a `C`, `D` ... for the drives of a Windows machine, which `names` makes of it.
     """
 
     environ: Mapping[str, str]
-    root: Path = field(default_factory=lambda: Path("/"))
+    root: Path | None = None
+    names: Names = field(default_factory=here)
+
+    @property
+    def windows(self) -> bool:
+        """Whether it is a Windows machine."""
+        return self.names.WINDOWS
+
+    def variable(self, name: str) -> str:
+        """The value of an environment variable; empty when it is not set."""
+        return self.names.lookup(self.environ, name) or ""
 
     # ------------------------------------------------------------ programs
 
@@ -60,45 +50,87 @@ class Probe:
 
         Args:
             argv: the program's path and its arguments; no shell.
-            timeout: seconds until its whole process group is killed.
+            timeout: seconds until it is killed with everything that it started.
 
         Returns:
-            None when it cannot start, hangs, or says more than `LIMIT` bytes.
+            None when it cannot start, hangs, or says more than `programs.LIMIT` bytes.
         """
-        try:
-            process = subprocess.Popen(  # noqa: TID251 - as above
-                list(argv),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env={**self.environ, "LC_ALL": "C"},
-                start_new_session=True,
-            )
-        except (OSError, ValueError):
-            return None
-        said = _finish(process, timeout)
-        return None if said is None else Output(process.returncode, *said)
+        return programs.run(argv, {**self.environ, "LC_ALL": "C"}, timeout)
 
     @property
     def path_folders(self) -> tuple[str, ...]:
         """The folders of PATH in order, each once; empty entries (the current folder) are left out."""
-        entries = self.environ.get("PATH", "").split(os.pathsep)
-        return tuple(dict.fromkeys(self.absolute(entry) for entry in entries if entry))
+        folders: dict[str, str] = {}
+        for entry in self.names.split_path(self.variable("PATH")):
+            path = self.absolute(entry)
+            folders.setdefault(self.names.key(path), path)
+        return tuple(folders.values())
 
     def which_all(self, name: str) -> tuple[str, ...]:
         """Every program called `name` on PATH, in the order of PATH."""
-        paths = (posixpath.join(folder, name) for folder in self.path_folders)
-        return tuple(path for path in paths if self.is_program(path))
+        paths = (self.program_at(self.join(folder, name)) for folder in self.path_folders)
+        return tuple(path for path in paths if path)
 
     def which(self, name: str) -> str | None:
         """The program that a shell would start for `name`."""
         return next(iter(self.which_all(name)), None)
 
+    def program_at(self, path: str) -> str | None:
+        """The program that `path` means: on Windows C:\\x\\cmake is C:\\x\\cmake.exe."""
+        files = self.names.program_files(path, self.environ)
+        return next((file for file in files if self.is_program(file)), None)
+
+    # ------------------------------------------------------------ paths
+
+    def join(self, folder: str, *parts: str) -> str:
+        """The path of `parts` below `folder`; / may separate parts on every system."""
+        return self.names.join(folder, *parts)
+
+    def absolute(self, path: str) -> str:
+        """A path as the user typed it, made absolute: `~` is the user's folder, links are kept."""
+        if path == "~" or (path[:1] == "~" and self.names.names_place(path[:2])):
+            path = (self.names.home(self.environ) or "~") + path[1:]
+        if not self.names.is_absolute(path) and (folder := self.current_folder()):
+            path = self.names.join(folder, path)
+        return self.names.normal(path)
+
+    def realpath(self, path: str) -> str:
+        """The path without links; unchanged where they run in a circle.
+
+        A drive letter that stands for a folder (subst) or a share is kept: it was made
+        because the path behind it is too long, or because cmd.exe cannot work in a share.
+        """
+        real, drive = self._resolved(path), self.names.drive(path)
+        behind = self._resolved(drive) if drive else drive
+        if self.names.key(behind) != self.names.key(drive) and self.inside(real, behind):
+            return self.names.normal(self.join(drive, real[len(behind) :].lstrip("\\")))
+        return real
+
+    def _resolved(self, path: str) -> str:
+        try:
+            real = self.at(path).resolve()
+            root = self.root.resolve() if self.root else None
+        except (OSError, RuntimeError, ValueError):
+            return path
+        return self.names.seen_from(root, real) if root and real.is_relative_to(root) else str(real)
+
+    def inside(self, path: str, folder: str) -> bool:
+        """Whether `path` is `folder` or something in it, by their names."""
+        one, other = self.names.key(path), self.names.key(folder)
+        return one == other or one.startswith(self.names.key(self.join(folder, "x"))[:-1])
+
+    def current_folder(self) -> str | None:
+        """The current folder; None when it was removed."""
+        try:
+            return os.getcwd()  # noqa: PTH109 - a text
+        except OSError:
+            return None
+
     # ------------------------------------------------------------ files
 
     def at(self, path: str) -> Path:
-        """Where `path` is found under `root`."""
-        return self.root / path.lstrip("/")
+        """Where `path` is found: itself, or in the folder that plays the machine."""
+        return self.names.under(self.root, path) if self.root else Path(path)
 
     def read_bytes(self, path: str) -> bytes | None:
         """The content of a regular file; None for anything that is not one or cannot be read."""
@@ -111,6 +143,13 @@ class Probe:
         """The same as text; bytes that are not UTF-8 become replacement characters."""
         data = self.read_bytes(path)
         return None if data is None else data.decode("utf-8", "replace")
+
+    def size(self, path: str) -> int | None:
+        """Bytes of a file; None when there is none."""
+        try:
+            return self.at(path).stat().st_size
+        except (OSError, ValueError):
+            return None
 
     def exists(self, path: str) -> bool:
         """Whether there is anything; a link into nothing is nothing."""
@@ -126,11 +165,14 @@ class Probe:
 
     def is_program(self, path: str) -> bool:
         """Whether it is a file that this user may start."""
-        return self.is_file(path) and os.access(self.at(path), os.X_OK)
+        return self.is_file(path) and self.names.is_program(self.at(path))
 
     def writable(self, path: str) -> bool | None:
-        """Whether this user may write there; None when there is nothing."""
-        return os.access(self.at(path), os.W_OK) if self.exists(path) else None
+        """Whether this user may write there; None when there is nothing.
+
+        None on Windows, too: access(2) looks at the read-only mark there, and not at rights.
+        """
+        return None if self.windows or not self.exists(path) else os.access(self.at(path), os.W_OK)
 
     def children(self, path: str) -> tuple[str, ...]:
         """The names in a folder, sorted; empty when it cannot be listed."""
@@ -139,31 +181,22 @@ class Probe:
         except (OSError, ValueError):
             return ()
 
-    def absolute(self, path: str) -> str:
-        """A path as the user typed it, made absolute: `~` is HOME, links are kept."""
-        if path == "~" or path.startswith("~/"):
-            path = self.environ.get("HOME", "~") + path[1:]
-        with contextlib.suppress(OSError):  # the current folder was removed
-            path = str(Path(path).absolute())
-        return os.path.normpath(path)
-
-    def realpath(self, path: str) -> str:
-        """The path without links; unchanged where they run in a circle."""
-        try:
-            real, root = self.at(path).resolve(), self.root.resolve()
-        except (OSError, RuntimeError, ValueError):
-            return path
-        if root != Path("/") and real.is_relative_to(root):
-            return "/" + real.relative_to(root).as_posix().removeprefix(".")
-        return str(real)
-
     def disk_usage(self, path: str) -> tuple[int, int] | None:
         """Total bytes of the file system that holds `path`, and those free to this user."""
         try:
-            usage = os.statvfs(self.at(path))
-        except (AttributeError, OSError, ValueError):
+            return system.disk_usage(self.at(path))
+        except (OSError, ValueError):
             return None
-        return usage.f_blocks * usage.f_frsize, usage.f_bavail * usage.f_frsize
+
+    def volume(self, path: str) -> str | None:
+        """Windows: the drive or mount point that holds `path`."""
+        return system.volume(self.at(path))
+
+    def cache_folder(self) -> str:
+        """Where this system wants a cache of ours to be."""
+        from platformdirs import user_cache_dir
+
+        return user_cache_dir("torchbuild-tasks", appauthor=False)
 
     # ------------------------------------------------------------ machine
 
@@ -172,25 +205,32 @@ class Probe:
         return os.cpu_count()
 
     def affinity(self) -> int | None:
-        """Cores that the scheduler lets this process run on (taskset, cpusets)."""
-        try:
-            return len(os.sched_getaffinity(0))
-        except (AttributeError, OSError):
-            return None
+        """Cores that this process may run on; None when the system does not tell."""
+        return system.affinity()
 
     def uname(self) -> Uname:
         """What the kernel says of itself."""
-        if not hasattr(os, "uname"):
-            return Uname(system=sys.platform)
-        said = os.uname()
-        return Uname(system=sys.platform, release=said.release, machine=said.machine)
+        return Uname(sys.platform, *system.release_and_machine())
 
     def glibc(self) -> str | None:
-        """The C library under this process as confstr(3) names it; None where it is not glibc."""
-        try:
-            return os.confstr("CS_GNU_LIBC_VERSION")
-        except (AttributeError, OSError, ValueError):
-            return None
+        """The C library under this process; None where it is not glibc."""
+        return system.glibc()
+
+    def memory_status(self) -> MemoryStatus | None:
+        """Windows: memory and commit."""
+        return system.memory_status()
+
+    def registry_value(self, key: str, name: str = "") -> str | int | None:
+        """Windows: a text or number in a key such as HKLM\\SOFTWARE\\x; no name means its default value."""
+        return system.registry_value(key, name)
+
+    def registry_keys(self, key: str) -> tuple[str, ...]:
+        """Windows: the keys below a key."""
+        return system.registry_keys(key)
+
+    def file_version(self, path: str) -> str | None:
+        """Windows: the version that a program carries as a resource ("19.44.35211.0")."""
+        return system.file_version(self.at(path))
 
 
 def _or(question: Callable[[], bool], otherwise: bool) -> bool:
@@ -199,48 +239,3 @@ def _or(question: Callable[[], bool], otherwise: bool) -> bool:
         return question()
     except (OSError, ValueError):
         return otherwise
-
-
-def _finish(process: _Process, timeout: float) -> tuple[str, str] | None:
-    """Read both streams to their end; None, and the whole process group killed, when late.
-
-    Reading ends before waiting does, so a background process that keeps a stream open is
-    still in a group whose number nobody else can have got.
-    """
-    deadline = time.monotonic() + timeout
-    readers = [_Reader(stream) for stream in (process.stdout, process.stderr) if stream]
-    for reader in readers:
-        reader.join(max(0.0, deadline - time.monotonic()))
-    in_time = not any(reader.is_alive() or reader.flooded for reader in readers)
-    try:
-        process.wait(max(0.0, deadline - time.monotonic()) if in_time else 0)
-    except subprocess.TimeoutExpired:
-        in_time = False
-    if not in_time:
-        _kill(process)
-        return None
-    stdout, stderr = (reader.said.decode("utf-8", "replace") for reader in readers)
-    return stdout, stderr
-
-
-class _Reader(threading.Thread):
-    """Reads a stream to its end or to `LIMIT`, so that a flood cannot fill the memory."""
-
-    def __init__(self, stream: IO[bytes]) -> None:
-        super().__init__(daemon=True)
-        self.stream = stream
-        self.said = b""
-        self.flooded = False
-        self.start()
-
-    def run(self) -> None:
-        with self.stream:
-            self.said = self.stream.read(LIMIT)
-            self.flooded = len(self.said) == LIMIT
-
-
-def _kill(process: _Process) -> None:
-    with contextlib.suppress(OSError):
-        os.killpg(process.pid, signal.SIGKILL) if hasattr(os, "killpg") else process.kill()
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(1.0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 import re
 import tomllib
 from collections.abc import Mapping
@@ -27,7 +26,7 @@ def look_at_pyproject(probe: Probe, root: str) -> Project:
 
     `build_dir` is absolute; None where the build system chooses it by a pattern.
     """
-    text = probe.read(f"{root}/pyproject.toml") or ""
+    text = probe.read(probe.join(root, "pyproject.toml")) or ""
     try:
         data = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -36,8 +35,12 @@ def look_at_pyproject(probe: Probe, root: str) -> Project:
     backend = system.get("build-backend")
     backend = backend if isinstance(backend, str) else None
     requires = _texts(system.get("requires"))
-    era = _era(backend, requires, bool(system.get("backend-path")), probe.is_file(f"{root}/setup.py"))
-    return Project(era=era, backend=backend, requires=requires, build_dir=_build_dir(data, root, era))
+    setup_py = probe.is_file(probe.join(root, "setup.py"))
+    era = _era(backend, requires, bool(system.get("backend-path")), setup_py)
+    build_dir = _build_dir(data, era)
+    if build_dir is not None:
+        build_dir = probe.names.normal(probe.join(root, build_dir))
+    return Project(era=era, backend=backend, requires=requires, build_dir=build_dir)
 
 
 def _era(backend: str | None, requires: tuple[str, ...], in_tree: bool, setup_py: bool) -> Era | None:
@@ -52,13 +55,14 @@ def _era(backend: str | None, requires: tuple[str, ...], in_tree: bool, setup_py
     return "scikit-build-core" if in_tree and "scikit-build-core" in built_on else None
 
 
-def _build_dir(data: Mapping[str, object], root: str, era: Era | None) -> str | None:
+def _build_dir(data: Mapping[str, object], era: Era | None) -> str | None:
+    """As the file says it, relative to the root or absolute."""
     if era == "setuptools":
-        return posixpath.join(root, "build")
+        return "build"
     said = _table(_table(data, "tool"), "scikit-build").get("build-dir")
     if era is None or not isinstance(said, str) or not said or "{" in said:
         return None
-    return posixpath.normpath(posixpath.join(root, said))
+    return said
 
 
 def _table(data: Mapping[str, object], key: str) -> Mapping[str, object]:

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from torchbuild_tasks.facts import python_places as places
+from torchbuild_tasks.facts.answers import Output
 from torchbuild_tasks.facts.parallel import each
-from torchbuild_tasks.facts.probe import Output, Probe
+from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.python_places import Place
 from torchbuild_tasks.model import Python
 
@@ -26,9 +27,10 @@ def look_for_pythons(probe: Probe, wanted: str | None, tree_root: str) -> tuple[
             a command, or None.
         tree_root: the checkout, whose folder .torchbuild may hold venvs that we made.
 
-    We look at environments (ours and the active ones), then at PATH, then at what pyenv
-    and uv keep, and stop where an interpreter that works was found. One that does not
-    work has a `problem`; so has the entry that says that nothing was found, and where.
+    We look at environments (ours and the active ones), then at PATH, then at what Windows
+    lists as installed, then at what pyenv and uv keep, and stop where an interpreter that
+    works was found. One that does not work has a `problem`; so has the entry that says that
+    nothing was found, and where.
     """
     if wanted and places.is_path(probe, wanted):
         return _given(probe, wanted, tree_root)
@@ -36,6 +38,7 @@ def look_for_pythons(probe: Probe, wanted: str | None, tree_root: str) -> tuple[
     for group in (
         places.environments(probe, wanted, tree_root),
         places.on_path(probe, wanted),
+        places.installed(probe, wanted),
         places.stores(probe, wanted),
     ):
         asked = each(lambda place: _inspect(probe, place, tree_root), group)
@@ -65,15 +68,18 @@ def _is_wanted(python: Python, wanted: str | None) -> bool:
 def _distinct(probe: Probe, pythons: Iterable[Python]) -> tuple[Python, ...]:
     """Each once: a venv's interpreter is a link to another one, so the prefix counts as well."""
     first: dict[tuple[str, str | None], Python] = {}
+    key = probe.names.key
     for python in pythons:
-        prefix = probe.realpath(python.prefix) if python.prefix else None
-        first.setdefault((probe.realpath(python.executable), prefix), python)
+        prefix = key(probe.realpath(python.prefix)) if python.prefix else None
+        first.setdefault((key(probe.realpath(python.executable)), prefix), python)
     return tuple(first.values())
 
 
 def _miss(probe: Probe, wanted: str | None) -> Python:
     name = places.path_names(wanted)[0]
     looked = ", ".join(probe.path_folders) or "PATH, which is empty"
+    if probe.windows:
+        looked += ", the py launcher's list, the registry (Software\\Python)"
     return Python(executable=name, found_via="PATH", problem=f"not found in {looked}")
 
 
@@ -127,7 +133,7 @@ def _report(output: Output | None) -> Mapping[str, Any] | None:
 
 def _read(probe: Probe, data: Mapping[str, Any], place: Place, tree_root: str) -> Python:
     prefix, torch_from = _text(data, "prefix"), _text(data, "torch_from")
-    root = probe.realpath(tree_root)
+    managed = probe.join(probe.realpath(tree_root), places.MANAGED)
     return Python(
         executable=_text(data, "executable") or place.path,
         found_via=place.found_via,
@@ -137,13 +143,15 @@ def _read(probe: Probe, data: Mapping[str, Any], place: Place, tree_root: str) -
         bits=data["bits"] if isinstance(data.get("bits"), int) else None,
         environment=_environment(data),
         # By the place, not by how it was found: our env file may have activated it.
-        managed=prefix is not None and probe.realpath(prefix).startswith(f"{root}/{places.MANAGED}"),
+        managed=prefix is not None
+        and probe.names.key(probe.realpath(prefix)).startswith(probe.names.key(managed)),
         externally_managed=data.get("externally_managed") is True,
         prefix=prefix,
         scripts=_text(data, "scripts"),
         include=_text(data, "include"),
         headers=_truth(data, "headers"),
         venv=_truth(data, "venv"),
+        debug_library=_truth(data, "debug_library"),
         packages=_packages(data),
         torch_from=probe.realpath(torch_from) if torch_from else None,
     )

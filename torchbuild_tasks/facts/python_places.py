@@ -47,7 +47,8 @@ def agree(wanted: str, version: str) -> bool:
 def given(probe: Probe, wanted: str) -> Place:
     """The interpreter at a path that the user gave; a venv or conda folder stands for the one inside."""
     path = probe.absolute(wanted)
-    return Place(path=_inside(probe, path) if probe.is_dir(path) else path, found_via="given path")
+    path = inside(probe, path) if probe.is_dir(path) else probe.program_at(path) or path
+    return Place(path=path, found_via="given path")
 
 
 def environments(probe: Probe, wanted: str | None, tree_root: str) -> Iterator[Place]:
@@ -65,34 +66,71 @@ def environments(probe: Probe, wanted: str | None, tree_root: str) -> Iterator[P
 def on_path(probe: Probe, wanted: str | None) -> Iterator[Place]:
     """Interpreters on PATH: by name, and for each name in the order of PATH; links once."""
     seen = set()
-    for name in path_names(wanted):
+    for name in path_names(wanted, windows=probe.windows):
         for path in probe.which_all(name):
+            if probe.windows and _opens_the_store(probe, path):
+                continue
             # In one folder python3 is nearly always a link to python3.N. Across folders such
             # a link may be a venv, which has packages of its own.
-            key = (probe.realpath(path), path.rpartition("/")[0])
+            key = (probe.realpath(path), probe.names.parent(path))
             if key not in seen:
                 seen.add(key)
                 yield Place(path=path, found_via=f"PATH ({path})")
+
+
+def _opens_the_store(probe: Probe, path: str) -> bool:
+    """Whether a program is the empty link of Windows that only offers to install Python.
+
+    The Python of Microsoft's store has such empty links as well, and a folder beside them.
+    """
+    folder = probe.names.parent(path)
+    if probe.names.base(folder).lower() != "windowsapps" or probe.size(path) != 0:
+        return False
+    return not any(name.startswith("PythonSoftwareFoundation.Python.") for name in probe.children(folder))
+
+
+def installed(probe: Probe, wanted: str | None) -> Iterator[Place]:
+    """Interpreters that a system keeps a list of: only Windows does, and PATH often has none there."""
+    if probe.windows and (wanted is None or is_version(wanted)):
+        from torchbuild_tasks.facts.windows.pythons import installed_pythons
+
+        for place, version in installed_pythons(probe):
+            if wanted is None or version is None or agree(wanted, version):
+                yield place
 
 
 def stores(probe: Probe, wanted: str | None) -> Iterator[Place]:
     """Interpreters of a version that pyenv or uv keeps, though PATH does not lead to them."""
     if not wanted or not is_version(wanted):
         return
-    home = probe.environ.get("HOME", "/")
-    pyenv = probe.environ.get("PYENV_ROOT") or f"{home}/.pyenv"
-    data = probe.environ.get("XDG_DATA_HOME") or f"{home}/.local/share"
-    uv = probe.environ.get("UV_PYTHON_INSTALL_DIR") or f"{data}/uv/python"
-    for via, folder, prefix in (("pyenv", f"{pyenv}/versions", ""), ("uv", uv, "cpython-")):
+    for via, folder, prefix in _store_folders(probe):
         names = [name for name in probe.children(folder) if _is_store_of(name, prefix, wanted)]
         for name in sorted(names, key=_numbers, reverse=True):
-            path = _inside(probe, f"{folder}/{name}")
+            path = inside(probe, probe.join(folder, name))
             if probe.is_program(path):
                 yield Place(path=path, found_via=via)
 
 
-def path_names(wanted: str | None) -> tuple[str, ...]:
-    """The commands to look for; a bare `wanted` that is no version is a command itself."""
+def _store_folders(probe: Probe) -> tuple[tuple[str, str, str], ...]:
+    """Each store: what it is called, its folder, and what names in it begin with."""
+    home = probe.names.home(probe.environ) or probe.names.normal("/")
+    if probe.windows:
+        pyenv = probe.variable("PYENV_ROOT") or probe.join(home, ".pyenv/pyenv-win")
+        data = probe.variable("APPDATA") or probe.join(home, "AppData/Roaming")
+    else:
+        pyenv = probe.variable("PYENV_ROOT") or probe.join(home, ".pyenv")
+        data = probe.variable("XDG_DATA_HOME") or probe.join(home, ".local/share")
+    uv = probe.variable("UV_PYTHON_INSTALL_DIR") or probe.join(data, "uv/python")
+    return ("pyenv", probe.join(pyenv, "versions"), ""), ("uv", uv, "cpython-")
+
+
+def path_names(wanted: str | None, *, windows: bool = False) -> tuple[str, ...]:
+    """The commands to look for; a bare `wanted` that is no version is a command itself.
+
+    On Windows python.exe is of any version, and most have no other name.
+    """
+    if windows and (wanted is None or is_version(wanted)):
+        return tuple(dict.fromkeys((*path_names(wanted), "python3", "python")))
     if wanted is None:
         return ("python3", *(f"python3.{minor}" for minor in SERIES))
     if not is_version(wanted):
@@ -105,10 +143,12 @@ def path_names(wanted: str | None) -> tuple[str, ...]:
 
 
 def managed(probe: Probe, wanted: str | None, tree_root: str) -> list[Place]:
-    folder, prefix = MANAGED.split("/")
-    names = [name for name in probe.children(f"{tree_root}/{folder}") if name.startswith(prefix)]
+    """The venvs that we made in this checkout, the newest Python first."""
+    where, prefix = MANAGED.split("/")
+    folder = probe.join(tree_root, where)
+    names = [name for name in probe.children(folder) if name.startswith(prefix)]
     return [
-        Place(path=_inside(probe, f"{tree_root}/{folder}/{name}"), found_via="managed venv of this checkout")
+        Place(path=inside(probe, probe.join(folder, name)), found_via="managed venv of this checkout")
         for name in sorted(names, key=_numbers, reverse=True)
         if wanted is None or agree(wanted, name.removeprefix(prefix))
     ]
@@ -116,16 +156,20 @@ def managed(probe: Probe, wanted: str | None, tree_root: str) -> list[Place]:
 
 def _active(probe: Probe) -> Iterator[Place]:
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
-        if folder := probe.environ.get(variable):
+        if folder := probe.variable(variable):
             # Many conda users have "base" active in every shell without having chosen it.
-            is_base = variable == "CONDA_PREFIX" and probe.environ.get("CONDA_DEFAULT_ENV") == "base"
+            is_base = variable == "CONDA_PREFIX" and probe.variable("CONDA_DEFAULT_ENV") == "base"
             via = f"environment {variable}" + (" (base)" if is_base else "")
-            yield Place(path=_inside(probe, probe.absolute(folder)), found_via=via)
+            yield Place(path=inside(probe, probe.absolute(folder)), found_via=via)
 
 
-def _inside(probe: Probe, folder: str) -> str:
-    """The interpreter of an environment; the usual name when there is none."""
-    paths = [f"{folder}/bin/{name}" for name in ("python", "python3")]
+def inside(probe: Probe, folder: str) -> str:
+    """The interpreter of an environment; the usual name when there is none.
+
+    On Windows a venv has it in Scripts, conda and an installation at the top.
+    """
+    names = ("Scripts/python.exe", "python.exe") if probe.windows else ("bin/python", "bin/python3")
+    paths = [probe.join(folder, name) for name in names]
     return next((path for path in paths if probe.exists(path)), paths[0])
 
 

@@ -40,6 +40,7 @@ def report() -> "dict[str, object]":
         "include": include,
         "headers": headers,
         "venv": all(importlib.util.find_spec(name) is not None for name in ("venv", "ensurepip")),
+        "debug_library": _debug_library(base),
         "packages": packages,
         "torch_from": torch_from,
     }
@@ -68,6 +69,15 @@ def _headers() -> "tuple[str, bool]":
         if folder and os.path.exists(os.path.join(folder, "Python.h")):
             return folder, True
     return folders[0], False
+
+
+def _debug_library(base: str) -> "bool | None":
+    """Whether python3xx_d.lib is there, which a Debug build links; None where there is no such thing."""
+    if os.name != "nt":
+        return None
+    threads = "t" if sysconfig.get_config_var("Py_GIL_DISABLED") else ""
+    name = f"python{sys.version_info[0]}{sys.version_info[1]}{threads}_d.lib"
+    return os.path.exists(os.path.join(base, "libs", name))
 
 
 def _packages() -> "tuple[dict[str, str], str | None]":

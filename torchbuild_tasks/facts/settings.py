@@ -63,6 +63,8 @@ def read_settings(path: Path) -> SettingsFile:
         UsageError: it cannot be opened, is not UTF-8, or is not TOML; names file, line and key.
     """
     path = path.absolute()
+    if path.is_dir():  # which Windows calls "Permission denied"
+        raise UsageError(f"{path} cannot be read: it is a directory")
     try:
         text = path.read_text("utf-8-sig")
     except OSError as error:

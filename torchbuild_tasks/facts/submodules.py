@@ -14,15 +14,14 @@ DEPTH = 5
 def empty_folders(probe: Probe, root: str) -> tuple[str, ...]:
     """Folders below third_party that .gitmodules files name and that hold nothing, sorted.
 
-    Paths are relative to `root`. A folder that does not exist, or holds only git's link
-    file, holds nothing. Without .gitmodules (a release archive) the folders that are
-    there are looked at themselves.
+    Paths are relative to `root`, with / on every system, as git writes them. A folder that
+    does not exist, or holds only git's link file, holds nothing. Without .gitmodules (a
+    release archive) the folders that are there are looked at themselves.
     """
-    if not probe.is_file(f"{root}/.gitmodules"):
-        children = [f"{FOLDER}/{name}" for name in probe.children(f"{root}/{FOLDER}")]
-        return tuple(
-            p for p in children if probe.is_dir(f"{root}/{p}") and _holds_nothing(probe, f"{root}/{p}")
-        )
+    if not probe.is_file(probe.join(root, ".gitmodules")):
+        children = [f"{FOLDER}/{name}" for name in probe.children(probe.join(root, FOLDER))]
+        places = {path: probe.join(root, path) for path in children}
+        return tuple(p for p, place in places.items() if probe.is_dir(place) and _holds_nothing(probe, place))
     named = [path for path in paths_in(probe, root) if path.startswith(f"{FOLDER}/")]
     return tuple(sorted({empty for path in named for empty in _empty(probe, root, path, DEPTH)}))
 
@@ -30,7 +29,7 @@ def empty_folders(probe: Probe, root: str) -> tuple[str, ...]:
 def paths_in(probe: Probe, folder: str) -> tuple[str, ...]:
     """The submodule paths that a folder's .gitmodules names, relative to that folder."""
     found = []
-    for line in (probe.read(f"{folder}/.gitmodules") or "").splitlines():
+    for line in (probe.read(probe.join(folder, ".gitmodules")) or "").splitlines():
         key, equals, value = line.partition("=")
         path = value.strip().strip('"').rstrip("/")
         if equals and key.strip().lower() == "path" and path and ".." not in path.split("/"):
@@ -39,10 +38,11 @@ def paths_in(probe: Probe, folder: str) -> tuple[str, ...]:
 
 
 def _empty(probe: Probe, root: str, path: str, depth: int) -> Iterator[str]:
-    if _holds_nothing(probe, f"{root}/{path}"):
+    place = probe.join(root, path)
+    if _holds_nothing(probe, place):
         yield path
     elif depth:
-        for inner in paths_in(probe, f"{root}/{path}"):
+        for inner in paths_in(probe, place):
             yield from _empty(probe, root, f"{path}/{inner}", depth - 1)
 
 

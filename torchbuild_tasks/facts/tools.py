@@ -2,48 +2,85 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from torchbuild_tasks.facts.parallel import each
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.versions import version_of
-from torchbuild_tasks.model import Tool
+from torchbuild_tasks.model import Tool, Windows
 
 
 class _Row(NamedTuple):
-    """A tool, the file names that it goes by (best first), and whether --version is asked."""
+    """A tool, the file names that it goes by (best first), and how its version is asked for.
+
+    `ask` is None when it is not asked. `studio` and `installed` are folders that are looked at
+    when PATH has none, in each Visual Studio and in Program Files.
+    """
 
     name: str
     files: tuple[str, ...]
-    versioned: bool = True
+    ask: tuple[str, ...] | None = ("--version",)
+    on: Literal["linux", "windows", "both"] = "both"
+    studio: str | None = None
+    installed: str | None = None
 
 
-# A plain sh (dash) takes --version for a script's name; nothing depends on sh's version.
+_VS = "Common7/IDE/CommonExtensions/Microsoft/CMake"
+
+# A plain sh (dash) takes --version for a script's name; nothing depends on sh's version. 7-Zip
+# says its version when it is asked nothing.
 TOOLS: tuple[_Row, ...] = (
-    _Row("cmake", ("cmake", "cmake3")),
-    _Row("ninja", ("ninja", "ninja-build")),
-    _Row("git", ("git",)),
-    _Row("make", ("make", "gmake")),
-    _Row("ld", ("ld", "ld.bfd")),
-    _Row("ld.gold", ("ld.gold",)),
-    _Row("ld.lld", ("ld.lld",)),
-    _Row("mold", ("mold",)),
+    _Row("cmake", ("cmake", "cmake3"), studio=f"{_VS}/CMake/bin", installed="CMake/bin"),
+    _Row("ninja", ("ninja", "ninja-build"), studio=f"{_VS}/Ninja"),
+    _Row("git", ("git",), installed="Git/cmd"),
+    _Row("make", ("make", "gmake"), on="linux"),
+    _Row("ld", ("ld", "ld.bfd"), on="linux"),
+    _Row("ld.gold", ("ld.gold",), on="linux"),
+    _Row("ld.lld", ("ld.lld",), on="linux"),
+    _Row("mold", ("mold",), on="linux"),
     _Row("ccache", ("ccache",)),
     _Row("sccache", ("sccache",)),
-    _Row("sh", ("sh",), versioned=False),
-    _Row("bash", ("bash",)),
-    _Row("patchelf", ("patchelf",)),
+    _Row("sh", ("sh",), ask=None, on="linux"),
+    _Row("bash", ("bash",), on="linux"),
+    _Row("patchelf", ("patchelf",), on="linux"),
+    _Row("7z", ("7z", "7zz", "7za"), ask=(), on="windows", installed="7-Zip"),
 )
 
 
-def look_for_tools(probe: Probe) -> tuple[Tool, ...]:
-    """Every tool of `TOOLS` in its order, found on PATH or not; a miss lists the folders of PATH."""
-    return each(lambda row: _look(probe, row), TOOLS)
+def look_for_tools(probe: Probe, windows: Windows | None = None) -> tuple[Tool, ...]:
+    """Every tool of `TOOLS` that is used on this system, in that order, found or not.
+
+    A miss lists the folders of PATH, and the others that were looked at.
+    """
+    system = "windows" if probe.windows else "linux"
+    return each(lambda row: _look(probe, row, windows), (row for row in TOOLS if row.on in (system, "both")))
 
 
-def _look(probe: Probe, row: _Row) -> Tool:
+def _look(probe: Probe, row: _Row, windows: Windows | None) -> Tool:
     path = next((found for file in row.files if (found := probe.which(file))), None)
-    if path is None:
-        return Tool(name=row.name, looked=probe.path_folders)
-    version = version_of(probe, path) if row.versioned else None
-    return Tool(name=row.name, path=path, version=version, found_via="PATH")
+    if path is not None:
+        return _found(probe, row, path, "PATH")
+    others = _elsewhere(probe, row, windows)
+    for folder, via in others:
+        for file in row.files:
+            if path := probe.program_at(probe.join(folder, file)):
+                return _found(probe, row, path, via)
+    return Tool(name=row.name, looked=(*probe.path_folders, *(folder for folder, _ in others)))
+
+
+def _found(probe: Probe, row: _Row, path: str, via: str) -> Tool:
+    version = version_of(probe, path, row.ask) if row.ask is not None else None
+    return Tool(name=row.name, path=path, version=version, found_via=via)
+
+
+def _elsewhere(probe: Probe, row: _Row, windows: Windows | None) -> tuple[tuple[str, str], ...]:
+    """Further folders, each with how it is called: where installers put what they leave off PATH."""
+    if windows is None:
+        return ()
+    folders = []
+    if row.installed:
+        programs = probe.variable("ProgramW6432") or probe.variable("ProgramFiles") or "C:\\Program Files"
+        folders.append((probe.join(programs, row.installed), "Program Files"))
+    if row.studio:
+        folders += [(probe.join(s.path, row.studio), "Visual Studio") for s in windows.visual_studios]
+    return tuple(folders)

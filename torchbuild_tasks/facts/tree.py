@@ -26,18 +26,20 @@ def look_at_tree(probe: Probe, root: str) -> Tree:
     checkout from which only the submodules are missing is read in full all the same.
     """
     root = probe.realpath(probe.absolute(root))
-    looked = tuple(f"{root}/{mark}" for mark in MARKS)
+    looked = tuple(probe.join(root, mark) for mark in MARKS)
     if problem := _no_checkout(probe, root):
         return Tree(root=root, problem=problem, looked=looked)
     project = look_at_pyproject(probe, root)
     repository = look_at_git(probe, root)
     empty = empty_folders(probe, root)
-    build_dir = project.build_dir or f"{root}/build"  # where a plan puts it when the tree names none
+    build_dir = project.build_dir or probe.join(
+        root, "build"
+    )  # where a plan puts it when the tree names none
     return Tree(
         root=root,
         problem=project.problem or _archive(probe, root, repository, empty),
         looked=looked,
-        sample=SAMPLE_MARK in (probe.read(f"{root}/torch/__init__.py") or ""),
+        sample=SAMPLE_MARK in (probe.read(probe.join(root, "torch/__init__.py")) or ""),
         version=_version(probe, root),
         era=project.era,
         backend=project.backend,
@@ -59,7 +61,7 @@ def _no_checkout(probe: Probe, root: str) -> str | None:
         return "no such folder"
     if not probe.is_dir(root):
         return "is a file, not a folder"
-    missing = [mark for mark in MARKS if not probe.exists(f"{root}/{mark}")]
+    missing = [mark for mark in MARKS if not probe.exists(probe.join(root, mark))]
     if not missing:
         return None
     return f"is no torch checkout: it holds no {', no '.join(missing)}{_nearby(probe, root)}"
@@ -68,22 +70,23 @@ def _no_checkout(probe: Probe, root: str) -> str | None:
 def _nearby(probe: Probe, root: str) -> str:
     """Where the checkout is, when the user named the folder around it or one inside it."""
     for name in probe.children(root):
-        if _is_checkout(probe, f"{root}/{name}"):
+        if _is_checkout(probe, probe.join(root, name)):
             return f"; its folder {name} is one"
     folder = root
-    while folder := folder.rpartition("/")[0]:
+    while (above := probe.names.parent(folder)) != folder:
+        folder = above
         if _is_checkout(probe, folder):
             return f"; the folder {folder} around it is one"
     return ""
 
 
 def _is_checkout(probe: Probe, folder: str) -> bool:
-    return all(probe.exists(f"{folder}/{mark}") for mark in MARKS)
+    return all(probe.exists(probe.join(folder, mark)) for mark in MARKS)
 
 
 def _archive(probe: Probe, root: str, repository: Repository, empty: tuple[str, ...]) -> str | None:
     """GitHub's "Download ZIP": all files but those of submodules, and no git to fetch them with."""
-    name = root.rpartition("/")[2]
+    name = probe.names.base(root)
     named = [path for path in paths_in(probe, root) if path.startswith("third_party/")]
     if repository.there or not _ARCHIVE_NAME.fullmatch(name) or not empty or not set(named) <= set(empty):
         return None
@@ -94,13 +97,18 @@ def _archive(probe: Probe, root: str, repository: Repository, empty: tuple[str, 
 
 
 def _version(probe: Probe, root: str) -> str | None:
-    words = (probe.read(f"{root}/version.txt") or "").split()
+    words = (probe.read(probe.join(root, "version.txt")) or "").split()
     return words[0] if words else None
 
 
 def _digests(probe: Probe, root: str) -> dict[str, str]:
-    """The first 16 hex digits of the SHA-256 of each file that decides how a build is configured."""
-    contents = {name: probe.read_bytes(f"{root}/{name}") for name in DIGESTED}
+    """The first 16 hex digits of the SHA-256 of each file that decides how a build is configured.
+
+    With the line ends of Linux: git's core.autocrlf changes the bytes of a file and nothing else.
+    """
+    contents = {name: probe.read_bytes(probe.join(root, name)) for name in DIGESTED}
     return {
-        name: hashlib.sha256(data).hexdigest()[:16] for name, data in contents.items() if data is not None
+        name: hashlib.sha256(data.replace(b"\r\n", b"\n")).hexdigest()[:16]
+        for name, data in contents.items()
+        if data is not None
     }

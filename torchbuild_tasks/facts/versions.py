@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from torchbuild_tasks.facts.probe import Probe
 
@@ -25,9 +26,9 @@ def version_in(text: str) -> str | None:
     return None
 
 
-def version_of(probe: Probe, path: str) -> str | None:
+def version_of(probe: Probe, path: str, ask: Sequence[str] = ("--version",)) -> str | None:
     """What the program at `path` answers to --version; None when it fails or says none."""
-    output = probe.run((path, "--version"))
+    output = probe.run((path, *ask))
     if output is None or output.rc != 0:
         return None
     return version_in(output.stdout) or version_in(output.stderr)

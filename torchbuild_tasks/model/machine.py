@@ -50,7 +50,10 @@ class Cpu:
 
 @dataclass(frozen=True, kw_only=True)
 class Memory:
-    """Bytes: of the machine, free for new programs, and the tightest cgroup's limit and use."""
+    """Bytes: of the machine, free for new programs, and the tightest limit with its use.
+
+    A limit is a cgroup's, or that of commit on Windows (memory and page files).
+    """
 
     total: int | None = None
     available: int | None = None
@@ -151,14 +154,16 @@ class Tree:
 
 @dataclass(frozen=True, kw_only=True)
 class VisualStudio:
-    """One installation: `version` as vswhere says it ("17.12.35707.178"), `product` "Community" ...
+    """One installation: `version` as vswhere says it ("16.7.30330.147"), `product` "Community" ...
 
+    `release` is what people call that version ("16.7.2": catalog.productDisplayVersion).
     `vcvarsall` is None when the C++ workload is not installed.
     """
 
     path: str
     found_via: str
     version: str | None = None
+    release: str | None = None
     product: str | None = None
     vcvarsall: str | None = None
 
@@ -200,10 +205,15 @@ class Windows:
 
 @dataclass(frozen=True, kw_only=True)
 class Store:
-    """The cache of helpers: its folder, and what is unpacked there (artifact id -> sha256 of its archive)."""
+    """The cache of helpers, by artifact id.
+
+    `unpacked` is what lies there, with the sha256 of its archive; `pins` are the hashes of
+    the checkout's torchbuild.lock.
+    """
 
     folder: str
     unpacked: Mapping[str, str] = field(default_factory=dict)
+    pins: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from torchbuild_tasks.facts import programs
+from torchbuild_tasks.facts.probe import Probe
+
+pytestmark = pytest.mark.integration
+
+
+def python(code: str, **environ: str) -> tuple[int, list[str], list[str]] | None:
+    """Run a line of Python through the door: code and the lines of both streams."""
+    output = Probe(environ={**os.environ, **environ}).run((sys.executable, "-c", code), timeout=30)
+    return output and (output.rc, output.stdout.splitlines(), output.stderr.splitlines())
+
+
+def test_run_gives_code_and_both_streams_in_the_c_locale() -> None:
+    code = (
+        "import os, sys; print(os.environ['LC_ALL'], os.environ['X']); sys.stderr.write('bad'); sys.exit(3)"
+    )
+    assert python(code, LC_ALL="de_DE.UTF-8", X="y") == (3, ["C y"], ["bad"])
+
+
+def test_run_gives_programs_nothing_to_read() -> None:
+    assert python("import sys; print(repr(sys.stdin.read()))") == (0, ["''"], [])
+
+
+def test_what_cannot_start_is_none(tmp_path: Path) -> None:
+    rubbish = tmp_path / "rubbish.exe"
+    rubbish.write_bytes(b"\x00\x01\x02")
+    rubbish.chmod(0o755)
+    door = Probe(environ=os.environ)
+    assert door.run((str(tmp_path / "missing"),)) is None
+    assert door.run((str(tmp_path),)) is None
+    assert door.run((str(rubbish),)) is None
+    assert door.run((sys.executable, "-c", "print('a\0b')")) is None
+
+
+def _dies(pid: int) -> bool:
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline:
+        try:
+            if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+                return True
+        except psutil.NoSuchProcess:
+            return True
+        time.sleep(0.02)
+    return False
+
+
+@pytest.mark.parametrize("ending", ["time.sleep(60)", "pass"], ids=["hangs", "leaves a child behind"])
+def test_a_late_program_is_killed_with_its_children(tmp_path: Path, ending: str) -> None:
+    note = tmp_path / "pid"
+    code = (
+        "import pathlib, subprocess, sys, time\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
+        f"pathlib.Path({str(note)!r}).write_text(str(child.pid))\n{ending}\n"
+    )
+    began = time.monotonic()
+    assert Probe(environ=os.environ).run((sys.executable, "-c", code), timeout=4) is None
+    assert time.monotonic() - began < 30  # a guard: the child would hold the streams for a minute
+    assert _dies(int(note.read_text("utf-8")))
+
+
+def test_a_flood_ends_at_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(programs, "LIMIT", 100_000)
+    assert python("import sys\nwhile True: sys.stdout.write('y' * 1000)") is None

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.facts.fakes import machine, windows_machine
+from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.facts.store import look_at_store
+from torchbuild_tasks.pins import Pin, write_pins
+
+LOCK = "/src/torchbuild.lock"
+SHELF = "/home/me/.cache/torchbuild-tasks/unpacked"
+
+
+def marker(name: str, digest: object = "aa") -> str:
+    return json.dumps({"id": name, "sha256": digest, "more": 1})
+
+
+def test_what_is_unpacked_and_bears_our_mark(tmp_path: Path) -> None:
+    files = {
+        f"{SHELF}/mkl-2020/.torchbuild-helper.json": marker("mkl-2020"),
+        f"{SHELF}/magma/.torchbuild-helper.json": marker("magma", "bb"),
+        f"{SHELF}/magma/lib/magma.lib": "",
+        f"{SHELF}/no-mark/x": "",
+        f"{SHELF}/moved/.torchbuild-helper.json": marker("another"),
+        f"{SHELF}/odd/.torchbuild-helper.json": marker("odd", 3),
+        f"{SHELF}/begun/.torchbuild-helper.json": '{"id": "begun", "sha256": "cc", "finished": null}',
+        f"{SHELF}/list/.torchbuild-helper.json": "[]",
+        f"{SHELF}/half/.torchbuild-helper.json": '{"id": "half", "sha',
+    }
+    store = look_at_store(machine(tmp_path, files=files), LOCK)
+    assert store.folder == "/home/me/.cache/torchbuild-tasks"
+    assert store.unpacked == {"mkl-2020": "aa", "magma": "bb"}
+    assert store.pins == {}
+
+
+def test_the_user_may_move_it(tmp_path: Path) -> None:
+    files = {"/big/unpacked/mkl/.torchbuild-helper.json": marker("mkl")}
+    store = look_at_store(machine(tmp_path, files=files, environ={"TORCHBUILD_CACHE": "/big/"}), LOCK)
+    assert (store.folder, store.unpacked) == ("/big", {"mkl": "aa"})
+
+
+def test_a_machine_without_a_store_says_where_it_would_be(tmp_path: Path) -> None:
+    store = look_at_store(windows_machine(tmp_path), "C:\\src\\torchbuild.lock")
+    assert store.folder == "C:\\Users\\Ada Lovelace\\AppData\\Local\\torchbuild-tasks\\Cache"
+    assert store.unpacked == {}
+
+
+def test_the_store_of_windows_is_read(tmp_path: Path) -> None:
+    files = {"D:\\cache\\unpacked\\mkl\\.torchbuild-helper.json": marker("mkl")}
+    door = windows_machine(tmp_path, files=files, environ={"TORCHBUILD_CACHE": "D:/cache"})
+    store = look_at_store(door, "C:\\src\\torchbuild.lock")
+    assert (store.folder, store.unpacked) == ("D:\\cache", {"mkl": "aa"})
+
+
+def test_the_lock_file_of_the_checkout_is_read(tmp_path: Path) -> None:
+    pin = Pin(id="mkl-2020", sha256="ab" * 32, size=3, url="https://x/mkl.7z")
+    door = machine(tmp_path, files={LOCK: write_pins({"mkl-2020": pin})})
+    assert look_at_store(door, LOCK).pins == {"mkl-2020": "ab" * 32}
+
+
+def test_a_broken_lock_file_is_told_and_not_passed_over(tmp_path: Path) -> None:
+    with pytest.raises(UsageError):
+        look_at_store(machine(tmp_path, files={LOCK: "[[helper"}), LOCK)

@@ -1,0 +1,70 @@
+"""Names on Linux; what each function does is said in `names.Names`."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+
+WINDOWS = False
+
+join = posixpath.join
+normal = posixpath.normpath
+parent = posixpath.dirname
+is_absolute = posixpath.isabs
+
+
+def base(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+stem = base
+
+
+def drive(path: str) -> str:
+    return ""
+
+
+def names_place(word: str) -> bool:
+    return "/" in word
+
+
+def key(path: str) -> str:
+    return path
+
+
+def split_path(value: str) -> list[str]:
+    return [entry for entry in value.split(":") if entry]
+
+
+def split_words(value: str) -> list[str]:
+    try:
+        return shlex.split(value)
+    except ValueError:  # an open quote
+        return value.split()
+
+
+def lookup(environ: Mapping[str, str], name: str) -> str | None:
+    return environ.get(name)
+
+
+def home(environ: Mapping[str, str]) -> str | None:
+    return environ.get("HOME")
+
+
+def program_files(path: str, environ: Mapping[str, str]) -> tuple[str, ...]:
+    return (path,)
+
+
+def is_program(file: Path) -> bool:
+    return os.access(file, os.X_OK)
+
+
+def under(root: Path, path: str) -> Path:
+    return root / path.lstrip("/")
+
+
+def seen_from(root: Path, file: Path) -> str:
+    return "/" + file.relative_to(root).as_posix().removeprefix(".")

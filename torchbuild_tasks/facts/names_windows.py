@@ -1,0 +1,98 @@
+"""Names on Windows; what each function does is said in `names.Names`."""
+
+from __future__ import annotations
+
+import ntpath
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+WINDOWS = True
+
+# Of PATHEXT, what a process can start without a shell's help; .bat and .cmd go to cmd.exe.
+STARTABLE = (".com", ".exe", ".bat", ".cmd")
+
+_WORD = re.compile(r'(?:"[^"]*(?:"|$)|[^\s"])+')
+
+
+def join(folder: str, *parts: str) -> str:
+    return ntpath.join(folder, *parts).replace("/", "\\")
+
+
+def normal(path: str) -> str:
+    return ntpath.normpath(path)
+
+
+def base(path: str) -> str:
+    return ntpath.basename(path)
+
+
+def stem(path: str) -> str:
+    name, kind = ntpath.splitext(ntpath.basename(path).lower())
+    return name if kind in STARTABLE else name + kind
+
+
+def parent(path: str) -> str:
+    return ntpath.dirname(path)
+
+
+def drive(path: str) -> str:
+    letter = ntpath.splitdrive(path)[0]
+    return letter + "\\" if len(letter) == 2 else ""
+
+
+def is_absolute(path: str) -> bool:
+    letter, rest = ntpath.splitdrive(path)
+    return bool(letter) and rest.startswith(("\\", "/"))
+
+
+def names_place(word: str) -> bool:
+    return "\\" in word or "/" in word or ntpath.splitdrive(word)[0] != ""
+
+
+def key(path: str) -> str:
+    return ntpath.normpath(path).lower()
+
+
+def split_path(value: str) -> list[str]:
+    # Quotes around an entry are allowed in PATH, and installers write them.
+    return [entry for quoted in value.split(";") if (entry := quoted.strip().strip('"'))]
+
+
+def split_words(value: str) -> list[str]:
+    # A backslash is a separator here and quotes nothing.
+    return [word.replace('"', "") for word in _WORD.findall(value)]
+
+
+def lookup(environ: Mapping[str, str], name: str) -> str | None:
+    if name in environ:
+        return environ[name]
+    wanted = name.upper()
+    return next((value for key, value in environ.items() if key.upper() == wanted), None)
+
+
+def home(environ: Mapping[str, str]) -> str | None:
+    return lookup(environ, "USERPROFILE")
+
+
+def program_files(path: str, environ: Mapping[str, str]) -> tuple[str, ...]:
+    if path.lower().endswith(STARTABLE):
+        return (path,)
+    said = (lookup(environ, "PATHEXT") or ";".join(STARTABLE)).lower().split(";")
+    return tuple(path + kind for kind in said if kind in STARTABLE)
+
+
+def is_program(file: Path) -> bool:
+    return file.suffix.lower() in STARTABLE
+
+
+def under(root: Path, path: str) -> Path:
+    """One folder for each drive, called by its letter."""
+    letter, rest = ntpath.splitdrive(path)
+    parts = [part for part in rest.replace("/", "\\").split("\\") if part]
+    return root.joinpath(letter.rstrip(":").strip("\\").upper() or "C", *parts)
+
+
+def seen_from(root: Path, file: Path) -> str:
+    letter, *parts = file.relative_to(root).parts or ("C",)
+    return f"{letter}:\\" + "\\".join(parts)

@@ -1,0 +1,59 @@
+"""The cache of helpers: what is there already, and which hashes the checkout has written down."""
+
+from __future__ import annotations
+
+import json
+
+from torchbuild_tasks.facts.probe import Probe
+from torchbuild_tasks.model import Store
+
+VARIABLE = "TORCHBUILD_CACHE"
+UNPACKED = "unpacked"
+MARKER = ".torchbuild-helper.json"
+
+
+def look_at_store(probe: Probe, lock_file: str) -> Store:
+    """The store that a build would use; a folder without a marker of ours is not in it.
+
+    Args:
+        probe: the machine.
+        lock_file: the checkout's torchbuild.lock, which need not exist.
+
+    Raises:
+        UsageError: the lock file cannot be understood.
+    """
+    said = probe.variable(VARIABLE)
+    folder = probe.absolute(said) if said else probe.cache_folder()
+    shelf = probe.join(folder, UNPACKED)
+    return Store(
+        folder=folder,
+        unpacked={
+            name: digest
+            for name in probe.children(shelf)
+            if (digest := _digest(probe, probe.join(shelf, name, MARKER), name))
+        },
+        pins=_pins(probe, lock_file),
+    )
+
+
+def _digest(probe: Probe, marker: str, name: str) -> str | None:
+    """The archive's hash that a marker tells; None for one that is broken, or of another folder.
+
+    The marker of a folder that is still being unpacked has no time at which it was finished.
+    """
+    try:
+        data = json.loads(probe.read(marker) or "")
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(data, dict) or data.get("id") != name or data.get("finished", "") is None:
+        return None
+    return data["sha256"] if isinstance(data.get("sha256"), str) else None
+
+
+def _pins(probe: Probe, lock_file: str) -> dict[str, str]:
+    text = probe.read(lock_file)
+    if text is None:
+        return {}
+    from torchbuild_tasks.pins import read_pins
+
+    return {name: pin.sha256 for name, pin in read_pins(text).items()}

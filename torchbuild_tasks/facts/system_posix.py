@@ -1,0 +1,84 @@
+"""What the door asks Linux itself; system_windows.py holds the same functions."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from torchbuild_tasks.facts.answers import MemoryStatus
+
+assert sys.platform != "win32"  # for mypy, which then skips this file on Windows
+
+NEW_SESSION: Final = True
+CREATION_FLAGS: Final = 0
+
+
+@contextlib.contextmanager
+def group(process: subprocess.Popen[bytes]) -> Iterator[Callable[[], None]]:  # noqa: TID251 - starts none
+    """Gives what ends a process that was started in a session of its own, and all that it started."""
+    yield partial(_kill, process.pid)
+
+
+def _kill(leader: int) -> None:
+    with contextlib.suppress(OSError):
+        os.killpg(leader, signal.SIGKILL)
+
+
+def disk_usage(path: Path) -> tuple[int, int]:
+    """Total bytes of the file system, and those free to this user. Raises OSError."""
+    usage = os.statvfs(path)
+    return usage.f_blocks * usage.f_frsize, usage.f_bavail * usage.f_frsize
+
+
+def volume(path: Path) -> str | None:
+    """None: the mount table is a file here, see mounts.py."""
+    return None
+
+
+def affinity() -> int | None:
+    """Cores that the scheduler lets this process run on (taskset, cpusets)."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except (AttributeError, OSError):
+        return None
+
+
+def release_and_machine() -> tuple[str | None, str | None]:
+    """What uname(2) says."""
+    said = os.uname()
+    return said.release, said.machine
+
+
+def glibc() -> str | None:
+    """The C library under this process as confstr(3) names it; None where it is not glibc."""
+    try:
+        return os.confstr("CS_GNU_LIBC_VERSION")
+    except (OSError, ValueError):
+        return None
+
+
+def memory_status() -> MemoryStatus | None:
+    """None: the kernel says it in files, see memory.py."""
+    return None
+
+
+def registry_value(key: str, name: str) -> str | int | None:
+    """None: there is no registry."""
+    return None
+
+
+def registry_keys(key: str) -> tuple[str, ...]:
+    """Nothing: there is no registry."""
+    return ()
+
+
+def file_version(path: Path) -> str | None:
+    """None: programs carry no version resource."""
+    return None

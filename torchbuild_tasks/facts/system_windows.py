@@ -1,0 +1,173 @@
+"""What the door asks Windows itself; system_posix.py holds the same functions."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from ctypes import wintypes
+from pathlib import Path
+from typing import Any, Final
+
+from torchbuild_tasks.facts.answers import MemoryStatus
+
+assert sys.platform == "win32"  # for mypy, which then skips this file elsewhere
+
+import winreg  # noqa: E402 - exists nowhere else
+
+NEW_SESSION: Final = False
+# A console of its own keeps our Ctrl-C from it, as a new session does on Linux.
+CREATION_FLAGS: Final = subprocess.CREATE_NO_WINDOW
+
+_HIVES = {"HKLM": winreg.HKEY_LOCAL_MACHINE, "HKCU": winreg.HKEY_CURRENT_USER}
+_READ: Final = winreg.KEY_READ | winreg.KEY_WOW64_64KEY
+
+
+def _library(name: str, **functions: list[Any]) -> Any:
+    """A DLL with the argument types of some of its functions; handles are pointers, not ints."""
+    library = ctypes.WinDLL(name, use_last_error=True)
+    for function, types in functions.items():
+        getattr(library, function).argtypes = types
+    return library
+
+
+@contextlib.contextmanager
+def group(process: subprocess.Popen[bytes]) -> Iterator[Callable[[], None]]:  # noqa: TID251 - starts none
+    """Gives what ends a process and all that it started: a job object, which children cannot leave.
+
+    Between the start of the process and its entry into the job lie microseconds, in which no
+    program gets as far as starting another one.
+    """
+    handle = wintypes.HANDLE
+    kernel = _library(
+        "kernel32",
+        AssignProcessToJobObject=[handle, handle],
+        TerminateJobObject=[handle, wintypes.UINT],
+        CloseHandle=[handle],
+    )
+    kernel.CreateJobObjectW.restype = handle
+    job = kernel.CreateJobObjectW(None, None)
+    process_handle = int(process._handle)  # type: ignore[attr-defined]  # no public name for it
+    held = bool(job) and bool(kernel.AssignProcessToJobObject(job, process_handle))
+
+    def end() -> None:
+        if held:
+            kernel.TerminateJobObject(job, 1)
+        else:
+            process.kill()
+
+    try:
+        yield end
+    finally:
+        if job:
+            kernel.CloseHandle(job)
+
+
+def disk_usage(path: Path) -> tuple[int, int]:
+    """Total bytes of the volume, and those free to this user (shutil ignores quotas). Raises OSError."""
+    free, total = ctypes.c_ulonglong(), ctypes.c_ulonglong()
+    kernel = _library("kernel32")
+    if not kernel.GetDiskFreeSpaceExW(str(path), ctypes.byref(free), ctypes.byref(total), None):
+        raise ctypes.WinError(ctypes.get_last_error())
+    return total.value, free.value
+
+
+def volume(path: Path) -> str | None:
+    """The drive, or the folder that a volume is mounted on, that holds `path`."""
+    buffer = ctypes.create_unicode_buffer(32768)
+    found = _library("kernel32").GetVolumePathNameW(str(path), buffer, len(buffer))
+    return buffer.value if found else None
+
+
+def affinity() -> int | None:
+    """Cores that this process may run on; None above 64, where one mask cannot tell."""
+    size = ctypes.sizeof(ctypes.c_void_p)
+    own, machine = ctypes.c_size_t(), ctypes.c_size_t()
+    kernel = _library("kernel32", GetProcessAffinityMask=[wintypes.HANDLE, *[ctypes.c_void_p] * 2])
+    kernel.GetCurrentProcess.restype = wintypes.HANDLE
+    masks = (ctypes.byref(own), ctypes.byref(machine))
+    if (os.cpu_count() or 1) > 8 * size:
+        return None
+    if not kernel.GetProcessAffinityMask(kernel.GetCurrentProcess(), *masks):
+        return None
+    return own.value.bit_count() or None
+
+
+def release_and_machine() -> tuple[str | None, str | None]:
+    """Major, minor and build; the processor of the machine, also for a 32-bit process.
+
+    `platform` would ask WMI, which can take seconds.
+    """
+    said = sys.getwindowsversion()
+    machine = os.environ.get("PROCESSOR_ARCHITEW6432") or os.environ.get("PROCESSOR_ARCHITECTURE")
+    return f"{said.major}.{said.minor}.{said.build}", machine
+
+
+def glibc() -> str | None:
+    """None: not here."""
+    return None
+
+
+class _MemoryStatusEx(ctypes.Structure):
+    """MEMORYSTATUSEX of sysinfoapi.h."""
+
+    _fields_ = (
+        ("length", wintypes.DWORD),
+        ("load", wintypes.DWORD),
+        ("total", ctypes.c_ulonglong),
+        ("available", ctypes.c_ulonglong),
+        ("commit_limit", ctypes.c_ulonglong),
+        ("commit_free", ctypes.c_ulonglong),
+        ("total_virtual", ctypes.c_ulonglong),
+        ("available_virtual", ctypes.c_ulonglong),
+        ("available_extended_virtual", ctypes.c_ulonglong),
+    )
+
+
+def memory_status() -> MemoryStatus | None:
+    """GlobalMemoryStatusEx itself: psutil passes on only the first half of what it says."""
+    status = _MemoryStatusEx(length=ctypes.sizeof(_MemoryStatusEx))
+    if not _library("kernel32").GlobalMemoryStatusEx(ctypes.byref(status)):
+        return None
+    return MemoryStatus(status.total, status.available, status.commit_limit, status.commit_free)
+
+
+def registry_value(key: str, name: str) -> str | int | None:
+    """A text or number of a key such as HKLM\\SOFTWARE\\x, in the 64-bit view; "" is the default value."""
+    try:
+        with _open(key) as handle:
+            value = winreg.QueryValueEx(handle, name)[0]
+    except (OSError, ValueError):
+        return None
+    return value if isinstance(value, (str, int)) else None
+
+
+def registry_keys(key: str) -> tuple[str, ...]:
+    """The keys below a key; empty when it cannot be read."""
+    try:
+        with _open(key) as handle:
+            return tuple(winreg.EnumKey(handle, number) for number in range(winreg.QueryInfoKey(handle)[0]))
+    except (OSError, ValueError):
+        return ()
+
+
+def _open(key: str) -> winreg.HKEYType:
+    hive, _, path = key.partition("\\")
+    return winreg.OpenKey(_HIVES[hive], path, 0, _READ)
+
+
+def file_version(path: Path) -> str | None:
+    """The four numbers of a program's version resource (VS_FIXEDFILEINFO)."""
+    library = _library("version", VerQueryValueW=[ctypes.c_void_p, wintypes.LPCWSTR, *[ctypes.c_void_p] * 2])
+    size = library.GetFileVersionInfoSizeW(str(path), None)
+    data = ctypes.create_string_buffer(size) if size else None
+    if data is None or not library.GetFileVersionInfoW(str(path), 0, size, data):
+        return None
+    info, length = ctypes.POINTER(wintypes.DWORD)(), wintypes.UINT()
+    if not library.VerQueryValueW(data, "\\", ctypes.byref(info), ctypes.byref(length)) or length.value < 16:
+        return None
+    # Signature, structure version, then the file's version as two words of two numbers each.
+    return ".".join(str(part) for word in (info[2], info[3]) for part in (word >> 16, word & 0xFFFF))
