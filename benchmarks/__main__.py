@@ -6,9 +6,15 @@ import os
 import platform
 import sys
 
-from benchmarks import sample, startup, streaming
+from benchmarks import download, sample, startup, streaming, unpack
 
-ALL = {"startup": startup.main, "streaming": streaming.main, "sample": sample.main}
+ALL = {
+    "startup": startup.main,
+    "streaming": streaming.main,
+    "sample": sample.main,
+    "download": download.main,
+    "unpack": unpack.main,
+}
 
 if __name__ == "__main__":
     print(f"{platform.platform()}, {os.cpu_count()} cores, Python {platform.python_version()}", flush=True)

@@ -1,19 +1,23 @@
-"""Loading an env file: what comes back, what stays out, and what a broken file says."""
+"""Loading an env file with sh: what comes back, what stays out, and what a broken file says."""
 
 from __future__ import annotations
 
 import os
+import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from torchbuild_tasks.effects import activate as module
+from torchbuild_tasks.effects import activate_sh
 from torchbuild_tasks.effects.activate import activate
 from torchbuild_tasks.effects.process import Captured
 from torchbuild_tasks.errors import EnvFileError
 
+if sys.platform == "win32":
+    pytest.skip("needs sh", allow_module_level=True)
 ENVIRON = {"PATH": "/usr/bin:/bin", "HOME": "/nowhere", "KEPT": "as it was"}
 
 
@@ -137,10 +141,10 @@ def test_a_file_that_waits_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_long_complaint_is_cut_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(argv: Sequence[str], *, env: Mapping[str, str], timeout: float) -> Captured:
+    def fails(path: Path, environ: Mapping[str, str], seconds: float) -> Captured:
         return Captured(rc=3, stderr=b"".join(b"line %d \xff\n" % n for n in range(500)))
 
-    monkeypatch.setattr(module, "capture", fails)
+    monkeypatch.setattr(activate_sh, "load", fails)
     with pytest.raises(EnvFileError, match="exit status 3") as caught:
         activate(Path("/x/env_set.sh"), environ={})
     assert len(caught.value.looked) == 20

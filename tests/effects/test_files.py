@@ -4,11 +4,26 @@ from __future__ import annotations
 
 import errno
 import re
+import stat
+import subprocess
+import sys
+import threading
 from pathlib import Path
 
 import pytest
 
-from torchbuild_tasks.effects.files import MARKER, MARKER_TEXT, STATE_DIR, state_dir, write_atomic
+from torchbuild_tasks.effects import files
+from torchbuild_tasks.effects.files import (
+    MARKER,
+    MARKER_TEXT,
+    STATE_DIR,
+    InUse,
+    Patience,
+    replace,
+    state_dir,
+    unlink,
+    write_atomic,
+)
 from torchbuild_tasks.errors import EnvFileError, UsageError
 
 
@@ -51,8 +66,9 @@ def test_a_failed_write_changes_nothing_and_says_why(
 
 
 def test_a_missing_folder_is_told(folder: Path) -> None:
-    with pytest.raises(EnvFileError, match="No such file or directory"):
+    with pytest.raises(EnvFileError, match="cannot be written") as caught:
         write_atomic(folder / "no" / "env.sh", b"", error=EnvFileError)
+    assert isinstance(caught.value.__cause__, FileNotFoundError)
 
 
 def test_the_state_folder_is_marked_and_unseen_by_git(folder: Path) -> None:
@@ -68,6 +84,154 @@ def test_what_is_no_folder_of_ours_is_left_alone(folder: Path) -> None:
     elsewhere = folder / "elsewhere"
     elsewhere.mkdir()
     (folder / STATE_DIR).symlink_to(elsewhere)
+    if not (folder / STATE_DIR).is_symlink():
+        pytest.skip("needs symbolic links")
     with pytest.raises(UsageError, match="not as a folder"):
         state_dir(folder)
     assert not list(elsewhere.iterdir())
+
+
+# ---------------------------------------------------------------- files that others hold
+
+
+class Refusal(PermissionError):
+    """As Windows refuses; elsewhere an OSError has no such code."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(errno.EACCES, "Access is denied", "x")
+        self.winerror = code
+
+
+class Held:
+    """Refuses some times and then does it."""
+
+    def __init__(self, times: int, code: int) -> None:
+        self.times, self.code, self.calls = times, code, 0
+
+    def __call__(self, *paths: Path) -> None:
+        self.calls += 1
+        if self.calls <= self.times:
+            raise Refusal(self.code)
+
+
+@pytest.fixture
+def no_time(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Pauses take no time; they are listed."""
+    pauses = list[float]()
+    monkeypatch.setattr("time.sleep", pauses.append)
+    return pauses
+
+
+@pytest.mark.parametrize("code", [5, 32, 33])
+def test_a_file_that_is_held_for_a_moment_is_waited_for(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, no_time: list[float], code: int
+) -> None:
+    held = Held(3, code)
+    monkeypatch.setattr(Path, "replace", held)
+    replace(folder / "a", folder / "b")
+    assert held.calls == 4
+    assert no_time == sorted(no_time)
+    assert len(no_time) == 3
+
+
+def test_two_seconds_are_for_all_files_together(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, no_time: list[float]
+) -> None:
+    held = Held(10_000, 32)
+    monkeypatch.setattr(Path, "unlink", held)
+    patience = Patience()
+    for name in "abc":
+        with pytest.raises(InUse, match="in use by another program"):
+            patience.unlink(folder / name)
+    assert 2.0 <= sum(no_time) < 2.4
+    assert held.calls == len(no_time) + 3
+
+
+def test_who_holds_a_file_is_told(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, no_time: list[float]
+) -> None:
+    monkeypatch.setattr(Path, "replace", Held(10_000, 5))
+    monkeypatch.setattr("torchbuild_tasks.effects.holders.holders", lambda path: ("ninja.exe (process 7)",))
+    with pytest.raises(
+        EnvFileError, match=r"cannot be written: in use by ninja\.exe \(process 7\)\."
+    ) as caught:
+        write_atomic(folder / "env.bat", b"", error=EnvFileError)
+    assert "Close that program" in caught.value.next_step
+
+
+def test_denied_access_to_what_nobody_holds_is_not_called_in_use(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, no_time: list[float]
+) -> None:
+    monkeypatch.setattr(Path, "unlink", Held(10_000, 5))
+    monkeypatch.setattr("torchbuild_tasks.effects.holders.holders", lambda path: ())
+    with pytest.raises(PermissionError, match="Access is denied") as caught:
+        unlink(folder / "a")
+    assert not isinstance(caught.value, InUse)
+
+
+def test_other_errors_are_not_waited_for(folder: Path, no_time: list[float]) -> None:
+    with pytest.raises(FileNotFoundError):
+        unlink(folder / "a")
+    unlink(folder / "a", missing_ok=True)
+    with pytest.raises(FileNotFoundError):
+        Patience().rmdir(folder / "a")
+    assert no_time == []
+
+
+def test_a_read_only_target_is_named_at_once(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, no_time: list[float]
+) -> None:
+    monkeypatch.setattr(Path, "replace", Held(10_000, 5))
+    monkeypatch.setattr(files, "_is_read_only", lambda path: path.name == "target")
+    with pytest.raises(PermissionError, match="marked read-only"):
+        replace(folder / "source", folder / "target")
+    assert no_time == []
+
+
+def test_read_only_files_and_folders_of_ours_go(folder: Path) -> None:
+    (folder / "pack").write_bytes(b"x")
+    (folder / "pack").chmod(stat.S_IREAD)
+    unlink(folder / "pack")
+    (folder / "sub").mkdir()
+    (folder / "sub").chmod(stat.S_IREAD)
+    Patience().rmdir(folder / "sub")
+    assert list(folder.iterdir()) == []
+
+
+HOLDER = "import sys; f = open(sys.argv[1]); print('open', flush=True); sys.stdin.read()"
+
+
+@pytest.fixture
+def held(folder: Path) -> subprocess.Popen[bytes]:
+    """A process that has `folder/held` open until its input ends."""
+    path = folder / "held"
+    path.write_bytes(b"old")
+    argv = [sys.executable, "-c", HOLDER, str(path)]
+    process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.readline()
+    try:
+        path.rename(folder / "moved")
+    except PermissionError:
+        return process
+    process.communicate()
+    pytest.skip("needs a system on which an open file cannot be replaced")
+
+
+@pytest.mark.integration
+def test_a_real_holder_is_waited_for(folder: Path, held: subprocess.Popen[bytes]) -> None:
+    threading.Timer(0.5, held.communicate).start()
+    write_atomic(folder / "held", b"new", error=EnvFileError)
+    assert (folder / "held").read_bytes() == b"new"
+
+
+@pytest.mark.integration
+def test_a_real_holder_that_stays_is_told(folder: Path, held: subprocess.Popen[bytes]) -> None:
+    with pytest.raises(EnvFileError, match=f"process {held.pid}"):
+        write_atomic(folder / "held", b"new", error=EnvFileError)
+    with pytest.raises(InUse, match=f"process {held.pid}"):
+        unlink(folder / "held")
+    assert (folder / "held").read_bytes() == b"old"
+    assert [path.name for path in folder.iterdir()] == ["held"]
+    held.communicate()
+    unlink(folder / "held")

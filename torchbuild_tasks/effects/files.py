@@ -1,4 +1,9 @@
-"""Writes files whole or not at all, and keeps the tool's own folder in a checkout."""
+"""Writes files whole or not at all, and keeps the tool's own folder in a checkout.
+
+Windows refuses to replace or remove a file that another program has open: a virus
+scanner has it for a moment, a running program for good. So the first is waited for and
+the second is named.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,9 @@ import contextlib
 import errno
 import os
 import shutil
-from collections.abc import Iterator
+import stat
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +25,99 @@ MARKER_TEXT: Final = (
     "This folder was made by torchbuild_tasks and holds what it remembers of its builds here:\n"
     "logs, the lock, and the list of files that a clean may remove.\n"
 )
+
+_PATIENCE: Final = 2.0  # seconds
+_DENIED: Final = 5  # Windows' error codes
+_HELD: Final = (32, 33)  # by a program that has it open, or has locked a part of it
+
+
+class InUse(PermissionError):
+    """Another program has the file open; `strerror` says which, if that can be found out."""
+
+
+class Patience:
+    """Waits for files that other programs hold, two seconds in all, however many they are."""
+
+    def __init__(self, seconds: float = _PATIENCE) -> None:
+        self._left = seconds
+
+    def replace(self, source: Path, target: Path) -> None:
+        """Move a file over another or where none is; raises InUse for either, and OSError."""
+        self._until_free(lambda: source.replace(target), target, source)
+
+    def unlink(self, path: Path) -> None:
+        """Remove a file of ours, also a read-only one; raises InUse, and OSError."""
+        with _writable(path):
+            self._until_free(path.unlink, path)
+
+    def rmdir(self, path: Path) -> None:
+        """Remove an empty folder of ours; raises InUse, and OSError."""
+        with _writable(path):
+            self._until_free(path.rmdir, path)
+
+    def _until_free(self, act: Callable[[], object], *paths: Path) -> None:
+        pause = 0.01
+        while True:
+            try:
+                act()
+                return
+            except PermissionError as error:
+                code = getattr(error, "winerror", None)
+                if code not in (_DENIED, *_HELD):
+                    raise
+                if _is_read_only(paths[0]):
+                    raise PermissionError(error.errno, "it is marked read-only", str(paths[0])) from error
+                if self._left <= 0:
+                    raise _held(error, code, paths) from error
+            time.sleep(pause)
+            self._left -= pause
+            pause = min(2 * pause, 0.3)
+
+
+def replace(source: Path, target: Path) -> None:
+    """`Patience.replace` with two seconds of its own."""
+    Patience().replace(source, target)
+
+
+def unlink(path: Path, *, missing_ok: bool = False) -> None:
+    """`Patience.unlink` with two seconds of its own."""
+    with contextlib.suppress(FileNotFoundError) if missing_ok else contextlib.nullcontext():
+        Patience().unlink(path)
+
+
+def _held(error: PermissionError, code: int | None, paths: tuple[Path, ...]) -> PermissionError:
+    """In words; access may also be denied because of rights, and then nobody holds it."""
+    from torchbuild_tasks.effects.holders import holders
+
+    who = [holder for path in paths for holder in holders(path)]
+    if code == _DENIED and not who:
+        return error
+    names = ", ".join(dict.fromkeys(who)) or "another program"
+    return InUse(error.errno, f"in use by {names}", error.filename, code)
+
+
+def _is_read_only(path: Path) -> bool:
+    """The attribute of Windows, for which it refuses to replace or remove a file or folder; no link's."""
+    with contextlib.suppress(OSError):
+        attributes = getattr(path.lstat(), "st_file_attributes", 0)
+        both = stat.FILE_ATTRIBUTE_READONLY | stat.FILE_ATTRIBUTE_REPARSE_POINT
+        return bool(attributes & both == stat.FILE_ATTRIBUTE_READONLY)
+    return False
+
+
+@contextlib.contextmanager
+def _writable(path: Path) -> Iterator[None]:
+    """Without the read-only attribute; it comes back when the body fails."""
+    if not _is_read_only(path):
+        yield
+        return
+    path.chmod(stat.S_IWRITE)
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(OSError):
+            path.chmod(stat.S_IREAD)
+        raise
 
 
 @contextlib.contextmanager
@@ -33,8 +133,10 @@ def told_as(error: type[TorchbuildError], path: Path) -> Iterator[None]:
 def _advice(problem: OSError, path: Path) -> str:
     if problem.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)):
         return f"{_free(path)} bytes are free there. Make room and run the same command again."
+    if isinstance(problem, InUse):
+        return "Close that program, or wait until it is done, and run the same command again."
     if problem.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return "Make the folder writable for you, or work on a checkout that is."
+        return "Make it and its folder writable for you, or work on a checkout that is."
     return "Nothing else was changed. Run the same command again when this is mended."
 
 
@@ -55,7 +157,7 @@ def write_atomic(path: Path, data: bytes, *, error: type[TorchbuildError]) -> No
     with told_as(error, path):
         try:
             partial.write_bytes(data)
-            partial.replace(path)
+            replace(partial, path)
         except BaseException:
             with contextlib.suppress(OSError):
                 partial.unlink()

@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from torchbuild_tasks.effects.files import state_dir, told_as, write_atomic
+from torchbuild_tasks.effects.files import state_dir, told_as, unlink, write_atomic
 from torchbuild_tasks.errors import TreeBusy, UsageError
 
 
@@ -39,7 +39,7 @@ def hold(root: Path, what: str) -> Iterator[None]:
     finally:
         # First the note, then the lock: the note must never be of a run that is over.
         with contextlib.suppress(OSError):
-            about.unlink()
+            unlink(about)
         lock.release()
 
 

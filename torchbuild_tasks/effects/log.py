@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from torchbuild_tasks.effects.files import told_as
+from torchbuild_tasks.effects.files import replace, told_as
 from torchbuild_tasks.errors import UsageError
 
 KEPT: Final = 5
@@ -101,4 +101,4 @@ def _rotate(folder: Path, name: str) -> None:
     names = [f"{name}.log", *(f"{name}.{number}.log" for number in range(1, KEPT))]
     for older, newer in reversed(list(zip(names[1:], names, strict=False))):
         if (folder / newer).exists():
-            (folder / newer).replace(folder / older)
+            replace(folder / newer, folder / older)

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torchbuild_tasks.effects import owned, process
-from torchbuild_tasks.effects.files import STATE_DIR, state_dir
+from torchbuild_tasks.effects.files import STATE_DIR, Patience, state_dir, told_as, unlink
 from torchbuild_tasks.effects.log import name_newest
 from torchbuild_tasks.effects.owned import BEFORE, MADE, Kept, Listing, Outputs
-from torchbuild_tasks.effects.walk import is_folder, snapshot
-from torchbuild_tasks.errors import CleanRefused
+from torchbuild_tasks.effects.walk import is_folder, is_link, snapshot
+from torchbuild_tasks.errors import CleanRefused, UsageError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +60,9 @@ class Build:
         before, earlier = owned.read(self.root, BEFORE), owned.read(self.root, MADE)
         mine = self.outputs.made(after if before is None else before, after, earlier or {})
         owned.write(self.root, MADE, mine)
-        (self.root / STATE_DIR / BEFORE).unlink(missing_ok=True)
+        before_file = self.root / STATE_DIR / BEFORE
+        with told_as(UsageError, before_file):
+            unlink(before_file, missing_ok=True)
         return len(mine)
 
 
@@ -102,8 +104,8 @@ def plan_removal(
     if not owned.is_recorded(root):
         _refuse_unrecorded(root, now)
     mine = owned.owned(root, outputs, now, log_time)
-    files, kept = outputs.sort_out(mine, now, _tracked(root) if mine else ())
-    if inside and (root / inside).is_symlink():
+    files, kept = outputs.sort_out(mine, now, _tracked(root, mine))
+    if inside and is_link(root / inside):
         kept = (*kept, (inside, "a symbolic link; what is behind it is not followed"))
     folders = _emptied(root, files, [path for path in mine if path in now and path.endswith("/")])
     _refuse_from_inside(root, folders)
@@ -121,15 +123,18 @@ def _emptied(root: Path, files: Iterable[str], folders: Iterable[str]) -> tuple[
     return tuple(sorted((path for path in going if path.endswith("/")), reverse=True))
 
 
-def _tracked(root: Path) -> frozenset[str]:
-    """What git tracks; nothing outside a repository."""
+def _tracked(root: Path, paths: Iterable[str]) -> tuple[str, ...]:
+    """Those that git tracks, in whatever case on Windows; none outside a repository."""
+    if not (paths := tuple(paths)):
+        return ()
     elsewhere = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")  # set inside a git hook
     env = {name: value for name, value in os.environ.items() if name not in elsewhere} | {"LC_ALL": "C"}
     listed = process.capture(("git", "ls-files", "-z"), cwd=root, env=env)
     if listed.rc == 0:
-        return frozenset(os.fsdecode(listed.stdout).split("\0"))
+        tracked = frozenset(os.path.normcase(name) for name in os.fsdecode(listed.stdout).split("\0"))
+        return tuple(path for path in paths if os.path.normcase(path) in tracked)
     if not (root / ".git").exists():
-        return frozenset()
+        return ()
     raise CleanRefused(
         "git cannot say which files it tracks, so nothing is removed.",
         looked=("git ls-files: " + listed.stderr.decode(errors="replace").strip(),),
@@ -167,22 +172,23 @@ def remove(removal: Removal) -> Removed:
     root, real, size = Path(removal.root), {""}, 0
     gone: set[str] = set()
     failed: list[tuple[str, str]] = []
+    patience = Patience()
     for path in removal.files:
         try:
-            size += _unlink(root, path, removal.planned, real)
+            size += _unlink(root, path, removal.planned, real, patience)
             gone.add(path)
         except OSError as error:
             failed.append((path, error.strerror or str(error)))
     for folder in removal.folders:
         with contextlib.suppress(OSError):
             if _is_real(root, folder, real):
-                (root / folder).rmdir()
+                patience.rmdir(root / folder)
                 gone.add(folder)
     owned.forget(root, gone)
     return Removed(count=len(removal.files) - len(failed), bytes=size, failed=tuple(failed))
 
 
-def _unlink(root: Path, path: str, planned: int, real: set[str]) -> int:
+def _unlink(root: Path, path: str, planned: int, real: set[str], patience: Patience) -> int:
     """Remove one file and return its size; OSError says why it stays."""
     if not _is_real(root, path.rpartition("/")[0], real):
         raise OSError("a folder on the way to it is now a link")
@@ -190,7 +196,7 @@ def _unlink(root: Path, path: str, planned: int, real: set[str]) -> int:
     # Not the time of change of the inode: removing another hard link to it sets that.
     if is_folder(info) or info.st_mtime_ns > planned:
         raise OSError("changed just now")
-    (root / path).unlink()
+    patience.unlink(root / path)
     return info.st_size
 
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterable, Mapping
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, Protocol, Self
 
@@ -89,6 +91,23 @@ def owned(root: Path, outputs: Outputs, now: Listing, log_time: int | None) -> L
 def within(root: Path, build_dir: Path | str) -> str:
     """The build folder relative to the checkout, with a final `/`; "" when it is not in it."""
     with contextlib.suppress(ValueError):
-        inside = (root / build_dir).relative_to(root).as_posix()
-        return f"{inside}/" if inside != "." and ".." not in inside.split("/") else ""
+        parts = (root / build_dir).relative_to(root).parts
+        if ".." not in parts:
+            return "".join(f"{part}/" for part in _as_there(root, parts))
     return ""
+
+
+def _as_there(folder: Path, parts: tuple[str, ...]) -> Iterator[str]:
+    """The names as their folders have them: on Windows `Build` may be the `build` that is there."""
+    for part in parts:
+        name = _name_there(folder, part) if sys.platform == "win32" else part
+        yield name
+        folder = folder / name
+
+
+def _name_there(folder: Path, name: str) -> str:
+    names: list[str] = []
+    with contextlib.suppress(OSError):
+        names = [path.name for path in folder.iterdir()]
+    same = (each for each in names if os.path.normcase(each) == os.path.normcase(name))
+    return name if name in names else next(same, name)

@@ -7,11 +7,13 @@ then the exit of the process and half a second of silence end it.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import queue
 import sys
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from typing import IO, Final
 
 if sys.platform != "win32":
@@ -20,11 +22,16 @@ if sys.platform == "linux":
     import fcntl
 
 IDLE: Final = 0.5
+Chunks = AbstractContextManager[Iterator[bytes]]
 _CHUNK: Final = 1 << 20  # of one read, and what the pipe holds where that can be said
 
 
-def chunks(pipe: IO[bytes], is_over: Callable[[], bool]) -> Generator[bytes, None, None]:
-    """Yield what comes through the pipe, and close it."""
+def chunks(pipe: IO[bytes], is_over: Callable[[], bool]) -> Chunks:
+    """A context in which one can go through what comes, and which closes the pipe.
+
+    To be left after the process has been ended: whoever writes into a closed pipe dies,
+    a Ninja that was asked to stop too, before it has removed what it had half done.
+    """
     # glibc gives a freed chunk back to the kernel, and gets the next page by page, which is
     # half of all the time; until a larger one, though never touched, was freed.
     bytes(8 * _CHUNK)
@@ -35,19 +42,23 @@ def chunks(pipe: IO[bytes], is_over: Callable[[], bool]) -> Generator[bytes, Non
 
 if sys.platform != "win32":
 
-    def polled(pipe: IO[bytes], is_over: Callable[[], bool]) -> Generator[bytes, None, None]:
+    @contextlib.contextmanager
+    def polled(pipe: IO[bytes], is_over: Callable[[], bool]) -> Iterator[Iterator[bytes]]:
         """Nothing is handed from thread to thread, which costs more than the reading itself."""
-        _widen(pipe)
-        poll = select.poll()
-        poll.register(pipe, select.POLLIN)
         with pipe:
-            while True:
-                if poll.poll(IDLE * 1000):
-                    if not (chunk := os.read(pipe.fileno(), _CHUNK)):
-                        return
-                    yield chunk
-                elif is_over():
+            _widen(pipe)
+            poll = select.poll()
+            poll.register(pipe, select.POLLIN)
+            yield _polled(pipe, poll, is_over)
+
+    def _polled(pipe: IO[bytes], poll: select.poll, is_over: Callable[[], bool]) -> Iterator[bytes]:
+        while True:
+            if poll.poll(IDLE * 1000):
+                if not (chunk := os.read(pipe.fileno(), _CHUNK)):
                     return
+                yield chunk
+            elif is_over():
+                return
 
 
 def _widen(pipe: IO[bytes]) -> None:
@@ -57,14 +68,14 @@ def _widen(pipe: IO[bytes]) -> None:
             fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, _CHUNK)
 
 
-def threaded(pipe: IO[bytes], is_over: Callable[[], bool]) -> Generator[bytes, None, None]:
+@contextlib.contextmanager
+def threaded(pipe: IO[bytes], is_over: Callable[[], bool]) -> Iterator[Iterator[bytes]]:
     """A thread reads, because Windows cannot wait for a pipe and a signal at once."""
     read: queue.Queue[bytes] = queue.Queue(maxsize=8)
     over = threading.Event()
     threading.Thread(target=_read, args=(pipe, read, over), daemon=True).start()
     try:
-        while chunk := _next(read, is_over):
-            yield chunk
+        yield iter(functools.partial(_next, read, is_over), b"")
     finally:
         over.set()
         with contextlib.suppress(queue.Empty):

@@ -1,4 +1,4 @@
-"""Ends a process tree: the session, and every descendant that left it."""
+"""Ends a process tree: the job on Windows, else the session and every descendant that left it."""
 
 from __future__ import annotations
 
@@ -9,33 +9,50 @@ import sys
 import time
 from typing import TYPE_CHECKING, Final
 
+if sys.platform == "win32":
+    from torchbuild_tasks.effects.job import ask
 if TYPE_CHECKING:
     import psutil
 
-# The first signal is what Ctrl-C in a terminal sends: ninja and make delete the outputs
-# they were writing, pip and setup.py remove their temporary folders. Python programs die
-# of SIGTERM without tidying, so it comes second. Windows knows neither between processes:
-# `end_tree` sends Ctrl-Break to the group, the only polite word there is, and waits.
-_POLITE: Final = (None,) if sys.platform == "win32" else (signal.SIGINT, signal.SIGTERM)
+    from torchbuild_tasks.effects.job import Job
+
 _KILL: Final = getattr(signal, "SIGKILL", signal.SIGTERM)  # SIGTERM is what kills on Windows
 
 
-def end_tree(pid: int, grace: float = 3.0) -> tuple[int, ...]:
+def end_tree(pid: int, grace: float = 3.0, *, job: Job | None = None) -> tuple[int, ...]:
     """End the process, its session and all its descendants, also those in other sessions.
 
     They are asked twice within `grace` seconds and then killed; returns the pids that
     were still there two seconds after that (a process in uninterruptible sleep). A
-    daemon that detached itself on purpose (new session, parent gone) is not found.
+    daemon that detached itself on purpose (new session, parent gone) is not found; on
+    Windows it is in the `job` too, and ends.
     """
-    if sys.platform == "win32":
-        with contextlib.suppress(OSError):
-            os.kill(pid, signal.CTRL_BREAK_EVENT)
+    if job is not None:
+        return job.end(grace if _ask(pid) else 0.0)  # where nobody was asked, nobody is waited for
     family: dict[int, psutil.Process] = {}
-    for number in _POLITE:
-        if _sent(pid, family, number, grace / len(_POLITE)):
-            return ()
+    _members(pid, family)
+    # Python programs die of SIGTERM without tidying, so it comes second.
+    rounds = [(None, grace)] if sys.platform == "win32" else [(None, grace / 2), (signal.SIGTERM, grace / 2)]
+    if not _ask(pid):
+        rounds = rounds[1:]
+    if any(_sent(pid, family, number, seconds) for number, seconds in rounds):
+        return ()
     _sent(pid, family, _KILL, 2.0)
     return tuple(_members(pid, family))
+
+
+def _ask(pid: int) -> bool:
+    """What Ctrl-C in a terminal does to the group; false when there is no such group or no console.
+
+    ninja and make delete the outputs they were writing, pip and setup.py their temporary
+    folders. Not to each process: a ninja whose compilers die first leaves half an output.
+    """
+    if sys.platform == "win32":
+        return ask(pid)
+    with contextlib.suppress(OSError):
+        os.killpg(pid, signal.SIGINT)
+        return True
+    return False
 
 
 def _sent(pid: int, family: dict[int, psutil.Process], number: int | None, seconds: float) -> bool:
@@ -69,12 +86,24 @@ def _members(pid: int, family: dict[int, psutil.Process]) -> dict[int, psutil.Pr
             alive[process.pid] = process
     todo = list(alive)
     while todo:
-        for child in children.get(todo.pop(), []):
-            if child.pid not in alive:
+        parent = alive[todo.pop()]
+        for child in children.get(parent.pid, []):
+            if child.pid not in alive and _is_child(child, parent):
                 alive[child.pid] = child
                 todo.append(child.pid)
     family.update(alive)
     return {number: p for number, p in alive.items() if p.info["status"] != psutil.STATUS_ZOMBIE}
+
+
+def _is_child(child: psutil.Process, parent: psutil.Process) -> bool:
+    """Not so on Windows when it is the older one: its parent is long gone, and the pid was used again."""
+    import psutil
+
+    if sys.platform != "win32":
+        return True
+    with contextlib.suppress(psutil.Error, OSError):
+        return bool(child.create_time() >= parent.create_time())
+    return False
 
 
 def _session(pid: int) -> int:

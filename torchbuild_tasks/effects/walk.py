@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+import sys
 from pathlib import Path
 from typing import Protocol
 
@@ -52,12 +53,25 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
 
 
 def stamp(info: os.stat_result) -> Stamp:
-    """Modified, size, changed; a folder's own size and times say nothing about what is in it."""
+    """Modified, size, changed; a folder's own size and times say nothing about what is in it.
+
+    Windows keeps the time of creation where others keep that of the change: there the later
+    one of this and the time of modification stands for it.
+    """
     if is_folder(info):
         return (0, 0, info.st_ctime_ns)
-    return (info.st_mtime_ns, info.st_size, info.st_ctime_ns)
+    changed = max(info.st_ctime_ns, info.st_mtime_ns) if sys.platform == "win32" else info.st_ctime_ns
+    return (info.st_mtime_ns, info.st_size, changed)
 
 
 def is_folder(info: os.stat_result) -> bool:
     """A folder, and neither a symbolic link nor a junction to one."""
     return stat.S_ISDIR(info.st_mode) and not getattr(info, "st_reparse_tag", 0)
+
+
+def is_link(path: Path) -> bool:
+    """A symbolic link, or a junction to a folder."""
+    with contextlib.suppress(OSError):
+        info = path.lstat()
+        return stat.S_ISLNK(info.st_mode) or (stat.S_ISDIR(info.st_mode) and not is_folder(info))
+    return False

@@ -1,0 +1,79 @@
+"""Unpacking a 7z archive of 300 MB with py7zr and with an installed 7-Zip, against 7-Zip alone.
+
+What stands in it is like what helpers hold: libraries of which half is noise, headers of
+words. Ours includes the start of Python, judging every name, the mark and the rename.
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks.measure import Command, pairs, show
+from torchbuild_tasks.effects.seven_zip import find_program
+from torchbuild_tasks.effects.unpack import NO_PROGRAM
+
+LIBRARIES = 50
+HEADERS = 600
+OURS = """
+import sys
+from pathlib import Path
+from torchbuild_tasks.effects.unpack import unpack
+archive, folder, program = sys.argv[1:]
+unpack(Path(archive), "7z", Path(folder), tell=lambda *now: None, name="bench", program=program)
+"""
+
+
+def main(runs: int = 5) -> None:
+    """Measure both engines on the same archive."""
+    program = find_program()
+    if program is None:
+        print("unpack: no 7-Zip here to measure against")
+        return
+    with tempfile.TemporaryDirectory() as scratch:
+        archive, out = Path(scratch) / "helper.7z", Path(scratch) / "out"
+        size = _write(Path(scratch) / "tree")
+        subprocess.run(
+            [program, "a", str(archive), "."], cwd=Path(scratch) / "tree", check=True, capture_output=True
+        )
+        packed = archive.stat().st_size
+        print(f"{LIBRARIES + HEADERS} files, {size >> 20} MiB, packed {packed >> 20} MiB", flush=True)
+        command = functools.partial(Command, cwd=Path.cwd(), before=lambda: _remove(out))
+        alone = command(argv=(program, "x", "-y", "-bd", f"-o{out}", str(archive)))
+        for title, engine in (("py7zr", NO_PROGRAM), (Path(program).stem, program)):
+            ours = command(argv=(sys.executable, "-c", OURS, str(archive), str(out), engine))
+            costs = pairs(ours, alone, runs)
+            show(f"unpack with {title}, wall", ours, alone, [a.wall / b.wall for a, b in costs], "none")
+            show(f"unpack with {title}, CPU", ours, alone, [a.cpu / b.cpu for a, b in costs], "none")
+            memory = [a.memory for a, _ in costs]
+            show(f"unpack with {title}, peak memory", ours, alone, memory, "none", "MiB")
+            if engine == NO_PROGRAM:
+                show("7-Zip alone, peak memory", alone, ours, [b.memory for _, b in costs], "none", "MiB")
+
+
+def _write(tree: Path) -> int:
+    """The tree to pack; returns its bytes."""
+    chance = random.Random(0)
+    words = [bytes(chance.choices(range(97, 123), k=chance.randint(3, 9))) for _ in range(2000)]
+    for number in range(LIBRARIES):
+        noise = chance.randbytes(3 << 20)
+        text = b" ".join(chance.choices(words, k=450_000))
+        _put(tree / "lib" / f"lib{number}.lib", noise + text)
+    for number in range(HEADERS):
+        _put(tree / "include" / f"d{number % 20}" / f"h{number}.h", b"\n".join(chance.choices(words, k=2000)))
+    return sum(path.stat().st_size for path in tree.rglob("*") if path.is_file())
+
+
+def _put(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+
+
+def _remove(folder: Path) -> None:
+    if folder.exists():
+        shutil.rmtree(folder)

@@ -1,0 +1,84 @@
+"""Ending a whole tree, with and without a job."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import psutil
+import pytest
+
+from torchbuild_tasks.effects import tree
+from torchbuild_tasks.effects.tree import end_tree
+
+pytestmark = pytest.mark.integration
+PY = sys.executable
+# Ignores every polite signal, and so do its children; one of them has a session of its own.
+CHILD = """import signal, time
+for name in ("SIGINT", "SIGTERM", "SIGBREAK"):
+    if hasattr(signal, name):
+        signal.signal(getattr(signal, name), signal.SIG_IGN)
+print(1, flush=True)
+time.sleep(60)
+"""
+STUBBORN = f"""import os, subprocess, sys
+apart = {{"creationflags": 0x208}} if os.name == "nt" else {{"start_new_session": True}}
+a = subprocess.Popen([sys.executable, "-c", {CHILD!r}], stdout=subprocess.PIPE)
+b = subprocess.Popen([sys.executable, "-c", {CHILD!r}], stdout=subprocess.PIPE, **apart)
+a.stdout.readline(), b.stdout.readline()
+print(a.pid, b.pid, flush=True)
+{CHILD}"""
+
+
+@pytest.fixture
+def stubborn() -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(
+        [PY, "-c", STUBBORN],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        creationflags=0x200 if os.name == "nt" else 0,
+    ) as process:
+        yield process
+        process.kill()
+
+
+def is_alive(pid: int) -> bool:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    return False
+
+
+def test_end_tree_of_a_process_that_is_gone() -> None:
+    gone = subprocess.Popen([PY, "-c", ""])
+    gone.wait()
+    assert end_tree(gone.pid) == ()
+
+
+def test_end_tree_ends_what_ignores_signals_and_what_left_the_session(
+    stubborn: subprocess.Popen[str],
+) -> None:
+    """Without a job, so on Windows too it is the parents that tell who belongs to it."""
+    assert stubborn.stdout is not None
+    children = [int(pid) for pid in stubborn.stdout.readline().split()]
+    stubborn.stdout.readline()
+    assert len(children) == 2
+    start = time.monotonic()
+    assert end_tree(stubborn.pid, grace=1.0) == ()
+    assert time.monotonic() - start < 5
+    stubborn.wait()
+    assert not any(is_alive(pid) for pid in children)
+
+
+def test_who_is_older_than_the_parent_is_no_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Windows keeps the pid of a parent that is gone, and gives it to somebody else."""
+    with subprocess.Popen([PY, "-c", "import time; time.sleep(60)"]) as younger:
+        monkeypatch.setattr(sys, "platform", "win32")
+        ours, theirs = psutil.Process(), psutil.Process(younger.pid)
+        assert tree._is_child(theirs, ours)
+        assert not tree._is_child(ours, theirs)
+        younger.kill()
