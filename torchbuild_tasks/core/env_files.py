@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from torchbuild_tasks.core.quoting import bat_room, quote_bat, quote_fish, quote_ps1, quote_sh, refusal
+from torchbuild_tasks.core import bat, ps1
+from torchbuild_tasks.core.quoting import quote_fish, quote_sh
+from torchbuild_tasks.core.refusal import refusal, undone
 from torchbuild_tasks.errors import EnvFileError
 from torchbuild_tasks.model import EnvOp, Finding
 from torchbuild_tasks.templates import fill
@@ -25,7 +27,9 @@ def file_name(shell: str) -> str:
 
 def refusals(shell: str, ops: Sequence[EnvOp]) -> tuple[Finding, ...]:
     """One error for each operation that this shell cannot carry."""
-    return tuple(_finding(shell, op, reason) for op in ops if (reason := refusal(shell, op)))
+    return tuple(
+        _finding(shell, op, reason) for op in ops if (reason := refusal(shell, op) or undone(op, ops))
+    )
 
 
 def _finding(shell: str, op: EnvOp, reason: str) -> Finding:
@@ -50,11 +54,13 @@ def render(shell: str, template: str, ops: Sequence[EnvOp], *, checkout: str, wr
             looked=tuple(finding.text for finding in refused),
             next_step=refused[0].fix,
         )
-    lines = (line for op in ops for line in (*_why(shell, op), *_LINES[shell](op)))
+    lines = [line for op in ops for line in (*_why(shell, op), *_LINES[shell](op))]
+    if shell == "bat":
+        lines = [*bat.begin(ops), *lines, *bat.end(ops)]
     fields = {
         "writer": _comment(shell, writer),
         "checkout": _comment(shell, checkout),
-        "ops": "\n".join(_in_utf8(lines, ops) if shell == "bat" else lines),
+        "ops": "\n".join(lines),
     }
     return fill(template, fields)
 
@@ -119,82 +125,9 @@ def _fish(op: EnvOp) -> Iterable[str]:
     )
 
 
-def _ps1(op: EnvOp) -> Iterable[str]:
-    name, value = op.name, quote_ps1(op.value)
-    match op.op:
-        case "set":
-            return (f"$env:{name} = {value}",)
-        case "unset":
-            return (f"Remove-Item -LiteralPath 'Env:{name}' -ErrorAction Ignore",)
-    rest = f"$env:{name} -split [IO.Path]::PathSeparator"
-    return (
-        f"$env:{name} = (@({value}) + @({rest} | Where-Object {{ $_ -cne '' -and $_ -cne {value} }}))"
-        " -join [IO.Path]::PathSeparator",
-    )
-
-
-def _bat(op: EnvOp) -> Iterable[str]:
-    """Straight lines without labels, which cmd can miss in a file that is not ASCII.
-
-    The list goes through a delayed variable: in %PATH% a quote that the user's list holds
-    would let an & in it start a command. Its length is looked at first: cmd would skip a line
-    that grew too long, and go on without the list.
-    """
-    name, value = op.name, quote_bat(op.value)
-    match op.op:
-        case "set":
-            return (f'set "{name}={value}"',)
-        case "unset":
-            return (f'set "{name}="',)
-    return (
-        "setlocal EnableDelayedExpansion",
-        'set "TORCHBUILD__REST="',
-        f'if not defined {name} set "TORCHBUILD__REST=;"',
-        f'if defined {name} if "!{name}:~0,-{bat_room(op)}!"=="" set "TORCHBUILD__REST=;!{name}!;"',
-        "if not defined TORCHBUILD__REST (",
-        f"  echo %~nx0: {name} is too long for cmd 1>&2",
-        f"  {_PAGE_BACK}",
-        "  exit /b 1",
-        ")",
-        f'set "TORCHBUILD__REST=!TORCHBUILD__REST:;{value};=;!"',
-        f'for /f "delims=" %%p in ("{value}!TORCHBUILD__REST:~0,-1!") do endlocal & set "{name}=%%p"',
-    )
-
-
 _LINES: Final[Mapping[str, Callable[[EnvOp], Iterable[str]]]] = {
     "sh": _sh,
-    "bat": _bat,
-    "ps1": _ps1,
+    "bat": bat.lines,
+    "ps1": ps1.lines,
     "fish": _fish,
 }
-
-
-def _in_utf8(lines: Iterable[str], ops: Sequence[EnvOp]) -> Iterable[str]:
-    """Let cmd read the lines as UTF-8 if a value needs it, and stop if it does not."""
-    if all(op.value.isascii() for op in ops):
-        return lines
-    return (*_UTF8_BEGIN.splitlines(), *lines, *_UTF8_END.splitlines())
-
-
-# Without a console chcp fails, and cmd would turn every letter into two: so two letters of
-# three bytes each are read back, and a third one stops the file. No code page but UTF-8 makes two of them.
-_PAGE_BACK: Final = r"if defined TORCHBUILD__PAGE %SystemRoot%\System32\chcp.com %TORCHBUILD__PAGE% >nul 2>&1"
-_UTF8_BEGIN: Final = f"""\
-rem Values below are not ASCII: cmd reads this file as UTF-8 from here on.
-for /f "tokens=2 delims=:." %%c in ('%SystemRoot%\\System32\\chcp.com') do set "TORCHBUILD__PAGE=%%c"
-%SystemRoot%\\System32\\chcp.com 65001 >nul 2>&1
-set "TORCHBUILD__PROBE=\u20ac\u20ac"
-if not "%TORCHBUILD__PROBE:~0,2%"=="%TORCHBUILD__PROBE%" (
-  echo %~nx0: nothing was set, for cmd cannot read UTF-8 here ^(chcp 65001 fails without a console^) 1>&2
-  {_PAGE_BACK}
-  set "TORCHBUILD__PAGE="
-  set "TORCHBUILD__PROBE="
-  exit /b 1
-)
-"""
-_UTF8_END: Final = f"""\
-rem Back to the code page that was.
-{_PAGE_BACK}
-set "TORCHBUILD__PAGE="
-set "TORCHBUILD__PROBE="
-"""

@@ -23,3 +23,28 @@ $env:ODD = ('  ~ %PATH% `id` $(id) \ ^ | < > * ? # ; -x' + [char]0x09)
 # MAX_JOBS: line one rm -rf / line three
 $env:MAX_JOBS = '7'
 $env:USE_CUDA = '0'
+# TORCHBUILD_VCVARS: the newest toolset that CUDA 12.1 takes
+if (-not ($env:VSCMD_VER -and $env:VCToolsVersion -and $env:TORCHBUILD_VCVARS -ceq 'C:\Program Files (x86)\Visual Studio\VC\Auxiliary\Build\vcvarsall.bat x64 -vcvars_ver=14.38')) { & {
+    $list = [IO.Path]::GetTempFileName()
+    $env:TORCHBUILD__FILE = '"C:\Program Files (x86)\Visual Studio\VC\Auxiliary\Build\vcvarsall.bat"'
+    $env:TORCHBUILD__LIST = '"' + $list + '"'
+    try {
+        Remove-Item -LiteralPath 'Env:TORCHBUILD_VCVARS' -ErrorAction Ignore
+        $before = Get-ChildItem Env: | ForEach-Object { "$($_.Name)=$($_.Value)" -split '\r\n|\r|\n' }
+        & "$env:SystemRoot\System32\cmd.exe" /d /v:off /c 'call %TORCHBUILD__FILE% x64 -vcvars_ver=14.38 1>&2 && %SystemRoot%\System32\cmd.exe /d /u /c set >%TORCHBUILD__LIST%'
+        if ($LASTEXITCODE -ne 0) { throw "$env:TORCHBUILD__FILE failed with exit code $LASTEXITCODE" }
+        # PROMPT is what cmd itself adds.
+        $after = [IO.File]::ReadAllLines($list, [Text.Encoding]::Unicode) -notlike 'PROMPT=*'
+        $names = @('PROMPT') + @($after | ForEach-Object { ($_ -split '=', 2)[0] })
+        Get-ChildItem Env: | Where-Object { $names -notcontains $_.Name } | Remove-Item
+        foreach ($line in $after | Where-Object { $_ -like '?*=*' -and $before -cnotcontains $_ }) {
+            $variable, $value = $line -split '=', 2
+            [Environment]::SetEnvironmentVariable($variable, $value)
+        }
+        if (-not $env:VCToolsVersion) { throw "$env:TORCHBUILD__FILE has set no VCToolsVersion" }
+        $env:TORCHBUILD_VCVARS = 'C:\Program Files (x86)\Visual Studio\VC\Auxiliary\Build\vcvarsall.bat x64 -vcvars_ver=14.38'
+    } finally {
+        Remove-Item -LiteralPath $list
+        Remove-Item -LiteralPath 'Env:TORCHBUILD__FILE', 'Env:TORCHBUILD__LIST' -ErrorAction Ignore
+    }
+} }
