@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import re
+import string
 
 import pytest
 from packaging.requirements import Requirement
@@ -13,6 +15,7 @@ from torchbuild_tasks.catalog import (
     TABLES,
     CheckRow,
     EntryRow,
+    HelperRow,
     OutputRow,
     PresetRow,
     TorchRow,
@@ -20,6 +23,7 @@ from torchbuild_tasks.catalog import (
     load_catalog,
     make_row,
 )
+from torchbuild_tasks.core.helpers import artifact_id
 from torchbuild_tasks.core.rows import admits, variable_row
 from torchbuild_tasks.request import BUILD_TYPES, MODES, PRESETS
 
@@ -145,3 +149,116 @@ def test_character_rows() -> None:
 def test_inputs_are_unique() -> None:
     names = [row.name for row in CATALOG.input]
     assert len(names) == len(set(names))
+
+
+HELPERS = CATALOG.helper
+TAGS = {
+    ("windows", "x86_64"): "win_amd64",
+    ("linux", "x86_64"): r"manylinux[0-9_]+_x86_64",
+    ("linux", "aarch64"): r"manylinux[0-9_]+_aarch64",
+}
+ENDINGS = {"7z": (".7z",), "zip": (".zip", ".whl"), "tar.bz2": (".tar.bz2",), "conda": (".conda",)}
+
+
+def helper_key(row: HelperRow) -> tuple[str, ...]:
+    return (row.name, row.version, row.os, row.arch, row.cuda, row.configuration)
+
+
+def helper_id(row: HelperRow) -> str:
+    return "-".join(filter(None, helper_key(row)))
+
+
+def test_helper_rows_are_told_apart() -> None:
+    keys = [helper_key(row) for row in HELPERS]
+    assert len(keys) == len(set(keys))
+    # What is downloaded is called by these alone, on whichever system.
+    ids = [artifact_id(row) for row in HELPERS if not row.tag]
+    assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize("row", HELPERS, ids=helper_id)
+def test_helper_rows(row: HelperRow) -> None:
+    Version(row.version)
+    SpecifierSet(row.torch)
+    assert row.os in ("linux", "windows")
+    assert row.arch in ("x86_64", "aarch64")
+    assert row.needed in ("build", "cuda", "distributed", "asked")
+    assert row.because
+    assert row.source
+    assert row.holds, "nothing would tell a wrong archive from the right one"
+    assert row.set or row.prepend, "nothing would find it"
+    assert bool(row.urls) != bool(row.project), "an address or a project, not both"
+    assert bool(row.cuda) == bool(row.configuration) == (row.needed == "cuda")
+
+
+@pytest.mark.parametrize("row", [row for row in HELPERS if row.urls], ids=helper_id)
+def test_downloaded_helpers(row: HelperRow) -> None:
+    files = {url.rpartition("/")[2] for url in row.urls}
+    assert len(files) == 1, "all addresses are of one file"
+    assert len(set(row.urls)) == len(row.urls)
+    for url in row.urls:
+        assert url.startswith("https://")
+    file = files.pop()
+    for part in (row.version, row.configuration, f"cuda{row.cuda}_" if row.cuda else ""):
+        assert part in file
+    assert row.unpack == "file" or file.endswith(ENDINGS[row.unpack])
+
+
+@pytest.mark.parametrize("row", [row for row in HELPERS if row.project], ids=helper_id)
+def test_wheel_helpers(row: HelperRow) -> None:
+    assert row.unpack == "zip", "a wheel is a zip"
+    assert re.fullmatch(TAGS[row.os, row.arch], row.tag)
+    assert len(row.sha256) == 64
+    assert not set(row.sha256) - set("0123456789abcdef")
+    assert row.size > 1 << 20
+    # A wheel's folders carry its version: a bump that forgets one would look in vain.
+    folder = f"{row.project.replace('-', '_')}-{row.version}.data/"
+    for path in row.holds:
+        assert path.startswith(folder)
+    for value in (*row.set.values(), *row.prepend.values()):
+        assert value.startswith(f"{{folder}}/{folder}")
+
+
+@pytest.mark.parametrize("row", HELPERS, ids=helper_id)
+def test_helper_paths_stay_inside_and_are_written_one_way(row: HelperRow) -> None:
+    exported = (*row.set.values(), *row.prepend.values(), *row.check[:1])
+    for text in (*exported, *row.check[1:], *row.holds):
+        assert "\\" not in text, "written with forward slashes"
+        fields = {name for _, name, _, _ in string.Formatter().parse(text) if name is not None}
+        assert fields <= {"folder"}
+    for text in exported:
+        assert text.startswith("{folder}")
+    for text in (*exported, *row.holds):
+        assert ".." not in text.split("/")
+        assert not text.startswith("/")
+
+
+def test_a_helper_that_the_user_has_is_said_by_a_variable_that_we_read() -> None:
+    names = {name for row in HELPERS for name in row.unless}
+    assert names
+    for name in names:
+        assert variable_row(CATALOG, name, ERAS[0], None), f"{name} would not be looked at"
+    assert all(row.unless for row in HELPERS if row.needed != "asked")
+
+
+def test_magma_comes_in_pairs_and_one_version_for_each_cuda() -> None:
+    magma = [row for row in HELPERS if row.name == "magma"]
+    kinds = {(row.cuda, row.configuration) for row in magma}
+    assert kinds == set(itertools.product({row.cuda for row in magma}, ("release", "debug")))
+    assert len(kinds) == len(magma)
+
+
+def test_no_helper_row_is_hidden_by_a_newer_one() -> None:
+    # Of rows that want the same builds the newest is always taken; the others say nothing.
+    same: dict[tuple[str, ...], list[str]] = {}
+    for row in HELPERS:
+        key = (row.name, row.os, row.arch, row.torch, row.cuda, row.configuration)
+        same.setdefault(key, []).append(row.version)
+    assert {key: versions for key, versions in same.items() if len(versions) > 1} == {}
+
+
+@pytest.mark.parametrize("series", [row.version for row in CATALOG.torch])
+def test_every_torch_series_gets_exactly_one_mkl_on_windows(series: str) -> None:
+    rows = [row for row in HELPERS if row.os == "windows" and row.needed == "build"]
+    names = {row.name for row in rows if admits(row.torch, series)}
+    assert names in ({"mkl"}, {"mkl-static", "mkl-include", "mkl-openmp"})

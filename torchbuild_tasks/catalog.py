@@ -13,7 +13,7 @@ import functools
 import importlib.resources
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from torchbuild_tasks.model import Need
 
@@ -150,6 +150,57 @@ class CharacterRow:
 
 
 @dataclass(frozen=True, kw_only=True)
+class MsvcRow:
+    """A limit on MSVC toolsets: the CUDA versions that take one, or why one is `refused`."""
+
+    toolset: str
+    source: str
+    name: str = ""
+    cuda: str = ""
+    torch: str = ""
+    visual_studio: str = ""
+    refused: str = ""
+    install: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HelperRow:
+    """One artifact of one helper; of several that fit, the newest `version` is taken.
+
+    `cuda` is a CUDA version in the digits that file names carry ("124"), `configuration`
+    release or debug, where only such builds can use it. `needed` says which builds want it
+    (build: every one; cuda; distributed; asked: only with --helper), `unless` names
+    variables with which a user says to have it already. In `set`, `prepend` and `check`
+    (a command that proves it) `{folder}` is where it lies. `holds` are paths inside that
+    must be there. `requires` (PEP 508) goes into the Python that gets torch: what torch
+    needs of the helper when it is imported.
+    """
+
+    name: str
+    version: str
+    os: str
+    needed: Literal["build", "cuda", "distributed", "asked"]
+    unpack: Literal["7z", "zip", "tar.bz2", "conda", "file"]
+    source: str
+    arch: str = ""
+    torch: str = ""
+    cuda: str = ""
+    configuration: str = ""
+    urls: tuple[str, ...] = ()
+    project: str = ""
+    tag: str = ""
+    sha256: str = ""
+    size: int = 0
+    holds: tuple[str, ...] = ()
+    set: Mapping[str, str] = field(default_factory=dict)
+    prepend: Mapping[str, str] = field(default_factory=dict)
+    check: tuple[str, ...] = ()
+    requires: tuple[str, ...] = ()
+    unless: tuple[str, ...] = ()
+    because: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Catalog:
     """All rows, read once."""
 
@@ -164,6 +215,8 @@ class Catalog:
     submodule: tuple[SubmoduleRow, ...]
     backport: tuple[BackportRow, ...]
     character: tuple[CharacterRow, ...]
+    helper: tuple[HelperRow, ...]
+    msvc: tuple[MsvcRow, ...]
 
 
 TABLES: Mapping[str, tuple[str, type[Any]]] = {
@@ -178,6 +231,8 @@ TABLES: Mapping[str, tuple[str, type[Any]]] = {
     "submodule": ("submodules.toml", SubmoduleRow),
     "backport": ("backports.toml", BackportRow),
     "character": ("characters.toml", CharacterRow),
+    "helper": ("helpers.toml", HelperRow),
+    "msvc": ("msvc.toml", MsvcRow),
 }
 
 

@@ -17,14 +17,19 @@ from typing import Any
 from torchbuild_tasks import codec, version
 from torchbuild_tasks.catalog import Catalog, load_catalog
 from torchbuild_tasks.core.cleaning import uninstall_command
+from torchbuild_tasks.core.decisions import choose_build_type
 from torchbuild_tasks.core.env_files import encode
+from torchbuild_tasks.core.helper_lines import HelperReport, check_helpers, helper_lines
+from torchbuild_tasks.core.helpers import choose_helpers
 from torchbuild_tasks.core.outputs import patterns
 from torchbuild_tasks.core.plan import make_plan
+from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.core.settings import Settings, check_settings, check_value, split_assignment
 from torchbuild_tasks.core.table import VersionLine, version_lines
 from torchbuild_tasks.effects import files, lock, made, process
 from torchbuild_tasks.effects.ledger import LOG, LOGS
 from torchbuild_tasks.effects.log import last_write
+from torchbuild_tasks.effects.net import Net, read_mirrors
 from torchbuild_tasks.effects.signals import interruptible
 from torchbuild_tasks.errors import CleanRefused, EnvFileError, PlanRefused, UsageError
 from torchbuild_tasks.facts.gather import gather
@@ -32,7 +37,8 @@ from torchbuild_tasks.facts.settings import find_settings
 from torchbuild_tasks.model import BuildPlan, Command, Facts
 from torchbuild_tasks.record import VerifyReport
 from torchbuild_tasks.request import BuildRequest
-from torchbuild_tasks.stages import Reporter, run_stages
+from torchbuild_tasks.stages import Fetching, Reporter, run_stages
+from torchbuild_tasks.stages.helpers import fetched, proved, pruned
 from torchbuild_tasks.templates import load_templates
 from torchbuild_tasks.verify.session import verify as run_verification
 
@@ -82,7 +88,9 @@ def build(request: BuildRequest, report: Reporter) -> tuple[BuildPlan, VerifyRep
     if request.dry_run:
         return made_plan, None
     with interruptible(), lock.hold(Path(made_plan.source), "build"):
-        return made_plan, run_stages(sight.request, sight.facts, made_plan, sight.catalog, report)
+        return made_plan, run_stages(
+            sight.request, sight.facts, made_plan, sight.catalog, report, network(sight)
+        )
 
 
 def verify(request: BuildRequest, report: Reporter) -> VerifyReport:
@@ -126,6 +134,27 @@ def clean(request: BuildRequest, report: Reporter) -> made.Removal:
     return removal
 
 
+def helpers(request: BuildRequest, report: Reporter) -> HelperReport:
+    """List, fetch, find, verify or prune the libraries and tools that builds download."""
+    sight = look(request)
+    question = Question(sight.request, sight.facts, sight.catalog, sight.settings)
+    chosen = choose_helpers(question, choose_build_type(question).value)
+    errors = [f for f in check_helpers(question, chosen) if f.status == "error"]
+    if errors:
+        raise PlanRefused("These helpers cannot be had.", findings=tuple(errors))
+    fetching = network(sight)
+    made_report = HelperReport(action=str(request.action), lines=helper_lines(question, chosen))
+    with interruptible():
+        match request.action:
+            case "fetch":
+                return fetched(made_report, chosen, fetching, request, report)
+            case "verify":
+                return proved(made_report, question, fetching)
+            case "prune":
+                return pruned(made_report, chosen, fetching, request, report)
+    return made_report
+
+
 def versions(request: BuildRequest) -> tuple[VersionLine, ...]:
     """The table of torch versions, each held against this machine."""
     sight = look(request)
@@ -152,6 +181,22 @@ def look(request: BuildRequest) -> Sight:
         patterns=tuple(row.name for row in catalog.variable),
     )
     return Sight(request=request, settings=settings, catalog=catalog, facts=facts)
+
+
+def network(sight: Sight) -> Fetching:
+    """How helpers are fetched in this run: flag, else environment, else torchbuild.toml."""
+    values, store = sight.settings.values, sight.facts.store
+    mirror = sight.request.mirror or os.environ.get("TORCHBUILD_MIRROR") or values.get("mirror")
+    root = Path(sight.facts.tree.root)
+    return Fetching(
+        store=Path(store.folder) if store else root / files.STATE_DIR / "store",
+        lock_file=root / "torchbuild.lock",
+        net=Net(
+            mirrors=read_mirrors(mirror) if mirror else (),
+            offline=sight.request.offline or bool(values.get("offline")),
+        ),
+        require_hashes=sight.request.require_hashes or bool(values.get("require_hashes")),
+    )
 
 
 def check_request(request: BuildRequest) -> None:

@@ -13,9 +13,13 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, Final
 
-VERBS: Final = ("doctor", "plan", "env", "build", "clean", "verify", "versions")
+VERBS: Final = ("doctor", "plan", "env", "build", "clean", "verify", "helpers", "versions")
 BUILDING: Final = ("doctor", "plan", "env", "build", "verify")
+FETCHING: Final = (*BUILDING, "helpers")
 EVERY: Final = VERBS
+
+# Verbs that take a word after them: `helpers fetch`.
+ACTIONS: Final = {"helpers": ("list", "fetch", "where", "verify", "prune")}
 
 PRESETS: Final = ("dev", "minimal", "full", "debug")
 BUILD_TYPES: Final = ("Release", "Debug", "RelWithDebInfo", "MinSizeRel")
@@ -31,9 +35,20 @@ def _flag(
     choices: tuple[str, ...] = (),
     default: Any = None,
     in_file: bool = True,
+    positional: bool = False,
 ) -> Any:
-    """Declare a flag; `in_file` says whether torchbuild.toml may carry a default for it."""
-    metadata = {"help": help, "verbs": verbs, "metavar": metavar, "choices": choices, "in_file": in_file}
+    """Declare a flag; `in_file` says whether torchbuild.toml may carry a default for it.
+
+    A `positional` one has no dashes: it is the word after the verb.
+    """
+    metadata = {
+        "help": help,
+        "verbs": verbs,
+        "metavar": metavar,
+        "choices": choices,
+        "in_file": in_file,
+        "positional": positional,
+    }
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -44,16 +59,27 @@ class BuildRequest:
     `set` holds `KEY=VALUE` strings in the order given; a later one wins.
     """
 
+    action: str | None = _flag(
+        "what to do with the helpers",
+        verbs=("helpers",),
+        metavar="ACTION",
+        choices=ACTIONS["helpers"],
+        in_file=False,
+        positional=True,
+    )
     source: str | None = _flag(
         "PyTorch checkout to work on (default: the current folder)", verbs=EVERY, metavar="PATH"
     )
     python: str | None = _flag(
         "Python that gets torch: a path or a version such as 3.12", verbs=EVERY, metavar="PATH|VERSION"
     )
-    cpu: bool = _flag("build without CUDA (the default)", default=False)
-    cuda: bool = _flag("build with CUDA", default=False)
+    cpu: bool = _flag("build without CUDA (the default)", verbs=FETCHING, default=False)
+    cuda: bool = _flag("build with CUDA", verbs=FETCHING, default=False)
     preset: str | None = _flag("named set of build variables (default: dev)", metavar="NAME", choices=PRESETS)
-    build_type: str | None = _flag("CMake build type", metavar="TYPE", choices=BUILD_TYPES)
+    build_type: str | None = _flag("CMake build type", verbs=FETCHING, metavar="TYPE", choices=BUILD_TYPES)
+    toolset: str | None = _flag(
+        "MSVC toolset on Windows, such as 14.38 (default: the newest that fits)", metavar="VERSION"
+    )
     jobs: int | None = _flag("parallel compile jobs (default: from cores and free memory)", metavar="N")
     mode: str | None = _flag(
         "develop: editable install; wheel: a wheel in dist/ (default: develop)", metavar="MODE", choices=MODES
@@ -70,8 +96,26 @@ class BuildRequest:
     env_shell: str | None = _flag(
         "which env files to write (default: sh on Linux, bat on Windows)", metavar="SHELL", choices=SHELLS
     )
+    with_helper: tuple[str, ...] = _flag(
+        "also use this helper (mkl, sccache ...), `none` for none but those named; may be repeated",
+        verbs=FETCHING,
+        metavar="NAME",
+        default=(),
+    )
+    mirror: str | None = _flag(
+        "where downloads come from instead: OLD=NEW prefixes, or one NEW for all (TORCHBUILD_MIRROR)",
+        verbs=("build", "helpers"),
+        metavar="URL",
+    )
+    offline: bool = _flag("download nothing; name what is missing", verbs=("build", "helpers"), default=False)
+    require_hashes: bool = _flag(
+        "refuse downloads whose hash is not known beforehand", verbs=FETCHING, default=False
+    )
     dry_run: bool = _flag(
-        "show what would be done and stop", verbs=("build", "clean", "env"), default=False, in_file=False
+        "show what would be done and stop",
+        verbs=("build", "clean", "env", "helpers"),
+        default=False,
+        in_file=False,
     )
     facts: str | None = _flag(
         "plan from a `doctor --json` dump instead of this machine",
@@ -90,7 +134,9 @@ class BuildRequest:
     verbose: bool = _flag(
         "print every command and every line of its output", verbs=EVERY, default=False, in_file=False
     )
-    yes: bool = _flag("answer yes to every question", verbs=("build", "clean"), default=False, in_file=False)
+    yes: bool = _flag(
+        "answer yes to every question", verbs=("build", "clean", "helpers"), default=False, in_file=False
+    )
 
 
 def flags(verb: str) -> tuple[dataclasses.Field[Any], ...]:

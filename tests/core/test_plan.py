@@ -134,11 +134,15 @@ def test_a_value_that_a_shell_cannot_carry_is_refused_and_not_written(flags: dic
     assert plan.env_files == ()
 
 
-def test_a_shell_that_can_carry_it_is_still_shown() -> None:
+def test_of_all_shells_one_that_cannot_carry_it_is_left_out() -> None:
     plan = plan_of(set=("CFLAGS=one\ntwo",), env_shell="all")
     assert "bat" not in [env_file.shell for env_file in plan.env_files]
     assert "sh" in [env_file.shell for env_file in plan.env_files]
-    assert plan.verdict == "refuse"
+    assert plan.verdict == "warn"
+
+
+def test_a_shell_asked_for_by_name_has_to_carry_it() -> None:
+    assert plan_of(set=("CFLAGS=one\ntwo",), env_shell="bat").verdict == "refuse"
 
 
 # ---------------------------------------------------------------- the verdict
@@ -215,7 +219,7 @@ def test_any_machine_can_be_planned_for(
     assert (plan.verdict == "refuse") == bool(errors)
     assert all(finding.fix for finding in errors)
     assert all(choice.because for choice in plan.choices)
-    names = [op.name for op in plan.env]
+    names = [op.name for op in plan.env if op.op != "prepend"]
     assert len(names) == len(set(names))
     assert decode(Facts, json.loads(dumps(facts))) == facts
     assert decode(BuildPlan, json.loads(dumps(plan))) == plan

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import Any
 
 import pytest
 
-from tests.support.machines import example, spelled
+from tests.support.machines import actions, example, spelled
 from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.fronts.parsing import SHORT, arguments, help_text, parse, unknown_word
+from torchbuild_tasks.fronts.parsing import SHORT, arguments, help_text, parse, unknown_word, words_by_verb
 from torchbuild_tasks.request import VERBS, BuildRequest, flag_name, flags
 
 EVERY = [(verb, field.name) for verb in VERBS for field in flags(verb)]
@@ -18,8 +19,9 @@ FIELDS = dataclasses.fields(BuildRequest)
 
 @pytest.mark.parametrize(("verb", "name"), EVERY, ids=lambda value: value)
 def test_every_flag_of_every_verb_is_taken(verb: str, name: str) -> None:
-    value = example(name)
-    assert parse(verb, spelled(name, value)) == BuildRequest(**{name: value})
+    values = {**actions(verb), name: example(name)}
+    words = [word for field, value in values.items() for word in spelled(field, value)]
+    assert parse(verb, words) == BuildRequest(**values)
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -27,7 +29,8 @@ def test_all_flags_of_a_verb_at_once(verb: str) -> None:
     values = {field.name: example(field.name) for field in flags(verb)}
     words = [word for name, value in values.items() for word in spelled(name, value)]
     assert parse(verb, words) == BuildRequest(**values)
-    assert parse(verb, []) == BuildRequest()
+    first: dict[str, Any] = actions(verb)
+    assert parse(verb, list(first.values())) == BuildRequest(**first)
 
 
 @pytest.mark.parametrize(
@@ -120,3 +123,30 @@ def test_help_shows_the_choices(field: dataclasses.Field[Any]) -> None:
 def test_no_two_flags_share_a_name(verb: str) -> None:
     names = [name for argument in arguments(verb) for name in argument.names]
     assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ([], "helpers needs to be told what to do"),
+        (["--offline"], "helpers needs to be told what to do"),
+        (["fetsch"], "helpers cannot fetsch; did you mean fetch?"),
+        (["--with-helper", "list"], "helpers needs to be told what to do"),
+    ],
+)
+def test_a_verb_with_actions_needs_one(words: list[str], says: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(says)) as error:
+        parse("helpers", words)
+    assert "helpers fetch" in error.value.next_step
+
+
+def test_an_action_may_be_called_like_a_verb() -> None:
+    assert words_by_verb(["helpers", "verify", "--offline", "doctor", "-q"]) == [
+        ("helpers", ["verify", "--offline"]),
+        ("doctor", ["-q"]),
+    ]
+    assert words_by_verb(["helpers", "--with-helper", "plan", "fetch", "plan"]) == [
+        ("helpers", ["--with-helper", "plan", "fetch"]),
+        ("plan", []),
+    ]
+    assert parse("helpers", ["--offline", "verify"]).action == "verify"

@@ -12,7 +12,7 @@ from invoke.collection import Collection
 from invoke.program import Program
 
 import torchbuild_tasks
-from tests.support.machines import example, spelled
+from tests.support.machines import actions, example, spelled
 from torchbuild_tasks.fronts import nox_sessions, verbs
 from torchbuild_tasks.fronts.console import TorchbuildProgram
 from torchbuild_tasks.fronts.invoke_tasks import SUMMARIES, make_namespace
@@ -79,9 +79,10 @@ def through_nox(verb: str, words: list[str]) -> int:
 def test_each_flag_means_the_same_everywhere(
     verb: str, name: str, inv: Run, torchbuild: Run, ran: Ran
 ) -> None:
-    words = spelled(name, example(name))
+    values = {**actions(verb), name: example(name)}
+    words = [word for field, value in values.items() for word in spelled(field, value)]
     assert [inv([verb, *words]), torchbuild([verb, *words]), through_nox(verb, words)] == [0, 0, 0]
-    assert ran == [(verb, BuildRequest(**{name: example(name)}))] * 3
+    assert ran == [(verb, BuildRequest(**values))] * 3
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -224,9 +225,7 @@ def registry() -> Iterator[None]:
 def test_nox_gets_a_session_a_verb_and_none_of_them_by_default() -> None:
     torchbuild_tasks.register()
     sessions = nox.registry.get()
-    assert {"build_cpu", "build_cuda", "verify", "env", "doctor", "plan", "clean", "versions"} == set(
-        sessions
-    )
+    assert set(sessions) == {"build_cpu", "build_cuda", *VERBS} - {"build"}
     for session in sessions.values():
         assert session.default is False
         assert session.python is False
@@ -260,3 +259,14 @@ def test_an_error_of_the_words_is_json_when_asked_for(capsys: pytest.CaptureFixt
     said = capsys.readouterr()
     assert '"exit_code": 2' in said.out
     assert said.err == ""
+
+
+@pytest.mark.parametrize(
+    "words", [["helpers", "--help"], ["--help", "helpers"], ["helpers", "list", "--help"]]
+)
+def test_help_for_a_verb_with_actions_needs_none(
+    words: list[str], torchbuild: Run, ran: Ran, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert torchbuild(words) == 0
+    assert "--with-helper" in capsys.readouterr().out
+    assert ran == []

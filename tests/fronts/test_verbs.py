@@ -14,6 +14,7 @@ from tests.support.machines import linux_facts, plan_of, with_tree
 from torchbuild_tasks import errors, flow
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.codec import decode, dumps
+from torchbuild_tasks.core.helper_lines import HelperLine, HelperReport
 from torchbuild_tasks.core.table import version_lines
 from torchbuild_tasks.fronts.verbs import run_verb, show_error
 from torchbuild_tasks.model import BuildPlan, Facts, Finding
@@ -37,6 +38,10 @@ class Removal:
     kept: tuple[tuple[str, str], ...] = ()
 
 
+BROKEN = Finding(id="a", status="error", text="b is gone")
+LINE = HelperLine(
+    id="sccache-0.16.0", because="a compiler cache", folder="/cache/sccache", wanted=False, here=False, size=9
+)
 RESULTS: dict[str, Any] = {
     "doctor": (linux_facts(), SOUND),
     "plan": SOUND,
@@ -44,8 +49,10 @@ RESULTS: dict[str, Any] = {
     "build": (SOUND, GOOD),
     "clean": Removal(),
     "verify": GOOD,
+    "helpers": HelperReport(action="list", lines=(LINE, dataclasses.replace(LINE, here=True, wanted=True))),
     "versions": version_lines(load_catalog(), linux_facts()),
 }
+WORDS: dict[str, dict[str, Any]] = {"helpers": {"action": "list"}}
 Give = Callable[[str, Any], None]
 
 
@@ -69,7 +76,7 @@ def test_json_is_one_object_and_nothing_else(
     verb: str, give: Give, capsys: pytest.CaptureFixture[str]
 ) -> None:
     give(verb, RESULTS[verb])
-    assert run_verb(verb, BuildRequest(json=True)) == 0
+    assert run_verb(verb, BuildRequest(json=True, **WORDS.get(verb, {}))) == 0
     said = capsys.readouterr()
     assert isinstance(json.loads(said.out), dict)
     assert said.err == ""
@@ -78,7 +85,7 @@ def test_json_is_one_object_and_nothing_else(
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_person_gets_text(verb: str, give: Give, capsys: pytest.CaptureFixture[str]) -> None:
     give(verb, RESULTS[verb])
-    assert run_verb(verb, BuildRequest()) == 0
+    assert run_verb(verb, BuildRequest(**WORDS.get(verb, {}))) == 0
     out = capsys.readouterr().out
     assert out.endswith("\n")
     assert not out.startswith("{")
@@ -145,6 +152,9 @@ ERRORS = [
     errors.VerifyFailed("1 check failed."),
     errors.TreeBusy("Held by process 7."),
     errors.CleanRefused("Nothing was removed."),
+    errors.DownloadFailed("No such file."),
+    errors.HashRefused("Another file than before."),
+    errors.ArchiveRefused("It leaves its folder."),
     errors.Interrupted("Interrupted."),
 ]
 
@@ -283,3 +293,33 @@ def test_how_it_speaks_is_no_matter_of_the_settings_file(
     (here / "torchbuild.toml").write_text(f"{name} = true\n", "utf-8")
     assert run_verb("plan", BuildRequest(facts=facts)) == 2
     assert f"torchbuild.toml, line 1: unknown key '{name}'" in capsys.readouterr().err
+
+
+def helpers_said(capsys: pytest.CaptureFixture[str], give: Give, report: HelperReport) -> tuple[int, str]:
+    give("helpers", report)
+    code = run_verb("helpers", BuildRequest(action=report.action))
+    return code, capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("report", "code", "says"),
+    [
+        (HelperReport(action="list", lines=(LINE,)), 0, "sccache-0.16.0"),
+        (HelperReport(action="where", lines=(LINE,)), 0, "No helper is wanted"),
+        (
+            HelperReport(action="where", lines=(dataclasses.replace(LINE, wanted=True),)),
+            0,
+            "/cache/sccache  (not fetched yet)",
+        ),
+        (HelperReport(action="verify", lines=(LINE,)), 0, "No helper is here."),
+        (HelperReport(action="verify", lines=(LINE,), findings=(BROKEN,)), 12, "a: b is gone"),
+        (HelperReport(action="prune", lines=(), removed=("/cache/old",)), 0, "removed /cache/old"),
+        (HelperReport(action="prune", lines=(), removable=("/cache/old",)), 0, "would remove /cache/old"),
+        (HelperReport(action="prune", lines=()), 0, "Nothing to remove."),
+    ],
+)
+def test_what_is_said_of_helpers(
+    report: HelperReport, code: int, says: str, give: Give, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert says in (said := helpers_said(capsys, give, report))[1]
+    assert said[0] == code

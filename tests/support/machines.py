@@ -24,7 +24,7 @@ from torchbuild_tasks.model import (
     Tool,
     Tree,
 )
-from torchbuild_tasks.request import SHELLS, BuildRequest
+from torchbuild_tasks.request import ACTIONS, SHELLS, BuildRequest
 
 ROOT = "/src/pytorch"
 
@@ -162,9 +162,16 @@ def example(name: str) -> Any:
 
 
 def spelled(name: str, value: Any) -> list[str]:
-    """The words that give a flag this value."""
+    """The words that give a flag this value; an action is a word of its own."""
+    if name == "action":
+        return [str(value)]
     word = "--" + name.replace("_", "-")
     if value is True:
         return [word]
     values = value if isinstance(value, tuple) else (value,)
     return [part for one in values for part in (word, str(one))]
+
+
+def actions(verb: str) -> dict[str, Any]:
+    """The field without which a verb does not know what to do, and a value for it."""
+    return {"action": ACTIONS[verb][0]} if verb in ACTIONS else {}

@@ -6,11 +6,15 @@ from dataclasses import dataclass
 
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.core.rows import admits
+from torchbuild_tasks.core.toolset import ChosenToolset
 from torchbuild_tasks.core.variables import decide
 from torchbuild_tasks.model import Choice, Finding, Tool
 
-CXX_FAMILIES = ("g++", "clang++", "c++")
-PARTNER = {"g++": "gcc", "clang++": "clang", "c++": "cc"}
+CXX_FAMILIES = ("g++", "clang++", "c++", "cl", "clang-cl")
+PARTNER = {"g++": "gcc", "clang++": "clang", "c++": "cc", "cl": "cl", "clang-cl": "clang-cl"}
+# The compilers that understand what PyTorch's CMake passes on Windows.
+MSVC_LIKE = ("cl", "clang-cl")
+NO_TOOLSET = ChosenToolset()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,9 +26,9 @@ class Compilers:
     tool: Tool | None
 
 
-def choose_compilers(question: Question) -> Compilers:
+def choose_compilers(question: Question, toolset: ChosenToolset = NO_TOOLSET) -> Compilers:
     """Decide CXX and CC; both None when there is no C++ compiler at all."""
-    cxx, tool = _choose_cxx(question)
+    cxx, tool = _choose_cxx(question, toolset)
     return Compilers(cxx=cxx, cc=_choose_cc(question, tool), tool=tool)
 
 
@@ -33,9 +37,11 @@ def found_cxx(question: Question) -> tuple[Tool, ...]:
     return tuple(tool for tool in question.facts.compilers if tool.name in CXX_FAMILIES and tool.path)
 
 
-def _choose_cxx(question: Question) -> tuple[Choice | None, Tool | None]:
+def _choose_cxx(question: Question, toolset: ChosenToolset) -> tuple[Choice | None, Tool | None]:
     if (asked := decide(question, "CXX")) and asked.value:
         return asked, _named(found_cxx(question), asked.value)
+    if question.facts.windows is not None:
+        return _cl_of(question, toolset)
     found = found_cxx(question)
     if not found:
         return None, None
@@ -46,11 +52,26 @@ def _choose_cxx(question: Question) -> tuple[Choice | None, Tool | None]:
     return Choice(name="CXX", value=str(tool.path), because=because), tool
 
 
+def _cl_of(question: Question, toolset: ChosenToolset) -> tuple[Choice | None, Tool | None]:
+    """The chosen toolset's cl, by its bare name: the env file puts it first on PATH.
+
+    Said at all, because Ninja would take a gcc that it finds on PATH (build_pytorch_libs.py).
+    """
+    chosen = toolset.toolset
+    if chosen is None or chosen.cl is None:
+        return None, None
+    known = next((tool for tool in found_cxx(question) if tool.path == chosen.cl), None)
+    tool = known or Tool(name="cl", path=chosen.cl, version=chosen.version, found_via="toolset")
+    return Choice(name="CXX", value="cl", because=f"MSVC {chosen.version}, {chosen.cl}"), tool
+
+
 def _choose_cc(question: Question, cxx: Tool | None) -> Choice | None:
     if (asked := decide(question, "CC")) and asked.value:
         return asked
     if cxx is None:
         return None
+    if cxx.name in MSVC_LIKE:
+        return Choice(name="CC", value=cxx.name, because="the same program compiles C")
     family = [t for t in question.facts.compilers if t.path and t.name in (PARTNER[cxx.name], "cc")]
     same = [t for t in family if t.version == cxx.version]
     beside = [t for t in same if t.path and cxx.path and _stem(t.path) == _stem(cxx.path)]
@@ -62,7 +83,7 @@ def _choose_cc(question: Question, cxx: Tool | None) -> Choice | None:
 
 def _stem(path: str) -> str:
     """Folder and version suffix: /usr/bin/g++-12 and /usr/bin/gcc-12 have the same."""
-    folder, _, name = path.rpartition("/")
+    folder, _, name = path.replace("\\", "/").rpartition("/")
     for family in ("clang++", "clang", "g++", "gcc", "c++", "cc"):
         if family in name:
             return folder + "/" + name.replace(family, "", 1)
@@ -74,14 +95,19 @@ def _named(tools: tuple[Tool, ...], value: str) -> Tool | None:
     for word in reversed(value.split() or [""]):
         for tool in tools:
             paths = (str(tool.path), *tool.aliases)
-            if word in paths or word in (path.rpartition("/")[2] for path in paths):
+            if word in paths or word in map(_program, paths):
                 return tool
     return None
 
 
+def _program(path: str) -> str:
+    """A program's name as it is typed: without folder, and without .exe."""
+    return path.replace("\\", "/").rpartition("/")[2].removesuffix(".exe")
+
+
 def _fits(question: Question, tool: Tool) -> bool | None:
-    """True, False, or None where no figure is known (clang, or no version)."""
-    if "clang" in tool.name:
+    """True, False, or None where no figure is known (clang, MSVC, or no version)."""
+    if tool.name not in ("g++", "c++"):
         return None
     return admits(question.row.gcc, tool.version)
 
@@ -89,17 +115,14 @@ def _fits(question: Question, tool: Tool) -> bool | None:
 def check_compilers(question: Question, compilers: Compilers) -> tuple[Finding, ...]:
     """Whether there is a compiler and whether it can compile this torch."""
     row, tool = question.row, compilers.tool
+    if question.facts.windows is not None:
+        return _check_on_windows(question, compilers)
     if compilers.cxx is None:
         looked = "; ".join(f"{t.name}: {', '.join(t.looked)}" for t in question.facts.compilers if not t.path)
         text = f"no C++ compiler was found{f' ({looked})' if looked else ''}"
         return (Finding(id="compiler", status="error", text=text, fix="Install one: sudo apt install g++"),)
     if tool is None:
-        if compilers.cxx.value.startswith("/"):
-            text = f"{compilers.cxx.value} was not among the compilers found; it is used as it is"
-            return (Finding(id="compiler", status="unknown", text=text),)
-        text = f"CXX={compilers.cxx.value} ({compilers.cxx.because}) is no compiler of this machine"
-        fix = "Found: " + (", ".join(str(t.path) for t in found_cxx(question)) or "none") + "."
-        return (Finding(id="compiler", status="error", text=text, fix=fix),)
+        return _not_found(question, compilers.cxx)
     fits = _fits(question, tool)
     named = f"{compilers.cxx.value} ({tool.name} {tool.version})"
     if fits is None:
@@ -110,6 +133,30 @@ def check_compilers(question: Question, compilers: Compilers) -> tuple[Finding, 
         fix = f"Install a newer one (sudo apt install g++-{_wanted_major(row.gcc)}) or name it: --set CXX=…"
         return (Finding(id="compiler", status="error", text=text, fix=fix),)
     return (Finding(id="compiler", status="ok", text=f"{named} fits GCC {row.gcc} for C++{row.cxx}"),)
+
+
+def _not_found(question: Question, cxx: Choice) -> tuple[Finding, ...]:
+    if cxx.value.startswith("/") or cxx.value[1:3] in (":\\", ":/"):
+        text = f"{cxx.value} was not among the compilers found; it is used as it is"
+        return (Finding(id="compiler", status="unknown", text=text),)
+    text = f"CXX={cxx.value} ({cxx.because}) is no compiler of this machine"
+    fix = "Found: " + (", ".join(str(t.path) for t in found_cxx(question)) or "none") + "."
+    return (Finding(id="compiler", status="error", text=text, fix=fix),)
+
+
+def _check_on_windows(question: Question, compilers: Compilers) -> tuple[Finding, ...]:
+    """There PyTorch is made for MSVC; what is wrong with the toolset is a finding of its own."""
+    if compilers.cxx is None:
+        return ()
+    if compilers.tool is None:
+        return _not_found(question, compilers.cxx)
+    if compilers.tool.name in MSVC_LIKE:
+        return ()
+    text = (
+        f"{compilers.cxx.value} ({compilers.cxx.because}) is not MSVC, and PyTorch on Windows is made for it"
+    )
+    fix = "Leave CXX unset to build with MSVC."
+    return (Finding(id="compiler", status="warn", text=text, fix=fix),)
 
 
 def _wanted_major(specifier: str) -> int:

@@ -8,9 +8,11 @@ from functools import cached_property
 
 from torchbuild_tasks.core.compiler import Compilers, choose_compilers
 from torchbuild_tasks.core.environment import ChosenPython, choose_python
+from torchbuild_tasks.core.helpers import Helpers, choose_helpers, helper_choices
 from torchbuild_tasks.core.jobs import choose_jobs
 from torchbuild_tasks.core.question import LAYERS, Question
 from torchbuild_tasks.core.rows import preset_rows
+from torchbuild_tasks.core.toolset import ChosenToolset, choose_toolset, toolset_variables
 from torchbuild_tasks.core.variables import decide, decide_all, is_off, preset_name
 from torchbuild_tasks.model import Choice
 
@@ -25,8 +27,10 @@ class Decisions:
     build_type: Choice
     mode: Choice
     jobs: Choice
+    toolset: ChosenToolset
     compilers: Compilers
     generator: Choice
+    helpers: Helpers
     variable_choices: tuple[Choice, ...]
 
     @cached_property
@@ -37,23 +41,33 @@ class Decisions:
     @property
     def choices(self) -> tuple[Choice, ...]:
         """All of them for printing: what is built, then how, then the variables."""
-        compilers = tuple(choice for choice in (self.compilers.cxx, self.compilers.cc) if choice)
-        how = (self.preset, self.build_type, self.mode, self.jobs, *compilers, self.generator)
+        tools = (self.toolset.choice, self.compilers.cxx, self.compilers.cc)
+        found = tuple(choice for choice in tools if choice)
+        how = (self.preset, self.build_type, self.mode, self.jobs, *found, self.generator)
         return (*_subject(self.question), self.python.choice, *how, *self.variable_choices)
 
 
 def decide_build(question: Question) -> Decisions:
     """Make every choice."""
+    build_type, generator = choose_build_type(question), choose_generator(question)
+    toolset, helpers = choose_toolset(question), choose_helpers(question, build_type.value)
+    variables = (
+        *decide_all(question),
+        *toolset_variables(question, toolset, generator.value),
+        *helper_choices(question, helpers),
+    )
     return Decisions(
         question=question,
-        python=choose_python(question),
+        python=choose_python(question, helpers.requires),
         preset=preset_name(question),
-        build_type=choose_build_type(question),
+        build_type=build_type,
         mode=question.choose("mode", "mode", "develop", "an editable install, for working on PyTorch"),
         jobs=choose_jobs(question),
-        compilers=choose_compilers(question),
-        generator=choose_generator(question),
-        variable_choices=decide_all(question),
+        toolset=toolset,
+        compilers=choose_compilers(question, toolset),
+        generator=generator,
+        helpers=helpers,
+        variable_choices=tuple(sorted(variables, key=lambda choice: choice.name)),
     )
 
 

@@ -34,8 +34,11 @@ def fits(question: Question, python: Python) -> bool | None:
     return admits(question.row.python, python.version)
 
 
-def choose_python(question: Question) -> ChosenPython:
-    """Take the first interpreter that fits, in the order in which they were found."""
+def choose_python(question: Question, also: tuple[str, ...] = ()) -> ChosenPython:
+    """Take the first interpreter that fits, in the order in which they were found.
+
+    `also` are requirements (PEP 508) beside those of the build itself.
+    """
     found = _asked_for(question)
     python = next((p for p in found if fits(question, p)), None)
     python = python or next((p for p in found if not p.problem), None) or (found[0] if found else None)
@@ -49,7 +52,7 @@ def choose_python(question: Question) -> ChosenPython:
     if target != python.executable:
         because = f"a venv of its own on {python.executable} ({because})"
     installed = next((p for p in question.facts.pythons if p.executable == target), None)
-    missing = missing_requirements(question, installed, python)
+    missing = missing_requirements(question, installed, python, also)
     environment = Environment(
         python=target,
         version=python.version,
@@ -88,7 +91,8 @@ def _target(question: Question, python: Python) -> str:
 
 
 def _create(question: Question, python: Python, target: str) -> Command:
-    folder = target.replace("\\", "/").rsplit("/", 2)[0]
+    separator = "\\" if question.facts.host.os == "windows" else "/"
+    folder = target.rsplit(separator, 2)[0]
     argv = (python.executable, "-m", "venv", folder)
     return Command(
         argv=argv, cwd=question.facts.tree.root, because="the machine's own Python is left as it is"
@@ -163,11 +167,13 @@ def _on_machine(question: Question, name: str, specifier: str) -> bool:
     )
 
 
-def missing_requirements(question: Question, installed: Python | None, base: Python) -> tuple[str, ...]:
-    """What `required` names and the environment lacks; a venv still to be made lacks all of it."""
+def missing_requirements(
+    question: Question, installed: Python | None, base: Python, also: tuple[str, ...] = ()
+) -> tuple[str, ...]:
+    """What `required` and `also` name and the environment lacks; a venv still to be made lacks all of it."""
     have, markers = _packages(installed), _markers(question, base)
     missing = []
-    for text in required(question, installed):
+    for text in (*required(question, installed), *also):
         requirement = _parsed(text)
         if requirement is None or _built_in(question, requirement.name, base):
             continue
@@ -243,13 +249,13 @@ def _check_parts(question: Question, python: Python, chosen: ChosenPython) -> tu
     if python.headers is False and not question.facts.tree.sample:
         text = f"{python.executable} has no headers: {python.include}/Python.h does not exist"
         findings.append(
-            Finding(id="python-headers", status="error", text=text, fix=f"sudo apt install python{minor}-dev")
+            Finding(id="python-headers", status="error", text=text, fix=_install_part(question, minor, "dev"))
         )
     creates = chosen.environment.create is not None
     if creates and python.venv is False:
         text = f"{python.executable} cannot make a venv: its venv or ensurepip module is missing"
         findings.append(
-            Finding(id="python-venv", status="error", text=text, fix=f"sudo apt install python{minor}-venv")
+            Finding(id="python-venv", status="error", text=text, fix=_install_part(question, minor, "venv"))
         )
     if not creates and "pip" not in python.packages:
         text = f"{python.executable} has no pip"
@@ -257,3 +263,12 @@ def _check_parts(question: Question, python: Python, chosen: ChosenPython) -> tu
             Finding(id="python-pip", status="error", text=text, fix=f"{python.executable} -m ensurepip")
         )
     return tuple(findings)
+
+
+def _install_part(question: Question, minor: str, part: str) -> str:
+    """Debian has the headers and venv apart; the installers for Windows have them always."""
+    if question.facts.host.os == "windows":
+        return (
+            f"Install Python {minor} from python.org (or conda), which has them, and name it: --python PATH"
+        )
+    return f"sudo apt install python{minor}-{part}"

@@ -16,7 +16,9 @@ def expectations(decisions: Decisions) -> tuple[Expectation, ...]:
     question, variables = decisions.question, decisions.variables
     build_type, environment = decisions.build_type.value, decisions.python.environment
     promises = {
-        "folder": question.facts.tree.root if decisions.mode.value == "develop" else _site_of(environment),
+        "folder": question.facts.tree.root
+        if decisions.mode.value == "develop"
+        else _site_of(question, environment),
         "version": _version(variables) or str(question.facts.tree.version),
         "commit": question.facts.tree.commit or "",
         "debug": str(build_type == "Debug"),
@@ -37,9 +39,13 @@ def _spelled(row: CheckRow, value: str) -> str:
     return dict(pair.split("=", 1) for pair in row.spelled).get(value, value)
 
 
-def _site_of(environment: Environment) -> str:
-    """The environment that a wheel is installed into: two folders above its interpreter."""
-    return environment.python.replace("\\", "/").rsplit("/", 2)[0]
+def _site_of(question: Question, environment: Environment) -> str:
+    """The environment that a wheel is installed into: its prefix, else two folders above the interpreter."""
+    known = next((p for p in question.facts.pythons if p.executable == environment.python), None)
+    if known is not None and known.prefix:
+        return known.prefix
+    separator = "\\" if question.facts.host.os == "windows" else "/"
+    return environment.python.rsplit(separator, 2)[0]
 
 
 def _expectation(

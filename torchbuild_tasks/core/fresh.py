@@ -37,6 +37,9 @@ def fingerprint(decisions: Decisions) -> dict[str, str]:
     if tree.commit:
         inputs["commit"] = tree.commit
     inputs |= {f"file {name}": digest for name, digest in tree.digests.items()}
+    inputs |= {f"helper {helper.row.name}": helper.artifact.id for helper in decisions.helpers.chosen}
+    if decisions.toolset.choice:
+        inputs["toolset"] = decisions.toolset.choice.value
     inputs |= {f"variable {name}": value for name, value in decisions.variables.items()}
     return inputs
 

@@ -28,7 +28,8 @@ def usable_memory(memory: Memory) -> tuple[int, str] | None:
     if memory.limit is not None:
         inside = max(0, memory.limit - (memory.used_in_limit or 0))
         if room is None or inside < room:
-            room, why = inside, f"left under the cgroup limit ({memory.limit_via})"
+            kind = "commit limit" if str(memory.limit_via).startswith("commit") else "cgroup limit"
+            room, why = inside, f"left under the {kind} ({memory.limit_via})"
     return None if room is None else (room, why)
 
 

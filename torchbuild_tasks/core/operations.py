@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from torchbuild_tasks.core.decisions import Decisions
+from torchbuild_tasks.core.helpers import helper_paths
+from torchbuild_tasks.core.question import Question
+from torchbuild_tasks.core.toolset import operations_last
 from torchbuild_tasks.core.variables import unset_refused
 from torchbuild_tasks.model import Choice, EnvOp
 
@@ -11,24 +14,35 @@ JOBS = "parallel compile jobs; `plan` shows how they were reckoned"
 
 
 def operations(decisions: Decisions) -> tuple[EnvOp, ...]:
-    """What the env file does, in its order: take out, put on the path, set."""
+    """What the env file does, in its order: take out, put on the path, set, load the toolset."""
     question = decisions.question
     python = decisions.python.environment.python
     fixed = [choice for choice in (decisions.compilers.cc, decisions.compilers.cxx) if choice]
     fixed.append(decisions.generator)
     ops = list(unset_refused(question))
     if python:
-        folder = python.replace("\\", "/").rpartition("/")[0]
-        ops.append(
+        ops += [
             EnvOp(
                 op="prepend", name="PATH", value=folder, because="the Python that gets torch, and its tools"
             )
-        )
+            for folder in reversed(program_folders(question, python))
+        ]
+    ops += helper_paths(question, decisions.helpers)
     ops += [_set(choice) for choice in fixed]
     ops += _build_type(decisions)
     ops.append(EnvOp(op="set", name="MAX_JOBS", value=decisions.jobs.value, because=JOBS))
     ops += [_set(choice) for choice in decisions.variable_choices]
+    ops += operations_last(question, decisions.toolset)
     return tuple(ops)
+
+
+def program_folders(question: Question, python: str) -> tuple[str, ...]:
+    """Where an environment has its programs: beside the interpreter, and in conda on Windows in Scripts."""
+    separator = "\\" if question.facts.host.os == "windows" else "/"
+    folder = python.rpartition(separator)[0]
+    known = next((p for p in question.facts.pythons if p.executable == python), None)
+    scripts = known.scripts if known else None
+    return tuple(dict.fromkeys(filter(None, (folder, scripts))))
 
 
 def _set(choice: Choice) -> EnvOp:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Literal
 
 from torchbuild_tasks.catalog import Catalog
@@ -13,12 +14,15 @@ from torchbuild_tasks.core.environment import check_python
 from torchbuild_tasks.core.expect import expectations
 from torchbuild_tasks.core.fit import check_machine_and_tree
 from torchbuild_tasks.core.fresh import compare, fingerprint
+from torchbuild_tasks.core.helper_lines import check_helpers
 from torchbuild_tasks.core.jobs import check_jobs
 from torchbuild_tasks.core.operations import operations
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.core.rows import entry_row
 from torchbuild_tasks.core.settings import Settings
+from torchbuild_tasks.core.toolset import check_toolset
 from torchbuild_tasks.core.variables import check_variables
+from torchbuild_tasks.core.windows import check_windows
 from torchbuild_tasks.model import BuildPlan, Command, EnvFile, EnvOp, Facts, Finding, Freshness
 from torchbuild_tasks.request import SHELLS, BuildRequest
 
@@ -60,6 +64,7 @@ def make_plan(
         era=question.era,
         mode=decisions.mode.value,
         environment=decisions.python.environment,
+        artifacts=decisions.helpers.artifacts,
         env=ops,
         env_files=_env_files(question, ops, templates, writer),
         freshness=freshness,
@@ -97,11 +102,26 @@ def _findings(decisions: Decisions, ops: tuple[EnvOp, ...]) -> tuple[Finding, ..
     return (
         *tree,
         *check_python(question, decisions.python),
+        *check_toolset(question, decisions.toolset),
         *check_compilers(question, decisions.compilers),
+        *check_windows(decisions),
+        *check_helpers(question, decisions.helpers),
         *check_jobs(question, decisions.jobs.value),
         *check_variables(question),
-        *(finding for shell in shells(question) for finding in env_files.refusals(shell, ops)),
+        *_check_shells(question, ops),
     )
+
+
+def _check_shells(question: Question, ops: tuple[EnvOp, ...]) -> tuple[Finding, ...]:
+    """What an env file cannot carry: an error for the build's own shell and one asked for by name.
+
+    Of `all` the others are only left out, with a warning: on Windows sh can carry no path.
+    """
+    own, *others = shells(question)
+    if question.value("env_shell", "") != "all":
+        return tuple(finding for shell in (own, *others) for finding in env_files.refusals(shell, ops))
+    refused = (finding for shell in others for finding in env_files.refusals(shell, ops))
+    return (*env_files.refusals(own, ops), *(replace(finding, status="warn") for finding in refused))
 
 
 def _env_files(

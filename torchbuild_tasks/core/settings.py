@@ -7,9 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from torchbuild_tasks.catalog import HelperRow, make_row
 from torchbuild_tasks.core.words import nearest
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.request import BuildRequest, flag_name
+
+# Keys that are no flags: build variables, and rows laid over ours.
+TABLES = ("set", "helper")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +23,7 @@ class Settings:
     path: str | None = None
     values: Mapping[str, Any] = field(default_factory=dict)
     variables: Mapping[str, str] = field(default_factory=dict)
+    helpers: tuple[HelperRow, ...] = ()
 
 
 def check_settings(path: str, data: Mapping[str, object], lines: Mapping[str, int]) -> Settings:
@@ -35,13 +40,18 @@ def check_settings(path: str, data: Mapping[str, object], lines: Mapping[str, in
     known = {f.name.replace("_", "-"): f for f in dataclasses.fields(BuildRequest) if f.metadata["in_file"]}
     values: dict[str, Any] = {}
     for key, value in data.items():
-        if key == "set":
+        if key in TABLES:
             continue
         flag = known.get(key.replace("_", "-"))
         if flag is None:
-            raise _unknown(path, lines, key, (*known, "set"))
+            raise _unknown(path, lines, key, (*known, *TABLES))
         values[flag.name] = _checked(path, lines, key, value, flag)
-    return Settings(path=path, values=values, variables=_variables(path, lines, data.get("set", {})))
+    return Settings(
+        path=path,
+        values=values,
+        variables=_variables(path, lines, data.get("set", {})),
+        helpers=_helpers(path, lines, data.get("helper", [])),
+    )
 
 
 def _checked(path: str, lines: Mapping[str, int], key: str, value: object, flag: Any) -> object:
@@ -49,6 +59,8 @@ def _checked(path: str, lines: Mapping[str, int], key: str, value: object, flag:
         wanted: tuple[type, ...] = (bool,)
     elif flag.name == "jobs":
         wanted = (int,)
+    elif flag.default == ():
+        return _words(path, lines, key, value)
     else:
         wanted = (str,)
     if not isinstance(value, wanted) or (wanted == (int,) and isinstance(value, bool)):
@@ -111,6 +123,26 @@ def _variables(path: str, lines: Mapping[str, int], table: object) -> dict[str, 
         except UsageError:
             raise _wrong(path, lines, f"set.{name}", value, "it cannot be a variable's name") from None
     return variables
+
+
+def _words(path: str, lines: Mapping[str, int], key: str, value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
+        raise _wrong(path, lines, key, value, 'it must be a list of texts: ["mkl"]')
+    return tuple(value)
+
+
+def _helpers(path: str, lines: Mapping[str, int], tables: object) -> tuple[HelperRow, ...]:
+    """Rows of the user's own; they stand before ours, so they win where both fit."""
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise _wrong(path, lines, "helper", tables, "it must be tables: [[helper]]")
+    rows = []
+    for number, table in enumerate(tables):
+        place = f"{path}, line {lines.get(f'helper.{number}', '?')}"
+        try:
+            rows.append(make_row(HelperRow, table, place))
+        except TypeError as error:
+            raise UsageError(str(error)) from None
+    return tuple(rows)
 
 
 def _unknown(path: str, lines: Mapping[str, int], key: str, known: tuple[str, ...]) -> UsageError:

@@ -13,7 +13,7 @@ from invoke.tasks import Task
 
 from torchbuild_tasks.errors import TorchbuildError, UsageError
 from torchbuild_tasks.fronts.parsing import arguments, make_request, refuse_unknown, words_by_verb
-from torchbuild_tasks.request import VERBS
+from torchbuild_tasks.request import ACTIONS, VERBS
 
 SUMMARIES = {
     "doctor": "Look at the machine and the checkout, and say what is wrong.",
@@ -22,6 +22,7 @@ SUMMARIES = {
     "build": "Build, record and verify torch.",
     "clean": "Remove what the build made, and nothing else.",
     "verify": "Hold the installed torch to what the plan promises.",
+    "helpers": "List, fetch, find, verify or prune the libraries and tools that builds download.",
     "versions": "Show the torch versions and which of them fit this machine.",
 }
 
@@ -44,6 +45,10 @@ class VerbTask(Task[Any]):
         Invoke copies a tasks.py's collection into one of its own class and prints parse
         errors itself, so this call, made while it parses, is where a task has a say.
         """
+        if {"-h", "--help"}.intersection(sys.argv[1:]):
+            # A task that still waits for its action would take --help for it.
+            named = set(ACTIONS.get(self.name, ())).intersection(sys.argv)
+            return arguments(self.name, positional=bool(named))
         try:
             for verb, words in words_by_verb(sys.argv[1:]):
                 if verb == self.name:

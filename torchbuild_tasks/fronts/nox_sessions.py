@@ -20,6 +20,7 @@ SESSIONS: Final[Mapping[str, tuple[str, Mapping[str, Any], str]]] = {
     "doctor": ("doctor", {}, "Look at the machine and the checkout, and say what is wrong."),
     "plan": ("plan", {}, "Show every decision of a build with its reason; write nothing."),
     "clean": ("clean", {}, "Remove what the build made, and nothing else."),
+    "helpers": ("helpers", {}, "List, fetch, find, verify or prune what builds download."),
     "versions": ("versions", {}, "Show the torch versions and which of them fit this machine."),
 }
 

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+from collections.abc import Sequence
 from typing import Any
 
 from torchbuild_tasks.errors import PlanRefused, TorchbuildError
 from torchbuild_tasks.model import Finding
 
 MARK = {"ok": "ok     ", "warn": "warning", "error": "error  ", "unknown": "unknown"}
+
+
+_OF_WINDOWS = re.compile(r"[A-Za-z]:[\\/]|.*\.(?:exe|bat|cmd)$", re.IGNORECASE)
+
+
+def typed(argv: Sequence[str]) -> str:
+    """A command as it could be typed into a shell of the system that its program is of."""
+    if argv and _OF_WINDOWS.match(argv[0]):
+        import subprocess
+
+        return subprocess.list2cmdline(argv)
+    return shlex.join(argv)
 
 
 def finding_text(finding: Finding) -> str:

@@ -16,17 +16,17 @@ from invoke.parser.argument import Argument
 from invoke.parser.context import ParserContext
 
 from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.request import VERBS, BuildRequest, flag_name, flags
+from torchbuild_tasks.request import ACTIONS, VERBS, BuildRequest, flag_name, flags
 
 SHORT = {"source": "s", "python": "p", "jobs": "j", "quiet": "q", "verbose": "v", "yes": "y"}
 
 
-def arguments(verb: str) -> list[Argument]:
-    """The verb's flags as Invoke arguments."""
-    return [_argument(field) for field in flags(verb)]
+def arguments(verb: str, *, positional: bool = True) -> list[Argument]:
+    """The verb's flags as Invoke arguments; without `positional` its action may be left out."""
+    return [_argument(field, positional) for field in flags(verb)]
 
 
-def _argument(field: dataclasses.Field[Any]) -> Argument:
+def _argument(field: dataclasses.Field[Any], positional: bool) -> Argument:
     kind = list if field.default == () else bool if field.default is False else str
     return Argument(
         names=[field.name.replace("_", "-"), *filter(None, [SHORT.get(field.name)])],
@@ -34,6 +34,7 @@ def _argument(field: dataclasses.Field[Any]) -> Argument:
         kind=kind,
         default=None if kind is str else kind(),
         help=help_text(field),
+        positional=positional and field.metadata["positional"],
     )
 
 
@@ -49,11 +50,17 @@ def refuse_unknown(verb: str, words: Sequence[str]) -> None:
     Its own answer ("No idea what '--cuad' is!", exit code 1) names nothing.
 
     Raises:
-        UsageError: an unknown flag (names the nearest), or a flag without its value.
+        UsageError: an unknown flag or action (names the nearest), or a flag without its value.
     """
-    rest = list(words)
-    while rest and rest[0].startswith("-"):
+    rest, action_due = list(words), verb in ACTIONS
+    while rest:
         word = rest.pop(0)
+        if not word.startswith("-"):
+            if not action_due:
+                return  # the next task's
+            _refuse_action(verb, word)
+            action_due = False
+            continue
         takes_value = _takes_value(verb, word)
         if takes_value is None:
             raise _unknown_flag(verb, word.split("=")[0])
@@ -61,6 +68,18 @@ def refuse_unknown(verb: str, words: Sequence[str]) -> None:
             raise UsageError(f"{word} needs a value", next_step=f"{verb} --help says which.")
         if takes_value:
             rest.pop(0)
+    if action_due:
+        raise _action_error(verb, f"{verb} needs to be told what to do")
+
+
+def _refuse_action(verb: str, word: str) -> None:
+    if word not in ACTIONS[verb]:
+        near = nearest(word, ACTIONS[verb])
+        raise _action_error(verb, f"{verb} cannot {word}" + (f"; did you mean {near}?" if near else ""))
+
+
+def _action_error(verb: str, what: str) -> UsageError:
+    return UsageError(what, next_step=f"Say one of: {', '.join(f'{verb} {word}' for word in ACTIONS[verb])}.")
 
 
 def words_by_verb(argv: Sequence[str]) -> list[tuple[str, list[str]]]:
@@ -69,14 +88,17 @@ def words_by_verb(argv: Sequence[str]) -> list[tuple[str, list[str]]]:
     A value is not taken for a verb: in `plan --source build` the folder is called build.
     """
     found: list[tuple[str, list[str]]] = []
-    value_follows = False
+    value_follows = action_due = False
     for word in argv:
         verb = word.rpartition(".")[2]
-        if not value_follows and not word.startswith("-"):
+        if not (value_follows or action_due or word.startswith("-")):
             found.append((verb, []))
-        elif found:
+            action_due = verb in ACTIONS
+            continue
+        if found:
             found[-1][1].append(word)
         if value_follows or not found or not word.startswith("-"):
+            action_due = action_due and value_follows
             value_follows = False
         else:
             current = found[-1][0]
@@ -157,8 +179,9 @@ def make_request(values: dict[str, Any]) -> BuildRequest:
         UsageError: --jobs is not a whole number.
     """
     clean = {key: value for key, value in values.items() if value not in (None, [])}
-    if "set" in clean:
-        clean["set"] = tuple(clean["set"])
+    for name in ("set", "with_helper"):
+        if name in clean:
+            clean[name] = tuple(clean[name])
     if "jobs" in clean:
         try:
             clean["jobs"] = int(clean["jobs"])

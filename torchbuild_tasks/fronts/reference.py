@@ -32,7 +32,8 @@ def _row(field: dataclasses.Field[Any]) -> str:
     verbs = field.metadata["verbs"]
     where = "all" if verbs == VERBS else ", ".join(verbs)
     in_file = "file" if field.metadata["in_file"] else ""
-    flag = f"`{flag_name(field.name)}{metavar}`".replace("|", "\\|")
+    name = field.metadata["metavar"] if field.metadata["positional"] else f"{flag_name(field.name)}{metavar}"
+    flag = f"`{name}`".replace("|", "\\|")
     return f"| {flag}{short} | {where} | {in_file} | {help_text(field).replace('|', ', ')} |\n"
 
 

@@ -7,14 +7,15 @@ lines come when the phase changes and every half minute, so a CI log stays reada
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from torchbuild_tasks.core.progress import Progress, ProgressParser, eta
+from torchbuild_tasks.fronts.paragraph import typed
 from torchbuild_tasks.fronts.show import Removable, removal_text
+from torchbuild_tasks.fronts.transfers import Transfers
 from torchbuild_tasks.model import Command
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class ConsoleReporter:
         self._bar: Bar | None = None
         self._phase, self._last_plain, self._stage_start = "", 0.0, time.monotonic()
         self._total, self._total_start, self._skipped = 0, 0.0, 0
+        self._transfers = Transfers(say=self.note, live=self._live)
 
     def __enter__(self) -> Self:
         return self
@@ -69,7 +71,7 @@ class ConsoleReporter:
 
     def command(self, argv: tuple[str, ...]) -> None:
         """A command is about to run."""
-        self._say(f"   $ {shlex.join(argv)}")
+        self._say(f"   $ {typed(argv)}")
 
     def block(self, block: bytes) -> None:
         """Output of a running command, whole lines of it."""
@@ -78,6 +80,10 @@ class ConsoleReporter:
         newest = self._parser.feed_block(block)
         if newest and not self._quiet:
             self._show(newest)
+
+    def transfer(self, name: str, done: int, total: int | None) -> None:
+        """So many bytes of a file were downloaded or unpacked; called from any thread."""
+        self._transfers.tell(name, done, total)
 
     def removal(self, removal: Removable, uninstall: Command | None) -> None:
         """What a clean is about to remove; said even when quiet, for it is asked about."""
@@ -154,6 +160,7 @@ class ConsoleReporter:
         self._bar.update(self._task, description=self._text(now), completed=now.done or 0, total=total)
 
     def _end_bar(self) -> None:
+        self._transfers.end()
         if self._bar:
             self._bar.stop()
             self._bar = None

@@ -6,13 +6,12 @@ is printed here.
 
 from __future__ import annotations
 
-import shlex
 import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from torchbuild_tasks.core.table import VersionLine
-from torchbuild_tasks.fronts.paragraph import MARK, finding_text
+from torchbuild_tasks.fronts.paragraph import MARK, finding_text, typed
 from torchbuild_tasks.model import BuildPlan, Command, Facts, Finding, Tool
 from torchbuild_tasks.record import VerifyReport
 
@@ -79,7 +78,7 @@ def commands(plan: BuildPlan) -> Iterable[Command]:
 
 def command_text(command: Command) -> str:
     """A command as it could be typed, with its reason under it."""
-    return f"  $ {shlex.join(command.argv)}\n      {command.because}\n"
+    return f"  $ {typed(command.argv)}\n      {command.because}\n"
 
 
 def findings_text(findings: Sequence[Finding]) -> str:

@@ -11,10 +11,11 @@ from collections.abc import Callable
 
 from torchbuild_tasks import flow
 from torchbuild_tasks.codec import dumps
-from torchbuild_tasks.errors import PlanRefused, TorchbuildError, VerifyFailed
+from torchbuild_tasks.errors import ArchiveRefused, PlanRefused, TorchbuildError, VerifyFailed
 from torchbuild_tasks.fronts import show
 from torchbuild_tasks.fronts.paragraph import error_object, error_text
 from torchbuild_tasks.fronts.reporter import ConsoleReporter
+from torchbuild_tasks.fronts.show_helpers import helpers_text
 from torchbuild_tasks.request import BuildRequest
 
 
@@ -89,6 +90,12 @@ def _clean(request: BuildRequest, report: ConsoleReporter) -> int:
     return 0
 
 
+def _helpers(request: BuildRequest, report: ConsoleReporter) -> int:
+    done = flow.helpers(request, report)
+    _out(dumps(done) if request.json else helpers_text(done))
+    return ArchiveRefused.exit_code if any(finding.status == "error" for finding in done.findings) else 0
+
+
 def _versions(request: BuildRequest, report: ConsoleReporter) -> int:
     lines = flow.versions(request)
     _out(dumps({"versions": lines}) if request.json else show.versions_text(lines))
@@ -102,6 +109,7 @@ _VERBS: dict[str, Callable[[BuildRequest, ConsoleReporter], int]] = {
     "build": _build,
     "clean": _clean,
     "verify": _verify,
+    "helpers": _helpers,
     "versions": _versions,
 }
 

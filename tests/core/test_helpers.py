@@ -1,0 +1,202 @@
+"""Which helpers a plan takes, what they export, and what is said of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.machines import ask, found, linux_facts, plan_of, settings, statuses, tree
+from tests.support.windows import ROOT, windows_facts
+from torchbuild_tasks.catalog import HelperRow
+from torchbuild_tasks.core.helper_lines import helper_lines
+from torchbuild_tasks.core.helpers import artifact_id, choose_helpers
+from torchbuild_tasks.model import Facts, Store
+
+STORE = r"C:\Users\Ada\AppData\Local\torchbuild-tasks\Cache"
+
+
+def machine(cuda: str = "", version: str = "2.3.0", sample: bool = False, **environ: str) -> Facts:
+    """A Windows machine that builds this torch, with this CUDA in its environment."""
+    if cuda:
+        environ["CUDA_PATH"] = rf"C:\Program Files\NVIDIA GPU Computing Toolkit\CUDA\v{cuda}"
+    return windows_facts(environ=environ, tree=tree(root=ROOT, version=version, sample=sample))
+
+
+def ids(facts: Facts, build_type: str = "Release", **flags: Any) -> list[str]:
+    return [helper.artifact.id for helper in choose_helpers(ask(facts, **flags), build_type).chosen]
+
+
+def magma(facts: Facts, build_type: str = "Release", **flags: Any) -> list[str]:
+    return [name for name in ids(facts, build_type, cuda=True, **flags) if name.startswith("magma")]
+
+
+def test_an_old_torch_takes_the_classic_mkl() -> None:
+    assert "mkl-2020.2.254" in ids(machine(version="2.3.0"))
+
+
+def test_a_newer_torch_takes_mkl_from_the_package_index() -> None:
+    names = ids(machine(version="2.8.0"))
+    assert [name for name in names if name.startswith(("mkl-static-", "mkl-include-"))]
+    assert "mkl-2020.2.254" not in names
+
+
+def test_magma_comes_with_cuda_only() -> None:
+    assert magma(machine("12.4")) == ["magma-2.5.4-cuda124-release"]
+    assert not [name for name in ids(machine("12.4"), cpu=True) if name.startswith("magma")]
+
+
+@pytest.mark.parametrize(
+    ("build_type", "configuration"),
+    [("Release", "release"), ("Debug", "debug"), ("RelWithDebInfo", "release"), ("MinSizeRel", "release")],
+)
+def test_magma_is_of_the_configuration_that_links(build_type: str, configuration: str) -> None:
+    """A release MAGMA in a Debug torch ends in LNK2038."""
+    assert magma(machine("12.1"), build_type) == [f"magma-2.5.4-cuda121-{configuration}"]
+
+
+def test_the_newest_magma_of_a_cuda_version() -> None:
+    assert magma(machine("10.0")) == ["magma-2.5.2-cuda100-release"]
+    assert magma(machine("10.2")) == ["magma-2.5.4-cuda102-release"]
+
+
+def test_without_a_magma_for_it_torch_is_built_without() -> None:
+    plan = plan_of(machine("13.0"), cuda=True)
+    choice = next(choice for choice in plan.choices if choice.name == "USE_MAGMA")
+    assert (choice.value, choice.source) == ("0", "helper")
+    assert "no MAGMA archive exists for CUDA 13.0" in choice.because
+    assert "12.6" in choice.because
+
+
+def test_a_variable_of_the_users_stands_for_the_helper() -> None:
+    facts = machine("12.4", MAGMA_HOME=r"D:\magma")
+    assert magma(facts) == []
+    plan = plan_of(facts, cuda=True)
+    assert [c.value for c in plan.choices if c.name in ("MAGMA_HOME", "USE_MAGMA")] == [r"D:\magma"]
+
+
+def test_none_declines_all_but_those_named() -> None:
+    assert ids(machine(), with_helper=("none",)) == []
+    assert ids(machine(), with_helper=("none", "mkl")) == ["mkl-2020.2.254"]
+
+
+def test_the_sample_downloads_nothing_unasked() -> None:
+    assert ids(machine(sample=True)) == []
+    assert ids(machine(sample=True), with_helper=("mkl",)) == ["mkl-2020.2.254"]
+
+
+def test_on_linux_a_helper_comes_only_when_asked() -> None:
+    assert ids(linux_facts()) == []
+    assert [name.split("-")[0] for name in ids(linux_facts(), with_helper=("sccache",))] == ["sccache"]
+
+
+def test_a_name_that_is_none_is_refused_with_those_there_are() -> None:
+    plan = plan_of(machine(), with_helper=("mlk",))
+    finding = found(tuple(f for f in plan.findings if f.status == "error"), "helper")
+    assert "there is no helper mlk for windows x86_64" in finding.text
+    assert "mkl" in finding.fix
+
+
+def test_exports_stand_in_the_environment_with_the_machines_separators() -> None:
+    plan = plan_of(machine("12.4"), cuda=True)
+    ops = {op.name: op for op in plan.env}
+    assert ops["MAGMA_HOME"].value == rf"{STORE}\unpacked\magma-2.5.4-cuda124-release"
+    assert ops["LIB"].op == "prepend"
+    assert ops["LIB"].value == rf"{STORE}\unpacked\mkl-2020.2.254\lib"
+
+
+def test_a_flag_beats_what_a_helper_exports() -> None:
+    plan = plan_of(machine("12.4"), cuda=True, set=(r"MAGMA_HOME=D:\magma",))
+    assert [op.value for op in plan.env if op.name == "MAGMA_HOME"] == [r"D:\magma"]
+
+
+def test_the_hash_is_the_rows_else_that_of_the_lock_file() -> None:
+    pins = {"mkl-2020.2.254": "ab" * 32}
+    facts = windows_facts(store=Store(folder=STORE, pins=pins), tree=tree(root=ROOT, version="2.3.0"))
+    (artifact,) = [a for a in plan_of(facts).artifacts if a.name == "mkl"]
+    assert artifact.sha256 == "ab" * 32
+
+
+def test_hashes_can_be_required() -> None:
+    assert "error" in statuses(plan_of(machine(), require_hashes=True).findings, "helper")
+    pins = {a.id: "ab" * 32 for a in plan_of(machine()).artifacts}
+    pinned = windows_facts(store=Store(folder=STORE, pins=pins), tree=tree(root=ROOT, version="2.3.0"))
+    assert "error" not in statuses(plan_of(pinned, require_hashes=True).findings, "helper")
+
+
+def test_what_is_still_to_come_is_said() -> None:
+    assert "to be downloaded: mkl-2020.2.254" in found(plan_of(machine()).findings, "helper").text
+    unpacked = {artifact.id: "ab" * 32 for artifact in plan_of(machine()).artifacts}
+    here = windows_facts(store=Store(folder=STORE, unpacked=unpacked), tree=tree(root=ROOT, version="2.3.0"))
+    assert statuses(plan_of(here).findings, "helper") == []
+
+
+def own_row(**changes: Any) -> HelperRow:
+    values: dict[str, Any] = {
+        "name": "mkl",
+        "version": "2019.4.245",
+        "os": "windows",
+        "needed": "build",
+        "unpack": "7z",
+        "urls": ("https://example.org/mkl.7z",),
+        "source": "a test",
+    }
+    return HelperRow(**{**values, **changes})
+
+
+def test_a_row_of_the_users_beats_a_newer_one_of_ours() -> None:
+    import dataclasses
+
+    said = dataclasses.replace(settings(), helpers=(own_row(),))
+    chosen = choose_helpers(ask(machine(), said), "Release").chosen
+    assert [h.artifact.id for h in chosen if h.artifact.name == "mkl"] == ["mkl-2019.4.245"]
+
+
+def test_an_id_tells_a_row_from_its_siblings() -> None:
+    row = own_row(name="magma", version="2.5.4", cuda="124", configuration="debug")
+    assert artifact_id(row) == "magma-2.5.4-cuda124-debug"
+    assert (
+        artifact_id(own_row(name="sccache", version="0.16.0", tag="win_amd64")) == "sccache-0.16.0-win_amd64"
+    )
+
+
+def test_lines_mark_what_is_wanted() -> None:
+    question = ask(machine())
+    lines = helper_lines(question, choose_helpers(question, "Release"))
+    assert {line.id for line in lines if line.wanted} == set(ids(machine()))
+    assert len(lines) > 20
+
+
+@pytest.mark.parametrize(
+    ("environ", "wanted"),
+    [
+        ({"BLAS": "MKL"}, True),
+        ({"BLAS": "OpenBLAS"}, False),
+        ({"BLAS": ""}, True),
+        ({"MKLROOT": r"C:\oneAPI\mkl"}, False),
+    ],
+)
+def test_a_variable_may_ask_for_a_helper_as_well_as_decline_it(environ: dict[str, Any], wanted: bool) -> None:
+    assert ("mkl-2020.2.254" in ids(machine(**environ))) is wanted
+
+
+@pytest.mark.parametrize(("value", "count"), [("1", 1), ("0", 0)])
+def test_use_magma_says_whether(value: str, count: int) -> None:
+    assert len(magma(machine("12.4", USE_MAGMA=value))) == count
+
+
+def test_what_torch_imports_of_a_helper_goes_into_its_python() -> None:
+    """libiomp5md.dll on PATH alone would make a torch that imports only inside the env file."""
+    install = plan_of(machine(version="2.8.0")).environment.install
+    assert install is not None
+    assert "intel-openmp==2024.2.0" in install.argv
+    without = plan_of(machine(version="2.8.0"), with_helper=("none",)).environment.install
+    assert without is None or "intel-openmp==2024.2.0" not in without.argv
+
+
+def test_a_blank_in_the_caches_path_is_told_where_it_breaks_something() -> None:
+    store = Store(folder=r"C:\Users\Ada Lovelace\Cache")
+    old = windows_facts(store=store, tree=tree(root=ROOT, version="2.3.0"))
+    assert statuses(plan_of(old).findings, "helper-blank") == ["warn"]
+    new = windows_facts(store=store, tree=tree(root=ROOT, version="2.8.0"))
+    assert statuses(plan_of(new).findings, "helper-blank") == []

@@ -1,0 +1,171 @@
+"""Which MSVC toolset is chosen, and what is said when none can be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.machines import ask, found, plan_of, settings, tree
+from tests.support.windows import ROOT, VS_2019, VS_2022, studio, toolset, windows, windows_facts
+from torchbuild_tasks.core.toolset import choose_toolset
+from torchbuild_tasks.model import EnvOp, Facts, Toolset
+
+T16, T27, T29, T38, T44, T50 = (
+    "14.16.27023",
+    "14.27.29110",
+    "14.29.30133",
+    "14.38.33130",
+    "14.44.35207",
+    "14.50.35717",
+)
+SIDE_BY_SIDE = (toolset(T38), toolset(T50), toolset(T44), toolset(T29, VS_2019))
+
+
+def machine(*toolsets: Toolset, cuda: str = "", version: str = "2.8.0a0", **changes: Any) -> Facts:
+    """A Windows machine with these toolsets, building for this CUDA version."""
+    environ = {"CUDA_PATH": rf"C:\Program Files\NVIDIA GPU Computing Toolkit\CUDA\v{cuda}"} if cuda else {}
+    facts = windows(*toolsets, **changes)
+    return windows_facts(windows=facts, environ=environ, tree=tree(root=ROOT, version=version))
+
+
+def chosen(facts: Facts, **flags: Any) -> str | None:
+    choice = choose_toolset(ask(facts, **flags)).choice
+    return choice.value if choice else None
+
+
+def test_without_cuda_the_newest() -> None:
+    assert chosen(machine(*SIDE_BY_SIDE)) == T50
+
+
+@pytest.mark.parametrize(
+    ("cuda", "version"),
+    [("13.2", T50), ("13.0", T44), ("12.6", T44), ("12.4", T44), ("12.3", T38), ("11.8", T38), ("11.5", T29)],
+)
+def test_the_newest_that_cuda_takes(cuda: str, version: str) -> None:
+    """nvcc's header refuses later ones; README's own range [15,17) could pick none but 14.29."""
+    assert chosen(machine(*SIDE_BY_SIDE, cuda=cuda), cuda=True) == version
+
+
+def test_cuda_in_the_environment_does_not_limit_a_cpu_build() -> None:
+    assert chosen(machine(*SIDE_BY_SIDE, cuda="11.8"), cpu=True) == T50
+
+
+def test_the_reason_names_what_was_passed_over() -> None:
+    choice = choose_toolset(ask(machine(*SIDE_BY_SIDE, cuda="12.3"), cuda=True)).choice
+    assert choice is not None
+    assert "the newest that CUDA 12.3 takes" in choice.because
+    assert f"{T44}: CUDA 12.3 does not take Visual Studio 2022 17.10 and later" in choice.because
+
+
+@pytest.mark.parametrize(("asked", "version"), [("14.38", T38), (T44, T44), ("14.4", None), ("14.29", T29)])
+def test_the_one_asked_for(asked: str, version: str | None) -> None:
+    """By the first numbers, whole ones: 14.4 is no short way to say 14.44."""
+    assert chosen(machine(*SIDE_BY_SIDE), toolset=asked) == version
+
+
+def test_the_variable_of_the_readme_counts_as_asking() -> None:
+    said = settings(variables={"CMAKE_GENERATOR_TOOLSET_VERSION": "14.29"})
+    choice = choose_toolset(ask(machine(*SIDE_BY_SIDE), said)).choice
+    assert choice is not None
+    assert (choice.value, choice.source) == (T29, "torchbuild.toml")
+
+
+def test_an_active_one_that_fits_is_kept() -> None:
+    facts = machine(*SIDE_BY_SIDE, active=T38)
+    choice = choose_toolset(ask(facts)).choice
+    assert choice is not None
+    assert (choice.value, choice.source) == (T38, "environment")
+
+
+def test_an_active_one_that_does_not_fit_is_told_of() -> None:
+    facts = machine(*SIDE_BY_SIDE, cuda="12.3", active=T44)
+    assert chosen(facts, cuda=True) == T38
+    assert f"MSVC {T44} is active in this shell" in found(plan_of(facts, cuda=True).findings, "toolset").text
+
+
+@pytest.mark.parametrize(("release", "version"), [("16.7.3", T16), ("16.7.6", T27)])
+def test_the_releases_that_miscompile_are_never_taken(release: str, version: str) -> None:
+    facts = machine(toolset(T27, VS_2019), toolset(T16, VS_2019), visual_studios=(studio(VS_2019, release),))
+    assert chosen(facts) == version
+
+
+def test_torch_has_a_floor_of_its_own() -> None:
+    assert chosen(machine(toolset(T16, VS_2019), version="2.13.0a0")) is None
+    assert chosen(machine(toolset(T16, VS_2019), version="2.12.0")) == T16
+
+
+def test_a_toolset_without_a_compiler_for_x64_or_without_vcvarsall_is_none() -> None:
+    assert chosen(machine(toolset(T44, cl=None), toolset(T38))) == T38
+    assert chosen(machine(toolset(T44), visual_studios=(studio(vcvarsall=None),))) is None
+
+
+def refused(facts: Facts, **flags: Any) -> tuple[str, str]:
+    plan = plan_of(facts, **flags)
+    assert plan.verdict == "refuse"
+    finding = found(plan.findings, "toolset")
+    return finding.text, finding.fix
+
+
+def test_none_installed_says_where_was_looked_and_what_to_install() -> None:
+    text, fix = refused(machine(toolset(T44, cl=None)))
+    assert "vswhere.exe" in text
+    assert "Microsoft.VisualStudio.Workload.VCTools" in fix
+
+
+def test_none_that_fits_cuda_names_the_component_to_add() -> None:
+    text, fix = refused(machine(toolset(T44), cuda="11.8"), cuda=True)
+    assert "CUDA 11.8 does not take" in text
+    assert "v14.38-17.8" in fix
+
+
+def test_one_asked_for_that_is_missing_lists_those_there_are() -> None:
+    text, _ = refused(machine(*SIDE_BY_SIDE), toolset="14.33")
+    assert "14.33 is not installed" in text
+    assert T38 in text
+
+
+def test_another_compiler_does_without() -> None:
+    facts = windows_facts(windows=windows(toolset(T44, cl=None)), environ={"CXX": "C:/cc/clang++.exe"})
+    assert plan_of(facts).verdict == "warn"
+
+
+def last(facts: Facts, **flags: Any) -> EnvOp:
+    return plan_of(facts, **flags).env[-1]
+
+
+def test_vcvarsall_is_loaded_last_for_the_chosen_toolset() -> None:
+    op = last(machine(*SIDE_BY_SIDE), toolset="14.38")
+    assert (op.op, op.value) == ("load", rf"{VS_2022}\VC\Auxiliary\Build\vcvarsall.bat")
+    assert op.arguments == ("x64", f"-vcvars_ver={T38}")
+
+
+def variables(facts: Facts, **flags: Any) -> dict[str, str]:
+    return {op.name: op.value for op in plan_of(facts, **flags).env if op.op == "set"}
+
+
+def test_the_build_is_told_that_a_toolset_is_active() -> None:
+    assert variables(machine(*SIDE_BY_SIDE))["DISTUTILS_USE_SDK"] == "1"
+    assert variables(machine(*SIDE_BY_SIDE), set=("DISTUTILS_USE_SDK=0",))["DISTUTILS_USE_SDK"] == "0"
+
+
+def test_cl_is_named_so_that_ninja_takes_no_gcc() -> None:
+    named = variables(machine(*SIDE_BY_SIDE))
+    assert (named["CC"], named["CXX"], named["CMAKE_GENERATOR"]) == ("cl", "cl", "Ninja")
+
+
+def test_nvcc_gets_the_host_compiler_of_the_same_toolset() -> None:
+    named = variables(machine(*SIDE_BY_SIDE, cuda="12.3"), cuda=True)
+    assert named["CUDAHOSTCXX"] == rf"{VS_2022}\VC\Tools\MSVC\{T38}\bin\Hostx64\x64\cl.exe"
+    assert "CUDAHOSTCXX" not in variables(machine(*SIDE_BY_SIDE))
+
+
+def test_the_toolset_version_is_said_only_to_what_reads_it() -> None:
+    name, generator = "CMAKE_GENERATOR_TOOLSET_VERSION", "CMAKE_GENERATOR=Visual Studio 16 2019"
+    assert name not in variables(machine(*SIDE_BY_SIDE))
+    assert variables(machine(*SIDE_BY_SIDE), set=(generator,), toolset="14.38")[name] == "14.38"
+
+
+def test_another_toolset_needs_a_clean_tree() -> None:
+    inputs = plan_of(machine(*SIDE_BY_SIDE)).inputs
+    assert inputs["toolset"] == T50

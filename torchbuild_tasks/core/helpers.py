@@ -1,0 +1,222 @@
+"""Which helpers a build needs: rows of helpers.toml, held against what is planned.
+
+A helper that the user already has (a variable of the row's `unless` is set) is left
+alone. What a helper exports stands below every other layer of the precedence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from packaging.version import Version
+
+from torchbuild_tasks.catalog import HelperRow
+from torchbuild_tasks.core.cuda import cuda_version, is_cuda
+from torchbuild_tasks.core.question import Question
+from torchbuild_tasks.core.rows import admits, parse_version
+from torchbuild_tasks.core.variables import decide, is_off
+from torchbuild_tasks.model import Artifact, Choice, EnvOp
+
+NONE = "none"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Helper:
+    """A helper that this build gets: its row, what is downloaded, and where it will lie."""
+
+    row: HelperRow
+    artifact: Artifact
+    folder: str
+    here: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Helpers:
+    """The helpers of a plan; `without` says which variable turns off what no helper exists for."""
+
+    chosen: tuple[Helper, ...] = ()
+    without: tuple[Choice, ...] = ()
+
+    @property
+    def artifacts(self) -> tuple[Artifact, ...]:
+        """What has to be in the store, downloaded or not."""
+        return tuple(helper.artifact for helper in self.chosen)
+
+    @property
+    def requires(self) -> tuple[str, ...]:
+        """What they want in the Python that gets torch."""
+        return tuple(dict.fromkeys(text for helper in self.chosen for text in helper.row.requires))
+
+
+def choose_helpers(question: Question, build_type: str) -> Helpers:
+    """The newest row of every helper that this build wants, in the order of the rows."""
+    rows = [row for row in machine_rows(question) if _wanted(question, row)]
+    usable = [row for row in rows if _fits(question, row, build_type)]
+    best: dict[str, HelperRow] = {}
+    for row in usable:
+        known = best.get(row.name)
+        ours = known not in question.settings.helpers
+        if known is None or (ours and _age(row) > _age(known)):
+            best[row.name] = row
+    chosen = tuple(make_helper(question, row) for row in best.values())
+    return Helpers(chosen=chosen, without=tuple(_without_magma(question, rows, best)))
+
+
+def machine_rows(question: Question) -> tuple[HelperRow, ...]:
+    """The rows for this system and processor, whatever is planned."""
+    host = question.facts.host
+    rows = (*question.settings.helpers, *question.catalog.helper)
+    return tuple(row for row in rows if row.os == host.os and row.arch in ("", host.arch))
+
+
+def make_helper(question: Question, row: HelperRow) -> Helper:
+    """A row as something to download; its hash is the row's, else the one in torchbuild.lock."""
+    store = question.facts.store
+    name = artifact_id(row)
+    artifact = Artifact(
+        id=name,
+        name=row.name,
+        version=row.version,
+        urls=row.urls,
+        project=row.project,
+        tag=row.tag,
+        sha256=row.sha256 or (store.pins.get(name) if store else None) or None,
+        size=row.size or None,
+        unpack=row.unpack,
+        holds=row.holds,
+        because=row.because,
+    )
+    folder = _join(question, store.folder if store else "", "unpacked", name)
+    return Helper(row=row, artifact=artifact, folder=folder, here=bool(store and name in store.unpacked))
+
+
+def artifact_id(row: HelperRow) -> str:
+    """What a row is called for good: name, version, and what else tells it from its siblings."""
+    cuda = f"cuda{row.cuda}" if row.cuda else ""
+    return "-".join(filter(None, (row.name, row.version, cuda, row.configuration, row.tag)))
+
+
+def helper_choices(question: Question, helpers: Helpers) -> tuple[Choice, ...]:
+    """The variables that helpers set, where no other layer has decided them."""
+    found = [
+        Choice(
+            name=name,
+            value=_filled(question, helper, value),
+            because=helper.artifact.because,
+            source="helper",
+        )
+        for helper in helpers.chosen
+        for name, value in helper.row.set.items()
+    ]
+    return tuple(choice for choice in (*found, *helpers.without) if decide(question, choice.name) is None)
+
+
+def helper_paths(question: Question, helpers: Helpers) -> tuple[EnvOp, ...]:
+    """The lists that helpers stand in front of."""
+    return tuple(
+        EnvOp(
+            op="prepend",
+            name=name,
+            value=_filled(question, helper, value),
+            because=helper.artifact.because,
+        )
+        for helper in helpers.chosen
+        for name, value in helper.row.prepend.items()
+    )
+
+
+def helper_check(question: Question, helper: Helper) -> tuple[str, ...]:
+    """The command that proves a helper; empty when its row has none."""
+    return tuple(_filled(question, helper, word) for word in helper.row.check)
+
+
+def asked_names(question: Question) -> tuple[str, ...]:
+    """The names given with --with-helper."""
+    given = question.given("with_helper")
+    return tuple(given[0]) if given else ()
+
+
+def _wanted(question: Question, row: HelperRow) -> bool:
+    """Whether this build wants a helper of this name."""
+    asked = asked_names(question)
+    if any(is_called(row, name) for name in asked):
+        return True
+    if NONE in asked or any(_is_had(question, row, name) for name in row.unless):
+        return False
+    # The sample needs none, and hundreds of megabytes for it would surprise.
+    if question.facts.tree.sample:
+        return False
+    return {
+        "build": True,
+        "cuda": is_cuda(question),
+        "distributed": not is_off(_value(question, "USE_DISTRIBUTED")),
+        "asked": False,
+    }[row.needed]
+
+
+def _is_had(question: Question, row: HelperRow, name: str) -> bool:
+    """Whether a variable says that the user has this already, or wants none of it.
+
+    USE_MAGMA=1 and BLAS=MKL ask for the helper instead.
+    """
+    value = _value(question, name)
+    if value is None or value.lower() == row.name.partition("-")[0]:
+        return False
+    return is_off(value) if name.startswith("USE_") else bool(value)
+
+
+def is_called(row: HelperRow, name: str) -> bool:
+    """Whether --with-helper means this row: `mkl` means every part of it: mkl-static, mkl-include."""
+    return row.name == name or row.name.startswith(f"{name}-")
+
+
+def _value(question: Question, name: str) -> str | None:
+    decided = decide(question, name)
+    return decided.value if decided else None
+
+
+def _fits(question: Question, row: HelperRow, build_type: str) -> bool:
+    version = question.version or Version(question.row.version)
+    if row.torch and not admits(row.torch, version):
+        return False
+    if row.configuration and row.configuration != ("debug" if build_type == "Debug" else "release"):
+        return False
+    return not row.cuda or row.cuda == _digits(cuda_version(question))
+
+
+def _digits(cuda: Version | None) -> str:
+    """12.4 as file names have it: 124."""
+    return f"{cuda.major}{cuda.minor}" if cuda else ""
+
+
+def _age(row: HelperRow) -> Version:
+    return parse_version(row.version) or Version("0")
+
+
+def _without_magma(question: Question, rows: list[HelperRow], best: dict[str, HelperRow]) -> Iterator[Choice]:
+    """MAGMA is built for one CUDA version; where there is none for it, torch is built without."""
+    known = sorted({row.cuda for row in rows if row.name == "magma"}, key=int)
+    if not known or "magma" in best:
+        return
+    cuda = cuda_version(question)
+    wanted = f"CUDA {cuda}" if cuda else "a CUDA whose version is not known"
+    because = (
+        f"no MAGMA archive exists for {wanted}; there are some for CUDA {', '.join(map(_dotted, known))}"
+    )
+    yield Choice(name="USE_MAGMA", value="0", because=because, source="helper")
+
+
+def _dotted(digits: str) -> str:
+    return f"{digits[:-1]}.{digits[-1]}"
+
+
+def _filled(question: Question, helper: Helper, text: str) -> str:
+    """`{folder}` filled in, with the separators of the machine that is planned for."""
+    filled = text.replace("{folder}", helper.folder)
+    return filled.replace("/", "\\") if question.facts.host.os == "windows" else filled
+
+
+def _join(question: Question, *parts: str) -> str:
+    separator = "\\" if question.facts.host.os == "windows" else "/"
+    return separator.join((parts[0].rstrip("/\\"), *parts[1:]))

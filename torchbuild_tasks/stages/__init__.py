@@ -1,0 +1,76 @@
+"""The stages of a build as plain functions in one tuple, and the loop that times and records them.
+
+Each stage takes the work as it stands and returns it as it then is; none decides
+anything, the plan has. A stage that fails raises; the loop writes the record either way,
+so the next plan starts from what really happened. Planning again is how a build resumes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from torchbuild_tasks.catalog import Catalog
+from torchbuild_tasks.core.outputs import patterns
+from torchbuild_tasks.effects.ledger import Ledger, now
+from torchbuild_tasks.model import BuildPlan, Facts
+from torchbuild_tasks.record import VerifyReport, start_record
+from torchbuild_tasks.request import BuildRequest
+from torchbuild_tasks.stages.compile import compile_tree, install_wheel, verify_torch
+from torchbuild_tasks.stages.helpers import fetch_helpers
+from torchbuild_tasks.stages.prepare import make_fresh, prepare_python, source_env_file, write_env_files
+from torchbuild_tasks.stages.work import Fetching, Reporter, Work
+from torchbuild_tasks.verify.judge import require_passed
+
+__all__ = ["STAGES", "Fetching", "Reporter", "Work", "run_stages"]
+
+STAGES: Final[tuple[tuple[str, Callable[[Work], Work]], ...]] = (
+    ("fetch helpers", fetch_helpers),
+    ("check what is there", make_fresh),
+    ("prepare Python", prepare_python),
+    ("write env files", write_env_files),
+    ("source the env file", source_env_file),
+    ("compile", compile_tree),
+    ("install the wheel", install_wheel),
+    ("verify", verify_torch),
+)
+
+
+def run_stages(
+    request: BuildRequest,
+    facts: Facts,
+    plan: BuildPlan,
+    catalog: Catalog,
+    report: Reporter,
+    fetching: Fetching,
+) -> VerifyReport | None:
+    """Run every stage, time it, and keep the record in the build tree true at each step.
+
+    Returns:
+        The verification's report; None when nothing had to be built or verified.
+
+    Raises:
+        TorchbuildError: the error of the stage that failed; the record says which.
+        VerifyFailed: all stages ran and a check failed.
+    """
+    root, build_dir = Path(plan.source), Path(plan.build_dir)
+    ledger = Ledger(
+        start_record(request, facts, plan, started=now()), root, build_dir, patterns(catalog, plan.era)
+    )
+    work = Work(
+        request=request,
+        facts=facts,
+        plan=plan,
+        catalog=catalog,
+        report=report,
+        ledger=ledger,
+        fetching=fetching,
+    )
+    with ledger:
+        for title, stage in STAGES:
+            report.stage(title)
+            with ledger.stage(title):
+                work = stage(work)
+    require_passed(work.verified, f"Every check is in the record: {ledger.record_path}")
+    return work.verified

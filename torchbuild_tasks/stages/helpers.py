@@ -1,0 +1,88 @@
+"""Helpers: the stage that fetches them, and what the `helpers` verb does with the store."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+
+from torchbuild_tasks.core.helper_lines import HelperReport
+from torchbuild_tasks.core.helpers import Helpers, helper_check, machine_rows, make_helper
+from torchbuild_tasks.core.question import Question
+from torchbuild_tasks.effects import process, store
+from torchbuild_tasks.effects.obtain import obtain
+from torchbuild_tasks.errors import CleanRefused
+from torchbuild_tasks.model import Artifact, Finding
+from torchbuild_tasks.request import BuildRequest
+from torchbuild_tasks.stages.work import Fetching, Reporter, Work
+
+CHECK_SECONDS = 60.0
+
+
+def fetch_helpers(work: Work) -> Work:
+    """Have every helper of the plan in the store: the first thing, so that a failure costs nothing."""
+    if work.plan.artifacts:
+        fetch(work.plan.artifacts, work.fetching, work.report)
+    return work
+
+
+def fetch(artifacts: tuple[Artifact, ...], fetching: Fetching, report: Reporter) -> Mapping[str, Path]:
+    """Fetch and unpack what is missing; the folder of each artifact by its id."""
+    return obtain(
+        artifacts,
+        fetching.store,
+        net=fetching.net,
+        lock_file=fetching.lock_file,
+        require_hashes=fetching.require_hashes,
+        tell=report.transfer,
+        note=report.note,
+    )
+
+
+def fetched(
+    before: HelperReport, chosen: Helpers, fetching: Fetching, request: BuildRequest, report: Reporter
+) -> HelperReport:
+    """Fetch what the plan wants, unless --dry-run."""
+    if request.dry_run:
+        return before
+    report.stage("fetch helpers")
+    folders = fetch(chosen.artifacts, fetching, report)
+    lines = (dataclasses.replace(line, here=line.here or line.id in folders) for line in before.lines)
+    return dataclasses.replace(before, lines=tuple(lines))
+
+
+def proved(before: HelperReport, question: Question, fetching: Fetching) -> HelperReport:
+    """Hold what lies in the store against its own listing, then run each row's check command."""
+    findings = list(store.verify(fetching.store))
+    for helper in (make_helper(question, row) for row in machine_rows(question)):
+        command = helper_check(question, helper)
+        if not (helper.here and command):
+            continue
+        done = process.capture(command, timeout=CHECK_SECONDS)
+        if done.rc != 0:
+            findings.append(_does_not_run(helper.artifact.id, command[0], done))
+    return dataclasses.replace(before, findings=tuple(findings))
+
+
+def _does_not_run(name: str, program: str, done: process.Captured) -> Finding:
+    said = done.stderr.decode(errors="replace").strip()[-200:]
+    text = f"{program} ended with exit code {done.rc}. {said}"
+    return Finding(
+        id=name, status="error", text=text, fix="Remove its folder (helpers where), then: helpers fetch."
+    )
+
+
+def pruned(
+    before: HelperReport, chosen: Helpers, fetching: Fetching, request: BuildRequest, report: Reporter
+) -> HelperReport:
+    """Remove what the plan does not want; lists first, --dry-run stops there."""
+    keep = {artifact.id for artifact in chosen.artifacts}
+    found = store.prune(fetching.store, keep, dry_run=True)
+    if not found.paths or request.dry_run:
+        return dataclasses.replace(before, removable=found.paths)
+    report.note(f"to be removed, {found.bytes >> 20} MiB:")
+    for path in found.paths:
+        report.note(path)
+    if not (request.yes or report.confirm("Remove these?")):
+        raise CleanRefused("Nothing was removed.", next_step="Say --yes to remove what is listed.")
+    return dataclasses.replace(before, removed=store.prune(fetching.store, keep).paths)

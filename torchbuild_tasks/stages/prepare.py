@@ -1,0 +1,112 @@
+"""The stages before anything is compiled: a fresh tree, Python, the environment."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shlex
+from pathlib import Path
+
+from torchbuild_tasks.core import env_files
+from torchbuild_tasks.core.outputs import patterns
+from torchbuild_tasks.effects import activate, files, made, process
+from torchbuild_tasks.effects.ledger import LOG, LOGS
+from torchbuild_tasks.effects.log import last_write
+from torchbuild_tasks.errors import CleanRefused, EnvFileError, RequirementsError
+from torchbuild_tasks.model import Command
+from torchbuild_tasks.stages.work import Work, agreed
+
+
+def make_fresh(work: Work) -> Work:
+    """Bring an existing build tree to where the changed inputs really reach it."""
+    needs = work.plan.freshness.needs
+    if needs == "reconfigure":
+        work.ledger.open()  # before the first change, so that what is set aside counts as made by us
+        cache = work.build_dir / "CMakeCache.txt"
+        if cache.exists():
+            cache.replace(cache.with_suffix(".txt.old"))
+        work.report.note(f"CMake runs anew: {work.plan.freshness.because}")
+    elif needs == "clean":
+        _clean_for(work)
+    return work
+
+
+def prepare_python(work: Work) -> Work:
+    """Make the venv that gets torch, and install what the build imports."""
+    environment = work.plan.environment
+    if environment.create and not Path(environment.python).exists():
+        install(work, environment.create)
+    changes = [change for change in (environment.remove, environment.install) if change]
+    if environment.foreign and changes and not agreed(work, _question(environment.python, changes)):
+        raise RequirementsError(
+            f"{environment.python} has to be changed for this build, and it is an environment of yours.",
+            looked=tuple(f"{shlex.join(change.argv)}  ({change.because})" for change in changes),
+            next_step="Do that yourself, or say --yes, or leave --python out to get a venv in the checkout.",
+        )
+    for change in changes:
+        install(work, change)
+    return work
+
+
+def write_env_files(work: Work) -> Work:
+    """Write the env files whose text the plan holds; an unchanged file is left alone."""
+    for env_file in work.plan.env_files:
+        data = env_files.encode(env_file.shell, env_file.text)
+        path = Path(env_file.path)
+        if not (path.is_file() and path.read_bytes() == data):
+            files.write_atomic(path, data, error=EnvFileError)
+    return work
+
+
+def source_env_file(work: Work) -> Work:
+    """Source the written file once; everything from here on runs in that environment."""
+    own = work.plan.env_files[0]
+    environ = activate.activate(Path(own.path), environ=os.environ)
+    return dataclasses.replace(work, environ=environ)
+
+
+def _clean_for(work: Work) -> None:
+    """Clean because an input demands it; deleting hours of work is asked for first."""
+    because = work.plan.freshness.because
+    asked = work.request.clean or agreed(work, f"{because}. Remove what the last build made?")
+    if not asked:
+        raise CleanRefused(
+            f"The build tree has to be made anew: {because}.",
+            next_step="Say --clean (or --yes) to remove what the last build made and go on.",
+        )
+    outputs = patterns(work.catalog, work.plan.era)
+    log_time = last_write(work.root / files.STATE_DIR / LOGS, LOG)
+    removal = made.plan_removal(work.root, work.build_dir, outputs, log_time=log_time)
+    done = made.remove(removal)
+    if (work.build_dir / "CMakeCache.txt").exists():
+        raise CleanRefused(
+            f"The build tree has to be made anew ({because}), and this tool did not make it.",
+            looked=tuple(f"{path}: {reason}" for path, reason in removal.kept[:10]),
+            next_step=f"Remove it yourself if nothing in it is yours: rm -r {work.build_dir}",
+        )
+    work.report.note(f"removed {done.count} files of the last build ({done.bytes >> 20} MiB)")
+
+
+def _question(python: str, changes: list[Command]) -> str:
+    listed = "".join(f"  {shlex.join(change.argv)}\n" for change in changes)
+    return f"This changes {python}:\n{listed}Go on?"
+
+
+def install(work: Work, command: Command) -> None:
+    """Run a pip or venv command in the user's own environment, into the same log."""
+    tail: list[str] = []
+
+    def keep(block: bytes) -> None:
+        tail.extend(line for line in block.decode(errors="replace").split("\n") if line.strip())
+        del tail[:-12]
+        work.report.block(block)
+
+    work.report.command(command.argv)
+    rc = process.stream(command.argv, env=os.environ, cwd=command.cwd, log=work.ledger.log, on_block=keep)
+    if rc != 0:
+        raise RequirementsError(
+            f"{' '.join(command.argv)} ended with exit code {rc}.",
+            looked=tuple(tail),
+            next_step=f"The whole output is in {work.ledger.log.path}. Without network, point pip at a "
+            "folder of wheels: PIP_NO_INDEX=1 PIP_FIND_LINKS=folder",
+        )

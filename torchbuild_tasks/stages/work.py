@@ -1,0 +1,77 @@
+"""What a build under way is, and what every stage may say, ask and run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from torchbuild_tasks.catalog import Catalog
+from torchbuild_tasks.effects import made
+from torchbuild_tasks.effects.ledger import Ledger
+from torchbuild_tasks.effects.net import Net
+from torchbuild_tasks.model import BuildPlan, Command, Facts
+from torchbuild_tasks.record import VerifyReport
+from torchbuild_tasks.request import BuildRequest
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fetching:
+    """How helpers are fetched: where they are kept, what pins them, how the network is reached."""
+
+    store: Path
+    lock_file: Path
+    net: Net
+    require_hashes: bool
+
+
+class Reporter(Protocol):
+    """What a front offers to the stages: the only way anything is said or asked."""
+
+    def stage(self, title: str) -> None: ...
+    def note(self, text: str) -> None: ...
+    def command(self, argv: tuple[str, ...]) -> None: ...
+    def block(self, block: bytes) -> None: ...
+    def transfer(self, name: str, done: int, total: int | None) -> None: ...
+    def removal(self, removal: made.Removal, uninstall: Command | None) -> None: ...
+    def confirm(self, question: str) -> bool: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """One build under way. `environ` is None until the env file was sourced."""
+
+    request: BuildRequest
+    facts: Facts
+    plan: BuildPlan
+    catalog: Catalog
+    report: Reporter
+    ledger: Ledger
+    fetching: Fetching
+    environ: Mapping[str, str] | None = None
+    up_to_date: bool = False
+    verified: VerifyReport | None = None
+
+    @property
+    def root(self) -> Path:
+        """The checkout."""
+        return Path(self.plan.source)
+
+    @property
+    def build_dir(self) -> Path:
+        """The build tree."""
+        return Path(self.plan.build_dir)
+
+
+def agreed(work: Work, question: str) -> bool:
+    """Whether the user lets this be done: by --yes, or when asked."""
+    return work.request.yes or work.report.confirm(question)
+
+
+def where(work: Work, line: int | None) -> str:
+    """Where to read on, and how to go on."""
+    at = f", line {line}" if line else ""
+    path, problem = work.ledger.log.path, work.ledger.log.problem
+    at += f" (cut short: {problem})" if problem else ""
+    return f"The whole log: {path}{at}\nRun the same command again to go on from where it stopped."
