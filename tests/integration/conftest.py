@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.support import visual_studio
+from tests.support.driver import in_venv
 
 
 @pytest.fixture(scope="session")
@@ -14,8 +18,21 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The Python that gets torch: a venv of the user's, complete for both eras."""
     folder = tmp_path_factory.mktemp("target") / "venv"
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-    python = folder / "bin" / "python"
-    wanted = ["scikit-build-core>=1.0", "build", "setuptools<80", "wheel", "numpy", "cmake<4", "ninja"]
+    python = in_venv(folder, "python")
+    wanted = ["scikit-build-core>=1.0", "build", "setuptools>=70.1,<80", "wheel", "numpy", "cmake<4", "ninja"]
     wanted += ["pyyaml", "typing_extensions", "filelock", "sympy", "networkx", "jinja2", "fsspec"]
     subprocess.run([str(python), "-m", "pip", "install", "-q", *wanted], check=True)
     return python
+
+
+@pytest.fixture
+def able(tmp_path: Path) -> dict[str, str]:
+    """What the environment must say so that a build could start: on Windows, where Visual Studio is."""
+    if sys.platform != "win32":
+        return {}
+    compiler = shutil.which("clang++")
+    if compiler is None:
+        pytest.skip("no clang here")
+    programs = tmp_path / "Program Files (x86)"
+    visual_studio.install(programs, Path(compiler))
+    return {"ProgramFiles(x86)": str(programs)}

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.capabilities import needs_git
 from tests.support.driver import torchbuild
 from tests.support.sample import materialise
 
@@ -73,6 +74,7 @@ def test_a_zip_download_has_no_submodules(tmp_path: Path) -> None:
     assert "git clone --recursive" in done.err
 
 
+@needs_git
 def test_an_empty_nested_submodule_is_named(tmp_path: Path) -> None:
     tree = materialise(tmp_path / "minitorch", git=True)
     inner = tree / "third_party/tinyfmt/third_party/tinyassert"
@@ -109,22 +111,24 @@ def test_a_broken_settings_file(tree: Path, text: str, told: str) -> None:
     assert told in done.err
 
 
-def test_an_environment_of_the_users_is_not_changed_without_a_yes(tree: Path, tmp_path: Path) -> None:
+def test_an_environment_of_the_users_is_not_changed_without_a_yes(
+    tree: Path, tmp_path: Path, able: dict[str, str]
+) -> None:
     venv = tmp_path / "mine"
     subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
     before = files(venv)
-    done = torchbuild("build", "--source", tree, "--python", venv)
+    done = torchbuild("build", "--source", tree, "--python", venv, environ=able)
     assert done.code == 5
     assert "an environment of yours" in done.err
     assert "scikit-build-core" in done.err
     assert files(venv) == before
 
 
-def test_a_hand_made_build_tree_is_not_removed(tree: Path, target: Path) -> None:
+def test_a_hand_made_build_tree_is_not_removed(tree: Path, target: Path, able: dict[str, str]) -> None:
     (tree / "build").mkdir()
     cache = tree / "build/CMakeCache.txt"
     cache.write_text("CMAKE_HOME_DIRECTORY:INTERNAL=/somewhere/else\n", "utf-8")
-    done = torchbuild("build", "--source", tree, "--python", target, "--clean")
+    done = torchbuild("build", "--source", tree, "--python", target, "--clean", environ=able)
     assert done.code == 9
     assert "No build by this tool is recorded" in done.err
     assert cache.exists()

@@ -14,10 +14,12 @@ from typing import Any, cast
 
 import pytest
 
+from tests.support.capabilities import needs_linux_compiler
 from tests.support.driver import TORCHBUILD, Run, environment, torchbuild
 from tests.support.sample import Era, materialise
 
-pytestmark = pytest.mark.integration
+# Under Windows test_windows_line.py goes this way, with what stands in for Visual Studio there.
+pytestmark = [pytest.mark.integration, needs_linux_compiler]
 
 ERAS: tuple[Era, ...] = ("setuptools", "scikit-build-core")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.driver import environment
+from tests.support.driver import environment, in_venv
 
 pytestmark = pytest.mark.integration
 
@@ -36,13 +36,13 @@ def test_it_holds_the_rows_and_the_templates(wheel: Path) -> None:
 def test_it_works_in_a_clean_venv(wheel: Path, tmp_path: Path) -> None:
     venv = tmp_path / "venv"
     subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
-    subprocess.run([str(venv / "bin/pip"), "install", "-q", f"{wheel}[nox]"], check=True)
+    subprocess.run([str(in_venv(venv, "pip")), "install", "-q", f"{wheel}[nox]"], check=True)
     (tmp_path / "noxfile.py").write_text("import torchbuild_tasks\n\ntorchbuild_tasks.register()\n", "utf-8")
     (tmp_path / "tasks.py").write_text("from torchbuild_tasks import namespace\n", "utf-8")
     tree = tmp_path / "tree"
     (tree / "torch").mkdir(parents=True)
     for runner in (["torchbuild", "plan"], ["inv", "plan"], ["nox", "-s", "plan", "--"]):
-        argv = [str(venv / "bin" / runner[0]), *runner[1:], "--source", str(tree)]
+        argv = [str(in_venv(venv, runner[0])), *runner[1:], "--source", str(tree)]
         done = subprocess.run(
             argv, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False
         )

@@ -47,7 +47,7 @@ def materialise(
     if era == "setuptools":
         shutil.copytree(SAMPLE / "eras" / era, dest, dirs_exist_ok=True)
     if version is not None:
-        (dest / "version.txt").write_text(f"{version}\n", encoding="utf-8")
+        (dest / "version.txt").write_text(f"{version}\n", encoding="utf-8", newline="\n")
     if git:
         _publish(dest, dest.parent / f"{dest.name}.git", _SUBMODULES)
         tag = "v" + (dest / "version.txt").read_text(encoding="utf-8").strip()
@@ -82,12 +82,19 @@ def _publish(folder: Path, origin: Path, submodules: tuple[str, ...]) -> None:
         path, *deeper = submodules
         bare = origins / f"{Path(path).name}.git"
         _publish(folder / path, bare, tuple(deeper))
-        shutil.rmtree(folder / path)
+        _remove(folder / path)
         _run_git(folder, "submodule", "--quiet", "add", f"../{bare.name}", path)
         _run_git(folder, "submodule", "--quiet", "update", "--init", "--recursive")
     _run_git(folder, "add", "--all")
     _run_git(folder, "commit", "--quiet", "--message", f"{folder.name}, as the sample has it")
     _run_git(folder, "push", "--quiet", "--force", "--set-upstream", "origin", "HEAD")
+
+
+def _remove(repository: Path) -> None:
+    """Remove it with its objects, which git makes read-only and Windows then keeps."""
+    for path in repository.rglob("*"):
+        path.chmod(0o700)
+    shutil.rmtree(repository)
 
 
 def _run_git(folder: Path, *args: str) -> None:

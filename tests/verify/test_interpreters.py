@@ -11,14 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.capabilities import needs_signals
 from torchbuild_tasks.model import Expectation
 from torchbuild_tasks.record import VerifyReport
 from torchbuild_tasks.verify import session
+from torchbuild_tasks.verify.torch_probe import MARK
 
-pytestmark = [
-    pytest.mark.integration,
-    pytest.mark.skipif(os.name == "nt", reason="the stand-ins for Python are scripts with a #! line"),
-]
+pytestmark = pytest.mark.integration
+
+WINDOWS = sys.platform == "win32"
 
 # As much of torch as the sample has: no nn, no autograd, no linalg, one dtype.
 SMALL_TORCH = """
@@ -80,7 +81,6 @@ def parallel_info():
     return "ATen/Parallel:\\n\\tat::get_num_threads() : 3\\nATen parallel backend: OpenMP\\n"
 """
 INTERPRETER = """\
-#!{python}
 import runpy, sys
 assert sys.argv.pop(1) == "-I"
 sys.argv.pop(0)
@@ -88,10 +88,21 @@ sys.path.insert(0, {site!r})
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
 SURFACE = ("import", "config", "matmul", "threads", "save_load")
+READ_NULL = "status 0xc0000005 (access violation)" if WINDOWS else "signal 11 (Segmentation fault) during"
+NO_LIBRARY = "status 0xc0000135 (a DLL was not found)" if WINDOWS else "ended with exit status 127"
+ABORTED = "the interpreter " + ("ended with exit status" if WINDOWS else "died by signal 6 (Aborted)")
 QUICK = tuple(name for name in SURFACE if name != "threads")  # which multiplies much, in Python here
 MISSING = ("autograd", "linalg", "conv")
 
 Python = Callable[[str], str]
+
+
+def interpreter(folder: Path, code: str) -> str:
+    """Make a program that runs this code, whatever it is asked to run."""
+    if WINDOWS:
+        (folder / "python.py").write_text(code, encoding="utf-8")
+        return script(folder / "python.bat", f'@"{sys.executable}" "%~dp0python.py" %*\n')
+    return script(folder / "python", f"#!{sys.executable}\n{code}")
 
 
 def script(path: Path, text: str) -> str:
@@ -110,8 +121,7 @@ def python_with(tmp_path: Path) -> Python:
         (torch / "__init__.py").write_text(SMALL_TORCH + textwrap.dedent(code), encoding="utf-8")
         (torch / "__config__.py").write_text(CONFIG, encoding="utf-8")
         (torch / "version.py").write_text("__version__ = '2.13.0a0+git1234567'\ndebug = False\n")
-        text = INTERPRETER.format(python=sys.executable, site=str(tmp_path / "site"))
-        return script(tmp_path / "python", text)
+        return interpreter(tmp_path, INTERPRETER.format(site=str(tmp_path / "site")))
 
     return make
 
@@ -168,8 +178,8 @@ def test_a_wrong_torch_fails_its_check_only(python_with: Python, check: str, cod
 @pytest.mark.parametrize(
     ("code", "words"),
     [
-        ("import os; matmul = lambda a, b: os.abort()", "died by signal 6 (Aborted) during matmul"),
-        ("import ctypes; matmul = lambda a, b: ctypes.string_at(1)", "signal 11 (Segmentation fault) during"),
+        ("import os; matmul = lambda a, b: os.abort()", "during matmul\n  Fatal Python error: Aborted"),
+        ("import faulthandler; matmul = lambda a, b: faulthandler._read_null()", READ_NULL),
         ("import os; matmul = lambda a, b: os._exit(77)", "ended with exit status 77 during matmul"),
     ],
 )
@@ -210,7 +220,8 @@ def test_torch_may_print_what_it_likes(python_with: Python) -> None:
 def test_a_death_on_the_way_out_is_a_row_of_its_own(python_with: Python) -> None:
     failed = failures(verify(python_with("import atexit, os; atexit.register(os.abort)"), *QUICK))
     assert list(failed) == ["exit"]
-    assert failed["exit"].startswith("the interpreter died by signal 6 (Aborted) after the last check")
+    assert failed["exit"].startswith(ABORTED)
+    assert "after the last check" in failed["exit"]
 
 
 @pytest.mark.parametrize(
@@ -222,7 +233,7 @@ def test_a_death_on_the_way_out_is_a_row_of_its_own(python_with: Python) -> None
         ),
         ("raise OSError('libtorch_cpu.so: cannot open shared object file')", "OSError: libtorch_cpu.so"),
         ("raise SystemExit(3)", "exit status 3 during import"),
-        ("import os; os.abort()", "signal 6 (Aborted) during import"),
+        ("import os; os.abort()", "during import\n  Fatal Python error: Aborted"),
         ("del __version__", "has no attribute '__version__'"),
     ],
 )
@@ -233,8 +244,8 @@ def test_a_torch_that_does_not_import(python_with: Python, code: str, words: str
 
 
 def test_no_torch_at_all(tmp_path: Path) -> None:
-    text = INTERPRETER.format(python=sys.executable, site=str(tmp_path / "nowhere"))
-    failed = failures(verify(script(tmp_path / "python", text), "conv"))
+    code = INTERPRETER.format(site=str(tmp_path / "nowhere"))
+    failed = failures(verify(interpreter(tmp_path, code), "conv"))
     assert failed["import"].startswith("ModuleNotFoundError: No module named 'torch'")
     assert failed["conv"] == "torch could not be imported"
 
@@ -243,26 +254,29 @@ def test_no_torch_at_all(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("code", "words"),
     [
-        ("#!/bin/sh\necho I am no Python\n", "said nothing that can be read\n  I am no Python"),
-        ("#!/bin/sh\nhead -c 5000000 /dev/urandom\n", "said nothing that can be read"),
-        (
-            "#!/bin/sh\necho no libpython >&2; exit 127\n",
-            "status 127, and said nothing that can be read\n  no lib",
-        ),
-        ("#!/bin/sh\nkill -KILL $$\n", "died by signal 9 (Killed)"),
-        ("#!/no/such/interpreter\n", "cannot start"),
-        (
-            '#!/bin/sh\necho \'@torchbuild-probe {"begin": "import"}\'; kill -ILL $$\n',
-            "signal 4 (Illegal instr",
+        ("print('I am no Python')", "said nothing that can be read\n  I am no Python"),
+        ("import os, sys; sys.stdout.buffer.write(os.urandom(5_000_000))", "said nothing that can be read"),
+        ("raise SystemExit('no libpython')", "status 1, and said nothing that can be read\n  no lib"),
+        (f"import os; os._exit({0xC0000135 - 2**32 if WINDOWS else 127})", NO_LIBRARY),
+        pytest.param("import os; os.kill(os.getpid(), 9)", "died by signal 9 (Killed)", marks=needs_signals),
+        pytest.param(
+            f'import os; print(\'{MARK}{{"begin": "import"}}\', flush=True); os.kill(os.getpid(), 4)',
+            "signal 4 (Illegal instruction) during import",
+            marks=needs_signals,
         ),
     ],
 )
-def test_an_interpreter_that_is_none(tmp_path: Path, text: str, words: str) -> None:
-    failed = failures(verify(script(tmp_path / "python", text), "matmul"))
+def test_an_interpreter_that_is_none(tmp_path: Path, code: str, words: str) -> None:
+    failed = failures(verify(interpreter(tmp_path, code), "matmul"))
     assert words in failed["import"]
     assert failed["matmul"] == "torch could not be imported"
+
+
+def test_an_interpreter_that_cannot_start(tmp_path: Path) -> None:
+    python = script(tmp_path / "python.exe", "#!/no/such/interpreter\n")
+    assert "cannot start" in failures(verify(python, "matmul"))["import"]
 
 
 def test_an_interpreter_that_is_missing(tmp_path: Path) -> None:
@@ -271,5 +285,6 @@ def test_an_interpreter_that_is_missing(tmp_path: Path) -> None:
 
 
 def test_an_interpreter_that_never_ends(tmp_path: Path) -> None:
-    failed = failures(verify(script(tmp_path / "python", "#!/bin/sh\nsleep 60\n"), "matmul", timeout=1.0))
+    python = interpreter(tmp_path, "import time; time.sleep(60)")
+    failed = failures(verify(python, "matmul", timeout=1.0))
     assert failed["import"].startswith("the time was up")

@@ -115,6 +115,10 @@ def test_a_part_known_from_a_check_that_could_not_be_made() -> None:
         ("/home/ci/PyTorch/torch/__init__.py", "/home/ci/pytorch", "failed"),
         (r"C:\Home\CI\PyTorch\torch\__init__.py", "c:/home/ci/pytorch", "passed"),
         (r"C:\Work\other\torch\__init__.py", r"C:\Home\CI\PyTorch", "failed"),
+        (r"C:\src\pytorch-old\torch\__init__.py", r"C:\src\pytorch", "failed"),
+        (r"\\server\Share\pytorch\torch\__init__.py", r"\\SERVER\share/pytorch", "passed"),
+        (r"C:\src\torch\__init__.py", r"D:\src", "failed"),
+        ("/home/a\\b/torch/__init__.py", "/home/A\\B", "failed"),
         ("/home/ci/pytorch/torch/__init__.py", "", "failed"),
     ],
 )
@@ -174,6 +178,12 @@ def test_a_linked_compiler_is_the_same_compiler() -> None:
     real = {"/usr/bin/c++": "/usr/bin/g++-13", "/usr/bin/g++": "/usr/bin/g++-13"}
     assert same("/usr/bin/c++", "/usr/bin/g++", real)
     assert not same("/usr/bin/c++", "/usr/bin/g++")
+
+
+def test_windows_takes_no_notice_of_case_and_slashes() -> None:
+    cl, same_cl = r"C:\VS\bin\cl.exe", "c:/vs/BIN/CL.exe"
+    assert same(cl, same_cl, {cl: cl, same_cl: same_cl})
+    assert not same("/opt/CC", "/opt/Cc/", {"/opt/CC": "/opt/CC", "/opt/Cc/": "/opt/Cc"})
 
 
 @given(st.text())

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.capabilities import needs_symlinks
 from torchbuild_tasks.effects.process import Captured
 from torchbuild_tasks.model import Expectation
 from torchbuild_tasks.verify import session
@@ -84,11 +85,11 @@ def test_one_round_when_all_goes_well() -> None:
 
 
 def test_a_death_is_blamed_on_its_check_and_the_rest_is_asked_again() -> None:
-    ask = Interpreter(conv=Captured(rc=-11, stderr=b"Fatal Python error\n"), linalg=Captured(rc=-6))
+    ask = Interpreter(conv=Captured(rc=-11, stderr=b"Fatal Python error\n"), linalg=Captured(rc=0xC0000005))
     seen, farewell = session.observe(ask, ["import", "linalg", "conv", "numpy"], 60)
     assert ask.rounds == [["import", "linalg", "conv", "numpy"], ["conv", "numpy"], ["numpy"]]
     assert (seen["import"], seen["numpy"], farewell) == (PASSED, PASSED, "")
-    assert seen["linalg"].detail == "the interpreter died by signal 6 (Aborted) during linalg"
+    assert seen["linalg"].detail.endswith("exit status 0xc0000005 (access violation) during linalg")
     assert seen["conv"].outcome == "failed"
     assert seen["conv"].detail.endswith("(Segmentation fault) during conv\n  Fatal Python error")
 
@@ -145,8 +146,7 @@ def test_when_time_is_up_the_rest_was_not_tried() -> None:
             Captured(rc=0, stdout=b"I am no Python\n"),
             "status 0, and said nothing that can be read\n  I am no",
         ),
-        (Captured(rc=0xC0000005), "exit status 0xc0000005"),
-        (Captured(rc=-64), "died by signal 64"),
+        (Captured(rc=0xC0000135), "exit status 0xc0000135 (a DLL was not found), and said nothing"),
         (Captured(rc=124, timed_out=True), "the time was up"),
     ],
 )
@@ -163,20 +163,6 @@ def test_a_failed_import_keeps_what_was_printed_beside_it() -> None:
     )
     seen, _ = session.observe(lambda names, seconds: captured, ["import", "conv"], 60)
     assert seen == {"import": Seen(outcome="failed", detail="ImportError\n  loader")}
-
-
-def test_the_tail_is_short() -> None:
-    captured = Captured(rc=1, stderr=b"line " + b"x" * 9999 + b"\n" * 3 + b"last\n" * 99)
-    seen, _ = session.observe(lambda names, seconds: captured, ["import"], 60)
-    assert seen["import"].detail.count("\n") == 8
-
-
-def test_of_a_crash_the_innermost_frames_are_kept() -> None:
-    stack = b"".join(b"  File line %d\n" % number for number in range(50))
-    captured = Captured(rc=-11, stderr=b"a warning\nFatal Python error: Segmentation fault\n" + stack)
-    seen, _ = session.observe(lambda names, seconds: captured, ["import"], 60)
-    assert "\n  Fatal Python error: Segmentation fault\n    File line 0\n" in seen["import"].detail
-    assert "line 7" not in seen["import"].detail
 
 
 # ---------------------------------------------------------------- the report
@@ -232,6 +218,7 @@ def test_the_report_carries_what_torch_says_of_itself(calls: list[dict[str, Any]
     assert [row.outcome for row in report.checks] == ["passed", "passed"]
 
 
+@needs_symlinks
 @pytest.mark.usefixtures("calls")
 def test_links_to_the_wanted_folder_are_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "real").mkdir()

@@ -3,6 +3,7 @@ from __future__ import annotations
 import ast
 import importlib
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,34 @@ def test_parallel_info() -> None:
     text = config("torch-2.13.0-cpu-linux.parallel")
     values = torch_probe.parse_lines(text, torch_probe.PARALLEL_LINES, "")
     assert values == {"threads": "2", "hardware_threads": "2", "parallel_backend": "OpenMP"}
+
+
+# ---------------------------------------------------------------- what this process has loaded
+
+
+def test_the_systems_own_library_is_among_them() -> None:
+    files = torch_probe.mapped_libraries() | torch_probe.loaded_dlls()
+    names = {re.split(r"[/\\]", file)[-1].lower() for file in files}
+    assert any(re.match(r"libc\.so|libc-|ld-|kernel32\.dll", name) for name in names), names
+
+
+@pytest.mark.parametrize(
+    ("key", "file"),
+    [
+        ("libstdcxx", "/usr/lib/x86_64-linux-gnu/libstdc++.so.6.0.30"),
+        ("openmp_runtime", "/usr/lib/x86_64-linux-gnu/libgomp.so.1.0.0"),
+        ("openmp_runtime", "/site/torch/lib/libgomp-24e2ab19.so.1"),
+        ("openmp_runtime", "/opt/intel/libiomp5.so"),
+        ("openmp_runtime", "C:/venv/Library/bin/libiomp5md.dll"),
+        ("openmp_runtime", "C:/Windows/System32/VCOMP140.DLL"),
+        ("openmp_runtime", "C:/Windows/System32/libomp140.x86_64.dll"),
+        ("msvcp", "C:/Windows/System32/MSVCP140.dll"),
+    ],
+)
+def test_a_runtime_is_known_by_its_name(monkeypatch: pytest.MonkeyPatch, key: str, file: str) -> None:
+    monkeypatch.setattr(torch_probe, "mapped_libraries", lambda: {file, "/lib/libompi.so", "/lib/libm.so.6"})
+    monkeypatch.setattr(torch_probe, "loaded_dlls", lambda: {"C:/Windows/System32/msvcp_win.dll"})
+    assert torch_probe.runtimes() == {key: file}
 
 
 # ---------------------------------------------------------------- the script

@@ -102,7 +102,7 @@ def same(value: str, wanted: str, real: Mapping[str, str] | None = None) -> bool
         return True
     paths = real or {}
     if value in paths and wanted in paths:
-        return paths[value] == paths[wanted]
+        return _path(paths[value]) == _path(paths[wanted])
     switches = _switch(value), _switch(wanted)
     if None not in switches:
         return switches[0] == switches[1]
@@ -127,7 +127,8 @@ def _lies_in(file: str, folder: str) -> bool:
 
 
 def _path(text: str) -> PurePath:
-    windows = "\\" in text or text[1:2] == ":"
+    """As the system of the path compares it: Windows takes no notice of case and of the slashes."""
+    windows = text[1:2] == ":" or text.startswith("\\\\")
     return PureWindowsPath(text) if windows else PurePosixPath(text)
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,14 +21,13 @@ from typing import Any, Final, get_args
 from torchbuild_tasks.effects.process import Captured, capture
 from torchbuild_tasks.model import Expectation
 from torchbuild_tasks.record import CheckResult, Outcome, VerifyReport
+from torchbuild_tasks.verify.ending import ending, tail
 from torchbuild_tasks.verify.judge import Observed, Seen, judge
 from torchbuild_tasks.verify.torch_probe import CHECKS, LIMIT, MARK
 
 PROBE: Final = Path(__file__).with_name("torch_probe.py")
 ALWAYS: Final = frozenset({"import", "config"})
 _DROPPED: Final = frozenset({"PYTHONPATH", "PYTHONHOME"})  # -I ignores them, but not for its children
-_TAIL: Final = 8
-_FATAL: Final = ("Fatal Python error", "Timeout (")
 
 Ask = Callable[[Sequence[str], float], Captured]
 
@@ -117,36 +115,16 @@ def _with_stderr(seen: Mapping[str, Seen], captured: Captured) -> dict[str, Seen
     imported = seen.get("import")
     if imported is None or imported.outcome != "failed":
         return dict(seen)
-    return {**seen, "import": replace(imported, detail=imported.detail + _tail(captured.stderr))}
+    return {**seen, "import": replace(imported, detail=imported.detail + tail(captured.stderr))}
 
 
 def _death(captured: Captured, at: str) -> str:
     where = f" during {at}" if at else ", and said nothing that can be read"
-    return f"{_ending(captured)}{where}{_tail(captured.stderr if at else captured.stdout + captured.stderr)}"
+    return f"{ending(captured)}{where}{tail(captured.stderr if at else captured.stdout + captured.stderr)}"
 
 
 def _farewell(captured: Captured) -> str:
-    return f"{_ending(captured)} after the last check{_tail(captured.stderr)}" if captured.rc else ""
-
-
-def _ending(captured: Captured) -> str:
-    """How the interpreter ended, in words: a signal on Linux, a status with 0x on Windows."""
-    rc = captured.rc
-    if captured.timed_out:
-        return "the time was up"
-    if rc == 1 and b"Timeout (" in captured.stderr:  # faulthandler, asked by the probe
-        return "the interpreter gave no answer for too long"
-    if rc < 0:
-        return f"the interpreter died by signal {-rc} ({signal.strsignal(-rc) or 'unknown'})"
-    return f"the interpreter ended with exit status {f'{rc:#010x}' if rc > 255 else rc}"
-
-
-def _tail(output: bytes) -> str:
-    """The lines that say most: the last, or the first that faulthandler wrote."""
-    lines = output.decode(errors="replace").strip().splitlines()
-    fatal = [number for number, line in enumerate(lines) if line.startswith(_FATAL)]
-    start = fatal[0] if fatal else max(len(lines) - _TAIL, 0)
-    return "".join(f"\n  {line[:300]}" for line in lines[start : start + _TAIL])
+    return f"{ending(captured)} after the last check{tail(captured.stderr)}" if captured.rc else ""
 
 
 # ---------------------------------------------------------------- what the probe said
@@ -173,7 +151,7 @@ def read(stdout: bytes) -> Told:
 
 
 def _events(stdout: bytes) -> Iterator[dict[str, Any]]:
-    for line in stdout.decode(errors="replace").splitlines():
+    for line in stdout.decode(errors="replace").splitlines():  # our own lines are ASCII
         with contextlib.suppress(ValueError):
             event = json.loads(line.partition(MARK)[2])
             if isinstance(event, dict):

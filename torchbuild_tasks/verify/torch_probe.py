@@ -12,6 +12,7 @@ only the check that was running.
 
 from __future__ import annotations
 
+import ctypes
 import faulthandler
 import importlib
 import json
@@ -56,6 +57,11 @@ PARALLEL_LINES = (
     ("hardware_threads", r"std::thread::hardware_concurrency\(\) : (\d+)"),
     ("parallel_backend", r"ATen parallel backend: (.+)"),
 )
+RUNTIMES = (  # by the name of the file, in small letters
+    ("libstdcxx", r"libstdc\+\+"),
+    ("msvcp", r"msvcp\d+\.dll"),
+    ("openmp_runtime", r"(lib(gomp|iomp5|omp)\b|libiomp5md\.dll|libomp140|vcomp\d+\.dll)"),
+)
 
 
 # ---------------------------------------------------------------- what torch is
@@ -82,15 +88,38 @@ def distribution() -> dict[str, str]:
 
 
 def runtimes() -> dict[str, str]:
-    """Which C++ and OpenMP runtimes this process got, on Linux."""
+    """Which C++ and OpenMP runtimes this process got."""
+    files = sorted(mapped_libraries() | loaded_dlls())
+    texts = {
+        key: ", ".join(f for f in files if re.match(name, Path(f).name.lower())) for key, name in RUNTIMES
+    }
+    return {key: text for key, text in texts.items() if text}
+
+
+def mapped_libraries() -> set[str]:
+    """The shared libraries that Linux shows in this process."""
     try:
         maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return {}
-    files = sorted({line.split(None, 5)[5].strip() for line in maps.splitlines() if ".so" in line})
-    named = {"libstdcxx": r"libstdc\+\+", "openmp_runtime": r"lib(gomp|iomp5|omp)\b"}
-    texts = {key: ", ".join(f for f in files if re.match(name, Path(f).name)) for key, name in named.items()}
-    return {key: text for key, text in texts.items() if text}
+        return set()
+    return {line.split(None, 5)[5].strip() for line in maps.splitlines() if ".so" in line}
+
+
+def loaded_dlls() -> set[str]:
+    """The DLLs that Windows shows in this process, at most 4096."""
+    if sys.platform != "win32":
+        return set()
+    kernel32, needed = ctypes.WinDLL("kernel32"), ctypes.c_ulong()
+    kernel32.GetCurrentProcess.restype = ctypes.c_void_p
+    process, modules = ctypes.c_void_p(kernel32.GetCurrentProcess()), (ctypes.c_void_p * 4096)()
+    size = ctypes.c_ulong(ctypes.sizeof(modules))
+    if not kernel32.K32EnumProcessModules(process, modules, size, ctypes.byref(needed)):
+        return set()
+    name, files = ctypes.create_unicode_buffer(32768), set()
+    for module in modules[: needed.value // ctypes.sizeof(ctypes.c_void_p)]:
+        kernel32.GetModuleFileNameW(ctypes.c_void_p(module), name, len(name))
+        files.add(name.value)
+    return files
 
 
 def check_config(torch: Any) -> Answer:
@@ -130,6 +159,10 @@ def parse_lines(text: str, lines: Iterable[tuple[str, str]], start: str) -> dict
 
 def main(arguments: list[str]) -> None:
     faulthandler.enable()
+    if sys.platform == "win32":
+        # A DLL that is missing and a crash are reported by us, not in a box that waits for a click:
+        # SEM_FAILCRITICALERRORS, SEM_NOGPFAULTERRORBOX, SEM_NOOPENFILEERRORBOX.
+        ctypes.WinDLL("kernel32").SetErrorMode(0x8003)
     limit = float(arguments[arguments.index("--limit") + 1]) if "--limit" in arguments else LIMIT
     os.environ["PATH"] = os.pathsep.join([sysconfig.get_path("scripts"), os.environ.get("PATH", os.defpath)])
     computing = sibling("torch_checks")

@@ -17,7 +17,7 @@ if(failed)
   message(FATAL_ERROR "tools/forwarded_env.py failed: ${failed}")
 endif()
 
-string(REPLACE "\n" ";" forwarded_names "${forwarded_names}")
+string(REGEX REPLACE "\r?\n" ";" forwarded_names "${forwarded_names}")
 foreach(name IN LISTS forwarded_names)
   if(NOT DEFINED ${name})
     set(${name} "$ENV{${name}}" CACHE STRING "From the environment")

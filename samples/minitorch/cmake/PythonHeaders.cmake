@@ -6,6 +6,16 @@ if(NOT USE_PYTHON_HEADERS OR NOT Python_Development.Module_FOUND)
   message(STATUS "Python.h: our own declarations of the stable ABI (torch/csrc/abi3)")
   add_library(torch_python_abi3 INTERFACE)
   target_include_directories(torch_python_abi3 INTERFACE "${PROJECT_SOURCE_DIR}/torch/csrc/abi3")
+  if(WIN32)  # where a module must link what it imports; a venv has no libs of its own
+    execute_process(
+      COMMAND "${Python_EXECUTABLE}" -c "import sys; print(sys.base_exec_prefix)"
+      OUTPUT_VARIABLE base_prefix
+      OUTPUT_STRIP_TRAILING_WHITESPACE
+      COMMAND_ERROR_IS_FATAL ANY)
+    file(TO_CMAKE_PATH "${base_prefix}/libs" python_libs)
+    find_library(TORCH_PYTHON3_LIBRARY python3 PATHS "${python_libs}" NO_DEFAULT_PATH REQUIRED)
+    target_link_libraries(torch_python_abi3 INTERFACE "${TORCH_PYTHON3_LIBRARY}")
+  endif()
   set(TORCH_PYTHON_API torch_python_abi3)
 else()
   set(TORCH_PYTHON_API Python::Module)

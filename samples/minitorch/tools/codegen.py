@@ -48,7 +48,7 @@ def parse_argument(text: str) -> Argument:
 def headers(functions: list[Function]) -> str:
     declarations = "".join(map(declaration, functions))
     return (
-        f"{MARK}#pragma once\n\n#include <ATen/Tensor.h>\n\n"
+        f"{MARK}#pragma once\n\n#include <ATen/Tensor.h>\n#include <c10/macros/Export.h>\n\n"
         f"namespace at {{\n\n{declarations}\n}}  // namespace at\n"
     )
 
@@ -58,7 +58,7 @@ def declaration(function: Function) -> str:
         f"{CPP_TYPES[each.type]} {each.name}" + (f" = {each.default}" if each.default else "")
         for each in function.arguments
     )
-    return f"{function.returns} {function.name}({arguments});\n"
+    return f"TORCH_API {function.returns} {function.name}({arguments});\n"
 
 
 def bindings(functions: list[Function]) -> str:

@@ -4,16 +4,12 @@ It builds, installs and reports on itself as PyTorch does, so that a build tool 
 to try its hands on. What it computes with is float64 tensors and a handful of operations.
 """
 
-import importlib.util
-import os
 import sys
-from pathlib import Path
 
 if sys.platform == "win32":
-    # The DLLs lie beside the module that needs them, which an editable install keeps elsewhere.
-    _spec = importlib.util.find_spec("torch._C")
-    if _spec is not None and _spec.origin is not None:
-        os.add_dll_directory(str(Path(_spec.origin).parent / "lib"))
+    from torch._dlls import load_dlls
+
+    load_dlls()
 
 from torch import __config__, _C, cuda, distributed, utils, version
 from torch._C import Tensor, add, allclose, matmul, mul, relu, sum, t

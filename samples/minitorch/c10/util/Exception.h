@@ -4,12 +4,13 @@
 #include <string>
 #include <utility>
 
+#include <c10/macros/Export.h>
 #include <tinyfmt/tinyfmt.h>
 
 namespace c10 {
 
 // A caller's mistake; the Python side turns it into a RuntimeError.
-class Error : public std::exception {
+class C10_API Error : public std::exception {
  public:
   explicit Error(std::string message) : message_(std::move(message)) {}
   const char* what() const noexcept override;
@@ -18,7 +19,7 @@ class Error : public std::exception {
   std::string message_;
 };
 
-[[noreturn]] void fail(std::string message);
+[[noreturn]] C10_API void fail(std::string message);
 
 }  // namespace c10
 

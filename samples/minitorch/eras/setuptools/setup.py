@@ -20,10 +20,12 @@ import sysconfig
 from pathlib import Path
 
 from setuptools import Command, Extension, find_packages, setup
+from setuptools.command.build_ext import build_ext
 
 ROOT = Path(__file__).resolve().parent
 BUILD = ROOT / "build"
 CACHE = BUILD / "CMakeCache.txt"
+WINDOWS = sys.platform == "win32"
 sys.path.insert(0, str(ROOT))  # PEP 517 front ends leave it out
 
 from tools.forwarded_env import forwarded_env  # noqa: E402
@@ -79,13 +81,16 @@ def configure(*, again: bool) -> None:
     defines = {
         **{name: value for name, value in forwarded_env().items() if name not in OURS},
         "CMAKE_BUILD_TYPE": build_type(),
-        "CMAKE_INSTALL_PREFIX": str(ROOT / "torch"),
-        "Python_EXECUTABLE": sys.executable,
+        "CMAKE_INSTALL_PREFIX": (ROOT / "torch").as_posix(),
+        "Python_EXECUTABLE": Path(sys.executable).as_posix(),
     }
     generator = "Ninja" if use_ninja() else os.environ.get("CMAKE_GENERATOR", "")
     command = ["cmake", "-S", str(ROOT), "-B", str(BUILD)]
     command += ["-G", generator] if generator else []
     command += [f"-D{name}={value}" for name, value in sorted(defines.items())]
+    if WINDOWS and use_ninja():  # else CMake takes any gcc that it finds on PATH
+        os.environ.setdefault("CC", "cl")
+        os.environ.setdefault("CXX", "cl")
     run(command)
 
 
@@ -145,17 +150,35 @@ def has_headers() -> bool:
 
 def stub() -> Extension:
     """torch._C; CMake built all the rest."""
-    unix = sys.platform != "win32"
     origin = "@loader_path" if sys.platform == "darwin" else "$ORIGIN"
     return Extension(
         "torch._C",
         ["torch/csrc/stub.c"],
         include_dirs=[] if has_headers() else [str(ROOT / "torch" / "csrc" / "abi3")],
-        libraries=["torch_python"],
+        libraries=["torch_python", "python3"] if WINDOWS else ["torch_python"],
         library_dirs=[str(ROOT / "torch" / "lib")],
-        extra_compile_args=(["-O0", "-g"] if build_type() == "Debug" else []) if unix else [],
-        extra_link_args=[f"-Wl,-rpath,{origin}/lib"] if unix else [],
+        extra_compile_args=(["-O0", "-g"] if build_type() == "Debug" else []) if not WINDOWS else [],
+        extra_link_args=[f"-Wl,-rpath,{origin}/lib"] if not WINDOWS else [],
     )
+
+
+class BuildStub(build_ext):
+    """As setuptools has it, but with any compiler on Windows: there it knows MSVC's alone."""
+
+    def build_extension(self, ext: Extension) -> None:
+        compiler = os.environ.get("CC", "cl")
+        if not WINDOWS or Path(compiler).stem.lower() in {"cl", "clang-cl"}:
+            return super().build_extension(ext)
+        output = Path(self.get_ext_fullpath(ext.name))
+        output.parent.mkdir(parents=True, exist_ok=True)
+        headers = [*ext.include_dirs, *self.compiler.include_dirs]
+        folders = [*ext.library_dirs, *self.compiler.library_dirs]
+        run(
+            [compiler, "-shared", "-static", "-O2", *ext.sources, "-o", str(output)]
+            + [f"-I{folder}" for folder in headers]
+            + [f"-L{folder}" for folder in folders]
+            + [f"-l{name}" for name in ext.libraries]
+        )
 
 
 def main() -> None:
@@ -178,7 +201,7 @@ def main() -> None:
         packages=find_packages(include=["torch", "torch.*"]),
         package_data={"torch": ["bin/*", "include/**/*.h", "lib/*", "share/cmake/Torch/*"]},
         ext_modules=[stub()],
-        cmdclass={"clean": Clean},
+        cmdclass={"build_ext": BuildStub, "clean": Clean},
         include_package_data=False,  # it would add torch/csrc
         zip_safe=False,
     )

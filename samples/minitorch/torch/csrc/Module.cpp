@@ -1,6 +1,7 @@
 // torch._C. The module itself is a stub (stub.c) that calls torch_module() here.
 #include <torch/csrc/Module.h>
 
+#include <c10/macros/Export.h>
 #include <c10/macros/cmake_macros.h>
 #include <torch/csrc/Convert.h>
 #include <torch/csrc/Exceptions.h>
@@ -50,7 +51,7 @@ PyModuleDef definition = {PyModuleDef_HEAD_INIT, "torch._C", "minitorch's native
 }  // namespace
 }  // namespace torch
 
-extern "C" PyObject* torch_module() {
+extern "C" TORCH_PYTHON_API PyObject* torch_module() {
   torch::PyRef module(PyModule_Create(&torch::definition));
   if (!module || !torch::add_tensor_type(module.get())) return nullptr;
   for (PyMethodDef* table : torch::tables)

@@ -6,13 +6,14 @@
 
 #include <c10/core/Allocator.h>
 #include <c10/core/ScalarType.h>
+#include <c10/macros/Export.h>
 
 namespace at {
 
 using Sizes = std::vector<std::int64_t>;
 
 // Contiguous float64 values and their shape. Copies share the values, as PyTorch's do.
-class Tensor {
+class TORCH_API Tensor {
  public:
   Tensor(Sizes sizes, c10::DataPtr data) : sizes_(std::move(sizes)), data_(std::move(data)) {}
   static Tensor empty(Sizes sizes);

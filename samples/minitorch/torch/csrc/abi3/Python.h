@@ -108,9 +108,17 @@ typedef struct {
 
 typedef int PyGILState_STATE;
 
-extern PyTypeObject PyTuple_Type;
-extern PyObject *PyExc_RuntimeError, *PyExc_SystemError, *PyExc_TypeError, *PyExc_ValueError;
-extern PyObject _Py_NoneStruct, _Py_TrueStruct, _Py_NotImplementedStruct;
+#ifdef _WIN32
+#define PyAPI_DATA(type) extern __declspec(dllimport) type
+#define TORCH_MODULE_EXPORT __declspec(dllexport)
+#else
+#define PyAPI_DATA(type) extern type
+#define TORCH_MODULE_EXPORT __attribute__((visibility("default")))
+#endif
+
+PyAPI_DATA(PyTypeObject) PyTuple_Type;
+PyAPI_DATA(PyObject *) PyExc_RuntimeError, *PyExc_SystemError, *PyExc_TypeError, *PyExc_ValueError;
+PyAPI_DATA(PyObject) _Py_NoneStruct, _Py_TrueStruct, _Py_NotImplementedStruct;
 
 void Py_IncRef(PyObject*);
 void Py_DecRef(PyObject*);
@@ -159,9 +167,9 @@ PyObject* PyUnicode_InternFromString(const char*);
 
 #ifdef __cplusplus
 }
-#define PyMODINIT_FUNC extern "C" __attribute__((visibility("default"))) PyObject*
+#define PyMODINIT_FUNC extern "C" TORCH_MODULE_EXPORT PyObject*
 #else
-#define PyMODINIT_FUNC __attribute__((visibility("default"))) PyObject*
+#define PyMODINIT_FUNC TORCH_MODULE_EXPORT PyObject*
 #endif
 
 static inline PyTypeObject* Py_TYPE(PyObject* object) { return object->ob_type; }

@@ -1,0 +1,16 @@
+# MKL's headers, looked for where PyTorch looks: CMAKE_INCLUDE_PATH (the old archives) and
+# CMAKE_PREFIX_PATH (the wheels of PyPI). Only found and reported: matmul is our own loop.
+option(USE_MKL "Say whether MKL was found" ON)
+set(USE_MKL_ASKED ${USE_MKL})
+set(USE_MKL OFF)
+if(USE_MKL_ASKED AND BLAS MATCHES "^(none|MKL)$")
+  find_path(MKL_INCLUDE_DIR NAMES mkl.h mkl_version.h PATH_SUFFIXES mkl)
+  if(MKL_INCLUDE_DIR)
+    set(USE_MKL ON)
+    set(BLAS_INFO "mkl")
+    message(STATUS "MKL: headers in ${MKL_INCLUDE_DIR}")
+  elseif(BLAS STREQUAL "MKL")
+    set(BLAS_INFO "none")
+    message(WARNING "MKL could not be found: looked in CMAKE_INCLUDE_PATH and CMAKE_PREFIX_PATH")
+  endif()
+endif()
