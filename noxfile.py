@@ -40,6 +40,24 @@ def tests(session: nox.Session) -> None:
     session.run("python", "-m", "pytest", *session.posargs)
 
 
+@nox.session(reuse_venv=True)
+def tests_windows(session: nox.Session) -> None:
+    """Run the tests under Windows Python, in wine; `tests/windows/bench.py` makes that machine.
+
+    What it cannot do is skipped by name. The arguments after `--` are pytest's.
+    """
+    session.install("pytest", "psutil")  # to try the bench itself, before it is believed
+    bench = ("python", "-m", "tests.windows.bench")
+    for step in ("setup", "compiler"):
+        session.run(*bench, step)
+    session.run("python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/windows/test_relay.py")
+    # Byte code goes elsewhere: Linux's Python takes the same files for its own.
+    options = ("--seconds", "1500", "--path", r"C:\cc", "--set", r"PYTHONPYCACHEPREFIX=C:\pycache")
+    inside = (*bench, "run", *options, "--", "python", "-m")
+    session.run(*inside, "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "-e", ".")
+    session.run(*inside, "pytest", "-p", "no:cacheprovider", *session.posargs)
+
+
 @nox.session
 def lint(session: nox.Session) -> None:
     """Check style, formatting and the banned calls."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -22,12 +23,30 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.skip(reason="slow; run with --slow"))
 
 
+# The variables that lead programs, Python and platformdirs to a user's own folders, and where below
+# the test's home they lead instead. Windows has one for each; platformdirs asks Windows itself there
+# unless its own two are set.
+HOMES = {
+    "HOME": ".",
+    "USERPROFILE": ".",
+    "APPDATA": "AppData/Roaming",
+    "LOCALAPPDATA": "AppData/Local",
+    "WIN_PD_OVERRIDE_APPDATA": "AppData/Roaming",
+    "WIN_PD_OVERRIDE_LOCAL_APPDATA": "AppData/Local",
+}
+XDG = ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")  # outrank HOME
+
+
 @pytest.fixture(autouse=True)
 def locked_doors(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Give every test a home of its own; close the doors for all but integration tests."""
     home = tmp_path / "home"
     home.mkdir()
-    monkeypatch.setenv("HOME", str(home))
+    for name, folder in HOMES.items():
+        if name == "HOME" or sys.platform == "win32":
+            monkeypatch.setenv(name, str(home / folder))
+    for name in XDG:
+        monkeypatch.delenv(name, raising=False)
     if request.node.get_closest_marker("integration"):
         return
 

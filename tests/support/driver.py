@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,15 +29,21 @@ class Run:
         return json.loads(self.out)
 
 
+def in_venv(venv: Path, program: str) -> Path:
+    """A program of a virtual environment, wherever the system's Python puts it."""
+    return venv / "Scripts" / f"{program}.exe" if sys.platform == "win32" else venv / "bin" / program
+
+
 def environment(changes: Mapping[str, str] | None = None) -> dict[str, str]:
     """The tests' environment without what would decide a build: active venvs and build variables."""
     drop = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "CC", "CXX", "MAX_JOBS")
     prefixes = ("USE_", "BUILD_", "CMAKE_", "PYTORCH_", "SKBUILD")
     kept = {k: v for k, v in os.environ.items() if k not in drop and not k.startswith(prefixes)}
-    # Ninja, CMake and friends of the venv that runs the tests are not the machine's.
-    kept["PATH"] = os.pathsep.join(
-        folder for folder in kept["PATH"].split(os.pathsep) if Path(folder) != Path(sys.executable).parent
-    )
+    if sys.prefix != sys.base_prefix:
+        # Ninja, CMake and friends of the venv that runs the tests are not the machine's.
+        own = Path(sysconfig.get_path("scripts"))
+        folders = [folder for folder in kept["PATH"].split(os.pathsep) if Path(folder) != own]
+        kept["PATH"] = os.pathsep.join(folders)
     return {**kept, **(changes or {})}
 
 

@@ -1,0 +1,130 @@
+"""What this machine can do, each as a skip mark that names what is missing.
+
+@needs_symlinks
+def test_links(): ...
+
+pytestmark = needs_bash  # a whole module
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+POSIX = os.name == "posix"
+
+
+def needs(present: bool, capability: str) -> pytest.MarkDecorator:
+    """A mark that skips where the capability is not present, naming it."""
+    return pytest.mark.skipif(not present, reason=f"no {capability} here")
+
+
+def tried(attempt: Callable[[Path], bool]) -> bool:
+    """Whether the attempt, made in a temporary folder of its own, succeeds."""
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            return attempt(Path(folder))
+        except (OSError, NotImplementedError, ValueError):
+            return False
+
+
+def makes_symlinks(folder: Path) -> bool:
+    """Make a link and look at it: wine's call succeeds and makes nothing."""
+    link = folder / "link"
+    link.symlink_to(folder, target_is_directory=True)
+    return link.is_symlink()
+
+
+def makes_hard_links(folder: Path) -> bool:
+    """Give a file a second name and look at both."""
+    first, second = folder / "first", folder / "second"
+    first.write_bytes(b"")
+    os.link(first, second)
+    return first.samefile(second) and first.stat().st_nlink == 2
+
+
+def keeps_modes(folder: Path) -> bool:
+    """Take all rights from group and others; Windows knows only "read-only"."""
+    file = folder / "file"
+    file.write_bytes(b"")
+    file.chmod(0o700)
+    return file.stat().st_mode & 0o777 == 0o700
+
+
+def refuses_writes(folder: Path) -> bool:
+    """Make a folder read-only and write there all the same, as root may."""
+    locked = folder / "locked"
+    locked.mkdir()
+    locked.chmod(0o500)
+    try:
+        (locked / "file").write_bytes(b"")
+    except PermissionError:
+        return True
+    finally:
+        locked.chmod(0o700)
+    return False
+
+
+def tells_case_apart(folder: Path) -> bool:
+    """Whether a name in capitals is another file."""
+    (folder / "name").write_bytes(b"")
+    return not (folder / "NAME").exists()
+
+
+def takes_odd_names(folder: Path) -> bool:
+    """Use characters in a name that Windows keeps for itself."""
+    name = 'a:b?"c|d*'
+    (folder / name).write_bytes(b"")
+    return [path.name for path in folder.iterdir()] == [name]
+
+
+def takes_undecodable_names(folder: Path) -> bool:
+    """Use a name whose bytes are no text in UTF-8."""
+    Path(os.fsdecode(os.fsencode(folder) + b"/\xff")).write_bytes(b"")
+    return os.listdir(os.fsencode(folder)) == [b"\xff"]  # noqa: PTH208 - bytes in, bytes out
+
+
+def has(program: str) -> bool:
+    """Whether the program is on PATH."""
+    return shutil.which(program) is not None
+
+
+needs_symlinks = needs(tried(makes_symlinks), "symlinks")
+needs_hard_links = needs(tried(makes_hard_links), "hard links")
+needs_posix_permissions = needs(tried(keeps_modes), "POSIX permissions")
+needs_enforced_permissions = needs(tried(refuses_writes), "permissions that bind this user")
+needs_case_sensitive_names = needs(tried(tells_case_apart), "case-sensitive file names")
+needs_odd_names = needs(tried(takes_odd_names), "file names with : ? * and quotes")
+needs_undecodable_names = needs(tried(takes_undecodable_names), "file names that are no text")
+
+# A path like /proc means something on Windows, too: that folder on the current drive.
+needs_posix_paths = needs(POSIX, "POSIX paths")
+needs_proc = needs(POSIX and Path("/proc/self/status").exists(), "/proc")
+needs_signals = needs(POSIX and hasattr(signal, "SIGKILL"), "signals between processes")
+needs_process_groups = needs(hasattr(os, "killpg"), "process groups")
+needs_fifo = needs(hasattr(os, "mkfifo"), "named pipes in folders")
+needs_pty = needs(hasattr(os, "openpty"), "pseudo-terminals")
+needs_unix_sockets = needs(hasattr(socket, "AF_UNIX"), "Unix sockets")
+needs_shebang = needs(POSIX, "programs that start by their #! line")
+
+needs_sh = needs(POSIX and has("sh"), "sh")
+needs_bash = needs(POSIX and has("bash"), "bash")
+needs_gcc = needs(has("g++"), "gcc")
+needs_clang = needs(has("clang++"), "clang")
+needs_cxx = needs(has("g++") or has("clang++") or has("cl"), "C++ compiler")
+needs_linux_compiler = needs(POSIX and (has("g++") or has("clang++")), "gcc or clang for Linux")
+needs_git = needs(has("git"), "git")
+needs_ninja = needs(has("ninja"), "ninja")
+needs_cmake = needs(has("cmake"), "cmake")
+needs_7z = needs(has("7zz") or has("7z"), "7-Zip")
+
+needs_cmd = needs(not POSIX and has("cmd.exe"), "cmd.exe")
+needs_winreg = needs(sys.platform == "win32", "Windows registry")
