@@ -2,52 +2,23 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 import requests
 import urllib3
-from requests.adapters import BaseAdapter
 
+from tests.support.answers import Answer, ScriptedNet, in_turn
 from torchbuild_tasks.effects.asking import ask, blocks, content_range, length, origin
-from torchbuild_tasks.effects.net import Net
 from torchbuild_tasks.effects.tries import Again, Refused
 
 URL = "https://h/f"
 
 
-class Scripted(BaseAdapter):
-    """Answers each request with the next of the given ones, and remembers what was asked."""
-
-    def __init__(self, *answers: tuple[int, Mapping[str, str], bytes] | Exception) -> None:
-        super().__init__()
-        self.answers = list(answers)
-        self.asked: list[str] = []
-
-    def send(self, request: requests.PreparedRequest, *args: Any, **options: Any) -> requests.Response:
-        self.asked.append(str(request.url))
-        answer = self.answers.pop(0)
-        if isinstance(answer, Exception):
-            raise answer
-        response = requests.Response()
-        response.status_code, body = answer[0], answer[2]
-        response.headers.update(answer[1])
-        response.raw = urllib3.HTTPResponse(io.BytesIO(body), answer[1], answer[0], preload_content=False)
-        response.url, response.request = str(request.url), request
-        return response
-
-    def close(self) -> None:
-        """Nothing is open."""
-
-
-def asked(*answers: tuple[int, Mapping[str, str], bytes] | Exception, url: str = URL) -> requests.Response:
-    session = Net().session()
-    adapter = Scripted(*answers)
-    session.mount("http://", adapter)
-    session.mount("https://", adapter)
-    return ask(session, Net(), url)
+def asked(*answers: Answer, url: str = URL) -> requests.Response:
+    net = ScriptedNet(script=in_turn(*answers))
+    return ask(net.session(), net, url)
 
 
 def to(place: str) -> tuple[int, Mapping[str, str], bytes]:
@@ -87,12 +58,11 @@ def test_refused(answers: list[Any], told: str) -> None:
 
 
 def test_the_body_of_a_redirect_is_not_read() -> None:
-    endless = Scripted((302, {"Location": "/g"}, b"x" * 100), (200, {}, b""))
     redirects = list[requests.Response]()
-    session = Net().session()
-    session.mount("https://", endless)
+    net = ScriptedNet(script=in_turn((302, {"Location": "/g"}, b"x" * 100), (200, {}, b"")))
+    session = net.session()
     session.hooks["response"].append(lambda response, **options: redirects.append(response))
-    ask(session, Net(), URL)
+    ask(session, net, URL)
     assert not redirects[0]._content_consumed  # type: ignore[attr-defined]
 
 

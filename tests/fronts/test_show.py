@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.machines import base_python, built, linux_facts, modern_tree, plan_of, with_tree
+from tests.support.windows import toolset, windows, windows_facts
 from torchbuild_tasks.catalog import GIB, load_catalog
 from torchbuild_tasks.core.table import version_lines
 from torchbuild_tasks.errors import BuildFailed, PlanRefused, UsageError
@@ -257,3 +258,18 @@ def test_a_removal_is_listed_by_folder() -> None:
         )
         == 5
     )
+
+
+def test_the_facts_of_a_windows_machine() -> None:
+    facts = windows_facts(windows=windows(toolset("14.44.35207"), active="14.44.35207", git_long_paths=None))
+    text = show.facts_text(facts)
+    assert "Community 17.14.5  C:\\Program Files\\Microsoft Visual Studio\\2022\\Community (vswhere)" in text
+    assert "cl.exe, active in this shell" in text
+    assert "on, in git unknown" in text
+    assert "Visual Studio" not in show.facts_text(linux_facts())
+
+
+def test_a_machine_without_visual_studio_says_where_was_looked() -> None:
+    facts = windows_facts(windows=windows(toolset("14.44", cl=None), visual_studios=(), sdks=()))
+    assert "vswhere.exe" in show.facts_text(facts, verbose=True)
+    assert "without a compiler for 64 bits" in show.facts_text(facts)

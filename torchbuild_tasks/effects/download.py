@@ -110,7 +110,7 @@ class _Job:
     def run(self) -> str:
         """The whole download; see `fetch`."""
         looked = []
-        addresses = [self.net.address(url) for url in self.remote.urls]
+        addresses = list(dict.fromkeys(map(self.net.address, self.remote.urls)))
         if self.net.offline:
             addresses = [address for address in addresses if address.startswith("file:")]
             if not addresses:

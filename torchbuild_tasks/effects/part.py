@@ -55,10 +55,12 @@ class Part:
             file = self.path.open("r+b", buffering=0)
         except (OSError, ValueError, KeyError, TypeError):
             return
-        self._file = file
         with told_as(DownloadFailed, self.path):
-            if done > 0 and self._absorb(done) and self._hash.hexdigest() == note["sha256"]:
-                file.truncate(done)
+            with self._mine():
+                self._file = file
+            if self._absorbed(done) and 0 < done and self.sha256() == note["sha256"]:
+                with self._mine():
+                    file.truncate(done)
                 self.origin, self.pieced = origin, True
                 return
         self.forget()
@@ -92,11 +94,9 @@ class Part:
 
     def absorb(self, upto: int) -> None:
         """Hash what `put` has written, up to there."""
-        while self.done < upto:
-            with self._mine(), told_as(DownloadFailed, self.path):
-                if not self._absorb(min(upto, self.done + _BLOCK)):
-                    raise OSError(None, "bytes that were written are not there")
-                self._note_now_and_then()
+        with told_as(DownloadFailed, self.path):
+            if not self._absorbed(upto):
+                raise OSError(None, "bytes that were written are not there")
 
     def cut(self) -> None:
         """Drop what stands behind `done`."""
@@ -159,16 +159,17 @@ class Part:
         while block:  # an unbuffered file may take a part only
             block = block[self._file.write(block) :]
 
-    def _absorb(self, upto: int) -> bool:
-        """Hash the file from `done` up to there; whether it is that long."""
-        assert self._file is not None
-        self._file.seek(self.done)
+    def _absorbed(self, upto: int) -> bool:
+        """Hash the file from `done` up to there, block by block; whether it is that long."""
         while self.done < upto:
-            block = self._file.read(min(_BLOCK, upto - self.done))
-            if not block:
-                return False
-            self._hash.update(block)
-            self.done += len(block)
+            with self._mine() as file:
+                file.seek(self.done)
+                block = file.read(min(_BLOCK, upto - self.done))
+                if not block:
+                    return False
+                self._hash.update(block)
+                self.done += len(block)
+                self._note_now_and_then()
         return True
 
     def _note_now_and_then(self) -> None:

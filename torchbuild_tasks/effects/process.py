@@ -198,6 +198,8 @@ def _popen(
     if sys.platform == "win32":
         # Suspended, so that nothing it starts can be outside its job.
         own = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP | _CREATE_SUSPENDED}
+        if stderr == subprocess.PIPE:  # captured: a console of its own, so that chcp works and
+            own["creationflags"] |= subprocess.CREATE_NO_WINDOW  # leaves the user's as it is
         command = _found(argv, os.environ if env is None else env)
     try:
         process = _Process(

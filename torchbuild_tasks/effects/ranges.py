@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 _LEAST: Final = 4 << 20  # bytes of one range
 _MOST: Final = 32 << 20
+_ENDING: Final = 1.0  # seconds that stopped threads are waited for; they write nothing any more
 
 
 @dataclass
@@ -73,9 +75,10 @@ class _Ranges:
                 self._part.cut()
             raise
         finally:
+            deadline = time.monotonic() + _ENDING
             for thread in threads:
                 if thread.ident:
-                    thread.join(timeout=1.0)
+                    thread.join(timeout=max(0.0, deadline - time.monotonic()))
 
     def _complete(self) -> int:
         """Wait a moment; returns up to where all ranges are complete."""

@@ -22,15 +22,7 @@ _WORTH: Final = 5  # one connection must need that many times `slow_after` befor
 class Receiver:
     """Fills a part from one address, over as many attempts as its user makes."""
 
-    def __init__(
-        self,
-        remote: Remote,
-        address: str,
-        part: Part,
-        net: Net,
-        tell: Tell,
-        halt: Halt,
-    ) -> None:
+    def __init__(self, remote: Remote, address: str, part: Part, net: Net, tell: Tell, halt: Halt) -> None:
         self._remote, self._address, self._part = remote, address, part
         self._net, self._tell, self._halt = net, tell, halt
         self._session = net.session()
@@ -56,15 +48,11 @@ class Receiver:
             Refused: this address will not do.
         """
         self._halt.check()
-        part = self._part
-        fits = not whole and part.origin is not None and part.origin.url == shown(self._address)
-        if (
-            fits
-            and part.origin is not None
-            and part.done == part.origin.size == (self._remote.size or part.done)
-        ):
+        part, wanted = self._part, self._remote.size
+        same = not whole and part.origin is not None and part.origin.url == shown(self._address)
+        if same and part.done == self._total() == (wanted or part.done):
             return  # killed between the last byte and the move
-        headers = _resuming(part) if fits else {}
+        headers = _resuming(part) if same else {}
         response = ask(self._session, self._net, self._address, headers)
         with self._halt.reading(response):
             if headers and response.status_code != 200:
@@ -142,17 +130,13 @@ class Receiver:
         part = self._part
         part.pieced = True
         try:
-            in_ranges(
-                part,
-                self._address,
-                self._net,
-                self._halt,
-                lambda done: self._tell(self._remote.name, done, self._total()),
-            )
+            in_ranges(part, self._address, self._net, self._halt, self._moved)
         except (Again, Refused) as trouble:
-            if isinstance(trouble, Again) and trouble.lied and not self._remote.sha256:
-                part.forget()
+            # What is there stays: every range of it was checked on its own.
             raise Again(f"{trouble} (over several connections); going on with one") from None
+
+    def _moved(self, done: int) -> None:
+        self._tell(self._remote.name, done, self._total())
 
     def _check_end(self) -> None:
         self._halt.check()  # a stopped connection looks like one that has ended

@@ -7,12 +7,12 @@ is printed here.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 from torchbuild_tasks.core.table import VersionLine
 from torchbuild_tasks.fronts.paragraph import MARK, finding_text, typed
-from torchbuild_tasks.model import BuildPlan, Command, Facts, Finding, Tool
+from torchbuild_tasks.model import BuildPlan, Command, Facts, Finding, Tool, Windows
 from torchbuild_tasks.record import VerifyReport
 
 GIB = 1 << 30
@@ -102,13 +102,36 @@ def facts_text(facts: Facts, *, verbose: bool = False) -> str:
         ("memory", _memory(facts)),
         ("disk", f"{_gib(facts.disk.free)} free of {_gib(facts.disk.total)} on {facts.disk.mount}"),
     ]
+    if facts.windows:
+        rows += _windows(facts.windows, verbose)
     rows += [(tool.name, _tool(tool, verbose)) for tool in (*facts.compilers, *facts.tools)]
     rows += [("python", _python(p.executable, p.version, p.found_via, p.problem)) for p in facts.pythons]
     rows.append(("source", f"{tree.root}: {tree.problem or f'torch {tree.version}, {tree.era}'}"))
     if tree.commit:
         rows.append(("commit", tree.commit + (" with uncommitted changes" if tree.dirty else "")))
+    if facts.store:
+        rows.append(("helpers", f"{len(facts.store.unpacked)} in {facts.store.folder}"))
     rows += [(name, value) for name, value in facts.environ.items()]
     return "Facts\n" + columns(rows)
+
+
+def _windows(windows: Windows, verbose: bool) -> Iterator[tuple[str, str]]:
+    for studio in windows.visual_studios:
+        name = " ".join(filter(None, (studio.product, studio.release or studio.version)))
+        lacks = "" if studio.vcvarsall else ", without the C++ workload"
+        yield "Visual Studio", f"{name}  {studio.path} ({studio.found_via}){lacks}"
+    if not windows.visual_studios:
+        yield "Visual Studio", "not found" + (f" in {', '.join(windows.looked)}" if verbose else "")
+    for toolset in windows.toolsets:
+        active = ", active in this shell" if toolset.version == windows.active else ""
+        yield "toolset", f"{toolset.version}  {toolset.cl or 'without a compiler for 64 bits'}{active}"
+    yield "Windows SDK", ", ".join(windows.sdks) or "not found"
+    yield "long paths", f"{_switch(windows.long_paths)}, in git {_switch(windows.git_long_paths)}"
+    yield "Developer Mode", _switch(windows.developer_mode)
+
+
+def _switch(on: bool | None) -> str:
+    return "unknown" if on is None else "on" if on else "off"
 
 
 def _kernel(kernel: str | None) -> str | None:

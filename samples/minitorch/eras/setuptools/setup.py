@@ -13,6 +13,7 @@ CMake runs: with build/CMakeCache.txt in place it does not, and a changed variab
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -143,6 +144,13 @@ class Clean(Command):
                     shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
 
+def cached(name: str) -> str:
+    """What CMake remembers under this name."""
+    text = CACHE.read_text(encoding="utf-8") if CACHE.exists() else ""
+    found = re.search(rf"^{name}:\w+=(.*)$", text, re.MULTILINE)
+    return found[1] if found else ""
+
+
 def has_headers() -> bool:
     include = Path(sysconfig.get_path("include")) / "Python.h"
     return include.exists() and not refused("USE_PYTHON_HEADERS")
@@ -163,12 +171,13 @@ def stub() -> Extension:
 
 
 class BuildStub(build_ext):
-    """As setuptools has it, but with any compiler on Windows: there it knows MSVC's alone."""
+    """As setuptools has it, but on Windows, where it knows MSVC alone, with CMake's compiler."""
 
     def build_extension(self, ext: Extension) -> None:
-        compiler = os.environ.get("CC", "cl")
-        if not WINDOWS or Path(compiler).stem.lower() in {"cl", "clang-cl"}:
-            return super().build_extension(ext)
+        compiler = cached("TORCH_STUB_COMPILER")
+        if not compiler:
+            super().build_extension(ext)
+            return
         output = Path(self.get_ext_fullpath(ext.name))
         output.parent.mkdir(parents=True, exist_ok=True)
         headers = [*ext.include_dirs, *self.compiler.include_dirs]

@@ -1,0 +1,65 @@
+"""Answers of a server without a network: an adapter of requests that says what a test wants said."""
+
+from __future__ import annotations
+
+import io
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import requests
+import urllib3
+from requests.adapters import BaseAdapter
+
+from torchbuild_tasks.effects.net import Net
+
+Answer = tuple[int, Mapping[str, str], bytes] | Exception
+"""(status, headers, body), or what is raised instead."""
+
+
+class Scripted(BaseAdapter):
+    """Answers by a function of the request; `asked` are the requests so far."""
+
+    def __init__(self, answer: Callable[[requests.PreparedRequest], Answer]) -> None:
+        super().__init__()
+        self.answer = answer
+        self.asked: list[requests.PreparedRequest] = []
+        self._lock = threading.Lock()
+
+    def send(self, request: requests.PreparedRequest, *args: Any, **options: Any) -> requests.Response:
+        with self._lock:
+            self.asked.append(request)
+            answer = self.answer(request)
+        if isinstance(answer, Exception):
+            raise answer
+        status, headers, body = answer
+        response = requests.Response()
+        response.status_code = status
+        response.headers.update(headers)
+        response.raw = urllib3.HTTPResponse(io.BytesIO(body), headers, status, preload_content=False)
+        response.url, response.request = str(request.url), request
+        return response
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def in_turn(*answers: Answer) -> Scripted:
+    """One answer after the other."""
+    rest = iter(answers)
+    return Scripted(lambda request: next(rest))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScriptedNet(Net):
+    """A network of which every server answers by the script, and where nothing is waited for."""
+
+    script: Scripted = field(default_factory=in_turn)
+    sleep: Callable[[float], None] | None = lambda seconds: None
+
+    def session(self) -> requests.Session:
+        session = super().session()
+        session.mount("http://", self.script)
+        session.mount("https://", self.script)
+        return session
