@@ -128,6 +128,7 @@ def _windows(windows: Windows, verbose: bool) -> Iterator[tuple[str, str]]:
     yield "Windows SDK", ", ".join(windows.sdks) or "not found"
     yield "long paths", f"{_switch(windows.long_paths)}, in git {_switch(windows.git_long_paths)}"
     yield "Developer Mode", _switch(windows.developer_mode)
+    yield "shell", windows.shell or "unknown"
 
 
 def _switch(on: bool | None) -> str:
