@@ -28,7 +28,7 @@ def to(place: str) -> tuple[int, Mapping[str, str], bytes]:
 def test_redirects_are_followed_also_to_https() -> None:
     response = asked(to("/b"), to("http://h/c"), to("https://h/d"), (200, {}, b"body"), url="http://h/a")
     assert response.url == "https://h/d"
-    assert [bytes(block) for block in blocks(response.raw)] == [b"body"]
+    assert list(blocks(response.raw)) == [b"body"]
 
 
 @pytest.mark.parametrize(
@@ -150,4 +150,4 @@ def test_a_length_that_makes_no_sense(text: str) -> None:
 def test_blocks_are_all_of_the_body() -> None:
     body = bytes(range(256)) * 4000
     response = asked((200, {}, body))
-    assert b"".join(bytes(block) for block in blocks(response.raw)) == body
+    assert b"".join(blocks(response.raw)) == body

@@ -20,7 +20,7 @@ ABOUT = Origin(url="https://h/f", etag='"1"', size=6)
 def begun(target: Path) -> Part:
     part = Part(target)
     part.restart(ABOUT)
-    part.add(memoryview(b"abc"))
+    part.add(b"abc")
     return part
 
 
@@ -35,7 +35,7 @@ def test_what_is_left_is_taken_up_and_finished(tmp_path: Path) -> None:
     begun(target).give_up()
     part = recalled(target)
     assert (part.done, part.origin, part.pieced) == (3, ABOUT, True)
-    part.add(memoryview(b"def"))
+    part.add(b"def")
     assert part.sha256() == hashlib.sha256(b"abcdef").hexdigest()
     part.finish()
     assert {path.name: path.read_bytes() for path in tmp_path.glob("f*")} == {"f": b"abcdef"}
@@ -46,9 +46,9 @@ def test_only_as_much_as_the_note_vouches_for(tmp_path: Path) -> None:
     target = tmp_path / "f"
     begun(target).give_up()
     with Part(target).path.open("ab") as file:
-        file.write(b"XYZ")
+        file.write(b"XYZXYZ")
     part = recalled(target)
-    part.add(memoryview(b"def"))
+    part.add(b"def")
     part.finish()
     assert target.read_bytes() == b"abcdef"
 
@@ -75,8 +75,8 @@ def test_no_note_that_makes_no_sense(note: str, tmp_path: Path) -> None:
 def test_pieces_are_hashed_in_order(tmp_path: Path) -> None:
     part = begun(tmp_path / "f")
     part.reserve(6)
-    part.put(5, memoryview(b"f"))
-    part.put(3, memoryview(b"de"))
+    part.put(5, b"f")
+    part.put(3, b"de")
     part.absorb(6)
     assert part.sha256() == hashlib.sha256(b"abcdef").hexdigest()
     part.finish()
@@ -86,9 +86,9 @@ def test_pieces_are_hashed_in_order(tmp_path: Path) -> None:
 def test_pieces_behind_a_hole_are_cut_off(tmp_path: Path) -> None:
     part = begun(tmp_path / "f")
     part.reserve(6)
-    part.put(5, memoryview(b"X"))
+    part.put(5, b"X")
     part.cut()
-    part.add(memoryview(b"def"))
+    part.add(b"def")
     part.finish()
     assert part.target.read_bytes() == b"abcdef"
 
@@ -105,8 +105,8 @@ def test_a_late_writer_changes_nothing(tmp_path: Path) -> None:
     part = begun(tmp_path / "f")
     part.give_up()
     late_calls: tuple[Callable[[], None], ...] = (
-        lambda: part.add(memoryview(b"X")),
-        lambda: part.put(0, memoryview(b"X")),
+        lambda: part.add(b"X"),
+        lambda: part.put(0, b"X"),
         lambda: part.restart(ABOUT),
         part.forget,
         part.finish,

@@ -23,7 +23,7 @@ def part(tmp_path: Path) -> Part:
     """Three bytes of six are there."""
     part = Part(tmp_path / "f")
     part.restart(ABOUT)
-    part.add(memoryview(b"abc"))
+    part.add(b"abc")
     return part
 
 
@@ -51,7 +51,7 @@ def test_the_rest_is_asked_for_if_the_file_is_the_same(part: Part) -> None:
 def test_no_rest_of_what_cannot_be_told_apart(about: Origin, part: Part) -> None:
     """Neither without a validator, nor of what came from another address."""
     part.restart(about)
-    part.add(memoryview(b"abc"))
+    part.add(b"abc")
     script = in_turn((200, {"Content-Length": "6"}, b"uvwxyz"))
     attempt(part, script)
     assert "Range" not in script.asked[0].headers
@@ -61,7 +61,7 @@ def test_no_rest_of_what_cannot_be_told_apart(about: Origin, part: Part) -> None
 def test_a_last_modified_will_do_where_no_etag_is(part: Part) -> None:
     when = "Wed, 21 Oct 2015 07:28:00 GMT"
     part.restart(Origin(url=URL, modified=when, size=6))
-    part.add(memoryview(b"abc"))
+    part.add(b"abc")
     script = in_turn((206, {**REST, "Last-Modified": when}, b"def"))
     attempt(part, script)
     assert script.asked[0].headers["If-Range"] == when
@@ -103,7 +103,7 @@ def test_another_file_does_not_touch_what_is_there(part: Part) -> None:
 @pytest.mark.parametrize("wanted", [None, 6])
 def test_a_complete_part_needs_no_answer(wanted: int | None, part: Part) -> None:
     """The last run was killed between the last byte and the move."""
-    part.add(memoryview(b"def"))
+    part.add(b"def")
     attempt(part, in_turn(), Remote(name="f", urls=(URL,), size=wanted))
     assert content(part) == b"abcdef"
 

@@ -314,6 +314,7 @@ def test_several_at_once_stop_promptly_with_the_first_error(target: Path) -> Non
         with pytest.raises(DownloadFailed):
             fetch_all(jobs, net, unheard)
         assert time.monotonic() - start < 1.9, "it waited for the stalled ones, which end after 2 s"
+        assert not [thread for thread in threading.enumerate() if thread.name == "download"]
     assert not any(path.name in "0123" for path in target.parent.iterdir())
 
 

@@ -111,6 +111,13 @@ def test_an_interrupt_arrives() -> None:
         assert process.wait(timeout=60) == 9
 
 
+@pytest.mark.parametrize("before", ["pass", "import ctypes; ctypes.windll.user32.GetDesktopWindow()"])
+def test_a_crash_ends_at_once(before: str) -> None:
+    """Also that of a program that could open a window to ask what to do."""
+    done = python(f"{before}; import faulthandler; faulthandler._read_null()", "--seconds", "60")
+    assert done.returncode not in (0, 124)
+
+
 def test_a_program_that_is_not_there() -> None:
     done = subprocess.run(command("--", "no-such-program"), cwd=ROOT, capture_output=True, check=False)
     assert done.returncode != 0

@@ -32,7 +32,7 @@ def copy(address: str, part: Part, size: int | None, moved: Callable[[int, int],
                 raise Refused(f"has {there} bytes instead of {size}")
             part.restart(Origin(url=shown(address), size=there))
             while block := file.read(_BLOCK):
-                part.add(memoryview(block))
+                part.add(block)
                 moved(part.done, there)
     except OSError as problem:
         raise Refused(problem.strerror or str(problem)) from problem

@@ -59,7 +59,10 @@ def fetch_all(
     for each in enumerate(all_jobs):
         todo.put(each)
     # Daemons: a thread that waits for a dead server must not keep the program from ending.
-    threads = [threading.Thread(target=_work, args=(todo, ended), daemon=True) for _ in jobs[:at_once]]
+    threads = [
+        threading.Thread(target=_work, args=(todo, ended), name="download", daemon=True)
+        for _ in jobs[:at_once]
+    ]
     hashes = [""] * len(jobs)
     try:
         for thread in threads:

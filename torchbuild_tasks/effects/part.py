@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import math
 import threading
 import time
 from collections.abc import Iterator
@@ -43,7 +44,7 @@ class Part:
         self.pieced = False  # whether more than one answer of a server is in it
         self._hash = hashlib.sha256()
         self._file: BinaryIO | None = None
-        self._every, self._noted = every, 0.0
+        self._every, self._noted = every, -math.inf
         self._lock = threading.RLock()
         self._given_up = False
 
@@ -52,13 +53,12 @@ class Part:
         try:
             note = json.loads(self.note_path.read_bytes())
             done, origin = int(note["done"]), Origin(**note["origin"])
-            file = self.path.open("r+b", buffering=0)
+            with self._mine():
+                self._file = file = self.path.open("r+b", buffering=0)
         except (OSError, ValueError, KeyError, TypeError):
             return
         with told_as(DownloadFailed, self.path):
-            with self._mine():
-                self._file = file
-            if self._absorbed(done) and 0 < done and self.sha256() == note["sha256"]:
+            if self._absorbed(done) and done > 0 and self.sha256() == note["sha256"]:
                 with self._mine():
                     file.truncate(done)
                 self.origin, self.pieced = origin, True
@@ -70,10 +70,9 @@ class Part:
         with self._mine(), told_as(DownloadFailed, self.path):
             self._clear()
             self.origin = origin
-            self._write_note()  # first, so that no older note can vouch for what comes now
             self._file = self.path.open("w+b", buffering=0)
 
-    def add(self, block: memoryview) -> None:
+    def add(self, block: bytes) -> None:
         """Append a block; it is hashed on the way."""
         with self._mine(), told_as(DownloadFailed, self.path):
             self._write(block)
@@ -86,7 +85,7 @@ class Part:
         with self._mine() as file, told_as(DownloadFailed, self.path):
             file.truncate(size)
 
-    def put(self, at: int, block: memoryview) -> None:
+    def put(self, at: int, block: bytes) -> None:
         """Write a block anywhere behind `done`; `absorb` hashes it later."""
         with self._mine() as file, told_as(DownloadFailed, self.path):
             file.seek(at)
@@ -148,16 +147,18 @@ class Part:
     def _clear(self) -> None:
         self._close()
         self.origin, self.done, self.pieced, self._hash = None, 0, False, hashlib.sha256()
+        self._noted = -math.inf
 
     def _close(self) -> None:
         if self._file is not None:
             self._file.close()
             self._file = None
 
-    def _write(self, block: memoryview) -> None:
+    def _write(self, block: bytes) -> None:
         assert self._file is not None
-        while block:  # an unbuffered file may take a part only
-            block = block[self._file.write(block) :]
+        left = memoryview(block)
+        while left:  # an unbuffered file may take a part only
+            left = left[self._file.write(left) :]
 
     def _absorbed(self, upto: int) -> bool:
         """Hash the file from `done` up to there, block by block; whether it is that long."""

@@ -154,7 +154,7 @@ class _Ranges:
         if not fits:
             raise Again("a range was answered with something else", lied=True)
 
-    def _take_in(self, block: memoryview, span: _Span) -> None:
+    def _take_in(self, block: bytes, span: _Span) -> None:
         with self._changed:
             self._halt.check()
             if span.at + len(block) > span.end:

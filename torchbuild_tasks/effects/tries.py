@@ -63,7 +63,6 @@ class Halt:
 
     def sleep(self, seconds: float, net: Net) -> None:
         """Wait, or raise Halted."""
-        self.check()
         if net.sleep is not None:
             net.sleep(seconds)
         else:
