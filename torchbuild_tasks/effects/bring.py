@@ -114,7 +114,9 @@ def _wheel(one: Wanted, way: _Way) -> Remote:
             next_step="Nothing was downloaded. Compare with the project's page on pypi.org: "
             "a file that was published there never changes.",
         )
-    return Remote(name=wheel.name, urls=(wheel.url,), sha256=one.sha256 or said, size=wheel.size)
+    return Remote(
+        name=wheel.name, urls=(wheel.url,), sha256=one.sha256 or said, size=wheel.size, cert=way.settings.cert
+    )
 
 
 def _arrived(job: _Job, sha256: str, folder: Path) -> Brought:

@@ -31,7 +31,7 @@ def fetch(artifacts: tuple[Artifact, ...], fetching: Fetching, report: Reporter)
     return obtain(
         artifacts,
         fetching.store,
-        net=fetching.net,
+        net=dataclasses.replace(fetching.net, say=report.note),
         lock_file=fetching.lock_file,
         require_hashes=fetching.require_hashes,
         tell=report.transfer,
