@@ -15,15 +15,15 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.measure import Command, pairs, show
-from torchbuild_tasks.effects.seven_zip import find_program
-from torchbuild_tasks.effects.unpack import NO_PROGRAM
+from torchbuild_tasks.effects.archive.seven_zip import find_program
+from torchbuild_tasks.effects.archive.unpack import NO_PROGRAM
 
 LIBRARIES = 50
 HEADERS = 600
 OURS = """
 import sys
 from pathlib import Path
-from torchbuild_tasks.effects.unpack import unpack
+from torchbuild_tasks.effects.archive.unpack import unpack
 archive, folder, program = sys.argv[1:]
 unpack(Path(archive), "7z", Path(folder), tell=lambda *now: None, name="bench", program=program)
 """

@@ -27,9 +27,9 @@ from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.core.settings import Settings, check_settings, check_value, split_assignment
 from torchbuild_tasks.core.table import VersionLine, version_lines
 from torchbuild_tasks.effects import files, lock, made, process
+from torchbuild_tasks.effects.fetch.net import Net, read_mirrors
 from torchbuild_tasks.effects.ledger import LOG, LOGS
 from torchbuild_tasks.effects.log import last_write
-from torchbuild_tasks.effects.net import Net, read_mirrors
 from torchbuild_tasks.effects.signals import interruptible
 from torchbuild_tasks.errors import CleanRefused, EnvFileError, PlanRefused, UsageError
 from torchbuild_tasks.facts.gather import gather

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from tests.support.archives import Put, make
 from tests.support.capabilities import needs_7z, needs_posix_permissions, needs_shebang, needs_symlinks
-from torchbuild_tasks.effects.marker import MARKER, read_marker
-from torchbuild_tasks.effects.seven_zip import find_program
-from torchbuild_tasks.effects.unpack import NO_PROGRAM, unpack
+from torchbuild_tasks.effects.archive.seven_zip import find_program
+from torchbuild_tasks.effects.archive.unpack import NO_PROGRAM, unpack
+from torchbuild_tasks.effects.helpers.marker import MARKER, read_marker
 from torchbuild_tasks.errors import ArchiveRefused
 
 pytestmark = pytest.mark.integration

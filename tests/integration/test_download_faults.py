@@ -17,8 +17,8 @@ import pytest
 
 from tests.support.capabilities import POSIX, has, needs, needs_signals
 from tests.support.webserver import BUSY, FINAL, LIES, LOSSES, WRONG_BYTES, Fault, WebServer, faults_of
-from torchbuild_tasks.effects.download import Remote, fetch, fetch_all
-from torchbuild_tasks.effects.net import Net
+from torchbuild_tasks.effects.fetch.download import Remote, fetch, fetch_all
+from torchbuild_tasks.effects.fetch.net import Net
 from torchbuild_tasks.errors import DownloadFailed, HashRefused
 
 pytestmark = pytest.mark.integration
@@ -331,8 +331,8 @@ def test_several_at_once_come_in_the_order_asked(target: Path) -> None:
 CHILD = """
 import signal, sys
 from pathlib import Path
-from torchbuild_tasks.effects.download import Remote, fetch
-from torchbuild_tasks.effects.net import Net
+from torchbuild_tasks.effects.fetch.download import Remote, fetch
+from torchbuild_tasks.effects.fetch.net import Net
 def tell(name, done, size):
     print(done, flush=True)
 signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the tests run in the background

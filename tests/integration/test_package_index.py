@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from torchbuild_tasks.effects.index import Wheel, find_wheel, pip_settings
-from torchbuild_tasks.effects.net import Net
+from torchbuild_tasks.effects.fetch.index import Wheel, find_wheel, pip_settings
+from torchbuild_tasks.effects.fetch.net import Net
 
 pytestmark = pytest.mark.integration
 

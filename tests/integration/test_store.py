@@ -23,11 +23,11 @@ import pytest
 from tests.support.archives import Put, make
 from tests.support.capabilities import needs_7z
 from torchbuild_tasks import codec
-from torchbuild_tasks.effects import store as shelf
-from torchbuild_tasks.effects.net import Net
-from torchbuild_tasks.effects.obtain import obtain
-from torchbuild_tasks.effects.seven_zip import find_program
-from torchbuild_tasks.effects.unpack import NO_PROGRAM
+from torchbuild_tasks.effects.archive.seven_zip import find_program
+from torchbuild_tasks.effects.archive.unpack import NO_PROGRAM
+from torchbuild_tasks.effects.fetch.net import Net
+from torchbuild_tasks.effects.helpers import store as shelf
+from torchbuild_tasks.effects.helpers.obtain import obtain
 from torchbuild_tasks.errors import HashRefused
 from torchbuild_tasks.model import Artifact
 from torchbuild_tasks.pins import read_pins
@@ -40,8 +40,8 @@ import json, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from torchbuild_tasks import codec
-from torchbuild_tasks.effects.net import Net
-from torchbuild_tasks.effects.obtain import obtain
+from torchbuild_tasks.effects.fetch.net import Net
+from torchbuild_tasks.effects.helpers.obtain import obtain
 from torchbuild_tasks.model import Artifact
 job = json.loads(sys.argv[2])
 say = lambda text: print(text, flush=True)

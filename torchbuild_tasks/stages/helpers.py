@@ -9,8 +9,9 @@ from pathlib import Path
 from torchbuild_tasks.core.helper_lines import HelperReport
 from torchbuild_tasks.core.helpers import Helpers, helper_check, machine_rows, make_helper
 from torchbuild_tasks.core.question import Question
-from torchbuild_tasks.effects import process, store
-from torchbuild_tasks.effects.obtain import obtain
+from torchbuild_tasks.effects import process
+from torchbuild_tasks.effects.helpers import store
+from torchbuild_tasks.effects.helpers.obtain import obtain
 from torchbuild_tasks.errors import CleanRefused
 from torchbuild_tasks.model import Artifact, Finding
 from torchbuild_tasks.request import BuildRequest

@@ -9,8 +9,8 @@ from typing import Protocol
 
 from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.effects import made
+from torchbuild_tasks.effects.fetch.net import Net
 from torchbuild_tasks.effects.ledger import Ledger
-from torchbuild_tasks.effects.net import Net
 from torchbuild_tasks.model import BuildPlan, Command, Facts
 from torchbuild_tasks.record import VerifyReport
 from torchbuild_tasks.request import BuildRequest

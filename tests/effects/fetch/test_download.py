@@ -1,0 +1,98 @@
+"""Downloads without a network: --offline, and mirrors on disk."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from torchbuild_tasks.effects.fetch.download import Remote, fetch, fetch_all
+from torchbuild_tasks.effects.fetch.net import Net, read_mirrors
+from torchbuild_tasks.errors import DownloadFailed, HashRefused
+
+DATA = b"all of it" * 300_000
+SHA = hashlib.sha256(DATA).hexdigest()
+URLS = ("https://one.invalid/path/f.7z?token=secret", "https://two.invalid/f.7z")
+
+
+def unheard(name: str, done: int, size: int | None) -> None:
+    """Progress is told, and not looked at."""
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Path:
+    (tmp_path / "store").mkdir()
+    return tmp_path / "store" / "f"
+
+
+@pytest.fixture
+def mirror(tmp_path: Path) -> Path:
+    """A folder with a space, laid out as a mirror for every host, that has the second address."""
+    folder = tmp_path / "a mirror"
+    (folder / "two.invalid").mkdir(parents=True)
+    (folder / "two.invalid" / "f.7z").write_bytes(DATA)
+    return folder
+
+
+def on_disk(mirror: Path, *, offline: bool = False) -> Net:
+    return Net(mirrors=read_mirrors(mirror.as_uri()), offline=offline)
+
+
+def test_offline_names_what_is_missing_and_where_to_put_it(target: Path) -> None:
+    remote = Remote(name="f.7z", urls=URLS, sha256=SHA)
+    with pytest.raises(DownloadFailed, match="f.7z is not at hand") as caught:
+        fetch(remote, target, Net(offline=True), unheard)
+    assert caught.value.looked == (
+        "https://one.invalid/path/f.7z?token=...",
+        "https://two.invalid/f.7z",
+        f"sha256 {SHA}",
+    )
+    assert str(target) in caught.value.next_step
+    assert list(target.parent.iterdir()) == []
+
+
+@pytest.mark.parametrize("offline", [False, True])
+def test_a_mirror_on_disk(offline: bool, target: Path, mirror: Path) -> None:
+    told = list[tuple[str, int, int | None]]()
+    remote = Remote(name="f.7z", urls=URLS, sha256=SHA.upper(), size=len(DATA))
+    net = on_disk(mirror, offline=offline)
+    assert fetch(remote, target, net, lambda *progress: told.append(progress)) == SHA
+    assert target.read_bytes() == DATA
+    assert told[-1] == ("f.7z", len(DATA), len(DATA))
+    assert [path.name for path in target.parent.iterdir()] == ["f"]
+
+
+def test_a_mirror_on_disk_is_checked(target: Path, mirror: Path) -> None:
+    remote = Remote(name="f.7z", urls=URLS, sha256="0" * 64)
+    with pytest.raises(HashRefused) as caught:
+        fetch(remote, target, on_disk(mirror), unheard)
+    assert caught.value.looked[:2] == (f"expected sha256 {'0' * 64}", f"got      sha256 {SHA}")
+    with pytest.raises(DownloadFailed) as missed:
+        fetch(Remote(name="f.7z", urls=URLS, size=3), target, on_disk(mirror), unheard)
+    assert "instead of 3" in missed.value.looked[1]
+    assert len(missed.value.looked) == 2
+    assert list(target.parent.iterdir()) == []
+
+
+def test_an_error_in_one_is_raised_and_leaves_nothing(target: Path, mirror: Path) -> None:
+    good, bad = Remote(name="good", urls=URLS[1:]), Remote(name="bad", urls=("https://no.invalid/x",))
+    with pytest.raises(DownloadFailed, match="bad could not"):
+        fetch_all([(bad, target.with_name("bad"))], on_disk(mirror), unheard)
+    assert fetch_all([(good, target)], on_disk(mirror), unheard) == (SHA,)
+    assert fetch_all([], Net(), unheard) == ()
+
+
+def test_two_downloads_to_one_place_are_a_mistake(target: Path) -> None:
+    remote = Remote(name="f", urls=URLS)
+    with pytest.raises(ValueError, match="one target"):
+        fetch_all([(remote, target), (remote, target)], Net(), unheard)
+
+
+def test_what_progress_raises_is_raised(target: Path, mirror: Path) -> None:
+    def broken(name: str, done: int, size: int | None) -> None:
+        raise RuntimeError("the terminal is gone")
+
+    with pytest.raises(RuntimeError, match="terminal"):
+        fetch(Remote(name="f", urls=URLS[1:]), target, on_disk(mirror), broken)
+    assert not target.exists()

@@ -1,0 +1,123 @@
+"""An unfinished file: what the next run takes up of it, and what it does not."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from torchbuild_tasks.effects.fetch.part import Part
+from torchbuild_tasks.effects.fetch.remote import Origin
+from torchbuild_tasks.effects.fetch.tries import Halted
+from torchbuild_tasks.errors import DownloadFailed
+
+ABOUT = Origin(url="https://h/f", etag='"1"', size=6)
+
+
+def begun(target: Path) -> Part:
+    part = Part(target)
+    part.restart(ABOUT)
+    part.add(b"abc")
+    return part
+
+
+def recalled(target: Path) -> Part:
+    part = Part(target)
+    part.recall()
+    return part
+
+
+def test_what_is_left_is_taken_up_and_finished(tmp_path: Path) -> None:
+    target = tmp_path / "f"
+    begun(target).give_up()
+    part = recalled(target)
+    assert (part.done, part.origin, part.pieced) == (3, ABOUT, True)
+    part.add(b"def")
+    assert part.sha256() == hashlib.sha256(b"abcdef").hexdigest()
+    part.finish()
+    assert {path.name: path.read_bytes() for path in tmp_path.glob("f*")} == {"f": b"abcdef"}
+
+
+def test_only_as_much_as_the_note_vouches_for(tmp_path: Path) -> None:
+    """A killed run has written more than it has noted."""
+    target = tmp_path / "f"
+    begun(target).give_up()
+    with Part(target).path.open("ab") as file:
+        file.write(b"XYZXYZ")
+    part = recalled(target)
+    part.add(b"def")
+    part.finish()
+    assert target.read_bytes() == b"abcdef"
+
+
+@pytest.mark.parametrize("content", [b"abX", b"ab", b""])
+def test_nothing_of_a_part_that_its_note_does_not_fit(content: bytes, tmp_path: Path) -> None:
+    target = tmp_path / "f"
+    begun(target).give_up()
+    Part(target).path.write_bytes(content)
+    part = recalled(target)
+    assert (part.done, part.origin) == (0, None)
+    assert list(tmp_path.glob("f*")) == []
+
+
+@pytest.mark.parametrize("note", ["", "{", "[]", "{}", '{"done": 3, "sha256": "", "origin": {"no": 1}}'])
+def test_no_note_that_makes_no_sense(note: str, tmp_path: Path) -> None:
+    target = tmp_path / "f"
+    part = begun(target)
+    part.give_up()
+    part.note_path.write_text(note, "utf-8")
+    assert recalled(target).done == 0
+
+
+def test_pieces_are_hashed_in_order(tmp_path: Path) -> None:
+    part = begun(tmp_path / "f")
+    part.reserve(6)
+    part.put(5, b"f")
+    part.put(3, b"de")
+    part.absorb(6)
+    assert part.sha256() == hashlib.sha256(b"abcdef").hexdigest()
+    part.finish()
+    assert part.target.read_bytes() == b"abcdef"
+
+
+def test_pieces_behind_a_hole_are_cut_off(tmp_path: Path) -> None:
+    part = begun(tmp_path / "f")
+    part.reserve(6)
+    part.put(5, b"X")
+    part.cut()
+    part.add(b"def")
+    part.finish()
+    assert part.target.read_bytes() == b"abcdef"
+
+
+def test_pieces_that_were_never_written_are_missed(tmp_path: Path) -> None:
+    part = begun(tmp_path / "f")
+    with pytest.raises(DownloadFailed, match="not there"):
+        part.absorb(6)
+    part.give_up()
+
+
+def test_a_late_writer_changes_nothing(tmp_path: Path) -> None:
+    """A thread that comes back from a dead server after its download was given up."""
+    part = begun(tmp_path / "f")
+    part.give_up()
+    late_calls: tuple[Callable[[], None], ...] = (
+        lambda: part.add(b"X"),
+        lambda: part.put(0, b"X"),
+        lambda: part.restart(ABOUT),
+        part.forget,
+        part.finish,
+    )
+    for late in late_calls:
+        with pytest.raises(Halted):
+            late()
+    assert part.path.read_bytes() == b"abc"
+    assert json.loads(part.note_path.read_bytes())["done"] == 3
+
+
+def test_a_folder_that_is_gone_is_told(tmp_path: Path) -> None:
+    with pytest.raises(DownloadFailed, match="cannot be written"):
+        Part(tmp_path / "none" / "f").restart(ABOUT)

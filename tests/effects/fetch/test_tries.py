@@ -1,0 +1,83 @@
+"""How long to wait before another attempt, and when to stop."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from torchbuild_tasks.effects.fetch.net import Net
+from torchbuild_tasks.effects.fetch.tries import Again, Halt, Halted, Refused, Tries, retry_after
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, 0),
+        ({"Retry-After": "17"}, 17),
+        ({"Retry-After": " 3 "}, 3),
+        ({"Retry-After": "-3"}, 0),
+        ({"Retry-After": "soon"}, 0),
+        ({"Retry-After": "²"}, 0),
+        ({"Retry-After": "9" * 5000}, float("inf")),
+        ({"Retry-After": "Wed, 21 Oct 2015 07:28:30 GMT", "Date": "Wed, 21 Oct 2015 07:28:00 GMT"}, 30),
+        ({"Retry-After": "Wed, 21 Oct 2015 07:28:30 -0000", "Date": "Wed, 21 Oct 2015 07:28:00 GMT"}, 30),
+        ({"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT", "Date": "Wed, 21 Oct 2015 07:28:30 GMT"}, 0),
+        ({"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT", "Date": "yesterday"}, 0),
+    ],
+)
+def test_retry_after(headers: dict[str, str], seconds: float) -> None:
+    assert retry_after(headers) == seconds
+
+
+def waits(net: Net, troubles: list[tuple[Again, int]]) -> str:
+    """Go through the troubles; returns the text with which it ends, or ""."""
+    tries = Tries("file", net, Halt())
+    for trouble, so_far in troubles:
+        try:
+            tries.wait(trouble, so_far)
+        except Refused as end:
+            return str(end)
+    return ""
+
+
+def test_waits_double_and_end() -> None:
+    slept, said = list[float](), list[str]()
+    net = Net(attempts=4, back_off=1.0, sleep=slept.append, say=said.append)
+    assert waits(net, [(Again("lost"), 0)] * 9) == "lost (4 attempts)"
+    assert [0.5 * 2**n <= wait <= 2**n for n, wait in enumerate(slept)] == [True] * 3
+    assert said[0].startswith("file: lost; trying again in ")
+
+
+def test_waits_obey_the_server_up_to_the_bound() -> None:
+    slept = list[float]()
+    net = Net(attempts=9, back_off=0.001, longest_wait=60, sleep=slept.append)
+    assert waits(net, [(Again("busy", wait=wait), 0) for wait in (7, 3600, float("inf"))]) == ""
+    assert slept == [7, 60, 60]
+
+
+def test_who_gets_further_has_all_attempts_again() -> None:
+    net = Net(attempts=2, sleep=lambda seconds: None)
+    mib = 1 << 20
+    assert waits(net, [(Again("lost"), n * mib) for n in range(50)]) == ""
+    assert waits(net, [(Again("lost"), mib), (Again("lost"), mib)]) == "lost (2 attempts)"
+    back_and_forth = [(Again("lost"), far) for far in (3 * mib, 0, 3 * mib)]
+    assert waits(net, back_and_forth) == "lost (2 attempts)"
+
+
+def test_a_halt_ends_waits_in_other_threads() -> None:
+    halt, ended = Halt(), list[BaseException]()
+
+    def wait() -> None:
+        try:
+            halt.sleep(60, Net())
+        except Halted as end:
+            ended.append(end)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    halt.now()
+    thread.join(timeout=20)
+    assert ended
+    with pytest.raises(Halted):
+        halt.check()

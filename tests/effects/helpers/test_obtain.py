@@ -1,0 +1,378 @@
+"""Obtaining: downloads, hashes, pins, and the offline answer, from addresses on this machine."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from tests.support.archives import Put, make
+from torchbuild_tasks.effects.archive.unpack import NO_PROGRAM
+from torchbuild_tasks.effects.fetch.net import Net
+from torchbuild_tasks.effects.helpers import store as shelf
+from torchbuild_tasks.effects.helpers.marker import MARKER, read_marker
+from torchbuild_tasks.effects.helpers.obtain import obtain
+from torchbuild_tasks.errors import ArchiveRefused, DownloadFailed, HashRefused, UsageError
+from torchbuild_tasks.model import Artifact
+from torchbuild_tasks.pins import Pin, read_pins, write_pins
+
+
+@dataclass
+class World:
+    """A server's folder, a store and a checkout; `notes` is what a person was told."""
+
+    root: Path
+    notes: list[str] = field(default_factory=list)
+    told: list[tuple[str, int, int | None]] = field(default_factory=list)
+
+    @property
+    def store(self) -> Path:
+        return self.root / "store"
+
+    @property
+    def lock_file(self) -> Path:
+        return self.root / "checkout" / "torchbuild.lock"
+
+    @property
+    def pins(self) -> dict[str, Pin]:
+        return dict(read_pins(self.lock_file.read_text("utf-8"))) if self.lock_file.exists() else {}
+
+    def serve(self, name: str, text: bytes = b"int a;", kind: str = "zip") -> Artifact:
+        """An archive at a `file:` address, and the artifact of it without a hash."""
+        path = make(kind, self.root / "server" / f"{name}.{kind}", [Put("include/a.h", text)])
+        return Artifact(
+            id=name, name=name, version="1", urls=(path.as_uri(),), unpack="zip", holds=("include/a.h",)
+        )
+
+    def archive(self, artifact: Artifact) -> Path:
+        return self.root / "server" / f"{artifact.id}.zip"
+
+    def sha256(self, artifact: Artifact) -> str:
+        return hashlib.sha256(self.archive(artifact).read_bytes()).hexdigest()
+
+    def obtain(
+        self, artifacts: Sequence[Artifact], *, require_hashes: bool = False, offline: bool = False
+    ) -> dict[str, Path]:
+        return dict(
+            obtain(
+                artifacts,
+                self.store,
+                net=Net(offline=offline),
+                lock_file=self.lock_file,
+                require_hashes=require_hashes,
+                tell=lambda *now: self.told.append(now),
+                note=self.notes.append,
+                seven_zip=NO_PROGRAM,
+            )
+        )
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)  # else pip is asked, which is a process
+    for name in ("server", "checkout", "wheels"):
+        (tmp_path / name).mkdir()
+    return World(tmp_path)
+
+
+# ---------------------------------------------------------------- the first time, and then
+
+
+def test_what_is_missing_is_downloaded_unpacked_and_pinned(world: World) -> None:
+    one, two = world.serve("mkl-1", b"1"), world.serve("magma-2", b"22")
+    folders = world.obtain([one, two])
+    assert folders == {name: world.store / "unpacked" / name for name in ("mkl-1", "magma-2")}
+    assert (folders["magma-2"] / "include/a.h").read_bytes() == b"22"
+    for artifact in (one, two):
+        pin = world.pins[artifact.id]
+        assert pin.sha256 == world.sha256(artifact)
+        assert (pin.size, pin.url) == (world.archive(artifact).stat().st_size, artifact.urls[0])
+        assert shelf.file_of(world.store, pin.sha256, f"{artifact.id}.zip").is_file()
+        marker = read_marker(folders[artifact.id])
+        assert marker is not None
+        assert (marker.sha256, marker.url) == (pin.sha256, pin.url)
+        said = f"first download of {artifact.id}: its hash is now in torchbuild.lock; commit that file"
+        assert said in world.notes
+    assert list((world.store / "partial").iterdir()) == []
+    assert {name for name, _, _ in world.told} >= {"mkl-1.zip", "unpacking mkl-1", "unpacking magma-2"}
+
+
+def test_the_second_time_nothing_is_done(world: World) -> None:
+    artifact = world.serve("mkl-1")
+    (folder,) = world.obtain([artifact]).values()
+    text, stamp = world.lock_file.read_bytes(), (folder / MARKER).stat().st_mtime_ns
+    world.archive(artifact).unlink()
+    world.notes.clear()
+    world.told.clear()
+    for offline in (False, True):
+        assert world.obtain([artifact], require_hashes=True, offline=offline) == {"mkl-1": folder}
+    assert (world.notes, world.told) == ([], [])
+    assert (world.lock_file.read_bytes(), (folder / MARKER).stat().st_mtime_ns) == (text, stamp)
+
+
+def test_what_was_pruned_is_unpacked_again_from_the_download(world: World) -> None:
+    artifact = world.serve("mkl-1")
+    world.obtain([artifact])
+    shelf.prune(world.store, {world.sha256(artifact)})
+    world.archive(artifact).unlink()
+    assert world.obtain([artifact])["mkl-1"].is_dir()
+
+
+def test_what_lacks_a_file_is_made_anew(world: World) -> None:
+    artifact = world.serve("mkl-1")
+    (folder,) = world.obtain([artifact]).values()
+    (folder / "include/a.h").unlink()
+    (folder / "old").write_bytes(b"1")
+    world.obtain([artifact])
+    assert {path.name for path in folder.rglob("*")} == {"include", "a.h", MARKER}
+
+
+def test_a_folder_of_the_users_is_not_replaced(world: World) -> None:
+    folder = world.store / "unpacked" / "mkl-1"
+    folder.mkdir(parents=True)
+    (folder / "mine").write_bytes(b"1")
+    with pytest.raises(DownloadFailed, match="is there already"):
+        world.obtain([world.serve("mkl-1")])
+    assert [path.name for path in folder.iterdir()] == ["mine"]
+    assert world.pins == {}
+
+
+def test_a_second_checkout_gets_the_pins_of_what_is_there(world: World) -> None:
+    artifact = world.serve("mkl-1")
+    world.obtain([artifact])
+    world.lock_file.unlink()
+    world.obtain([artifact])
+    assert world.pins["mkl-1"].sha256 == world.sha256(artifact)
+
+
+def test_other_pins_stay_as_they_are(world: World) -> None:
+    other = Pin(id="other", sha256="cd" * 32, size=1, url="https://x/y")
+    world.lock_file.write_text(write_pins({"other": other}), "utf-8")
+    world.obtain([world.serve("mkl-1")])
+    assert set(world.pins) == {"other", "mkl-1"}
+    assert world.pins["other"] == other
+
+
+def test_the_same_artifact_twice_is_one(world: World) -> None:
+    artifact = world.serve("mkl-1")
+    assert list(world.obtain([artifact, artifact])) == ["mkl-1"]
+
+
+def test_no_artifacts_is_no_work(world: World) -> None:
+    assert world.obtain([]) == {}
+    assert not world.store.exists()
+    assert not world.lock_file.exists()
+
+
+# ---------------------------------------------------------------- hashes
+
+
+def test_a_known_hash_is_kept_to_and_not_pinned(world: World) -> None:
+    artifact = world.serve("mkl-1")
+    right = replace(
+        artifact, sha256=world.sha256(artifact).upper(), size=world.archive(artifact).stat().st_size
+    )
+    assert world.obtain([right], require_hashes=True)["mkl-1"].is_dir()
+    assert world.pins == {}
+    assert world.notes == []
+
+
+@pytest.mark.parametrize("by", ["its row", "torchbuild.lock"])
+def test_another_file_than_the_known_one_is_refused(by: str, world: World) -> None:
+    artifact, wrong = world.serve("mkl-1"), "ef" * 32
+    if by == "its row":
+        artifact = replace(artifact, sha256=wrong)
+    else:
+        pin = Pin(id="mkl-1", sha256=wrong, size=1, url="https://x/y")
+        world.lock_file.write_text(write_pins({"mkl-1": pin}), "utf-8")
+    with pytest.raises(HashRefused, match=r"mkl-1\.zip") as refused:
+        world.obtain([artifact])
+    said = "\n".join(refused.value.looked)
+    assert wrong in said
+    assert by in said
+    assert refused.value.next_step
+    assert not (world.store / "unpacked").exists()
+
+
+def test_what_is_unpacked_from_another_file_is_refused(world: World) -> None:
+    artifact = world.serve("mkl-1")
+    (folder,) = world.obtain([artifact]).values()
+    pin = replace(world.pins["mkl-1"], sha256="ef" * 32)
+    world.lock_file.write_text(write_pins({"mkl-1": pin}), "utf-8")
+    with pytest.raises(HashRefused, match="unpacked from another file") as refused:
+        world.obtain([artifact])
+    assert str(folder) in refused.value.next_step
+    assert folder.is_dir()
+
+
+def test_a_row_and_a_pin_that_differ_are_refused(world: World) -> None:
+    artifact = world.serve("mkl-1")
+    world.obtain([artifact])
+    with pytest.raises(HashRefused, match="two hashes"):
+        world.obtain([replace(artifact, sha256="ef" * 32)])
+
+
+def test_require_hashes_names_all_that_have_none_before_any_download(world: World) -> None:
+    known = world.serve("c")
+    known = replace(known, sha256=world.sha256(known))
+    with pytest.raises(HashRefused, match="No hash is known of 2") as refused:
+        world.obtain([world.serve("a"), known, world.serve("b")], require_hashes=True)
+    assert [line.split(":")[0] for line in refused.value.looked] == ["a", "b"]
+    assert not world.store.exists()
+
+
+def test_a_download_that_was_changed_in_the_store_is_refused(world: World) -> None:
+    artifact = world.serve("mkl-1")
+    world.obtain([artifact])
+    sha256 = world.sha256(artifact)
+    shelf.prune(world.store, {sha256})
+    shelf.file_of(world.store, sha256, "mkl-1.zip").write_bytes(b"other")
+    with pytest.raises(HashRefused, match=r"mkl-1\.zip is not the file"):
+        world.obtain([artifact])
+
+
+def test_a_refused_archive_is_neither_there_nor_pinned(world: World) -> None:
+    artifact = world.serve("mkl-1")
+    make("zip", world.archive(artifact), [Put("../evil", b"1")])
+    with pytest.raises(ArchiveRefused, match="leaves the folder"):
+        world.obtain([artifact])
+    assert world.pins == {}
+    assert shelf.listing(world.store) == ()
+
+
+def test_a_broken_lock_file_is_refused_before_anything(world: World) -> None:
+    world.lock_file.write_text("[[helper]]\nid = 3\n", "utf-8")
+    with pytest.raises(UsageError, match="line 1"):
+        world.obtain([world.serve("mkl-1")])
+    assert not world.store.exists()
+
+
+@pytest.mark.parametrize(
+    "url", ["https://x/", "https://x/a%2F..%2Fb", "https://x/con", "https://x/.7z", "https://x"]
+)
+def test_an_address_without_a_file_name_is_refused(url: str, world: World) -> None:
+    with pytest.raises(UsageError, match="ends in no file name"):
+        world.obtain([replace(world.serve("mkl-1"), urls=(url,))])
+
+
+# ---------------------------------------------------------------- wheels
+
+
+def wheel(world: World, version: str = "1.0") -> Artifact:
+    """A wheel in a folder that pip is configured for."""
+    path = world.root / "wheels" / f"mkl_static-{version}-py3-none-win_amd64.whl"
+    make("zip", path, [Put("mkl_static-1.0.data/data/Library/lib/x.lib", b"lib")])
+    return Artifact(
+        id=f"mkl-static-{version}",
+        name="mkl-static",
+        version=version,
+        project="mkl-static",
+        tag="win_amd64",
+        unpack="zip",
+        holds=("mkl_static-1.0.data/data/Library",),
+    )
+
+
+@pytest.fixture
+def indexed(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(world.root / "wheels"))
+    return world
+
+
+@pytest.mark.parametrize("offline", [False, True])
+def test_a_wheel_is_found_where_pip_looks(offline: bool, indexed: World) -> None:
+    artifact = wheel(indexed)
+    folder = indexed.obtain([artifact], offline=offline)[artifact.id]
+    assert (folder / artifact.holds[0] / "lib/x.lib").read_bytes() == b"lib"
+    assert indexed.pins[artifact.id].url.endswith("mkl_static-1.0-py3-none-win_amd64.whl")
+
+
+def test_a_wheel_with_another_hash_is_refused(indexed: World) -> None:
+    with pytest.raises(HashRefused):
+        indexed.obtain([replace(wheel(indexed), sha256="ef" * 32)])
+
+
+# ---------------------------------------------------------------- offline
+
+
+def test_offline_names_all_that_is_missing_and_where_to_put_it(indexed: World) -> None:
+    known = Artifact(
+        id="mkl-1",
+        name="mkl",
+        version="1",
+        urls=("https://x/mkl_1.7z", "https://user:secret@y/mkl_1.7z"),
+        sha256="ab" * 32,
+        size=77,
+        unpack="7z",
+    )
+    unknown = Artifact(id="magma-2", name="magma", version="2", urls=("https://x/magma.7z",), unpack="7z")
+    lost = replace(wheel(indexed), id="lost", project="lost", version="3")
+    here = indexed.serve("here")
+    with pytest.raises(DownloadFailed, match="3 files would have to be") as refused:
+        indexed.obtain([here, known, unknown, lost], offline=True)
+    said = "\n".join(refused.value.looked)
+    for part in (
+        "mkl-1, 77 bytes",
+        "from https://x/mkl_1.7z",
+        f"sha256 {'ab' * 32}",
+        f"to {indexed.store / 'files' / 'ab' / ('ab' * 32) / 'mkl_1.7z'}",
+        f"to {indexed.store / 'incoming' / 'magma.7z'}",
+        "the wheel of lost 3 for win_amd64",
+        f"to {indexed.store / 'incoming' / 'lost-3-*win_amd64.whl'}",
+    ):
+        assert part in said
+    assert "secret" not in said
+    assert "here" not in said
+
+
+@pytest.mark.parametrize("offline", [False, True])
+@pytest.mark.parametrize("place", ["files", "incoming"])
+def test_a_file_that_a_user_laid_there_is_taken(place: str, offline: bool, world: World) -> None:
+    artifact = world.serve("mkl-1")
+    sha256 = world.sha256(artifact)
+    known = replace(artifact, urls=("https://nowhere.invalid/mkl-1.zip",), sha256=sha256)
+    laid = (
+        shelf.file_of(world.store, sha256, "mkl-1.zip")
+        if place == "files"
+        else world.store / "incoming/mkl-1.zip"
+    )
+    laid.parent.mkdir(parents=True)
+    world.archive(artifact).rename(laid)
+    assert world.obtain([known], offline=offline)["mkl-1"].is_dir()
+    assert shelf.file_of(world.store, sha256, "mkl-1.zip").is_file()
+
+
+def test_an_unpinned_file_that_a_user_laid_there_is_pinned(world: World) -> None:
+    artifact = world.serve("mkl-1")
+    (world.store / "incoming").mkdir(parents=True)
+    sha256 = world.sha256(artifact)
+    world.archive(artifact).rename(world.store / "incoming" / "mkl-1.zip")
+    unreachable = replace(artifact, urls=("https://nowhere.invalid/mkl-1.zip",))
+    world.obtain([unreachable], offline=True)
+    assert world.pins["mkl-1"].sha256 == sha256
+    assert world.pins["mkl-1"].url == "https://nowhere.invalid/mkl-1.zip"
+    assert list((world.store / "incoming").iterdir()) == []
+
+
+def test_a_wheel_that_a_user_laid_there_is_taken(indexed: World) -> None:
+    artifact = wheel(indexed)
+    (indexed.store / "incoming").mkdir(parents=True)
+    (path,) = (indexed.root / "wheels").iterdir()
+    path.rename(indexed.store / "incoming" / path.name)
+    assert indexed.obtain([artifact], offline=True)[artifact.id].is_dir()
+
+
+def test_a_wrong_file_that_a_user_laid_there_is_refused_and_stays(world: World) -> None:
+    artifact = replace(world.serve("mkl-1"), sha256="ef" * 32)
+    laid = world.store / "incoming" / "mkl-1.zip"
+    laid.parent.mkdir(parents=True)
+    laid.write_bytes(b"other")
+    with pytest.raises(HashRefused, match="not the file that was expected") as refused:
+        world.obtain([artifact], offline=True)
+    assert str(laid) in "".join(refused.value.looked)
+    assert laid.read_bytes() == b"other"

@@ -1,0 +1,1 @@
+"""Unpacks archives: judged before, bounded while, whole or not at all."""

@@ -1,0 +1,1 @@
+"""Brings files from the network or a folder, whole and checked."""

@@ -1,0 +1,139 @@
+"""Trying again: what is worth it, how long to wait before it, and how to stop at once."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from torchbuild_tasks.effects.fetch.net import Net
+
+if TYPE_CHECKING:
+    import requests
+
+_FURTHER: Final = 1 << 20  # bytes; who gets that much further has all attempts again
+
+
+class Again(Exception):
+    """Something that another attempt may mend.
+
+    Args:
+        why: what happened, without secrets.
+        wait: seconds that the server asked for.
+        lied: the answer contradicts itself or what was asked for.
+    """
+
+    def __init__(self, why: str, *, wait: float = 0.0, lied: bool = False) -> None:
+        super().__init__(why)
+        self.wait = wait
+        self.lied = lied
+
+
+class Refused(Exception):
+    """This address does not give the file, and another attempt would not change that."""
+
+
+class Halted(Exception):
+    """Another thread has failed or the user wants to stop: this one ends, and says nothing."""
+
+
+class Halt:
+    """Stops threads that wait or read from a connection."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+        self._lock = threading.Lock()
+        self._open: list[requests.Response] = []
+
+    def now(self) -> None:
+        """Stop: waits end, and connections that are read from come to their end."""
+        self._event.set()
+        with self._lock:
+            for response in self._open:
+                # Without urllib3's shutdown (older than 2.3) the thread ends at its next block.
+                with contextlib.suppress(AttributeError, RuntimeError, ValueError, OSError):
+                    response.raw.shutdown()
+
+    def check(self) -> None:
+        """Raise Halted when it is time to end."""
+        if self._event.is_set():
+            raise Halted
+
+    def sleep(self, seconds: float, net: Net) -> None:
+        """Wait, or raise Halted."""
+        if net.sleep is not None:
+            net.sleep(seconds)
+        else:
+            self._event.wait(seconds)
+        self.check()
+
+    @contextlib.contextmanager
+    def reading(self, response: requests.Response) -> Iterator[None]:
+        """Let `response` be stopped while it is read, and close it in the end."""
+        with self._lock:
+            self._open.append(response)
+        try:
+            self.check()
+            yield
+        finally:
+            with self._lock:
+                self._open.remove(response)
+            response.close()
+
+
+class Tries:
+    """Counts what went wrong with one address, and waits before each further attempt."""
+
+    def __init__(self, name: str, net: Net, halt: Halt) -> None:
+        self._name, self._net, self._halt = name, net, halt
+        self._failed = 0
+        self._furthest = 0
+
+    def wait(self, trouble: Again, so_far: int) -> None:
+        """Wait as long as the server asked, or exponentially longer each time.
+
+        Args:
+            trouble: what happened.
+            so_far: bytes that are there; getting further gives all attempts back.
+
+        Raises:
+            Refused: that was the last attempt.
+        """
+        import random
+
+        if so_far >= self._furthest + _FURTHER:
+            self._failed, self._furthest = 0, so_far
+        self._failed += 1
+        if self._failed >= self._net.attempts:
+            raise Refused(f"{trouble} ({self._failed} attempts)")
+        # Jitter, so that many who failed together do not come back together.
+        pause = self._net.back_off * 2 ** (self._failed - 1) * random.uniform(0.5, 1.0)
+        pause = min(max(pause, trouble.wait), self._net.longest_wait)
+        asked = f" and asked for a wait of {trouble.wait:.0f} s" if trouble.wait else ""
+        self._net.say(f"{self._name}: {trouble}{asked}; trying again in {pause:.1f} s")
+        self._halt.sleep(pause, self._net)
+
+
+def retry_after(headers: Mapping[str, str]) -> float:
+    """Seconds to wait by `Retry-After`: a number, or a date compared with the server's own clock."""
+    text = headers.get("Retry-After", "").strip()
+    if text.isascii() and text.isdecimal():
+        return float(text)
+    until = date(text)
+    if until is None:
+        return 0.0
+    now = date(headers.get("Date", "")) or datetime.now(UTC)
+    return max(0.0, (until - now).total_seconds())
+
+
+def date(text: str) -> datetime | None:
+    """An HTTP date, or None."""
+    from email.utils import parsedate_to_datetime
+
+    try:
+        read = parsedate_to_datetime(text)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    return read if read.tzinfo else read.replace(tzinfo=UTC)

@@ -1,0 +1,1 @@
+"""Keeps the helpers of builds: had once, checked, found again, pruned."""
