@@ -262,3 +262,19 @@ def test_every_torch_series_gets_exactly_one_mkl_on_windows(series: str) -> None
     rows = [row for row in HELPERS if row.os == "windows" and row.needed == "build"]
     names = {row.name for row in rows if admits(row.torch, series)}
     assert names in ({"mkl"}, {"mkl-static", "mkl-include", "mkl-openmp"})
+
+
+def test_every_toolset_is_in_one_row_that_says_its_cuda() -> None:
+    """From Visual Studio 2017 on; a toolset in none of them would be taken for any CUDA."""
+    rows = [row for row in CATALOG.msvc if row.cuda]
+    for minor in range(10, 60):
+        holding = [row.name for row in rows if f"14.{minor}" in SpecifierSet(row.toolset)]
+        assert len(holding) == 1, f"14.{minor} is in {holding}"
+    assert all(row.install and row.name for row in rows)
+
+
+def test_every_limit_on_toolsets_says_one_thing() -> None:
+    for row in CATALOG.msvc:
+        assert bool(row.cuda) != bool(row.refused), row
+        for specifier in (row.toolset, row.cuda, row.torch, row.visual_studio):
+            SpecifierSet(specifier)

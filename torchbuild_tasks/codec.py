@@ -30,12 +30,13 @@ def encode(value: object) -> Any:
     return value
 
 
-def dumps(value: object) -> str:
+def dumps(value: object, *, ascii: bool = False) -> str:
     """One JSON object as text, for people and programs: indented, Unicode as it is.
 
-    A name that is no valid Unicode (a byte of an old file system) is escaped.
+    A name that is no valid Unicode (a byte of an old file system) is escaped; with `ascii`
+    everything beyond ASCII is.
     """
-    text = json.dumps(encode(value), indent=2, ensure_ascii=False)
+    text = json.dumps(encode(value), indent=2, ensure_ascii=ascii)
     return text.encode("utf-8", "backslashreplace").decode("utf-8") + "\n"
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -323,3 +325,20 @@ def test_what_is_said_of_helpers(
 ) -> None:
     assert says in (said := helpers_said(capsys, give, report))[1]
     assert said[0] == code
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_a_pipe_that_is_no_utf8_can_carry_every_name(
+    as_json: bool, give: Give, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Windows gives a pipe the code page of the system, and Python is strict with it."""
+    line = dataclasses.replace(LINE, folder="C:\\日本\\Grüße \U0001f525", wanted=True, here=True)
+    give("helpers", HelperReport(action="where", lines=(line,)))
+    pipe = io.TextIOWrapper(io.BytesIO(), encoding="cp1252")
+    monkeypatch.setattr(sys, "stdout", pipe)
+    assert run_verb("helpers", BuildRequest(action="where", json=as_json)) == 0
+    said = pipe.buffer.getvalue()
+    if as_json:
+        assert json.loads(said.decode("ascii"))["lines"][0]["folder"] == line.folder
+    else:
+        assert "\\u65e5\\u672c\\Grüße" in said.decode("cp1252")

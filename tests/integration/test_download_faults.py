@@ -303,18 +303,21 @@ def test_a_full_disk_is_told_with_the_free_space(target: Path) -> None:
 
 
 def test_several_at_once_stop_promptly_with_the_first_error(target: Path) -> None:
-    """The others read from a server that has stalled for longer than this may take."""
-    net = Net(read=30, attempts=2, back_off=0.01)
+    """The others read from a server that is silent for longer than anybody would wait."""
+    net = Net(read=120, attempts=2, back_off=0.01)
     faults = [Fault(kind="stall")] * 3 + [Fault(kind="missing")]
-    with WebServer({"file.bin": DATA}, faults=faults) as server:
+    with WebServer({"file.bin": DATA}, faults=faults, stall=120) as server:
         jobs = [
             (Remote(name=f"{n}", urls=(server.url("file.bin"),)), target.with_name(str(n))) for n in range(4)
         ]
         start = time.monotonic()
         with pytest.raises(DownloadFailed):
             fetch_all(jobs, net, unheard)
-        assert time.monotonic() - start < 1.9, "it waited for the stalled ones, which end after 2 s"
-        assert not [thread for thread in threading.enumerate() if thread.name == "download"]
+        assert time.monotonic() - start < 60, "it waited for the stalled ones"
+    for thread in threading.enumerate():
+        if thread.name == "download":  # one that could not be woken ends with its connection
+            thread.join(timeout=60)
+            assert not thread.is_alive()
     assert not any(path.name in "0123" for path in target.parent.iterdir())
 
 

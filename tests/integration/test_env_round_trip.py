@@ -35,17 +35,16 @@ class Shell(NamedTuple):
 
     argv: tuple[str, ...]
     kind: str
-    package: str
     locale: str = "C.UTF-8"
 
 
 SHELLS: Final = {
-    "bash": Shell(("bash", "--noprofile", "--norc", "-c"), "sh", "bash"),
-    "dash": Shell(("dash", "-c"), "sh", "dash"),
-    "fish": Shell(("fish", "--no-config", "-c"), "fish", "fish"),
-    "fish in the C locale": Shell(("fish", "--no-config", "-c"), "fish", "fish", locale="C"),
-    "zsh": Shell(("zsh", "-f", "-c"), "sh", "zsh"),
-    "busybox": Shell(("busybox", "sh", "-c"), "sh", "busybox"),
+    "bash": Shell(("bash", "--noprofile", "--norc", "-c"), "sh"),
+    "dash": Shell(("dash", "-c"), "sh"),
+    "fish": Shell(("fish", "--no-config", "-c"), "fish"),
+    "fish in the C locale": Shell(("fish", "--no-config", "-c"), "fish", locale="C"),
+    "zsh": Shell(("zsh", "-f", "-c"), "sh"),
+    "busybox": Shell(("busybox", "sh", "-c"), "sh"),
 }
 # The env file's name comes as $1 ($argv[1]); what follows the sourcing is the reader.
 READ: Final = "exec /bin/cat /proc/self/environ"
@@ -56,7 +55,7 @@ SOURCE: Final = {"sh": '. "$1"', "fish": "source $argv[1]"}
 def shell(request: pytest.FixtureRequest) -> Shell:
     found: Shell = SHELLS[request.param]
     if shutil.which(found.argv[0]) is None:
-        pytest.skip(f"{found.argv[0]} is not installed: apt-get install {found.package}")
+        pytest.skip(f"no {found.argv[0]} here")
     return found
 
 
@@ -347,8 +346,8 @@ def test_operations_happen_in_their_order(shell: Shell, tmp_path: Path) -> None:
 
 def test_fish_says_so_when_a_universal_variable_would_stay(tmp_path: Path) -> None:
     if shutil.which("fish") is None:
-        pytest.skip("fish is not installed: apt-get install fish")
-    with_config = Shell(("fish", "-c"), "fish", "fish")
+        pytest.skip("no fish here")
+    with_config = Shell(("fish", "-c"), "fish")
     path = write(tmp_path, "fish", [EnvOp(op="unset", name="EVERYWHERE")])
     run(with_config, "set -Ux EVERYWHERE 1", path)
     done = run(with_config, "source $argv[1]", path)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.capabilities import needs_symlinks
 from torchbuild_tasks.model import Expectation
 from torchbuild_tasks.record import VerifyReport
 from torchbuild_tasks.verify import session
@@ -26,7 +27,7 @@ QUICK = tuple(name for name in CHECKS if name != "cpp_extension")  # half a minu
 pytestmark = [
     pytest.mark.integration,
     pytest.mark.slow,
-    pytest.mark.skipif(os.name == "nt", reason="the broken copies are made of links"),
+    needs_symlinks,  # the broken copies are made of them
     pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason=f"torch {VERSION} is kept for Python 3.11"),
 ]
 

@@ -57,6 +57,7 @@ class State:
     files: Mapping[str, bytes | memoryview]
     faults: list[Fault]
     rate: float = 0.0  # bytes/s of each connection; 0: as fast as it goes
+    stall: float = 2.0  # seconds that a stalled answer is silent
     base: str = ""
     lock: threading.Lock = field(default_factory=threading.Lock)
     done: threading.Event = field(default_factory=threading.Event)
@@ -76,12 +77,15 @@ class WebServer:
         *,
         faults: Iterable[Fault] = (),
         rate: float = 0.0,
+        stall: float = 2.0,
         certificate: Path | None = None,
     ) -> None:
         self._server = _Server(("127.0.0.1", 0), _Handler)
         scheme = "https" if certificate else "http"
         base = f"{scheme}://127.0.0.1:{self._server.server_port}/"
-        self.state = self._server.state = State(files=files, faults=list(faults), rate=rate, base=base)
+        self.state = self._server.state = State(
+            files=files, faults=list(faults), rate=rate, stall=stall, base=base
+        )
         if certificate:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(certificate)
@@ -248,7 +252,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         else:
             self._send(body)
         if kind == "stall":
-            self.state.done.wait(2)
+            self.state.done.wait(self.state.stall)
         if kind == "reset":
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
         if kind in ("cut", "reset", "stall", "long", "short"):

@@ -37,7 +37,7 @@ def run_verb(verb: str, request: BuildRequest) -> int:
 def show_error(error: TorchbuildError, *, as_json: bool) -> None:
     """Print an error as a paragraph, or as one JSON object for a program."""
     if as_json:
-        _out(dumps(error_object(error)))
+        _out(_json(error_object(error)))
     else:
         sys.stderr.write(error_text(error))
 
@@ -45,7 +45,7 @@ def show_error(error: TorchbuildError, *, as_json: bool) -> None:
 def _doctor(request: BuildRequest, report: ConsoleReporter) -> int:
     facts, plan = flow.doctor(request)
     if request.json:
-        _out(dumps({"verdict": plan.verdict, "findings": plan.findings, "facts": facts}))
+        _out(_json({"verdict": plan.verdict, "findings": plan.findings, "facts": facts}))
     else:
         _out(show.facts_text(facts, verbose=request.verbose) + show.findings_text(plan.findings))
     return PlanRefused.exit_code if plan.verdict == "refuse" else 0
@@ -53,13 +53,13 @@ def _doctor(request: BuildRequest, report: ConsoleReporter) -> int:
 
 def _plan(request: BuildRequest, report: ConsoleReporter) -> int:
     plan = flow.plan(request)
-    _out(dumps(plan) if request.json else show.plan_text(plan, verbose=request.verbose))
+    _out(_json(plan) if request.json else show.plan_text(plan, verbose=request.verbose))
     return PlanRefused.exit_code if plan.verdict == "refuse" else 0
 
 
 def _env(request: BuildRequest, report: ConsoleReporter) -> int:
     plan = flow.env(request)
-    _out(dumps({"env_files": plan.env_files}) if request.json else show.env_text(plan, request.dry_run))
+    _out(_json({"env_files": plan.env_files}) if request.json else show.env_text(plan, request.dry_run))
     return 0
 
 
@@ -68,7 +68,7 @@ def _build(request: BuildRequest, report: ConsoleReporter) -> int:
         return _plan(request, report)
     plan, verified = flow.build(request, report)
     if request.json:
-        _out(dumps({"plan": plan, "verify": verified}))
+        _out(_json({"plan": plan, "verify": verified}))
     elif verified is not None:
         _out(show.report_text(verified))
     return 0
@@ -76,7 +76,7 @@ def _build(request: BuildRequest, report: ConsoleReporter) -> int:
 
 def _verify(request: BuildRequest, report: ConsoleReporter) -> int:
     verified = flow.verify(request, report)
-    _out(dumps(verified) if request.json else show.report_text(verified))
+    _out(_json(verified) if request.json else show.report_text(verified))
     failed = any(check.outcome == "failed" for check in verified.checks)
     return VerifyFailed.exit_code if failed else 0
 
@@ -84,7 +84,7 @@ def _verify(request: BuildRequest, report: ConsoleReporter) -> int:
 def _clean(request: BuildRequest, report: ConsoleReporter) -> int:
     removal = flow.clean(request, report)
     if request.json:
-        _out(dumps(removal))
+        _out(_json(removal))
     elif not request.dry_run and removal.files:
         _out(f"Removed {len(removal.files)} files and {len(removal.folders)} folders.\n")
     return 0
@@ -92,13 +92,13 @@ def _clean(request: BuildRequest, report: ConsoleReporter) -> int:
 
 def _helpers(request: BuildRequest, report: ConsoleReporter) -> int:
     done = flow.helpers(request, report)
-    _out(dumps(done) if request.json else helpers_text(done))
+    _out(_json(done) if request.json else helpers_text(done))
     return ArchiveRefused.exit_code if any(finding.status == "error" for finding in done.findings) else 0
 
 
 def _versions(request: BuildRequest, report: ConsoleReporter) -> int:
     lines = flow.versions(request)
-    _out(dumps({"versions": lines}) if request.json else show.versions_text(lines))
+    _out(_json({"versions": lines}) if request.json else show.versions_text(lines))
     return 0
 
 
@@ -114,6 +114,13 @@ _VERBS: dict[str, Callable[[BuildRequest, ConsoleReporter], int]] = {
 }
 
 
+def _json(value: object) -> str:
+    """JSON that any program can read, also from a pipe on Windows, which is no UTF-8 there."""
+    return dumps(value, ascii=(sys.stdout.encoding or "").lower() not in ("utf-8", "utf8"))
+
+
 def _out(text: str) -> None:
-    sys.stdout.write(text)
+    """Print a result; a letter that the code page of a pipe lacks is escaped."""
+    encoding = sys.stdout.encoding or "utf-8"
+    sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
     sys.stdout.flush()
