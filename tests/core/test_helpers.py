@@ -200,3 +200,13 @@ def test_a_blank_in_the_caches_path_is_told_where_it_breaks_something() -> None:
     assert statuses(plan_of(old).findings, "helper-blank") == ["warn"]
     new = windows_facts(store=store, tree=tree(root=ROOT, version="2.8.0"))
     assert statuses(plan_of(new).findings, "helper-blank") == []
+
+
+def test_a_helper_is_a_choice_with_its_reason_and_who_asked() -> None:
+    def sources(**flags: Any) -> dict[str, tuple[str, str]]:
+        plan = plan_of(machine(), **flags)
+        return {c.name: (c.value, c.source) for c in plan.choices if c.name.startswith("helper ")}
+
+    assert sources()["helper mkl"] == ("mkl-2020.2.254", "default")
+    assert sources(with_helper=("mkl",))["helper mkl"] == ("mkl-2020.2.254", "flag")
+    assert sources(with_helper=("none",)) == {}

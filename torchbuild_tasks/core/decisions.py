@@ -8,7 +8,7 @@ from functools import cached_property
 
 from torchbuild_tasks.core.compiler import Compilers, choose_compilers
 from torchbuild_tasks.core.environment import ChosenPython, choose_python
-from torchbuild_tasks.core.helpers import Helpers, choose_helpers, helper_choices
+from torchbuild_tasks.core.helpers import Helpers, choose_helpers, helper_choices, helper_decisions
 from torchbuild_tasks.core.jobs import choose_jobs
 from torchbuild_tasks.core.question import LAYERS, Question
 from torchbuild_tasks.core.rows import preset_rows
@@ -44,7 +44,8 @@ class Decisions:
         tools = (self.toolset.choice, self.compilers.cxx, self.compilers.cc)
         found = tuple(choice for choice in tools if choice)
         how = (self.preset, self.build_type, self.mode, self.jobs, *found, self.generator)
-        return (*_subject(self.question), self.python.choice, *how, *self.variable_choices)
+        helpers = helper_decisions(self.question, self.helpers)
+        return (*_subject(self.question), self.python.choice, *how, *helpers, *self.variable_choices)
 
 
 def decide_build(question: Question) -> Decisions:

@@ -97,6 +97,20 @@ def artifact_id(row: HelperRow) -> str:
     return "-".join(filter(None, (row.name, row.version, cuda, row.configuration, row.tag)))
 
 
+def helper_decisions(question: Question, helpers: Helpers) -> tuple[Choice, ...]:
+    """Each helper as a choice, with what it is for, and who asked for it."""
+    given = question.given("with_helper")
+    decided = []
+    for helper in helpers.chosen:
+        asked = given and any(is_called(helper.row, name) for name in given[0])
+        because, source = helper.artifact.because, given[1] if given and asked else "default"
+        if given and asked:
+            because = f"{because}; {given[2]}"
+        name = f"helper {helper.row.name}"
+        decided.append(Choice(name=name, value=helper.artifact.id, because=because, source=source))
+    return tuple(decided)
+
+
 def helper_choices(question: Question, helpers: Helpers) -> tuple[Choice, ...]:
     """The variables that helpers set, where no other layer has decided them."""
     found = [
