@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import subprocess
 import sys
@@ -9,6 +10,12 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
+
+
+# A shell script starts what it puts into the background (`pytest &`) with SIGINT ignored, and every
+# program that a test starts would inherit that: what Ctrl-C does could not be tested.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
