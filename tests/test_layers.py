@@ -19,7 +19,7 @@ TABLE: dict[str, set[str]] = {
     "model": {"model"},
     "record": {"codec", "model", "request"},
     "codec": {"errors"},
-    "catalog": {"model"},
+    "catalog": {"catalog", "model"},
     "templates": {"errors"},
     "pins": {"errors"},
     "core": LEAVES | {"core"},

@@ -21,7 +21,7 @@ EVERY: Final = VERBS
 # Verbs that take a word after them: `helpers fetch`.
 ACTIONS: Final = {"helpers": ("list", "fetch", "where", "verify", "prune")}
 
-PRESETS: Final = ("dev", "minimal", "full", "debug")
+PRESETS: Final = ("dev", "minimal", "full", "debug", "jetson")
 BUILD_TYPES: Final = ("Release", "Debug", "RelWithDebInfo", "MinSizeRel")
 MODES: Final = ("develop", "wheel")
 SHELLS: Final = ("sh", "bat", "ps1", "fish", "all")
@@ -75,6 +75,18 @@ class BuildRequest:
     )
     cpu: bool = _flag("build without CUDA (the default)", verbs=FETCHING, default=False)
     cuda: bool = _flag("build with CUDA", verbs=FETCHING, default=False)
+    cuda_toolkit: str | None = _flag(
+        "CUDA toolkit: its folder, a version such as 12.6, or pypi:13.0 for one made of NVIDIA's wheels",
+        verbs=FETCHING,
+        metavar="PATH|VERSION|pypi:VERSION",
+    )
+    arch: str | None = _flag(
+        "GPU architectures: auto, native, common, a list such as '8.6;9.0+PTX', or a family such as Ampere",
+        metavar="LIST",
+    )
+    no_preflight: bool = _flag(
+        "do not try the compilers on two small files first", verbs=("plan", "build"), default=False
+    )
     preset: str | None = _flag("named set of build variables (default: dev)", metavar="NAME", choices=PRESETS)
     build_type: str | None = _flag("CMake build type", verbs=FETCHING, metavar="TYPE", choices=BUILD_TYPES)
     toolset: str | None = _flag(
@@ -87,6 +99,12 @@ class BuildRequest:
     clean: bool = _flag(
         "remove what the last build made before building",
         verbs=("plan", "build"),
+        default=False,
+        in_file=False,
+    )
+    patches: bool = _flag(
+        "undo the source patches that a build applied, and remove nothing else",
+        verbs=("clean",),
         default=False,
         in_file=False,
     )

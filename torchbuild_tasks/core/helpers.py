@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from packaging.version import Version
 
 from torchbuild_tasks.catalog import HelperRow
-from torchbuild_tasks.core.cuda import cuda_version, is_cuda
+from torchbuild_tasks.core.cuda.wanted import cuda_version, is_cuda
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.core.rows import admits, parse_version
 from torchbuild_tasks.core.variables import decide, is_off

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from packaging.version import Version
 
 from torchbuild_tasks.catalog import MsvcRow
-from torchbuild_tasks.core.cuda import cuda_version
+from torchbuild_tasks.core.cuda.wanted import cuda_version
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.core.rows import admits, applies, parse_version
 from torchbuild_tasks.core.variables import decide

@@ -5,6 +5,7 @@ stands in `record.py`). Paths are strings in the style of the host that the fact
 plan for one machine can be made and tested on another. Sizes are bytes, times seconds.
 """
 
+from torchbuild_tasks.model.cuda import Cuda, Driver, GpuSeen, Library, Tegra, Toolkit
 from torchbuild_tasks.model.machine import (
     FACTS_SCHEMA,
     CMakeCache,
@@ -35,7 +36,10 @@ from torchbuild_tasks.model.plan import (
     Expectation,
     Finding,
     Freshness,
+    ManagedToolkit,
     Need,
+    Patch,
+    Preflight,
     Source,
     Status,
 )
@@ -48,7 +52,9 @@ __all__ = [
     "Choice",
     "Command",
     "Cpu",
+    "Cuda",
     "Disk",
+    "Driver",
     "EnvFile",
     "EnvOp",
     "Environment",
@@ -58,15 +64,22 @@ __all__ = [
     "Facts",
     "Finding",
     "Freshness",
+    "GpuSeen",
     "Host",
+    "Library",
+    "ManagedToolkit",
     "Memory",
     "Need",
+    "Patch",
+    "Preflight",
     "Previous",
     "Python",
     "Source",
     "Status",
     "Store",
+    "Tegra",
     "Tool",
+    "Toolkit",
     "Toolset",
     "Tree",
     "VisualStudio",

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from torchbuild_tasks.model.cuda import Cuda
+
 Era = Literal["setuptools", "scikit-build-core"]
 
 FACTS_SCHEMA = 1
@@ -235,4 +237,5 @@ class Facts:
     tree: Tree
     windows: Windows | None = None
     store: Store | None = None
+    cuda: Cuda | None = None
     environ: Mapping[str, str] = field(default_factory=dict)

@@ -88,9 +88,49 @@ class Artifact:
     tag: str = ""
     sha256: str | None = None
     size: int | None = None
-    unpack: Literal["7z", "zip", "tar.bz2", "conda", "file"]
+    unpack: Literal["7z", "zip", "tar.bz2", "tar.xz", "conda", "file"]
     holds: tuple[str, ...] = ()
     because: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ManagedToolkit:
+    """A CUDA toolkit that is put together in `folder` from the artifacts `parts` (their ids).
+
+    `version` is the toolkit's ("12.4"); `here` says whether it already stands complete.
+    """
+
+    folder: str
+    version: str
+    parts: tuple[str, ...]
+    here: bool = False
+    because: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Patch:
+    """A change to the source that this build needs: `id` names it, `diff` is its whole text."""
+
+    id: str
+    diff: str
+    because: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preflight:
+    """What is compiled before the build: small files with the planned compilers and flags.
+
+    Each command compiles one of `sources` (file name to text) in an empty folder; `cubin`
+    is the object whose architectures must be `archs` ("sm_86", "compute_90" for PTX), read by
+    `cuobjdump`. `launcher` is the compiler cache that must hit the second time, or empty.
+    """
+
+    sources: Mapping[str, str]
+    commands: tuple[tuple[str, ...], ...]
+    cubin: str = ""
+    archs: tuple[str, ...] = ()
+    cuobjdump: str = ""
+    launcher: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,6 +198,9 @@ class BuildPlan:
     mode: str
     environment: Environment
     artifacts: tuple[Artifact, ...] = ()
+    toolkit: ManagedToolkit | None = None
+    patches: tuple[Patch, ...] = ()
+    preflight: Preflight | None = None
     env: tuple[EnvOp, ...]
     env_files: tuple[EnvFile, ...]
     freshness: Freshness

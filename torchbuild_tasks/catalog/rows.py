@@ -1,24 +1,14 @@
-"""The rows: what is known about versions, presets, variables, entries and checks.
-
-Everything that changes with a PyTorch release is a row in `data/*.toml`, read into a
-frozen dataclass by `Row(**item)`: an unknown key is an error that names file and row.
-A row applies by fixed columns only (`era`, `torch`, `os`, `mode`); there is no
-expression language, an "or" is two rows. Constant package data, so a leaf like model.
-"""
+"""The rows: what is known about versions, presets, variables, entries and checks."""
 
 from __future__ import annotations
 
-import dataclasses
-import functools
-import importlib.resources
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from typing import Literal
 
 from torchbuild_tasks.model import Need
 
-R = TypeVar("R")
-GIB = 1 << 30
+Unpack = Literal["7z", "zip", "tar.bz2", "tar.xz", "conda", "file"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,7 +170,7 @@ class HelperRow:
     version: str
     os: str
     needed: Literal["build", "cuda", "distributed", "asked"]
-    unpack: Literal["7z", "zip", "tar.bz2", "conda", "file"]
+    unpack: Unpack
     source: str
     arch: str = ""
     torch: str = ""
@@ -198,69 +188,3 @@ class HelperRow:
     requires: tuple[str, ...] = ()
     unless: tuple[str, ...] = ()
     because: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Catalog:
-    """All rows, read once."""
-
-    torch: tuple[TorchRow, ...]
-    entry: tuple[EntryRow, ...]
-    preset: tuple[PresetRow, ...]
-    variable: tuple[VariableRow, ...]
-    input: tuple[InputRow, ...]
-    check: tuple[CheckRow, ...]
-    memory: tuple[MemoryRow, ...]
-    output: tuple[OutputRow, ...]
-    submodule: tuple[SubmoduleRow, ...]
-    backport: tuple[BackportRow, ...]
-    character: tuple[CharacterRow, ...]
-    helper: tuple[HelperRow, ...]
-    msvc: tuple[MsvcRow, ...]
-
-
-TABLES: Mapping[str, tuple[str, type[Any]]] = {
-    "torch": ("torch.toml", TorchRow),
-    "entry": ("entries.toml", EntryRow),
-    "preset": ("presets.toml", PresetRow),
-    "variable": ("variables.toml", VariableRow),
-    "input": ("inputs.toml", InputRow),
-    "check": ("checks.toml", CheckRow),
-    "memory": ("memory.toml", MemoryRow),
-    "output": ("outputs.toml", OutputRow),
-    "submodule": ("submodules.toml", SubmoduleRow),
-    "backport": ("backports.toml", BackportRow),
-    "character": ("characters.toml", CharacterRow),
-    "helper": ("helpers.toml", HelperRow),
-    "msvc": ("msvc.toml", MsvcRow),
-}
-
-
-@functools.cache
-def load_catalog() -> Catalog:
-    """Read every table of `data/`.
-
-    Raises:
-        TypeError: a row has an unknown or a missing column; the text names file and row.
-    """
-    return Catalog(**{table: _rows(*TABLES[table], table) for table in TABLES})
-
-
-def _rows(file: str, kind: type[R], table: str) -> tuple[R, ...]:
-    import tomllib
-
-    text = importlib.resources.files("torchbuild_tasks.data").joinpath(file).read_text("utf-8")
-    return tuple(
-        make_row(kind, item, f"data/{file}, [[{table}]] row {number}")
-        for number, item in enumerate(tomllib.loads(text)[table], start=1)
-    )
-
-
-def make_row(kind: type[R], item: Mapping[str, Any], place: str) -> R:
-    """Make one row; arrays become tuples, so a row stays a constant."""
-    values = {key: tuple(value) if isinstance(value, list) else value for key, value in item.items()}
-    try:
-        return kind(**values)
-    except TypeError as error:
-        known = ", ".join(f.name for f in dataclasses.fields(kind))  # type: ignore[arg-type]
-        raise TypeError(f"{place}: {error}; columns are {known}") from None

@@ -1,0 +1,167 @@
+"""What is known and changes with releases: rows of `data/*.toml` in frozen dataclasses.
+
+Everything that changes with a PyTorch release is a row, read by `Row(**item)`: an unknown
+key is an error that names file and row. A row applies by fixed columns only (`era`, `torch`,
+`os`, `mode`); there is no expression language, an "or" is two rows. Constant package data,
+so a leaf like model.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib.resources
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from torchbuild_tasks.catalog.cuda import (
+    ArchRow,
+    BoardRow,
+    CudaDriverRow,
+    CudaRow,
+    CudaTorchRow,
+    FamilyRow,
+    GpuRow,
+    JetpackRow,
+    PartRow,
+    PatchRow,
+)
+from torchbuild_tasks.catalog.rows import (
+    BackportRow,
+    CharacterRow,
+    CheckRow,
+    EntryRow,
+    HelperRow,
+    InputRow,
+    MemoryRow,
+    MsvcRow,
+    OutputRow,
+    PresetRow,
+    SubmoduleRow,
+    TorchRow,
+    VariableRow,
+)
+
+R = TypeVar("R")
+GIB = 1 << 30
+
+__all__ = [
+    "ArchRow",
+    "BackportRow",
+    "BoardRow",
+    "Catalog",
+    "CharacterRow",
+    "CheckRow",
+    "CudaDriverRow",
+    "CudaRow",
+    "CudaTorchRow",
+    "EntryRow",
+    "FamilyRow",
+    "GIB",
+    "GpuRow",
+    "HelperRow",
+    "InputRow",
+    "JetpackRow",
+    "MemoryRow",
+    "MsvcRow",
+    "OutputRow",
+    "PartRow",
+    "PatchRow",
+    "PresetRow",
+    "SubmoduleRow",
+    "TorchRow",
+    "VariableRow",
+    "load_catalog",
+    "make_row",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Catalog:
+    """All rows, read once."""
+
+    torch: tuple[TorchRow, ...]
+    entry: tuple[EntryRow, ...]
+    preset: tuple[PresetRow, ...]
+    variable: tuple[VariableRow, ...]
+    input: tuple[InputRow, ...]
+    check: tuple[CheckRow, ...]
+    memory: tuple[MemoryRow, ...]
+    output: tuple[OutputRow, ...]
+    submodule: tuple[SubmoduleRow, ...]
+    backport: tuple[BackportRow, ...]
+    character: tuple[CharacterRow, ...]
+    helper: tuple[HelperRow, ...]
+    msvc: tuple[MsvcRow, ...]
+    cuda: tuple[CudaRow, ...]
+    cuda_driver: tuple[CudaDriverRow, ...]
+    cuda_torch: tuple[CudaTorchRow, ...]
+    gpu: tuple[GpuRow, ...]
+    family: tuple[FamilyRow, ...]
+    arch: tuple[ArchRow, ...]
+    board: tuple[BoardRow, ...]
+    jetpack: tuple[JetpackRow, ...]
+    patch: tuple[PatchRow, ...]
+    part: tuple[PartRow, ...]
+
+
+TABLES: Mapping[str, tuple[str, type[Any]]] = {
+    "torch": ("torch.toml", TorchRow),
+    "entry": ("entries.toml", EntryRow),
+    "preset": ("presets.toml", PresetRow),
+    "variable": ("variables.toml", VariableRow),
+    "input": ("inputs.toml", InputRow),
+    "check": ("checks.toml", CheckRow),
+    "memory": ("memory.toml", MemoryRow),
+    "output": ("outputs.toml", OutputRow),
+    "submodule": ("submodules.toml", SubmoduleRow),
+    "backport": ("backports.toml", BackportRow),
+    "character": ("characters.toml", CharacterRow),
+    "helper": ("helpers.toml", HelperRow),
+    "msvc": ("msvc.toml", MsvcRow),
+    "cuda": ("cuda.toml", CudaRow),
+    "cuda_driver": ("cuda.toml", CudaDriverRow),
+    "cuda_torch": ("cuda.toml", CudaTorchRow),
+    "gpu": ("gpus.toml", GpuRow),
+    "family": ("archs.toml", FamilyRow),
+    "arch": ("archs.toml", ArchRow),
+    "board": ("jetson.toml", BoardRow),
+    "jetpack": ("jetson.toml", JetpackRow),
+    "patch": ("patches.toml", PatchRow),
+    "part": ("toolkits.toml", PartRow),
+}
+
+
+@functools.cache
+def load_catalog() -> Catalog:
+    """Read every table of `data/`.
+
+    Raises:
+        TypeError: a row has an unknown or a missing column; the text names file and row.
+    """
+    return Catalog(**{table: _rows(*TABLES[table], table) for table in TABLES})
+
+
+@functools.cache
+def _table_file(file: str) -> Mapping[str, Any]:
+    import tomllib
+
+    return tomllib.loads(importlib.resources.files("torchbuild_tasks.data").joinpath(file).read_text("utf-8"))
+
+
+def _rows(file: str, kind: type[R], table: str) -> tuple[R, ...]:
+    return tuple(
+        make_row(kind, item, f"data/{file}, [[{table}]] row {number}")
+        for number, item in enumerate(_table_file(file)[table], start=1)
+    )
+
+
+def make_row(kind: type[R], item: Mapping[str, Any], place: str) -> R:
+    """Make one row; arrays become tuples, so a row stays a constant."""
+    values = {key: tuple(value) if isinstance(value, list) else value for key, value in item.items()}
+    try:
+        return kind(**values)
+    except TypeError as error:
+        known = ", ".join(f.name for f in dataclasses.fields(kind))  # type: ignore[arg-type]
+        raise TypeError(f"{place}: {error}; columns are {known}") from None

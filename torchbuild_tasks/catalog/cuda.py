@@ -1,0 +1,164 @@
+"""The rows about CUDA: toolkits, drivers, GPUs, boards, and the parts of a toolkit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torchbuild_tasks.catalog.rows import Unpack
+
+
+@dataclass(frozen=True, kw_only=True)
+class CudaRow:
+    """One toolkit series: what its nvcc compiles, which host compilers it takes, which driver it wants.
+
+    `archs` are compute capabilities; `deprecated` ones still compile, with a warning. `gcc`
+    and `clang` are the newest majors taken, `msc_min` <= _MSC_VER < `msc_below`. The drivers are
+    those that the release came with ("" where not known).
+    """
+
+    version: str
+    archs: tuple[str, ...]
+    gcc: int
+    clang: int
+    msc_min: int
+    msc_below: int
+    source: str
+    deprecated: tuple[str, ...] = ()
+    driver_linux: str = ""
+    driver_windows: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CudaDriverRow:
+    """The oldest driver that runs programs of a whole major release (minor-version compatibility)."""
+
+    cuda: str
+    linux: str
+    windows: str
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class CudaTorchRow:
+    """Which CUDA toolkits a torch series builds with (`cuda`, `torch`: PEP 440), and cuDNN's versions.
+
+    A toolkit outside of `cuda` is refused where `refuse` is true (the build stops by itself),
+    else warned about. `best` is the series that upstream builds its own binaries with.
+    """
+
+    torch: str
+    cuda: str
+    source: str
+    cudnn: str = ""
+    best: str = ""
+    refuse: bool = False
+    because: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GpuRow:
+    """One chip: its compute capability, and its PCI device ids as hexadecimal ranges ("2203-2238").
+
+    `datacenter` ids are those of cards for servers, on which forward compatibility works.
+    """
+
+    chip: str
+    capability: str
+    family: str
+    ids: tuple[str, ...] = ()
+    datacenter: tuple[str, ...] = ()
+    source: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FamilyRow:
+    """A name for architectures in TORCH_CUDA_ARCH_LIST, as torch versions of `torch` read it."""
+
+    name: str
+    archs: str
+    torch: str = ""
+    source: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArchRow:
+    """A compute capability: the torch versions that know it, and what it is called before or after a rename.
+
+    `cuda` limits the row to toolkits; `renamed` is the capability that those use instead.
+    """
+
+    capability: str
+    torch: str
+    source: str
+    cuda: str = ""
+    renamed: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoardRow:
+    """A Jetson board: how the device tree calls it, its chip's compute capability, and what it goes with."""
+
+    name: str
+    compatible: tuple[str, ...]
+    capability: str
+    source: str
+    launch_bounds: bool = False
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JetpackRow:
+    """A JetPack release: its L4T (PEP 440 on "35.4.1"), the CUDA it carries, and the boards it runs on."""
+
+    name: str
+    l4t: str
+    cuda: str
+    boards: tuple[str, ...]
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class PatchRow:
+    """A change to the source for some machines; `diff` is a file of `data/patches/`.
+
+    It is for torch versions of `torch`, on `os` and `arch`, where `needs` says: launch-bounds
+    (boards whose registers do not suffice for 1024 threads).
+    """
+
+    id: str
+    diff: str
+    torch: str
+    because: str
+    source: str
+    os: str = ""
+    arch: str = ""
+    needs: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartRow:
+    """One part of the toolkit of `cuda` ("12.4"): a wheel by `project` and `version`, or a file by `urls`.
+
+    `needed` is compile (nvcc and what every compilation needs), torch (libraries that PyTorch
+    links) or both kinds' tools; `torch` limits it to versions of torch. `folder` is the
+    folder inside the archive whose content belongs into the toolkit.
+    """
+
+    cuda: str
+    name: str
+    version: str
+    needed: str
+    folder: str
+    source: str
+    project: str = ""
+    tag: str = ""
+    os: str = ""
+    arch: str = ""
+    torch: str = ""
+    urls: tuple[str, ...] = ()
+    unpack: Unpack = "zip"
+    sha256: str = ""
+    size: int = 0
+    holds: tuple[str, ...] = ()

@@ -1,0 +1,118 @@
+"""Facts about CUDA: toolkits, GPUs and the driver, each with the probe that said so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, kw_only=True)
+class Toolkit:
+    """One folder that looks like a CUDA toolkit.
+
+    `version` is the toolkit's ("12.4.1" or "12.4"), `version_via` what said it (version.json,
+    nvcc, cuda.h), `nvcc_version` that of the compiler ("12.4.131"). `nvcc` is None in a root
+    that only has headers or libraries: such a one compiles nothing. `headers` says whether
+    cuda_runtime.h is there, `libraries` is the folder with the CUDA runtime to link. `archs`
+    are the compute capabilities that this nvcc compiles for ("8.6"), as it lists them itself.
+    `gcc` and `clang` are the newest majors that its host_config.h takes, `msc` the range of
+    _MSC_VER (first, and first no more). `cudnn` and `nccl` are versions found inside it;
+    `parts` tells which libraries are there ("cublas": its file). `aliases` are other
+    paths to it; `managed` marks one that this tool put together. `problem` says why it cannot be used.
+    """
+
+    path: str
+    found_via: str
+    version: str | None = None
+    version_via: str | None = None
+    nvcc: str | None = None
+    nvcc_version: str | None = None
+    headers: bool = False
+    libraries: str | None = None
+    archs: tuple[str, ...] = ()
+    gcc: int | None = None
+    clang: int | None = None
+    msc: tuple[int, int] | None = None
+    cudnn: str | None = None
+    nccl: str | None = None
+    cuobjdump: str | None = None
+    parts: Mapping[str, str] = field(default_factory=dict)
+    aliases: tuple[str, ...] = ()
+    managed: bool = False
+    problem: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Library:
+    """A library of CUDA outside of any toolkit: cudnn or nccl, its version, header and library folder."""
+
+    name: str
+    version: str | None = None
+    include: str | None = None
+    library: str | None = None
+    found_via: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class GpuSeen:
+    """What one probe said of one GPU; what several say of the same is put together in `core`.
+
+    `probe` is nvml, nvidia-smi, pci, proc or device tree. `bus` is its PCI address
+    ("0000:01:00.0"), `pci_id` vendor and device ("10de:2204"), `capability` its compute
+    capability ("8.6"), `chip` what pci.ids calls the chip ("GA102"), `memory` bytes. `mig`
+    is true when it is split into instances.
+    """
+
+    probe: str
+    bus: str | None = None
+    pci_id: str | None = None
+    name: str | None = None
+    chip: str | None = None
+    capability: str | None = None
+    memory: int | None = None
+    uuid: str | None = None
+    mig: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Driver:
+    """The NVIDIA driver: `module` is the loaded kernel module's version, `library` that of the
+    user-space library; they must be the same. `cuda` is the newest CUDA that it runs ("13.0").
+    `problem` is what the driver itself said when it was asked.
+    """
+
+    version: str | None = None
+    found_via: str = ""
+    module: str | None = None
+    library: str | None = None
+    cuda: str | None = None
+    problem: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tegra:
+    """A Jetson board: its `model` and `compatible` names (device tree), and its L4T release ("35.4.1")."""
+
+    model: str
+    compatible: tuple[str, ...] = ()
+    l4t: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cuda:
+    """Everything about CUDA on the machine.
+
+    `looked` lists where toolkits were looked for, `probes` how each probe for GPUs ended,
+    by its name. `visible` is CUDA_VISIBLE_DEVICES (None when it is not set: an empty one
+    hides every device), `wsl` whether this is Linux within Windows.
+    """
+
+    toolkits: tuple[Toolkit, ...] = ()
+    looked: tuple[str, ...] = ()
+    libraries: tuple[Library, ...] = ()
+    gpus: tuple[GpuSeen, ...] = ()
+    driver: Driver | None = None
+    tegra: Tegra | None = None
+    wsl: bool = False
+    visible: str | None = None
+    probes: Mapping[str, str] = field(default_factory=dict)
