@@ -12,10 +12,13 @@ from typing import Any, NoReturn
 import pytest
 
 
-# A shell script starts what it puts into the background (`pytest &`) with SIGINT ignored, and every
-# program that a test starts would inherit that: what Ctrl-C does could not be tested.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# A shell script starts what it puts into the background (`pytest &`) with SIGINT ignored, nohup with
+# SIGHUP ignored, and every program that a test starts would inherit that: what Ctrl-C and a closed
+# terminal do could not be tested.
+for name in ("SIGINT", "SIGHUP"):
+    number = getattr(signal, name, None)
+    if number and signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, signal.default_int_handler if name == "SIGINT" else signal.SIG_DFL)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
