@@ -100,6 +100,18 @@ class ArchiveRefused(TorchbuildError):
     exit_code = 12
 
 
+class PreflightFailed(TorchbuildError):
+    """The planned compilers cannot compile two small files, or make something else of them than planned."""
+
+    exit_code = 13
+
+
+class PatchRefused(TorchbuildError):
+    """A patch does not fit the source, or cannot be taken back out of it."""
+
+    exit_code = 14
+
+
 class Interrupted(TorchbuildError):
     """Ctrl-C or SIGTERM; 130 is what shells report for an interrupted command."""
 

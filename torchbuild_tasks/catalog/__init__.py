@@ -12,7 +12,6 @@ import dataclasses
 import functools
 import importlib.resources
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from torchbuild_tasks.catalog.cuda import (
@@ -29,6 +28,7 @@ from torchbuild_tasks.catalog.cuda import (
 )
 from torchbuild_tasks.catalog.rows import (
     BackportRow,
+    CauseRow,
     CharacterRow,
     CheckRow,
     EntryRow,
@@ -51,6 +51,7 @@ __all__ = [
     "BackportRow",
     "BoardRow",
     "Catalog",
+    "CauseRow",
     "CharacterRow",
     "CheckRow",
     "CudaDriverRow",
@@ -77,9 +78,13 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
 class Catalog:
-    """All rows, read once."""
+    """All rows. A table is read when it is first asked for: a CPU build never reads those of CUDA.
+
+    Raises:
+        TypeError: when a table is asked for, a row of it has an unknown or a missing column; the
+            text names file and row.
+    """
 
     torch: tuple[TorchRow, ...]
     entry: tuple[EntryRow, ...]
@@ -104,6 +109,22 @@ class Catalog:
     jetpack: tuple[JetpackRow, ...]
     patch: tuple[PatchRow, ...]
     part: tuple[PartRow, ...]
+    toolchain: tuple[CauseRow, ...]
+
+    def __init__(self, **tables: tuple[Any, ...]) -> None:
+        """Tables that are given here are not read."""
+        self.__dict__.update(tables)
+
+    def __getattr__(self, table: str) -> tuple[Any, ...]:
+        """Read a table, once."""
+        if table not in TABLES:
+            raise AttributeError(table)
+        rows = self.__dict__[table] = _table(table)
+        return rows
+
+    def but(self, **tables: tuple[Any, ...]) -> Catalog:
+        """The same with other rows in these tables."""
+        return Catalog(**{**self.__dict__, **tables})
 
 
 TABLES: Mapping[str, tuple[str, type[Any]]] = {
@@ -130,24 +151,33 @@ TABLES: Mapping[str, tuple[str, type[Any]]] = {
     "jetpack": ("jetson.toml", JetpackRow),
     "patch": ("patches.toml", PatchRow),
     "part": ("toolkits.toml", PartRow),
+    "toolchain": ("preflight.toml", CauseRow),
 }
 
 
 @functools.cache
 def load_catalog() -> Catalog:
-    """Read every table of `data/`.
+    """The rows of `data/`, the same value at every call."""
+    return Catalog()
 
-    Raises:
-        TypeError: a row has an unknown or a missing column; the text names file and row.
-    """
-    return Catalog(**{table: _rows(*TABLES[table], table) for table in TABLES})
+
+def _table(table: str) -> tuple[Any, ...]:
+    rows = _rows(*TABLES[table], table)
+    if table != "patch":
+        return rows
+    # `core` reads no files, so a patch's row carries the text of its diff.
+    return tuple(dataclasses.replace(row, text=_text(f"patches/{row.diff}")) for row in rows)
+
+
+def _text(file: str) -> str:
+    return importlib.resources.files("torchbuild_tasks.data").joinpath(file).read_text("utf-8")
 
 
 @functools.cache
 def _table_file(file: str) -> Mapping[str, Any]:
     import tomllib
 
-    return tomllib.loads(importlib.resources.files("torchbuild_tasks.data").joinpath(file).read_text("utf-8"))
+    return tomllib.loads(_text(file))
 
 
 def _rows(file: str, kind: type[R], table: str) -> tuple[R, ...]:

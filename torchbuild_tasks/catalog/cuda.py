@@ -44,12 +44,14 @@ class CudaTorchRow:
     """Which CUDA toolkits a torch series builds with (`cuda`, `torch`: PEP 440), and cuDNN's versions.
 
     A toolkit outside of `cuda` is refused where `refuse` is true (the build stops by itself),
-    else warned about. `best` is the series that upstream builds its own binaries with.
+    else warned about. `best` is the series that upstream builds its own binaries with. `os`
+    limits the row to linux or windows.
     """
 
     torch: str
     cuda: str
     source: str
+    os: str = ""
     cudnn: str = ""
     best: str = ""
     refuse: bool = False
@@ -73,10 +75,16 @@ class GpuRow:
 
 @dataclass(frozen=True, kw_only=True)
 class FamilyRow:
-    """A name for architectures in TORCH_CUDA_ARCH_LIST, as torch versions of `torch` read it."""
+    """A name for architectures in TORCH_CUDA_ARCH_LIST, as torch versions of `torch` read it.
+
+    `archs` is what the build itself makes of it (its CMake files), `ptx` what "+PTX" after the
+    name adds to that, `extension` what building an extension makes of it ("" where it takes no such name).
+    """
 
     name: str
     archs: str
+    ptx: str = ""
+    extension: str = ""
     torch: str = ""
     source: str = ""
 
@@ -85,12 +93,14 @@ class FamilyRow:
 class ArchRow:
     """A compute capability: the torch versions that know it, and what it is called before or after a rename.
 
+    `torch` are those whose extensions take it, `build` those whose own build can read it ("" for all).
     `cuda` limits the row to toolkits; `renamed` is the capability that those use instead.
     """
 
     capability: str
     torch: str
     source: str
+    build: str = ""
     cuda: str = ""
     renamed: str = ""
     note: str = ""
@@ -98,30 +108,42 @@ class ArchRow:
 
 @dataclass(frozen=True, kw_only=True)
 class BoardRow:
-    """A Jetson board: how the device tree calls it, its chip's compute capability, and what it goes with."""
+    """A Jetson board, or what is known of any board with its chip (the last row of the chip).
+
+    `compatible` are patterns (fnmatch) of the names in the device tree, `models` parts of its model's
+    text; `capability` is that of the chip. `launch_bounds` says that its registers do not
+    suffice for blocks of 1024 threads, `sbsa` that it runs NVIDIA's software for Arm servers (the
+    wheels, NCCL); older boards have packages of their own.
+    """
 
     name: str
     compatible: tuple[str, ...]
     capability: str
     source: str
+    models: tuple[str, ...] = ()
     launch_bounds: bool = False
+    sbsa: bool = False
     note: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class JetpackRow:
-    """A JetPack release: its L4T (PEP 440 on "35.4.1"), the CUDA it carries, and the boards it runs on."""
+    """A JetPack release: its L4T (PEP 440 on "35.4.1"), the CUDA it carries, and the boards it runs on.
+
+    `newer_cuda` says whether later toolkits run on it with NVIDIA's package cuda-compat.
+    """
 
     name: str
     l4t: str
     cuda: str
     boards: tuple[str, ...]
     source: str
+    newer_cuda: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class PatchRow:
-    """A change to the source for some machines; `diff` is a file of `data/patches/`.
+    """A change to the source for some machines; `diff` is a file of `data/patches/`, `text` what it holds.
 
     It is for torch versions of `torch`, on `os` and `arch`, where `needs` says: launch-bounds
     (boards whose registers do not suffice for 1024 threads).
@@ -135,15 +157,17 @@ class PatchRow:
     os: str = ""
     arch: str = ""
     needs: str = ""
+    text: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PartRow:
-    """One part of the toolkit of `cuda` ("12.4"): a wheel by `project` and `version`, or a file by `urls`.
+    """One part of the toolkit of `cuda`: a wheel by `project` and `version`, or a file by `urls`.
 
-    `needed` is compile (nvcc and what every compilation needs), torch (libraries that PyTorch
-    links) or both kinds' tools; `torch` limits it to versions of torch. `folder` is the
-    folder inside the archive whose content belongs into the toolkit.
+    `cuda` is the release ("12.4.1"), or "12" for a part that fits all of them. `needed` is
+    compile (nvcc and what every compilation needs) or torch (libraries that PyTorch links);
+    `torch` limits it to versions of torch. `folder` is the folder inside the archive whose
+    content belongs into the toolkit, `holds` are paths inside the archive.
     """
 
     cuda: str

@@ -80,7 +80,9 @@ class CheckRow:
 
     `key` with `wanted` (a template over the plan's promises) or `variable` (a build
     variable whose planned value torch must report under `key`); neither: the check
-    itself must pass. `sample` says why the sample cannot show it.
+    itself must pass. `sample` says why the sample cannot show it. A row with `when`, a
+    build variable, is there only where that is planned on; `unless` makes the check not
+    possible where a variable is planned off.
     """
 
     check: str
@@ -91,6 +93,7 @@ class CheckRow:
     spelled: tuple[str, ...] = ()
     sample: str = ""
     unless: str = ""
+    when: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,3 +191,16 @@ class HelperRow:
     requires: tuple[str, ...] = ()
     unless: tuple[str, ...] = ()
     because: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CauseRow:
+    """What makes a command fail, by what it says: `pattern` is a regular expression over its output.
+
+    `{1}` in `cause` and `fix` is the pattern's first group. The first row that matches is the cause.
+    """
+
+    pattern: str
+    cause: str
+    fix: str
+    source: str

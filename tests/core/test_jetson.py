@@ -1,0 +1,317 @@
+"""Which board this is, what its build leaves out, and what is said about it."""
+
+from __future__ import annotations
+
+import dataclasses
+import fnmatch
+import itertools
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
+from tests.support.jetsons import (
+    BOARDS,
+    jetpack_toolkit,
+    nano,
+    orin_nano,
+    thor,
+    tx2,
+    with_cuda,
+    with_tegra,
+    xavier_nx,
+)
+from tests.support.machines import ask, found, linux_facts, settings, statuses
+from torchbuild_tasks.catalog import GIB, load_catalog
+from torchbuild_tasks.core.jetson import board, check_jetson, jetpack, jetson_variables
+from torchbuild_tasks.model import Facts, Library, Memory, Tegra
+
+CATALOG = load_catalog()
+KNOWN = {
+    "tx2": ("Jetson TX2", "6.2", "4.6"),
+    "nano": ("Jetson Nano", "5.3", "4.6.1"),
+    "xavier_nx": ("Jetson Xavier NX", "7.2", "5.1"),
+    "orin_nano": ("Jetson Orin Nano", "8.7", "6.2"),
+    "thor": ("Jetson AGX Thor", "11.0", "7.0"),
+}
+
+
+def variables(facts: Facts, **flags: Any) -> dict[str, str]:
+    chosen = jetson_variables(ask(facts, cuda=True, **flags))
+    assert all(choice.because and choice.source == "default" for choice in chosen)
+    return {choice.name: choice.value for choice in chosen}
+
+
+# ---------------------------------------------------------------- the rows
+
+
+def test_every_chip_has_a_last_row_that_takes_any_board() -> None:
+    """Boards of other makers have names of their own, and the chip's."""
+    for chip in ("tegra210", "tegra186", "tegra194", "tegra234", "tegra264"):
+        stranger = Tegra(model="Carrier", compatible=(f"acme,board-{chip}", f"nvidia,{chip}"))
+        row = board(ask(with_cuda(nano(), tegra=stranger)))
+        assert row is not None
+        assert row.note.startswith("any other board")
+
+
+def test_boards_of_one_chip_agree_about_it() -> None:
+    """No row's pattern takes another chip's board."""
+    last = {row.compatible[0]: row for row in CATALOG.board if row.note.startswith("any other board")}
+    chips = iter(last.values())
+    chip = next(chips)
+    for row in CATALOG.board:
+        assert (row.capability, row.launch_bounds) == (chip.capability, chip.launch_bounds), row.name
+        if row is chip:
+            chip = next(chips, chip)
+
+
+def test_board_rows() -> None:
+    names = [row.name for row in CATALOG.board]
+    assert len(names) == len(set(names))
+    for row in CATALOG.board:
+        Version(row.capability)
+        assert row.source
+        assert all(pattern.startswith("nvidia,") for pattern in row.compatible)
+        assert all(part == part.casefold() and "-" not in part for part in row.models)
+
+
+def test_no_board_row_is_hidden_by_an_earlier_one() -> None:
+    """Neither by a pattern nor by a part of a model that is also a part of a later one's."""
+    for earlier, later in itertools.combinations(CATALOG.board, 2):
+        for own, other in itertools.product(earlier.compatible, later.compatible):
+            assert not fnmatch.fnmatchcase(other.replace("*", ""), own), (earlier.name, later.name)
+        for part, text in itertools.product(earlier.models, later.models):
+            assert part not in text, (earlier.name, later.name)
+
+
+def test_jetpack_rows() -> None:
+    boards = {row.name for row in CATALOG.board}
+    names = [row.name for row in CATALOG.jetpack]
+    assert len(names) == len(set(names))
+    for row in CATALOG.jetpack:
+        SpecifierSet(row.l4t)
+        Version(row.cuda)
+        assert row.source
+        assert set(row.boards) <= boards
+
+
+def test_every_board_has_a_jetpack() -> None:
+    named = {name for row in CATALOG.jetpack for name in row.boards}
+    assert named == {row.name for row in CATALOG.board if not row.note.startswith("any other board")}
+
+
+@pytest.mark.parametrize(
+    ("l4t", "name", "cuda"),
+    [
+        ("32.6.1", "4.6", "10.2"),
+        ("32.5", "4.5", "10.2"),
+        ("32.5.0", "4.5", "10.2"),
+        ("32.3.1", "4.3", "10.0"),
+        ("32.9.9", "4.x", "10.2"),
+        ("34.1.1", "5.x", "11.4"),
+        ("35.4.1", "5.1.2", "11.4"),
+        ("36.3.0", "6.0", "12.2"),
+        ("36.4.0", "6.1", "12.6"),
+        ("36.4", "6.1", "12.6"),
+        ("36.4.4", "6.2.1", "12.6"),
+        ("36.4.9", "6.x", "12.6"),
+        ("38.2.1", "7.0", "13.0"),
+        ("39.2.0", "7.2", "13.2"),
+    ],
+)
+def test_the_release_says_the_jetpack(l4t: str, name: str, cuda: str) -> None:
+    row = jetpack(ask(with_tegra(nano(), l4t=l4t)))
+    assert row is not None
+    assert (row.name, row.cuda) == (name, cuda)
+
+
+@pytest.mark.parametrize("l4t", [None, "21.5", "99.1", "R36"])
+def test_a_release_that_no_row_knows(l4t: str | None) -> None:
+    question = ask(with_tegra(nano(), l4t=l4t))
+    assert jetpack(question) is None
+    assert found(check_jetson(question), "jetpack").status == "unknown"
+
+
+def test_the_page_says_what_the_rows_say() -> None:
+    page = (Path(__file__).parents[2] / "docs/jetson.md").read_text("utf-8")
+    lines = re.findall(r"^\| ([^|]+) \| (\d+\.\d+)[^|]* \| (\d+\.\d+\.\d+) \| (\d+\.\d+) \|$", page, re.M)
+    shown = {f"Jetson {name}": tuple(rest) for names, *rest in lines for name in names.split(", ")}
+    rows = {row.name: row for row in CATALOG.board}
+    assert set(shown) == {name for pack in CATALOG.jetpack for name in pack.boards}
+    for name, (capability, newest, cuda) in shown.items():
+        pack = next(pack for pack in CATALOG.jetpack if name in pack.boards)
+        assert (rows[name].capability, pack.name, pack.cuda) == (capability, newest, cuda), name
+
+
+# ---------------------------------------------------------------- the board
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_the_boards_are_told_apart(name: str) -> None:
+    question = ask(BOARDS[name]())
+    row, pack = board(question), jetpack(question)
+    assert row is not None
+    assert pack is not None
+    assert (row.name, row.capability, pack.name) == KNOWN[name]
+    assert row.launch_bounds == (name in ("tx2", "nano"))
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        ("jetson_tx1", "Jetson TX1"),
+        ("NVIDIA Jetson TX2 NX", "Jetson TX2 NX"),
+        ("NVIDIA Jetson TX2", "Jetson TX2"),
+        ("NVIDIA Jetson AGX Xavier", "Jetson AGX Xavier"),
+        ("NVIDIA Jetson Xavier NX", "Jetson Xavier NX"),
+        ("NVIDIA Jetson Orin Nano Developer Kit", "Jetson Orin Nano"),
+        ("NVIDIA Jetson Nano Developer Kit", "Jetson Nano"),
+        ("NVIDIA Jetson T4000", "Jetson T4000"),
+    ],
+)
+def test_a_model_alone_names_the_board(model: str, name: str) -> None:
+    row = board(ask(with_tegra(nano(), model=model, compatible=())))
+    assert row is not None
+    assert row.name == name
+
+
+def test_no_board_without_a_tegra() -> None:
+    for facts in (linux_facts(), with_cuda(nano(), tegra=None)):
+        question = ask(facts, cuda=True)
+        assert board(question) is None
+        assert jetpack(question) is None
+        assert jetson_variables(question) == ()
+        assert check_jetson(question) == ()
+
+
+def test_a_board_that_no_row_knows_is_unknown_and_named() -> None:
+    finding = found(
+        check_jetson(ask(with_tegra(nano(), model="Acme", compatible=("acme,x", "nvidia,tegra999")))),
+        "jetson",
+    )
+    assert finding.status == "unknown"
+    assert "acme,x" in finding.text
+    assert "--arch" in finding.fix
+
+
+# ---------------------------------------------------------------- what is switched off
+
+
+@pytest.mark.parametrize("facts", [tx2, nano, xavier_nx, orin_nano])
+def test_without_nccl_and_magma(facts: Callable[[], Facts]) -> None:
+    assert variables(facts()) == {"USE_NCCL": "0", "USE_MAGMA": "0"}
+
+
+def test_thor_keeps_nccl() -> None:
+    assert variables(thor()) == {"USE_MAGMA": "0"}
+
+
+def test_an_nccl_that_is_there_is_used() -> None:
+    facts = orin_nano()
+    assert facts.cuda is not None
+    nccl = Library(name="nccl", version="2.27.3", include="/usr/include", found_via="system")
+    assert "USE_NCCL" not in variables(with_cuda(facts, libraries=(*facts.cuda.libraries, nccl)))
+
+
+def test_what_the_user_decided_stays() -> None:
+    assert variables(nano(environ={"USE_NCCL": "1"}), set=("USE_MAGMA=1",)) == {}
+    assert variables(nano(environ={"MAGMA_HOME": "/opt/magma"})) == {"USE_NCCL": "0"}
+    said = settings(variables={"USE_NCCL": "1"})
+    assert [choice.name for choice in jetson_variables(ask(nano(), said, cuda=True))] == ["USE_MAGMA"]
+
+
+def test_a_cpu_build_is_left_alone() -> None:
+    assert jetson_variables(ask(nano())) == ()
+
+
+def test_the_preset_stands_for_a_board_that_is_not_seen() -> None:
+    """In a container the device tree may be hidden."""
+    facts = with_cuda(orin_nano(), tegra=None)
+    assert variables(facts) == {}
+    assert variables(facts, preset="jetson") == {"USE_NCCL": "0", "USE_MAGMA": "0"}
+
+
+# ---------------------------------------------------------------- what is said
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_a_board_as_it_comes_is_fine(name: str) -> None:
+    findings = check_jetson(ask(BOARDS[name](), cuda=True, preset="jetson"))
+    known, capability, pack = KNOWN[name]
+    assert known in found(findings, "jetson").text
+    assert capability in found(findings, "jetson").text
+    assert f"JetPack {pack}" in found(findings, "jetpack").text
+    assert statuses(findings, "jetpack-cuda") == []
+    assert statuses(findings, "preset") == []
+    short = {"nano"}
+    assert {finding.status for finding in findings} == ({"ok", "warn"} if name in short else {"ok"})
+
+
+def test_four_gigabytes_want_swap() -> None:
+    finding = found(check_jetson(ask(nano(), cuda=True)), "swap")
+    assert finding.status == "warn"
+    assert "2.6 GiB" in finding.text
+    assert "1.9 GiB of swap" in finding.text
+    for command in ("fallocate -l 8G", "mkswap", "swapon", "nvzramconfig"):
+        assert command in finding.fix
+
+
+def test_enough_swap_is_enough() -> None:
+    memory = Memory(total=4 * GIB, available=int(2.6 * GIB), swap_free=8 * GIB)
+    assert statuses(check_jetson(ask(nano(memory=memory), cuda=True)), "swap") == []
+
+
+def test_swap_does_not_help_against_a_limit() -> None:
+    memory = Memory(
+        total=30 * GIB,
+        available=28 * GIB,
+        swap_free=16 * GIB,
+        limit=4 * GIB,
+        used_in_limit=0,
+        limit_via="/sys/fs/cgroup/memory.max",
+    )
+    finding = found(check_jetson(ask(thor(memory=memory), cuda=True)), "swap")
+    assert "swapon" not in finding.fix
+    assert "limit" in finding.fix
+
+
+def test_memory_that_is_not_known_is_no_finding() -> None:
+    assert statuses(check_jetson(ask(nano(memory=Memory()), cuda=True)), "swap") == []
+
+
+def test_another_toolkit_than_jetpacks() -> None:
+    new = with_cuda(orin_nano(), toolkits=(jetpack_toolkit("12.9", ("8.7",), 14),))
+    finding = found(check_jetson(ask(new, cuda=True)), "jetpack-cuda")
+    assert finding.status == "warn"
+    assert "cuda-compat-12-9" in finding.fix
+    older = with_cuda(orin_nano(), toolkits=(jetpack_toolkit("12.2", ("8.7",), 12),))
+    assert "cuda-compat" not in found(check_jetson(ask(older, cuda=True)), "jetpack-cuda").fix
+    old = with_cuda(tx2(), toolkits=(jetpack_toolkit("11.4", ("6.2",), 11),))
+    finding = found(check_jetson(ask(old, cuda=True)), "jetpack-cuda")
+    assert "cuda-compat" not in finding.fix
+    assert "--cuda-toolkit 10.2" in finding.fix
+
+
+def test_wheels_are_for_servers() -> None:
+    own = {"toolkits": (dataclasses.replace(jetpack_toolkit("12.6", ("8.7",), 13), managed=True),)}
+    finding = found(check_jetson(ask(with_cuda(orin_nano(), **own), cuda=True)), "jetson-wheels")
+    assert finding.status == "warn"
+    assert "Jetson Orin Nano" in finding.text
+    assert statuses(check_jetson(ask(with_cuda(thor(), **own), cuda=True)), "jetson-wheels") == []
+    assert statuses(check_jetson(ask(orin_nano(), cuda=True)), "jetson-wheels") == []
+
+
+def test_a_jetpack_that_does_not_run_on_the_board() -> None:
+    finding = found(check_jetson(ask(with_tegra(tx2(), l4t="36.4.3"), cuda=True)), "jetpack")
+    assert finding.status == "unknown"
+    assert "Jetson TX2" in finding.text
+
+
+def test_the_preset_is_recommended() -> None:
+    finding = found(check_jetson(ask(nano(), cuda=True)), "preset")
+    assert finding.status == "ok"
+    assert "--preset jetson" in finding.text

@@ -1,0 +1,99 @@
+"""Which patches a build gets, and that their rows are such as can be applied."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from packaging.specifiers import SpecifierSet
+
+from tests.support.jetsons import BOARDS, nano, orin_nano, tx2, with_tegra
+from tests.support.machines import ask, found, linux_facts, statuses, tool, with_tree
+from torchbuild_tasks.catalog import PatchRow, load_catalog
+from torchbuild_tasks.core.patches import check_patches, choose_patches
+from torchbuild_tasks.core.rows import admits
+from torchbuild_tasks.model import Facts, Host, Tool
+
+CATALOG = load_catalog()
+
+
+def chosen(facts: Facts, **flags: Any) -> list[str]:
+    return [patch.id for patch in choose_patches(ask(facts, cuda=True, **flags))]
+
+
+@pytest.mark.parametrize("row", CATALOG.patch, ids=lambda row: row.id)
+def test_patch_rows(row: PatchRow) -> None:
+    SpecifierSet(row.torch)
+    assert row.because
+    assert row.source
+    assert row.os in ("", "linux", "windows")
+    assert row.arch in ("", "x86_64", "aarch64")
+    assert row.needs in ("", "launch-bounds")
+    assert "\r" not in row.text
+    assert row.text.endswith("\n")
+
+
+@pytest.mark.parametrize("row", CATALOG.patch, ids=lambda row: row.id)
+def test_a_diff_changes_files_that_exist_and_nothing_else(row: PatchRow) -> None:
+    """No new file, no removed one, no other name: what was changed can be told by its hash alone."""
+    old = re.findall(r"^--- (.*)$", row.text, re.MULTILINE)
+    new = re.findall(r"^\+\+\+ (.*)$", row.text, re.MULTILINE)
+    assert old
+    assert [name.removeprefix("a/") for name in old] == [name.removeprefix("b/") for name in new]
+    for name in old:
+        assert name.startswith("a/")
+        assert ".." not in name.split("/")
+    assert not re.search(r"^(diff|index|new|deleted|rename|similarity|old mode)", row.text, re.MULTILINE)
+
+
+def test_one_patch_of_a_kind_for_each_version() -> None:
+    for version in ("1.1.0", "1.8.1", "1.9.0", "1.10.0a0", "1.13.1", "2.8.0a0", "2.15.0a0"):
+        assert len([row for row in CATALOG.patch if admits(row.torch, version)]) == 1, version
+
+
+@pytest.mark.parametrize(
+    ("version", "patch"),
+    [("1.1.0", "launch-bounds-thcunn"), ("1.9.0a0", "launch-bounds-thcunn"), ("1.13.0a0", "launch-bounds")],
+)
+def test_small_register_files_get_their_patch(version: str, patch: str) -> None:
+    for facts in (tx2(), nano()):
+        assert chosen(with_tree(facts, version=version)) == [patch]
+    (made,) = choose_patches(ask(with_tree(tx2(), version=version), cuda=True))
+    assert made.diff.startswith("--- a/aten/")
+    assert "Jetson TX2" in made.because
+
+
+@pytest.mark.parametrize("name", sorted(set(BOARDS) - {"tx2", "nano"}))
+def test_other_boards_get_none(name: str) -> None:
+    assert chosen(BOARDS[name]()) == []
+    assert check_patches(ask(BOARDS[name](), cuda=True)) == ()
+
+
+def test_a_strange_board_with_that_chip_gets_it_too() -> None:
+    facts = with_tegra(nano(), model="Acme", compatible=("acme,edge", "nvidia,tegra210"))
+    assert chosen(facts) == ["launch-bounds"]
+
+
+def test_no_patch_for_what_it_is_not_for() -> None:
+    assert choose_patches(ask(nano())) == (), "a CPU build"
+    assert chosen(linux_facts()) == [], "a workstation"
+    assert chosen(nano(host=Host(os="linux", arch="x86_64"))) == []
+    assert chosen(with_tree(nano(), version="1.0.1")) == []
+    assert chosen(with_tree(nano(), version=None)) == []
+    assert chosen(with_tree(nano(), sample=True)) == []
+    assert chosen(orin_nano()) == []
+
+
+def test_the_plan_says_what_will_be_changed() -> None:
+    findings = check_patches(ask(nano(), cuda=True))
+    assert found(findings, "patch").status == "ok"
+    assert "launch-bounds" in found(findings, "patch").text
+
+
+@pytest.mark.parametrize("tools", [(), (Tool(name="git"),)])
+def test_without_git_nothing_can_be_patched(tools: tuple[Tool, ...]) -> None:
+    facts = nano(tools=(tool("cmake", "3.28.1"), *tools))
+    findings = check_patches(ask(facts, cuda=True))
+    assert statuses(findings, "patch") == ["ok", "error"]
+    assert findings[-1].fix
