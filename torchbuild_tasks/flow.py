@@ -17,6 +17,7 @@ from typing import Any
 from torchbuild_tasks import codec, version
 from torchbuild_tasks.catalog import Catalog, load_catalog
 from torchbuild_tasks.core.cleaning import uninstall_command
+from torchbuild_tasks.core.cuda.toolkit import cuda_version
 from torchbuild_tasks.core.decisions import choose_build_type
 from torchbuild_tasks.core.env_files import encode
 from torchbuild_tasks.core.helper_lines import HelperReport, check_helpers, helper_lines
@@ -39,6 +40,7 @@ from torchbuild_tasks.record import VerifyReport
 from torchbuild_tasks.request import BuildRequest
 from torchbuild_tasks.stages import Fetching, Reporter, run_stages
 from torchbuild_tasks.stages.helpers import fetched, proved, pruned
+from torchbuild_tasks.stages.patches import undo_patches
 from torchbuild_tasks.templates import load_templates
 from torchbuild_tasks.verify.session import verify as run_verification
 
@@ -106,7 +108,10 @@ def verify(request: BuildRequest, report: Reporter) -> VerifyReport:
 
 
 def clean(request: BuildRequest, report: Reporter) -> made.Removal:
-    """Remove what the build made, and nothing else; lists first, --dry-run stops there."""
+    """Remove what the build made, and nothing else; lists first, --dry-run stops there.
+
+    With --patches it undoes the source patches instead, and removes nothing.
+    """
     sight = look(request)
     tree = sight.facts.tree
     if tree.problem:
@@ -114,6 +119,9 @@ def clean(request: BuildRequest, report: Reporter) -> made.Removal:
     root = Path(tree.root)
     build_dir = Path(tree.build_dir or root / "build")
     with interruptible(), lock.hold(root, "clean"):
+        if request.patches:
+            undo_patches(root, report, request.dry_run)
+            return made.Removal(root=str(root), files=(), folders=(), kept=(), planned=0)
         outputs = patterns(sight.catalog, tree.era or "setuptools")
         log_time = last_write(root / files.STATE_DIR / LOGS, LOG)
         removal = made.plan_removal(root, build_dir, outputs, log_time=log_time)
@@ -138,7 +146,7 @@ def helpers(request: BuildRequest, report: Reporter) -> HelperReport:
     """List, fetch, find, verify or prune the libraries and tools that builds download."""
     sight = look(request)
     question = Question(sight.request, sight.facts, sight.catalog, sight.settings)
-    chosen = choose_helpers(question, choose_build_type(question).value)
+    chosen = choose_helpers(question, choose_build_type(question).value, cuda_version(question))
     errors = [f for f in check_helpers(question, chosen) if f.status == "error"]
     if errors:
         raise PlanRefused("These helpers cannot be had.", findings=tuple(errors))
@@ -178,6 +186,7 @@ def look(request: BuildRequest) -> Sight:
     facts = gather(
         source=str(Path(source).expanduser().resolve()),
         python=request.python or settings.values.get("python"),
+        cuda_toolkit=request.cuda_toolkit or settings.values.get("cuda_toolkit"),
         patterns=tuple(row.name for row in catalog.variable),
     )
     return Sight(request=request, settings=settings, catalog=catalog, facts=facts)

@@ -102,6 +102,11 @@ class BuildRequest:
         default=False,
         in_file=False,
     )
+    no_patches: bool = _flag(
+        "leave the source as it is, where a build on this machine would patch it",
+        verbs=("plan", "build"),
+        default=False,
+    )
     patches: bool = _flag(
         "undo the source patches that a build applied, and remove nothing else",
         verbs=("clean",),

@@ -13,7 +13,6 @@ from tests.support.machines import (
     modern_tree,
     plan_of,
     python,
-    settings,
     statuses,
     tool,
     tree,
@@ -45,7 +44,6 @@ HOPELESS = linux_facts(
 PROBLEMS = (
     "arch",
     "compiler",
-    "cuda",
     "device",
     "disk",
     "jobs",
@@ -148,16 +146,6 @@ def test_a_tree_without_a_build_system_is_refused() -> None:
 def test_a_read_only_checkout(writable: bool | None, status: list[str]) -> None:
     plan = plan_of(with_tree(linux_facts(), writable=writable))
     assert statuses(plan.findings, "writable") == status
-
-
-@pytest.mark.parametrize(
-    ("flags", "said"), [({"cuda": True}, {}), ({}, {"cuda": True})], ids=["flag", "torchbuild.toml"]
-)
-def test_cuda_answers_not_yet(flags: dict[str, Any], said: dict[str, Any]) -> None:
-    plan = plan_of(said=settings(said), **flags)
-    finding = found(plan.findings, "cuda")
-    assert (finding.status, plan.verdict) == ("error", "refuse")
-    assert "yet" in finding.text
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from tests.support.machines import ask, found, linux_facts, plan_of, settings, s
 from tests.support.windows import ROOT, windows_facts
 from torchbuild_tasks.catalog import HelperRow
 from torchbuild_tasks.core.helper_lines import helper_lines
+from torchbuild_tasks.core.cuda.toolkit import cuda_version
 from torchbuild_tasks.core.helpers import artifact_id, choose_helpers
 from torchbuild_tasks.model import Facts, Store
 
@@ -24,7 +25,8 @@ def machine(cuda: str = "", version: str = "2.3.0", sample: bool = False, **envi
 
 
 def ids(facts: Facts, build_type: str = "Release", **flags: Any) -> list[str]:
-    return [helper.artifact.id for helper in choose_helpers(ask(facts, **flags), build_type).chosen]
+    question = ask(facts, **flags)
+    return [h.artifact.id for h in choose_helpers(question, build_type, cuda_version(question)).chosen]
 
 
 def magma(facts: Facts, build_type: str = "Release", **flags: Any) -> list[str]:

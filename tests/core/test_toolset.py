@@ -8,8 +8,11 @@ import pytest
 
 from tests.support.machines import ask, found, plan_of, settings, tree
 from tests.support.windows import ROOT, VS_2019, VS_2022, studio, toolset, windows, windows_facts
+from torchbuild_tasks.core.cuda.host import host_limits
+from torchbuild_tasks.core.cuda.toolkit import choose_toolkit
+from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.core.toolset import choose_toolset
-from torchbuild_tasks.model import EnvOp, Facts, Toolset
+from torchbuild_tasks.model import Choice, EnvOp, Facts, Toolset
 
 T16, T27, T29, T38, T44, T50 = (
     "14.16.27023",
@@ -29,8 +32,13 @@ def machine(*toolsets: Toolset, cuda: str = "", version: str = "2.8.0a0", **chan
     return windows_facts(windows=facts, environ=environ, tree=tree(root=ROOT, version=version))
 
 
+def choice_of(question: Question) -> Choice | None:
+    """The toolset for the toolkit that is planned."""
+    return choose_toolset(question, host_limits(question, choose_toolkit(question))).choice
+
+
 def chosen(facts: Facts, **flags: Any) -> str | None:
-    choice = choose_toolset(ask(facts, **flags)).choice
+    choice = choice_of(ask(facts, **flags))
     return choice.value if choice else None
 
 
@@ -52,7 +60,7 @@ def test_cuda_in_the_environment_does_not_limit_a_cpu_build() -> None:
 
 
 def test_the_reason_names_what_was_passed_over() -> None:
-    choice = choose_toolset(ask(machine(*SIDE_BY_SIDE, cuda="12.3"), cuda=True)).choice
+    choice = choice_of(ask(machine(*SIDE_BY_SIDE, cuda="12.3"), cuda=True))
     assert choice is not None
     assert "the newest that CUDA 12.3 takes" in choice.because
     assert f"{T44}: CUDA 12.3 does not take Visual Studio 2022 17.10 and later" in choice.because
@@ -66,14 +74,14 @@ def test_the_one_asked_for(asked: str, version: str | None) -> None:
 
 def test_the_variable_of_the_readme_counts_as_asking() -> None:
     said = settings(variables={"CMAKE_GENERATOR_TOOLSET_VERSION": "14.29"})
-    choice = choose_toolset(ask(machine(*SIDE_BY_SIDE), said)).choice
+    choice = choice_of(ask(machine(*SIDE_BY_SIDE), said))
     assert choice is not None
     assert (choice.value, choice.source) == (T29, "torchbuild.toml")
 
 
 def test_an_active_one_that_fits_is_kept() -> None:
     facts = machine(*SIDE_BY_SIDE, active=T38)
-    choice = choose_toolset(ask(facts)).choice
+    choice = choice_of(ask(facts))
     assert choice is not None
     assert (choice.value, choice.source) == (T38, "environment")
 

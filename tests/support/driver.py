@@ -37,7 +37,7 @@ def in_venv(venv: Path, program: str) -> Path:
 def environment(changes: Mapping[str, str] | None = None) -> dict[str, str]:
     """The tests' environment without what would decide a build: active venvs and build variables."""
     drop = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "CC", "CXX", "MAX_JOBS")
-    prefixes = ("USE_", "BUILD_", "CMAKE_", "PYTORCH_", "SKBUILD")
+    prefixes = ("USE_", "BUILD_", "CMAKE_", "PYTORCH_", "SKBUILD", "CUDA", "TORCH_", "NVCC_")
     kept = {k: v for k, v in os.environ.items() if k not in drop and not k.startswith(prefixes)}
     if sys.prefix != sys.base_prefix:
         # Ninja, CMake and friends of the venv that runs the tests are not the machine's.

@@ -1,9 +1,10 @@
-"""Which host compiler: the one asked for, else the first that this torch can be compiled with."""
+"""Which host compiler: the one asked for, else the first that can compile this torch and that nvcc takes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from torchbuild_tasks.core.cuda.host import NO_LIMITS, HostLimits, refusal
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.core.rows import admits
 from torchbuild_tasks.core.toolset import ChosenToolset
@@ -19,17 +20,25 @@ NO_TOOLSET = ChosenToolset()
 
 @dataclass(frozen=True, kw_only=True)
 class Compilers:
-    """The C++ and C compilers as choices, and the tool behind the first when it was found."""
+    """The C++ and C compilers as choices, and the tool behind the first when it was found.
+
+    `host` is nvcc's host compiler: the same one, or another where nvcc does not take it; None
+    without CUDA, on Windows (the toolset is it), where none fits, and where the user names it.
+    """
 
     cxx: Choice | None
     cc: Choice | None
     tool: Tool | None
+    host: Choice | None = None
 
 
-def choose_compilers(question: Question, toolset: ChosenToolset = NO_TOOLSET) -> Compilers:
-    """Decide CXX and CC; both None when there is no C++ compiler at all."""
-    cxx, tool = _choose_cxx(question, toolset)
-    return Compilers(cxx=cxx, cc=_choose_cc(question, tool), tool=tool)
+def choose_compilers(
+    question: Question, toolset: ChosenToolset = NO_TOOLSET, limits: HostLimits = NO_LIMITS
+) -> Compilers:
+    """Decide CXX, CC and nvcc's host compiler; CXX and CC are None when there is no C++ compiler at all."""
+    cxx, tool = _choose_cxx(question, toolset, limits)
+    host = _choose_host(question, tool, limits) if limits.cuda else None
+    return Compilers(cxx=cxx, cc=_choose_cc(question, tool), tool=tool, host=host)
 
 
 def found_cxx(question: Question) -> tuple[Tool, ...]:
@@ -37,7 +46,9 @@ def found_cxx(question: Question) -> tuple[Tool, ...]:
     return tuple(tool for tool in question.facts.compilers if tool.name in CXX_FAMILIES and tool.path)
 
 
-def _choose_cxx(question: Question, toolset: ChosenToolset) -> tuple[Choice | None, Tool | None]:
+def _choose_cxx(
+    question: Question, toolset: ChosenToolset, limits: HostLimits
+) -> tuple[Choice | None, Tool | None]:
     if (asked := decide(question, "CXX")) and asked.value:
         return asked, _named(found_cxx(question), asked.value)
     if question.facts.windows is not None:
@@ -45,11 +56,28 @@ def _choose_cxx(question: Question, toolset: ChosenToolset) -> tuple[Choice | No
     found = found_cxx(question)
     if not found:
         return None, None
-    tool = next((tool for tool in found if _fits(question, tool) is not False), found[0])
+    able = [tool for tool in found if _fits(question, tool) is not False]
+    tool = next((tool for tool in able if limits.allowed or not refusal(limits, tool)), (able or found)[0])
     because = f"{tool.name} {tool.version}, found via {tool.found_via}"
     if tool is not found[0]:
-        because += f"; {found[0].name} {found[0].version} comes first but cannot compile this torch"
+        reason = "cannot compile this torch" if found[0] not in able else refusal(limits, found[0])
+        because += f"; {found[0].name} {found[0].version} comes first but {reason}"
     return Choice(name="CXX", value=str(tool.path), because=because), tool
+
+
+def _choose_host(question: Question, cxx: Tool | None, limits: HostLimits) -> Choice | None:
+    """CUDAHOSTCXX: the C++ compiler itself, else another one that nvcc takes."""
+    asked = decide(question, "CUDAHOSTCXX")
+    if question.facts.windows is not None or cxx is None or (asked and asked.value):
+        return None
+    if limits.allowed or not (reason := refusal(limits, cxx)):
+        because = "nvcc's host compiler is the C++ compiler"
+        return Choice(name="CUDAHOSTCXX", value=str(cxx.path), because=because)
+    for tool in found_cxx(question):
+        if not refusal(limits, tool) and _fits(question, tool) is not False:
+            because = f"nvcc's host compiler: {reason}, and {tool.name} {tool.version} is here"
+            return Choice(name="CUDAHOSTCXX", value=str(tool.path), because=because)
+    return None
 
 
 def _cl_of(question: Question, toolset: ChosenToolset) -> tuple[Choice | None, Tool | None]:
@@ -133,6 +161,37 @@ def check_compilers(question: Question, compilers: Compilers) -> tuple[Finding, 
         fix = f"Install a newer one (sudo apt install g++-{_wanted_major(row.gcc)}) or name it: --set CXX=…"
         return (Finding(id="compiler", status="error", text=text, fix=fix),)
     return (Finding(id="compiler", status="ok", text=f"{named} fits GCC {row.gcc} for C++{row.cxx}"),)
+
+
+def check_host(question: Question, compilers: Compilers, limits: HostLimits) -> tuple[Finding, ...]:
+    """Whether nvcc has a host compiler that it takes; nothing without CUDA, or on Windows (the toolset)."""
+    if limits.cuda is None or question.facts.windows is not None or compilers.tool is None:
+        return ()
+    tool, host = compilers.tool, compilers.host
+    asked = decide(question, "CUDAHOSTCXX")
+    if asked and asked.value:
+        named = _named(found_cxx(question), asked.value)
+        if named is None:
+            return _not_found(question, asked)
+        tool = named
+    reason = refusal(limits, tool)
+    if not reason:
+        return ()
+    text = f"{tool.path} is {tool.name} {tool.version}, and {reason}"
+    if limits.allowed:
+        fix = "It is taken all the same, because of -allow-unsupported-compiler."
+        return (Finding(id="host-compiler", status="warn", text=text, fix=fix),)
+    if host is not None:
+        text += f"; nvcc gets {host.value}, everything else {tool.path}"
+        return (Finding(id="host-compiler", status="warn", text=text),)
+    fix = _host_fix(tool, limits)
+    return (Finding(id="host-compiler", status="error", text=text, fix=fix),)
+
+
+def _host_fix(tool: Tool, limits: HostLimits) -> str:
+    family, newest = ("clang", limits.clang) if "clang" in tool.name else ("g++", limits.gcc)
+    package = f"clang-{newest}" if family == "clang" else f"g++-{newest}"
+    return f"Install a fitting one (sudo apt install {package}), or take a newer toolkit: --cuda-toolkit."
 
 
 def _not_found(question: Question, cxx: Choice) -> tuple[Finding, ...]:

@@ -7,14 +7,20 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from torchbuild_tasks.core.compiler import Compilers, choose_compilers
+from torchbuild_tasks.core.cuda.archs import ChosenArchs, choose_archs
+from torchbuild_tasks.core.cuda.host import HostLimits, host_limits
+from torchbuild_tasks.core.cuda.parts import library_variables, toolkit_variables
+from torchbuild_tasks.core.cuda.toolkit import ChosenToolkit, choose_toolkit
 from torchbuild_tasks.core.environment import ChosenPython, choose_python
 from torchbuild_tasks.core.helpers import Helpers, choose_helpers, helper_choices, helper_decisions
-from torchbuild_tasks.core.jobs import choose_jobs
+from torchbuild_tasks.core.jetson import jetson_variables
+from torchbuild_tasks.core.jobs import choose_heavy_jobs, choose_jobs
+from torchbuild_tasks.core.patches import choose_patches
 from torchbuild_tasks.core.question import LAYERS, Question
 from torchbuild_tasks.core.rows import preset_rows
 from torchbuild_tasks.core.toolset import ChosenToolset, choose_toolset, toolset_variables
 from torchbuild_tasks.core.variables import decide, decide_all, is_off, preset_name
-from torchbuild_tasks.model import Choice
+from torchbuild_tasks.model import Choice, Patch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,10 +33,14 @@ class Decisions:
     build_type: Choice
     mode: Choice
     jobs: Choice
+    toolkit: ChosenToolkit
+    archs: ChosenArchs
+    limits: HostLimits
     toolset: ChosenToolset
     compilers: Compilers
     generator: Choice
     helpers: Helpers
+    patches: tuple[Patch, ...]
     variable_choices: tuple[Choice, ...]
 
     @cached_property
@@ -41,7 +51,7 @@ class Decisions:
     @property
     def choices(self) -> tuple[Choice, ...]:
         """All of them for printing: what is built, then how, then the variables."""
-        tools = (self.toolset.choice, self.compilers.cxx, self.compilers.cc)
+        tools = (self.toolkit.choice, self.toolset.choice, self.compilers.cxx, self.compilers.cc)
         found = tuple(choice for choice in tools if choice)
         how = (self.preset, self.build_type, self.mode, self.jobs, *found, self.generator)
         helpers = helper_decisions(self.question, self.helpers)
@@ -51,10 +61,17 @@ class Decisions:
 def decide_build(question: Question) -> Decisions:
     """Make every choice."""
     build_type, generator = choose_build_type(question), choose_generator(question)
-    toolset, helpers = choose_toolset(question), choose_helpers(question, build_type.value)
-    variables = (
-        *decide_all(question),
-        *toolset_variables(question, toolset, generator.value),
+    toolkit = choose_toolkit(question)
+    archs, limits = choose_archs(question, toolkit), host_limits(question, toolkit)
+    toolset = choose_toolset(question, limits)
+    compilers = choose_compilers(question, toolset, limits)
+    helpers = choose_helpers(question, build_type.value, toolkit.version)
+    cuda = (*toolkit_variables(question, toolkit), *filter(None, (archs.choice, compilers.host)))
+    lower = (
+        *toolset_variables(question, toolset, generator.value, cuda=toolkit.choice is not None),
+        *library_variables(question, toolkit, archs),
+        *jetson_variables(question),
+        *filter(None, (choose_heavy_jobs(question),)),
         *helper_choices(question, helpers),
     )
     return Decisions(
@@ -64,12 +81,22 @@ def decide_build(question: Question) -> Decisions:
         build_type=build_type,
         mode=question.choose("mode", "mode", "develop", "an editable install, for working on PyTorch"),
         jobs=choose_jobs(question),
+        toolkit=toolkit,
+        archs=archs,
+        limits=limits,
         toolset=toolset,
-        compilers=choose_compilers(question, toolset),
+        compilers=compilers,
         generator=generator,
         helpers=helpers,
-        variable_choices=tuple(sorted(variables, key=lambda choice: choice.name)),
+        patches=choose_patches(question),
+        variable_choices=_merged(lower, decide_all(question), cuda),
     )
+
+
+def _merged(*layers: tuple[Choice, ...]) -> tuple[Choice, ...]:
+    """One choice a name, those of a later layer replacing those before, sorted by name."""
+    by_name = {choice.name: choice for layer in layers for choice in layer}
+    return tuple(by_name[name] for name in sorted(by_name))
 
 
 def choose_build_type(question: Question) -> Choice:

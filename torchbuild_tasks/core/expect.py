@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+
+from packaging.version import Version
 
 from torchbuild_tasks.catalog import CheckRow
+from torchbuild_tasks.core.cuda.arch_list import Arch, UnknownArch, read
 from torchbuild_tasks.core.decisions import Decisions
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.core.variables import is_off
 from torchbuild_tasks.model import Environment, Expectation
 
 
-def expectations(decisions: Decisions) -> tuple[Expectation, ...]:
-    """One expectation a row that applies to this plan."""
+def expectations(decisions: Decisions, cuda: Version | None = None) -> tuple[Expectation, ...]:
+    """One expectation a row that applies to this plan; `cuda` is the version of the planned toolkit."""
     question, variables = decisions.question, decisions.variables
     build_type, environment = decisions.build_type.value, decisions.python.environment
     promises = {
@@ -23,6 +26,8 @@ def expectations(decisions: Decisions) -> tuple[Expectation, ...]:
         "commit": question.facts.tree.commit or "",
         "debug": str(build_type == "Debug"),
         "build_type": build_type,
+        "cuda": ".".join(map(str, cuda.release[:2])) if cuda else "",
+        "arch_list": _arch_list(question, variables),
     }
     made = (_expectation(question, row, promises, variables) for row in question.catalog.check)
     return tuple(expectation for expectation in made if expectation)
@@ -32,6 +37,26 @@ def _version(variables: Mapping[str, str]) -> str:
     """PYTORCH_BUILD_VERSION, with .postN from build number 2 on (tools/generate_torch_version.py)."""
     version, number = variables.get("PYTORCH_BUILD_VERSION", ""), variables.get("PYTORCH_BUILD_NUMBER", "1")
     return f"{version}.post{number}" if version and number.isdecimal() and int(number) > 1 else version
+
+
+def _arch_list(question: Question, variables: Mapping[str, str]) -> str:
+    """The planned architectures in torch's words; empty where they are left to PyTorch's build."""
+    try:
+        return arch_words(read(question, variables.get("TORCH_CUDA_ARCH_LIST", "")))
+    except UnknownArch:
+        return ""
+
+
+def arch_words(archs: Iterable[Arch]) -> str:
+    """How torch.cuda.get_arch_list() spells them: 8.6 and 9.0+PTX are "sm_86 sm_90 compute_90".
+
+    Source: cuda_select_nvcc_arch_flags in PyTorch's select_compute_arch.cmake, the readable list.
+    """
+    words = []
+    for arch in archs:
+        number = str(arch.capability).replace(".", "")
+        words += [f"sm_{number}", *([f"compute_{number}"] if arch.ptx else [])]
+    return " ".join(words)
 
 
 def _spelled(row: CheckRow, value: str) -> str:
@@ -51,6 +76,8 @@ def _site_of(question: Question, environment: Environment) -> str:
 def _expectation(
     question: Question, row: CheckRow, promises: Mapping[str, str], variables: Mapping[str, str]
 ) -> Expectation | None:
+    if row.when and (is_off(variables.get(row.when, "0")) or not variables[row.when]):
+        return None
     if row.variable and row.variable not in variables:
         return None
     wanted = _spelled(row, variables[row.variable]) if row.variable else row.wanted.format_map(promises)

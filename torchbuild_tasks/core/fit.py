@@ -19,13 +19,12 @@ SAMPLE_DISK = 0.5
 def check_machine_and_tree(question: Question) -> tuple[Finding, ...]:
     """Every check that does not belong to a single choice."""
     if question.facts.tree.problem:
-        return (*_check_tree(question), *_check_device(question), *_check_arch(question))
+        return (*_check_tree(question), *_check_arch(question))
     return (
         *_check_tree(question),
         *_check_series(question),
         *_check_submodules(question),
         *_check_arch(question),
-        *_check_device(question),
         *_check_cmake(question),
         *_check_disk(question),
     )
@@ -112,14 +111,6 @@ def _check_arch(question: Question) -> tuple[Finding, ...]:
         return ()
     text = f"this machine is {arch}; PyTorch builds on {' and '.join(ARCHITECTURES)}"
     return (Finding(id="arch", status="error", text=text, fix="Build on a 64-bit x86 or Arm machine."),)
-
-
-def _check_device(question: Question) -> tuple[Finding, ...]:
-    asked = decide(question, "USE_CUDA")
-    if not question.given("cuda") and (asked is None or is_off(asked.value)):
-        return ()
-    text = "CUDA builds are not part of this version of torchbuild_tasks yet"
-    return (Finding(id="cuda", status="error", text=text, fix="Build with --cpu."),)
 
 
 def _check_cmake(question: Question) -> tuple[Finding, ...]:

@@ -40,6 +40,9 @@ def fingerprint(decisions: Decisions) -> dict[str, str]:
     inputs |= {f"helper {helper.row.name}": helper.artifact.id for helper in decisions.helpers.chosen}
     if decisions.toolset.choice:
         inputs["toolset"] = decisions.toolset.choice.value
+    if decisions.toolkit.root:
+        inputs["cuda toolkit"] = f"{decisions.toolkit.root} {decisions.toolkit.version or ''}".rstrip()
+    inputs |= {f"patch {patch.id}": "applied" for patch in decisions.patches}
     inputs |= {f"variable {name}": value for name, value in decisions.variables.items()}
     return inputs
 
@@ -119,4 +122,6 @@ def _need(question: Question, name: str) -> Need:
     if name.startswith("variable "):
         row = variable_row(question.catalog, name.removeprefix("variable "), question.era, question.version)
         return row.needs if row else "nothing"
+    if name.startswith("patch "):
+        return "build"
     return next((row.needs for row in question.catalog.input if row.name == name), "reconfigure")

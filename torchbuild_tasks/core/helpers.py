@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from packaging.version import Version
 
 from torchbuild_tasks.catalog import HelperRow
-from torchbuild_tasks.core.cuda.wanted import cuda_version, is_cuda
+from torchbuild_tasks.core.cuda.wanted import is_cuda
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.core.rows import admits, parse_version
 from torchbuild_tasks.core.variables import decide, is_off
@@ -49,10 +49,13 @@ class Helpers:
         return tuple(dict.fromkeys(text for helper in self.chosen for text in helper.row.requires))
 
 
-def choose_helpers(question: Question, build_type: str) -> Helpers:
-    """The newest row of every helper that this build wants, in the order of the rows."""
+def choose_helpers(question: Question, build_type: str, cuda: Version | None = None) -> Helpers:
+    """The newest row of every helper that this build wants, in the order of the rows.
+
+    `cuda` is the version of the toolkit that is planned for, if it is known.
+    """
     rows = [row for row in machine_rows(question) if _wanted(question, row)]
-    usable = [row for row in rows if _fits(question, row, build_type)]
+    usable = [row for row in rows if _fits(question, row, build_type, cuda)]
     best: dict[str, HelperRow] = {}
     for row in usable:
         known = best.get(row.name)
@@ -60,7 +63,7 @@ def choose_helpers(question: Question, build_type: str) -> Helpers:
         if known is None or (ours and _age(row) > _age(known)):
             best[row.name] = row
     chosen = tuple(make_helper(question, row) for row in best.values())
-    return Helpers(chosen=chosen, without=tuple(_without_magma(question, rows, best)))
+    return Helpers(chosen=chosen, without=tuple(_without_magma(rows, best, cuda)))
 
 
 def machine_rows(question: Question) -> tuple[HelperRow, ...]:
@@ -190,13 +193,13 @@ def _value(question: Question, name: str) -> str | None:
     return decided.value if decided else None
 
 
-def _fits(question: Question, row: HelperRow, build_type: str) -> bool:
+def _fits(question: Question, row: HelperRow, build_type: str, cuda: Version | None) -> bool:
     version = question.version or Version(question.row.version)
     if row.torch and not admits(row.torch, version):
         return False
     if row.configuration and row.configuration != ("debug" if build_type == "Debug" else "release"):
         return False
-    return not row.cuda or row.cuda == _digits(cuda_version(question))
+    return not row.cuda or row.cuda == _digits(cuda)
 
 
 def _digits(cuda: Version | None) -> str:
@@ -208,12 +211,13 @@ def _age(row: HelperRow) -> Version:
     return parse_version(row.version) or Version("0")
 
 
-def _without_magma(question: Question, rows: list[HelperRow], best: dict[str, HelperRow]) -> Iterator[Choice]:
+def _without_magma(
+    rows: list[HelperRow], best: dict[str, HelperRow], cuda: Version | None
+) -> Iterator[Choice]:
     """MAGMA is built for one CUDA version; where there is none for it, torch is built without."""
     known = sorted({row.cuda for row in rows if row.name == "magma"}, key=int)
     if not known or "magma" in best:
         return
-    cuda = cuda_version(question)
     wanted = f"CUDA {cuda}" if cuda else "a CUDA whose version is not known"
     because = (
         f"no MAGMA archive exists for {wanted}; there are some for CUDA {', '.join(map(_dotted, known))}"

@@ -1,15 +1,26 @@
-"""How many compile jobs: the cores that may be used, and the memory that is free."""
+"""How many compile jobs: the cores that may be used, and the memory that is free.
+
+A CUDA build has two numbers: one for everything, and one for the heaviest kernels, of which
+each nvcc thread takes some GiB. Where the era has no pool for these (before 2.14), all jobs are reckoned
+as if they were such.
+"""
 
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 
 from torchbuild_tasks.catalog import GIB
+from torchbuild_tasks.core.cuda.wanted import is_cuda
 from torchbuild_tasks.core.question import Question
-from torchbuild_tasks.core.rows import memory_row
+from torchbuild_tasks.core.rows import admits, memory_row, variable_row
 from torchbuild_tasks.core.variables import decide
 from torchbuild_tasks.model import Choice, Cpu, Finding, Memory
+
+POOL = "FLASH_ATTENTION_MAX_JOBS"
+# The first torch with FlashAttention kernels; the ones before it have none that are as heavy.
+FLASH_ATTENTION = ">=2.0.0a0"
 
 
 def usable_cores(cpu: Cpu) -> tuple[int, str]:
@@ -45,16 +56,47 @@ def choose_jobs(question: Question) -> Choice:
     return question.choose("jobs", "jobs", str(number), why)
 
 
-def _reckon(question: Question) -> tuple[int, str]:
+def choose_heavy_jobs(question: Question) -> Choice | None:
+    """The size of Ninja's pool for the heaviest kernels; None where nothing reads it, or it is decided."""
+    has_pool = variable_row(question.catalog, POOL, question.era, question.version) is not None
+    if not is_cuda(question) or not has_pool or question.facts.tree.sample or decide(question, POOL):
+        return None
+    number, why = _reckon(question, "heavy kernel")
+    return Choice(name=POOL, value=str(number), because=f"the heaviest kernels at once: {why}")
+
+
+def nvcc_threads(question: Question) -> int:
+    """How many threads each nvcc starts: --threads or -t in its flags, else one."""
+    for name in ("TORCH_NVCC_FLAGS", "CMAKE_CUDA_FLAGS"):
+        flags = decide(question, name)
+        if flags and (found := re.search(r"(?:--threads|-t)[= ]\s*(\d+)", flags.value)):
+            return max(1, int(found[1]))
+    return 1
+
+
+def _kind(question: Question) -> str:
+    """Which row of memory.toml a job of this build is reckoned by."""
+    if not is_cuda(question) or question.facts.tree.sample:
+        return "c++"
+    has_pool = variable_row(question.catalog, POOL, question.era, question.version) is not None
+    heavy = not has_pool and admits(FLASH_ATTENTION, question.version) is not False
+    return "heavy kernel" if heavy else "nvcc"
+
+
+def _reckon(question: Question, kind: str = "") -> tuple[int, str]:
+    kind = kind or _kind(question)
     cores, why_cores = usable_cores(question.facts.cpu)
     memory = usable_memory(question.facts.memory)
     if memory is None:
         return cores, f"{why_cores}; free memory is not known"
     room, why_room = memory
-    each = memory_row(question.catalog, "c++").gib
+    threads = 1 if kind == "c++" else nvcc_threads(question)
+    each = memory_row(question.catalog, kind).gib * threads
     reserve = memory_row(question.catalog, "reserve").gib
     fitting = max(1, int((room / GIB - reserve) / each))
-    sums = f"({room / GIB:.1f} GiB {why_room} - {reserve:g} kept back) / {each:g} GiB a job = {fitting}"
+    per = {"c++": "a job", "nvcc": "a job with nvcc"}.get(kind, "a heavy kernel")
+    per += f" of {threads} threads" if threads > 1 else ""
+    sums = f"({room / GIB:.1f} GiB {why_room} - {reserve:g} kept back) / {each:g} GiB {per} = {fitting}"
     return min(cores, fitting), f"the smaller of {why_cores} and {sums}"
 
 

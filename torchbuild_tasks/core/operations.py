@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from torchbuild_tasks.core.cuda.parts import toolkit_path
 from torchbuild_tasks.core.decisions import Decisions
 from torchbuild_tasks.core.helpers import helper_paths
 from torchbuild_tasks.core.question import Question
@@ -27,6 +28,7 @@ def operations(decisions: Decisions) -> tuple[EnvOp, ...]:
             )
             for folder in reversed(program_folders(question, python))
         ]
+    ops += toolkit_path(question, decisions.toolkit)
     ops += helper_paths(question, decisions.helpers)
     ops += [_set(choice) for choice in fixed]
     ops += _build_type(decisions)

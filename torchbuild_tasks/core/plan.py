@@ -8,15 +8,23 @@ from typing import Literal
 
 from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.core import env_files
-from torchbuild_tasks.core.compiler import check_compilers
+from torchbuild_tasks.core.compiler import check_compilers, check_host
+from torchbuild_tasks.core.cuda.check_archs import check_archs
+from torchbuild_tasks.core.cuda.check_toolkit import check_toolkit
+from torchbuild_tasks.core.cuda.devices import check_devices
+from torchbuild_tasks.core.cuda.driver import check_driver
+from torchbuild_tasks.core.cuda.try_out import preflight
+from torchbuild_tasks.core.cuda.wanted import is_cuda
 from torchbuild_tasks.core.decisions import Decisions, decide_build
 from torchbuild_tasks.core.environment import check_python
 from torchbuild_tasks.core.expect import expectations
 from torchbuild_tasks.core.fit import check_machine_and_tree
 from torchbuild_tasks.core.fresh import compare, fingerprint
 from torchbuild_tasks.core.helper_lines import check_helpers
+from torchbuild_tasks.core.jetson import check_jetson
 from torchbuild_tasks.core.jobs import check_jobs
 from torchbuild_tasks.core.operations import operations
+from torchbuild_tasks.core.patches import check_patches
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.core.rows import entry_row
 from torchbuild_tasks.core.settings import Settings
@@ -64,7 +72,10 @@ def make_plan(
         era=question.era,
         mode=decisions.mode.value,
         environment=decisions.python.environment,
-        artifacts=decisions.helpers.artifacts,
+        artifacts=(*decisions.helpers.artifacts, *decisions.toolkit.artifacts),
+        toolkit=decisions.toolkit.managed,
+        patches=decisions.patches,
+        preflight=preflight(decisions, freshness),
         env=ops,
         env_files=_env_files(question, ops, templates, writer),
         freshness=freshness,
@@ -102,13 +113,30 @@ def _findings(decisions: Decisions, ops: tuple[EnvOp, ...]) -> tuple[Finding, ..
     return (
         *tree,
         *check_python(question, decisions.python),
-        *check_toolset(question, decisions.toolset),
+        *check_toolset(question, decisions.toolset, decisions.limits),
         *check_compilers(question, decisions.compilers),
+        *_cuda_findings(decisions),
         *check_windows(decisions),
         *check_helpers(question, decisions.helpers),
         *check_jobs(question, decisions.jobs.value),
         *check_variables(question),
         *_check_shells(question, ops),
+    )
+
+
+def _cuda_findings(decisions: Decisions) -> tuple[Finding, ...]:
+    """What only a build with CUDA is held against."""
+    question = decisions.question
+    if not is_cuda(question):
+        return ()
+    return (
+        *check_toolkit(question, decisions.toolkit),
+        *check_host(question, decisions.compilers, decisions.limits),
+        *check_devices(question),
+        *check_driver(question, decisions.toolkit.version),
+        *check_archs(question, decisions.toolkit, decisions.archs),
+        *check_jetson(question),
+        *check_patches(question),
     )
 
 

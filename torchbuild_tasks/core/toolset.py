@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from packaging.version import Version
 
 from torchbuild_tasks.catalog import MsvcRow
-from torchbuild_tasks.core.cuda.wanted import cuda_version
+from torchbuild_tasks.core.cuda.host import NO_LIMITS, HostLimits
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.core.rows import admits, applies, parse_version
 from torchbuild_tasks.core.variables import decide
@@ -40,12 +40,15 @@ class ChosenToolset:
     asked: str = ""
 
 
-def choose_toolset(question: Question) -> ChosenToolset:
-    """Decide the toolset; `toolset` is None when none fits what was asked for."""
+def choose_toolset(question: Question, limits: HostLimits = NO_LIMITS) -> ChosenToolset:
+    """Decide the toolset; `toolset` is None when none fits what was asked for.
+
+    `limits` is what the planned nvcc takes.
+    """
     found = installed(question)
     asked = _asked(question)
     wanted = [t for t in found if not asked or _is_meant(asked.value, t)]
-    reasons = {toolset: _unfit(question, toolset) for toolset in wanted}
+    reasons = {toolset: _unfit(question, toolset, limits) for toolset in wanted}
     passed_over = tuple(f"{t.version}: {reason}" for t, reason in reasons.items() if reason)
     fitting = [toolset for toolset in wanted if not reasons[toolset]]
     if not fitting:
@@ -55,7 +58,7 @@ def choose_toolset(question: Question) -> ChosenToolset:
     chosen = (active or fitting)[0]
     studio = _studio(question, chosen)
     source: Source = asked.source if asked else "environment" if active else "default"
-    because = _because(question, chosen, studio, asked, bool(active), passed_over)
+    because = _because(limits, chosen, studio, asked, bool(active), passed_over)
     choice = Choice(name="toolset", value=chosen.version, because=because, source=source)
     return ChosenToolset(choice=choice, toolset=chosen, studio=studio, passed_over=passed_over)
 
@@ -83,13 +86,15 @@ def operations_last(question: Question, chosen: ChosenToolset) -> tuple[EnvOp, .
     )
 
 
-def toolset_variables(question: Question, chosen: ChosenToolset, generator: str) -> tuple[Choice, ...]:
+def toolset_variables(
+    question: Question, chosen: ChosenToolset, generator: str, *, cuda: bool
+) -> tuple[Choice, ...]:
     """The variables that follow from the toolset, unless the user has set them."""
     if chosen.toolset is None or chosen.toolset.cl is None:
         return ()
     because = f"MSVC {chosen.toolset.version} is activated by the env file"
     found = [("DISTUTILS_USE_SDK", "1", f"{because}; setuptools would look for one of its own")]
-    if cuda_version(question):
+    if cuda:
         found.append(("CUDAHOSTCXX", chosen.toolset.cl, "nvcc's host compiler, from the same toolset"))
     # With Ninja nothing reads it (setup_helpers/cmake.py of 1.13), and from 2.14 on nothing at all.
     if question.era == "setuptools" and generator.startswith("Visual Studio"):
@@ -98,13 +103,15 @@ def toolset_variables(question: Question, chosen: ChosenToolset, generator: str)
     return tuple(Choice(name=n, value=v, because=b) for n, v, b in found if not decide(question, n))
 
 
-def check_toolset(question: Question, chosen: ChosenToolset) -> tuple[Finding, ...]:
+def check_toolset(
+    question: Question, chosen: ChosenToolset, limits: HostLimits = NO_LIMITS
+) -> tuple[Finding, ...]:
     """Whether there is a toolset that this build can use; on Windows only."""
     windows = question.facts.windows
     if windows is None:
         return ()
     if chosen.toolset is None:
-        finding = _none_fits(question, chosen)
+        finding = _none_fits(question, chosen, limits)
         # Whoever names another compiler can do without one.
         own = decide(question, "CXX")
         return (replace(finding, status="warn") if own and own.value else finding,)
@@ -123,7 +130,7 @@ def check_toolset(question: Question, chosen: ChosenToolset) -> tuple[Finding, .
     return tuple(findings)
 
 
-def _none_fits(question: Question, chosen: ChosenToolset) -> Finding:
+def _none_fits(question: Question, chosen: ChosenToolset, limits: HostLimits) -> Finding:
     windows, have = question.facts.windows, installed(question)
     looked = f" (looked for: {'; '.join(windows.looked)})" if windows and windows.looked else ""
     if not have:
@@ -134,12 +141,12 @@ def _none_fits(question: Question, chosen: ChosenToolset) -> Finding:
         fix = "Name one of these with --toolset, or add it in the Visual Studio Installer."
         return Finding(id="toolset", status="error", text=text, fix=fix)
     text = f"no installed MSVC toolset fits: {'; '.join(chosen.passed_over)}"
-    return Finding(id="toolset", status="error", text=text, fix=_to_install(question))
+    return Finding(id="toolset", status="error", text=text, fix=_to_install(question, limits))
 
 
-def _to_install(question: Question) -> str:
+def _to_install(question: Question, limits: HostLimits) -> str:
     """The newest kind of toolset that the rows allow for what is planned, by its name in the Installer."""
-    cuda = cuda_version(question)
+    cuda = limits.cuda
     fitting = [
         row
         for row in question.catalog.msvc
@@ -167,15 +174,30 @@ def _studio(question: Question, toolset: Toolset) -> VisualStudio | None:
     return next((studio for studio in found if studio.vcvarsall), None)
 
 
-def _unfit(question: Question, toolset: Toolset) -> str:
-    """Why a toolset cannot be taken; empty when it can."""
-    cuda, series = cuda_version(question), ".".join(toolset.version.split(".")[:2])
+def _unfit(question: Question, toolset: Toolset, limits: HostLimits) -> str:
+    """Why a toolset cannot be taken; empty when it can.
+
+    The header of the toolkit that is there beats the rows.
+    """
+    cuda, series = limits.cuda, ".".join(toolset.version.split(".")[:2])
+    if limits.allowed:
+        cuda = None
+    elif limits.msc and toolset.msc_ver:
+        first, below = limits.msc
+        if not first <= toolset.msc_ver < below:
+            return f"CUDA {cuda} takes _MSC_VER {first} to {below - 1}, and it has {toolset.msc_ver}"
+        cuda = None
     for row in question.catalog.msvc:
         if not admits(row.toolset, series):
             continue
         if row.refused and _applies(question, row, toolset):
             return row.refused
-        if row.cuda and cuda and not admits(row.cuda, cuda):
+        if (
+            row.cuda
+            and cuda
+            and not (limits.allowed or limits.msc and toolset.msc_ver)
+            and not admits(row.cuda, cuda)
+        ):
             return f"CUDA {cuda} does not take {row.name}, which needs CUDA {row.cuda}"
     return ""
 
@@ -188,20 +210,19 @@ def _applies(question: Question, row: MsvcRow, toolset: Toolset) -> bool:
 
 
 def _because(
-    question: Question,
+    limits: HostLimits,
     chosen: Toolset,
     studio: VisualStudio | None,
     asked: Choice | None,
     active: bool,
     passed_over: tuple[str, ...],
 ) -> str:
-    cuda = cuda_version(question)
     if asked:
         reason = asked.because
     elif active:
         reason = "it is active in this shell"
     else:
-        reason = f"the newest that CUDA {cuda} takes" if cuda else "the newest"
+        reason = f"the newest that CUDA {limits.cuda} takes" if limits.cuda else "the newest"
     where = (
         f"Visual Studio {studio.product or ''} {studio.release or studio.version or ''}".rstrip()
         if studio

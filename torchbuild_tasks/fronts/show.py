@@ -12,6 +12,7 @@ from typing import Protocol
 
 from torchbuild_tasks.core.table import VersionLine
 from torchbuild_tasks.fronts.paragraph import MARK, finding_text, typed
+from torchbuild_tasks.fronts.show_cuda import cuda_rows
 from torchbuild_tasks.model import BuildPlan, Command, Facts, Finding, Tool, Windows
 from torchbuild_tasks.record import VerifyReport
 
@@ -105,6 +106,7 @@ def facts_text(facts: Facts, *, verbose: bool = False) -> str:
     if facts.windows:
         rows += _windows(facts.windows, verbose)
     rows += [(tool.name, _tool(tool, verbose)) for tool in (*facts.compilers, *facts.tools)]
+    rows += cuda_rows(facts.cuda, verbose) if facts.cuda else ()
     rows += [("python", _python(p.executable, p.version, p.found_via, p.problem)) for p in facts.pythons]
     rows.append(("source", f"{tree.root}: {tree.problem or f'torch {tree.version}, {tree.era}'}"))
     if tree.commit:

@@ -42,6 +42,7 @@ from torchbuild_tasks.model.plan import (
     Preflight,
     Source,
     Status,
+    Trial,
 )
 
 __all__ = [
@@ -82,6 +83,7 @@ __all__ = [
     "Toolkit",
     "Toolset",
     "Tree",
+    "Trial",
     "VisualStudio",
     "Windows",
 ]

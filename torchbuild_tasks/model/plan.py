@@ -117,20 +117,28 @@ class Patch:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Trial:
+    """One small file that is compiled: `launcher` stands before `argv`, whose object file is `output`."""
+
+    argv: tuple[str, ...]
+    output: str
+    launcher: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Preflight:
     """What is compiled before the build: small files with the planned compilers and flags.
 
-    Each command compiles one of `sources` (file name to text) in an empty folder; `cubin`
-    is the object whose architectures must be `archs` ("sm_86", "compute_90" for PTX), read by
-    `cuobjdump`. `launcher` is the compiler cache that must hit the second time, or empty.
+    Each trial compiles one of `sources` (file name to text) in an otherwise empty folder.
+    `cubin` is the object whose architectures must be `archs` ("sm_86", "compute_90" for
+    PTX), read by `cuobjdump` ("" where there is none).
     """
 
     sources: Mapping[str, str]
-    commands: tuple[tuple[str, ...], ...]
+    trials: tuple[Trial, ...]
     cubin: str = ""
     archs: tuple[str, ...] = ()
     cuobjdump: str = ""
-    launcher: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,7 +19,10 @@ from torchbuild_tasks.record import VerifyReport, start_record
 from torchbuild_tasks.request import BuildRequest
 from torchbuild_tasks.stages.compile import compile_tree, install_wheel, verify_torch
 from torchbuild_tasks.stages.helpers import fetch_helpers
+from torchbuild_tasks.stages.patches import apply_patches
+from torchbuild_tasks.stages.preflight import preflight
 from torchbuild_tasks.stages.prepare import make_fresh, prepare_python, source_env_file, write_env_files
+from torchbuild_tasks.stages.toolkit import assemble_toolkit
 from torchbuild_tasks.stages.work import Fetching, Reporter, Work
 from torchbuild_tasks.verify.judge import require_passed
 
@@ -27,10 +30,13 @@ __all__ = ["STAGES", "Fetching", "Reporter", "Work", "run_stages"]
 
 STAGES: Final[tuple[tuple[str, Callable[[Work], Work]], ...]] = (
     ("fetch helpers", fetch_helpers),
-    ("check what is there", make_fresh),
-    ("prepare Python", prepare_python),
+    ("assemble the CUDA toolkit", assemble_toolkit),
     ("write env files", write_env_files),
     ("source the env file", source_env_file),
+    ("try the compilers", preflight),
+    ("check what is there", make_fresh),
+    ("prepare Python", prepare_python),
+    ("patch the source", apply_patches),
     ("compile", compile_tree),
     ("install the wheel", install_wheel),
     ("verify", verify_torch),

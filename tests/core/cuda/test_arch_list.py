@@ -1,0 +1,73 @@
+"""The grammar of TORCH_CUDA_ARCH_LIST."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.machines import ask
+from torchbuild_tasks.core.cuda.arch_list import (
+    Arch,
+    Capability,
+    UnknownArch,
+    capability,
+    ordered,
+    read,
+    spelled,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("8.6", "8.6"),
+        ("8.6;9.0+PTX", "8.6;9.0+PTX"),
+        ("9.0+PTX 8.6", "8.6;9.0+PTX"),
+        ("8.6, 8.0", "8.0;8.6"),
+        ("9.0a;12.0f", "9.0a;12.0f"),
+        ("8.6;8.6+PTX", "8.6+PTX"),
+        ("9.0 10.3", "9.0;10.3"),
+        (" 8.6 ; ", "8.6"),
+        ("Ampere", "8.0;8.6"),
+        ("Turing+PTX", "7.5+PTX"),
+        ("ampere+tegra", "8.7"),
+    ],
+)
+def test_what_a_list_means(text: str, meant: str) -> None:
+    assert spelled(read(ask(), text)) == meant
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "empty"),
+        (";", "empty"),
+        ("Amper", "did you mean Ampere?"),
+        ("sm_86", "write 8.6"),
+        ("compute_90a", "write 9.0a"),
+        ("86", "write 8.6"),
+        ("8.6+ptxx", "is no architecture"),
+        ("8.66", "is no architecture"),
+    ],
+)
+def test_what_is_none(text: str, says: str) -> None:
+    with pytest.raises(UnknownArch, match=says.replace("?", r"\?")):
+        read(ask(), text)
+
+
+def test_numbers_are_compared_as_numbers() -> None:
+    assert capability("10.3") > capability("9.0") > capability("8.9")
+    assert capability("10.7") < capability("12.0")
+
+
+entries = st.builds(
+    Arch,
+    capability=st.builds(Capability, st.integers(3, 19), st.integers(0, 9), st.sampled_from(["", "a", "f"])),
+    ptx=st.booleans(),
+)
+
+
+@given(st.lists(entries, min_size=1, max_size=8))
+def test_what_is_written_is_read_back(archs: list[Arch]) -> None:
+    assert read(ask(), spelled(ordered(archs))) == ordered(archs)

@@ -1,0 +1,183 @@
+"""Which architectures are compiled, and what is refused before an hour is spent on it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.cuda import cuda_facts, gpu, toolkit
+from tests.support.machines import ask, found, plan_of, settings, statuses, tree
+from torchbuild_tasks.core.cuda.arch_list import capability, read
+from torchbuild_tasks.core.cuda.archs import ChosenArchs, choose_archs, runs_on
+from torchbuild_tasks.core.cuda.toolkit import choose_toolkit
+from torchbuild_tasks.model import Facts
+
+ID = "architectures"
+
+
+def decided(facts: Facts, said: Any = None, **flags: Any) -> ChosenArchs:
+    question = ask(facts, said, cuda=True, **flags)
+    return choose_archs(question, choose_toolkit(question))
+
+
+def chosen(facts: Facts, said: Any = None, **flags: Any) -> str:
+    choice = decided(facts, said, **flags).choice
+    assert choice is not None
+    return choice.value
+
+
+def machine(*capabilities: str, cuda: str = "13.0", **changes: Any) -> Facts:
+    """A workstation with one GPU of each capability."""
+    gpus = tuple(
+        gpu(each, bus=f"0000:0{number}:00.0", uuid=f"GPU-{number}")
+        for number, each in enumerate(capabilities, 1)
+    )
+    return cuda_facts(toolkit(cuda), gpus=gpus, **changes)
+
+
+def test_auto_is_the_devices_without_ptx() -> None:
+    assert chosen(machine("8.6")) == "8.6"
+    assert chosen(machine("9.0", "8.6", "8.6")) == "8.6;9.0"
+
+
+def test_the_devices_are_named_as_the_reason() -> None:
+    choice = decided(machine("8.6")).choice
+    assert choice is not None
+    assert "GPU of 8.6 (8.6)" in choice.because
+
+
+@pytest.mark.parametrize(("device", "cuda", "list_"), [("12.0", "12.4", "9.0+PTX"), ("9.0", "11.8", "9.0")])
+def test_a_device_that_exceeds_the_toolkit_gets_ptx(device: str, cuda: str, list_: str) -> None:
+    assert chosen(machine(device, cuda=cuda)) == list_
+
+
+def test_a_newer_device_of_a_major_gets_the_cubin_of_its_older_sibling() -> None:
+    assert chosen(machine("12.1", cuda="12.8")) == "12.0+PTX"
+
+
+def test_a_device_that_the_toolkit_no_longer_knows_is_refused_with_the_one_that_does() -> None:
+    plan = plan_of(machine("6.1", cuda="13.0"), cuda=True)
+    finding = found(plan.findings, ID)
+    assert (plan.verdict, finding.status) == ("refuse", "error")
+    assert "CUDA 13.0 does not compile for 6.1" in finding.text
+    assert "--cuda-toolkit pypi:12.9" in finding.fix
+
+
+def test_a_capability_that_is_too_new_for_the_toolkit() -> None:
+    finding = found(plan_of(machine("8.6", cuda="12.4"), cuda=True, arch="8.6;12.0").findings, ID)
+    assert finding.status == "error"
+    assert "CUDA 12.8 to" in finding.text
+    assert "pypi:12.8" in finding.fix
+
+
+@pytest.mark.parametrize(("asked", "cuda", "list_"), [("10.1", "13.0", "11.0"), ("11.0", "12.8", "10.1")])
+def test_thor_has_two_names(asked: str, cuda: str, list_: str) -> None:
+    assert chosen(machine(cuda=cuda), arch=asked) == list_
+
+
+def test_the_flag_beats_the_variable_beats_the_devices() -> None:
+    facts = machine("8.6", environ={"TORCH_CUDA_ARCH_LIST": "8.0"})
+    assert chosen(facts) == "8.0"
+    assert chosen(facts, arch="9.0") == "9.0"
+    assert chosen(machine("8.6"), settings(variables={"TORCH_CUDA_ARCH_LIST": "7.5"})) == "7.5"
+
+
+def test_one_choice_of_the_name_stands_in_the_plan() -> None:
+    facts = machine("8.6", environ={"TORCH_CUDA_ARCH_LIST": "8.0"})
+    plan = plan_of(facts, cuda=True, arch="9.0")
+    assert [c.value for c in plan.choices if c.name == "TORCH_CUDA_ARCH_LIST"] == ["9.0"]
+    assert [op.value for op in plan.env if op.name == "TORCH_CUDA_ARCH_LIST"] == ["9.0"]
+
+
+def test_without_a_gpu_the_common_ones_with_a_warning() -> None:
+    made = decided(machine(cuda="12.8"))
+    assert made.guessed
+    assert chosen(machine(cuda="12.8")) == "7.5;8.0;8.6;9.0;10.0;12.0+PTX"
+    plan = plan_of(machine(cuda="12.8"), cuda=True)
+    assert statuses(plan.findings, ID) == ["warn"]
+    assert "--arch" in found(plan.findings, ID).fix
+
+
+def test_native_needs_a_gpu() -> None:
+    plan = plan_of(machine(), cuda=True, arch="native")
+    assert statuses(plan.findings, ID) == ["error"]
+    assert chosen(machine("8.6"), arch="native") == "8.6"
+
+
+def test_common_can_be_asked_for() -> None:
+    assert chosen(machine("8.6", cuda="13.0"), arch="common") == "7.5;8.0;8.6;9.0;10.0;12.0+PTX"
+
+
+def test_hidden_devices_are_not_guessed_around() -> None:
+    plan = plan_of(cuda_facts(toolkit(), gpus=(gpu(),), visible=""), cuda=True)
+    finding = found(plan.findings, ID)
+    assert finding.status == "error"
+    assert "CUDA_VISIBLE_DEVICES" in finding.text
+    explicit = plan_of(cuda_facts(toolkit(), gpus=(gpu(),), visible=""), cuda=True, arch="8.6")
+    assert "error" not in statuses(explicit.findings, ID)
+
+
+def test_an_unknown_word_is_refused_with_the_nearest() -> None:
+    finding = found(plan_of(machine("8.6"), cuda=True, arch="Amper").findings, ID)
+    assert finding.status == "error"
+    assert "did you mean Ampere?" in finding.text
+
+
+def test_a_deprecated_one_is_warned_about() -> None:
+    finding = found(plan_of(machine("7.0", cuda="12.8"), cuda=True).findings, ID)
+    assert finding.status == "warn"
+    assert "a later one will not" in finding.text
+
+
+def test_one_that_the_build_of_this_torch_cannot_read() -> None:
+    """Up to 2.5 its CMake reads one digit before the dot."""
+    facts = machine("12.0", cuda="12.8", tree=tree(version="2.5.0"))
+    assert chosen(facts) == "9.0+PTX"
+    plan = plan_of(facts, cuda=True, arch="12.0")
+    assert statuses(plan.findings, ID) == ["error"]
+    assert "cannot read 12.0" in found(plan.findings, ID).text
+
+
+def test_one_that_only_its_extensions_do_not_know() -> None:
+    facts = machine("12.0", cuda="12.8", tree=tree(version="2.6.0"))
+    finding = found(plan_of(facts, cuda=True).findings, ID)
+    assert finding.status == "warn"
+    assert "does not know 12.0" in finding.text
+
+
+def test_a_device_without_code_is_told_of() -> None:
+    texts = [f.text for f in plan_of(machine("8.6"), cuda=True, arch="9.0").findings if f.id == ID]
+    assert any("no kernel image" in text for text in texts)
+
+
+def test_so_many_that_the_link_overflows() -> None:
+    many = "5.0;5.2;6.0;6.1;7.0;7.5;8.0;8.6;8.9;9.0"
+    plan = plan_of(machine("8.6", cuda="12.4"), cuda=True, arch=many)
+    assert any("relocation" in f.text for f in plan.findings if f.id == ID)
+
+
+def test_the_cost_of_more_is_shown() -> None:
+    choice = decided(machine("8.6"), arch="8.0;8.6;9.0").choice
+    assert choice is not None
+    assert "about 1.8 times one" in choice.because
+
+
+@pytest.mark.parametrize(
+    ("list_", "device", "runs"),
+    [
+        ("8.0", "8.6", True),
+        ("8.6", "8.0", False),
+        ("8.6", "9.0", False),
+        ("8.6+PTX", "9.0", True),
+        ("9.0+PTX", "8.6", False),
+        ("9.0a", "9.0", True),
+        ("9.0a", "10.0", False),
+        ("10.0f", "10.3", True),
+        ("10.0f", "12.0", False),
+        ("9.0", "12.0", False),
+    ],
+)
+def test_what_runs_where(list_: str, device: str, runs: bool) -> None:
+    """Cubins run on later minors of their major, PTX on everything later, `a` code on one alone."""
+    assert runs_on(read(ask(), list_), capability(device)) is runs

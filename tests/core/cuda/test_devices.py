@@ -1,0 +1,343 @@
+"""What is made of the answers of several probes about the same GPUs."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.machines import ask, linux_facts
+from torchbuild_tasks.catalog import BoardRow
+from torchbuild_tasks.core.cuda.devices import Device, check_devices, devices, visible_devices
+from torchbuild_tasks.core.cuda.seen import PROBES, address, merged
+from torchbuild_tasks.core.question import Question
+from torchbuild_tasks.model import Cuda, Finding, GpuSeen, Tegra
+
+RTX_3090, A100, V100, SPARK, UNPUBLISHED = "10de:2204", "10de:20b0", "10de:1db1", "10de:2e12", "10de:3340"
+
+
+def machine(*gpus: GpuSeen, **changes: Any) -> Question:
+    """A Linux workstation on which the probes have seen this."""
+    return ask(linux_facts(cuda=Cuda(gpus=gpus, **changes)), cuda=True)
+
+
+def nvml(bus: str | None, name: str, capability: str | None, **changes: Any) -> GpuSeen:
+    return GpuSeen(probe="nvml", bus=bus, name=name, capability=capability, **changes)
+
+
+def pci(bus: str | None, pci_id: str, **changes: Any) -> GpuSeen:
+    return GpuSeen(probe="pci", bus=bus, pci_id=pci_id, **changes)
+
+
+def only(question: Question) -> Device:
+    (device,) = devices(question)
+    return device
+
+
+def finding(question: Question) -> Finding:
+    (one,) = check_devices(question)
+    return one
+
+
+@pytest.mark.parametrize("bus", ["00000000:01:00.0", "0000:01:00.0", "01:00.0", "0000:01:00.0 "])
+def test_one_address_has_many_spellings(bus: str) -> None:
+    assert address(bus) == "0000:01:00.0"
+
+
+def test_a_large_domain_stays_what_it_is() -> None:
+    """Clouds on Hyper-V number their domains by hashes."""
+    assert address("9E4E:00:00.0") == "9e4e:00:00.0"
+    assert address("00010000:00:00.0") == "10000:00:00.0"
+    assert address(None) == ""
+
+
+def test_a_workstation_with_its_driver() -> None:
+    """One RTX 3090, of which four probes speak in three spellings of its address."""
+    question = machine(
+        nvml("00000000:01:00.0", "NVIDIA GeForce RTX 3090", "8.6", uuid="GPU-1", memory=24 << 30),
+        GpuSeen(probe="proc", bus="0000:01:00.0", name="NVIDIA GeForce RTX 3090", uuid="GPU-1"),
+        pci("0000:01:00.0", RTX_3090, name="GeForce RTX 3090", chip="GA102"),
+        GpuSeen(probe="nvidia-smi", uuid="GPU-1", name="NVIDIA GeForce RTX 3090", capability="8.6"),
+    )
+    device = only(question)
+    assert (device.name, device.capability, device.via) == ("NVIDIA GeForce RTX 3090", "8.6", "nvml")
+    assert (device.bus, device.uuid, device.chip, device.memory) == (
+        "0000:01:00.0",
+        "GPU-1",
+        "GA102",
+        24 << 30,
+    )
+    assert device.datacenter is False
+    assert device.disagreement == ""
+    assert len(device.answers) == 4
+    assert finding(question).status == "ok"
+
+
+def test_a_machine_without_driver_knows_its_card_by_its_id() -> None:
+    device = only(question := machine(pci("0000:0a:00.0", RTX_3090)))
+    assert (device.capability, device.via) == ("8.6", "pci 10de:2204 -> GA102 (rows)")
+    assert device.name == "GA102"
+    assert "8.6, by pci 10de:2204 -> GA102 (rows)" in finding(question).text
+
+
+def test_nvidia_smi_beats_the_rows_and_nvml_beats_nvidia_smi() -> None:
+    smi = GpuSeen(probe="nvidia-smi", bus="0000:01:00.0", name="NVIDIA GeForce RTX 3090", capability="8.9")
+    card = pci("0000:01:00.0", RTX_3090)
+    assert only(machine(card, smi)).via == "nvidia-smi"
+    assert only(machine(card, smi, nvml("00000000:01:00.0", "RTX 3090", "9.0"))).capability == "9.0"
+
+
+def test_the_id_beats_the_name_of_the_chip() -> None:
+    device = only(question := machine(pci("0000:01:00.0", RTX_3090, chip="AD102GL", name="odd")))
+    assert device.capability == "8.6"
+    assert device.disagreement == "10de:2204 (GA102) says 8.6, chip AD102GL says 8.9"
+    assert finding(question).status == "warn"
+
+
+@pytest.mark.parametrize(
+    ("chip", "capability"),
+    [
+        ("GK110BGL", "3.5"),
+        ("GP107GLM", "6.1"),
+        ("GA107BM", "8.6"),
+        ("GB10B", "11.0"),
+        ("GB20B", "12.1"),
+        ("GA102XY", None),
+        ("GF110", None),
+    ],
+)
+def test_a_chip_by_its_name_alone(chip: str, capability: str | None) -> None:
+    """An id that no row has, as a card has that is newer than the rows."""
+    device = only(machine(pci("0000:01:00.0", "10de:ff01", chip=chip)))
+    assert device.capability == capability
+    assert device.chip == chip or device.chip == chip[: len(device.chip or "")]
+
+
+def test_probes_that_contradict_are_shown() -> None:
+    question = machine(nvml("0000:01:00.0", "NVIDIA A100", "8.6"), pci("0000:01:00.0", A100))
+    assert only(question).disagreement == "nvml says 8.6, 10de:20b0 (GA100) says 8.0"
+    one = finding(question)
+    assert one.status == "warn"
+    assert "nvml says 8.6" in one.text
+    assert "--arch" in one.fix
+
+
+def test_an_unknown_card_stays_a_device() -> None:
+    question = machine(pci("0000:41:00.0", UNPUBLISHED, name="something new"))
+    device = only(question)
+    assert (device.capability, device.via, device.datacenter) == (None, "", None)
+    one = finding(question)
+    assert one.status == "unknown"
+    assert "10de:3340" in one.text
+    assert "--arch 8.6" in one.fix
+
+
+def test_a_dgx_with_eight_equal_cards() -> None:
+    """NVML and sysfs list them in another order, and only the address tells them apart."""
+    buses = [f"0000:{number:02x}:00.0" for number in (0x07, 0x0F, 0x47, 0x4E, 0x87, 0x90, 0xB7, 0xBD)]
+    seen = [nvml(f"0000{bus}", "NVIDIA A100-SXM4-40GB", "8.0", uuid=f"GPU-{bus}") for bus in buses]
+    found = devices(machine(*seen, *(pci(bus, A100, chip="GA100") for bus in reversed(buses))))
+    assert [device.bus for device in found] == buses
+    assert all(device.datacenter and len(device.answers) == 2 for device in found)
+
+
+def test_wsl_has_nvidia_smi_only() -> None:
+    smi = GpuSeen(probe="nvidia-smi", name="NVIDIA GeForce RTX 4090", capability="8.9", uuid="GPU-9")
+    device = only(machine(smi, wsl=True, probes={"pci": "no GPU"}))
+    assert (device.capability, device.via, device.datacenter) == ("8.9", "nvidia-smi", None)
+
+
+def test_answers_without_address_and_uuid_go_by_order() -> None:
+    question = machine(
+        nvml("0000:01:00.0", "NVIDIA GeForce RTX 3090", "8.6"),
+        nvml("0000:02:00.0", "NVIDIA TITAN V", "7.0"),
+        GpuSeen(probe="nvidia-smi", name="NVIDIA GeForce RTX 3090"),
+        GpuSeen(probe="nvidia-smi", name="NVIDIA TITAN V"),
+    )
+    assert [[seen.name for seen in device.answers] for device in devices(question)] == [
+        ["NVIDIA GeForce RTX 3090"] * 2,
+        ["NVIDIA TITAN V"] * 2,
+    ]
+
+
+def test_a_split_card_says_so() -> None:
+    question = machine(nvml("0000:01:00.0", "NVIDIA A100", "8.0", mig=True), pci("0000:01:00.0", A100))
+    assert only(question).mig
+    assert "MIG" in finding(question).text
+
+
+ORIN = BoardRow(name="Jetson Orin Nano", compatible=("nvidia,p3767-0005",), capability="8.7", source="here")
+THOR = BoardRow(name="Jetson AGX Thor", compatible=("nvidia,p4071-0000",), capability="11.0", source="here")
+
+
+def jetson(row: BoardRow, *gpus: GpuSeen, model: str = "NVIDIA Jetson Developer Kit") -> Question:
+    """A machine that is this board."""
+    tegra = Tegra(model=model, compatible=row.compatible, l4t="36.4.0")
+    tree = (GpuSeen(probe="device tree", name=model),) if model else ()
+    question = machine(*gpus, *tree, tegra=tegra)
+    return dataclasses.replace(question, catalog=question.catalog.but(board=(ORIN, THOR)))
+
+
+def test_a_jetson_is_one_device_by_its_board() -> None:
+    device = only(jetson(ORIN))
+    assert (device.name, device.capability) == ("NVIDIA Jetson Developer Kit", "8.7")
+    assert device.via.endswith("-> Jetson Orin Nano (rows)")
+
+
+def test_what_nvidia_smi_says_of_a_jetson_is_the_same_device() -> None:
+    smi = GpuSeen(probe="nvidia-smi", name="Orin (nvgpu)")
+    device = only(jetson(ORIN, smi))
+    assert (len(device.answers), device.capability) == (2, "8.7")
+
+
+def test_thor_has_two_names_and_they_do_not_contradict() -> None:
+    device = only(jetson(THOR, nvml("00000000:01:00.0", "NVIDIA Thor", "10.1", pci_id="10de:2b00")))
+    assert (device.capability, device.disagreement) == ("10.1", "")
+
+
+def test_a_card_beside_a_jetson_is_a_device_of_its_own() -> None:
+    """An IGX Orin carries an RTX A6000."""
+    card = nvml("0005:01:00.0", "NVIDIA RTX A6000", "8.6", pci_id="10de:2230")
+    assert [(d.name, d.capability) for d in devices(jetson(ORIN, card))] == [
+        ("NVIDIA Jetson Developer Kit", "8.7"),
+        ("NVIDIA RTX A6000", "8.6"),
+    ]
+
+
+def test_a_jetson_in_a_container_that_hides_its_tree() -> None:
+    unknown = BoardRow(name="?", compatible=(), capability="1.0", source="here")
+    device = only(jetson(unknown, model=""))
+    assert (device.name, device.capability) == ("a Jetson board", None)
+
+
+def test_no_gpu_tells_how_each_probe_ended() -> None:
+    one = finding(machine(probes={"nvml": "no libnvidia-ml.so.1", "pci": "no GPU"}))
+    assert one.status == "unknown"
+    assert "nvml: no libnvidia-ml.so.1; pci: no GPU" in one.text
+    assert "--arch" in one.fix
+    assert finding(ask(linux_facts(), cuda=True)).status == "unknown"
+
+
+PAIR = (
+    nvml("0000:01:00.0", "NVIDIA GeForce RTX 3090", "8.6", uuid="GPU-aaaa-1111"),
+    nvml("0000:02:00.0", "NVIDIA TITAN V", "7.0", uuid="GPU-aabb-2222"),
+)
+
+
+@pytest.mark.parametrize(
+    ("visible", "capabilities"),
+    [
+        (None, ["8.6", "7.0"]),
+        ("0,1", ["8.6", "7.0"]),
+        ("1,0", ["7.0", "8.6"]),
+        ("1", ["7.0"]),
+        (" 1 , 1 ", ["7.0"]),
+        ("", []),
+        ("-1", []),
+        ("NoDevFiles", []),
+        ("2", []),
+        ("1,7,0", ["7.0"]),
+        ("GPU-aabb", ["7.0"]),
+        ("gpu-AABB-2222,0", ["7.0", "8.6"]),
+        ("GPU-aa", []),
+        ("GPU-", []),
+        ("MIG-abcd", []),
+        ("MIG-GPU-aaaa-1111/1/0", ["8.6"]),
+        ("²", []),
+    ],
+)
+def test_visible_devices(visible: str | None, capabilities: list[str]) -> None:
+    """The words of CUDA_VISIBLE_DEVICES; a beginning that two UUIDs have means neither."""
+    assert [d.capability for d in visible_devices(machine(*PAIR, visible=visible))] == capabilities
+
+
+def test_equal_cards_without_uuid_are_told_apart_by_number() -> None:
+    same = GpuSeen(probe="nvidia-smi", name="NVIDIA L4", capability="8.9")
+    assert len(visible_devices(machine(same, same, visible="0,1"))) == 2
+
+
+def test_an_instance_means_the_only_card_that_is_split() -> None:
+    split = nvml("0000:03:00.0", "NVIDIA A100", "8.0", mig=True)
+    question = machine(*PAIR, split, visible="MIG-c7384736-a75d-5afc-978f-d2f1294409fd")
+    assert [device.capability for device in visible_devices(question)] == ["8.0"]
+
+
+def hidden(visible: str) -> Finding:
+    *_, last = check_devices(machine(*PAIR, visible=visible))
+    return last
+
+
+def test_hidden_devices_are_told_of() -> None:
+    assert hidden("").status == "warn"
+    assert "hides every GPU" in hidden("").text
+    assert "hides NVIDIA TITAN V" in hidden("GPU-aaaa-1111").text
+    assert all(one.status == "ok" for one in check_devices(machine(*PAIR, visible="1,0")))
+
+
+def test_numbers_of_different_cards_are_no_sure_thing() -> None:
+    """CUDA counts the fastest first, unless it is told to count along the bus."""
+    assert "CUDA_DEVICE_ORDER" in hidden("0").text
+    assert "CUDA_DEVICE_ORDER" not in hidden("GPU-aaaa-1111").text
+
+
+# Any answers at all: few values, so that the same GPU is met often.
+ANSWERS = st.lists(
+    st.builds(
+        GpuSeen,
+        probe=st.sampled_from([*PROBES, "a new one"]),
+        bus=st.sampled_from([None, "", "0000:01:00.0", "00000000:01:00.0", "02:00.0", "0000:02:00.0"]),
+        uuid=st.sampled_from([None, "GPU-1", "GPU-2", "gpu-2"]),
+        pci_id=st.sampled_from([None, RTX_3090, A100]),
+    ),
+    max_size=12,
+)
+
+
+@given(ANSWERS)
+def test_every_answer_is_in_one_device_and_every_address_in_one(answers: list[GpuSeen]) -> None:
+    groups = merged(answers)
+    assert sorted(map(id, answers)) == sorted(id(seen) for group in groups for seen in group)
+    buses = [{address(seen.bus) for seen in group} - {""} for group in groups]
+    assert all(len(known) <= 1 for known in buses)
+    assert len(known := [bus for one in buses for bus in one]) == len(set(known))
+
+
+@st.composite
+def machines(draw: st.DrawFn) -> tuple[int, list[GpuSeen]]:
+    """Some GPUs, and probes that each list all of them in order but leave out what they do not know."""
+    number = draw(st.integers(0, 5))
+    probes = draw(st.lists(st.sampled_from(PROBES), unique=True, min_size=1))
+    seen = []
+    for probe in probes:
+        bus, uuid, long = draw(st.booleans()), draw(st.booleans()), draw(st.booleans())
+        for index in range(number):
+            place = f"{'0000' if long else ''}0000:{index + 1:02x}:00.0"
+            seen.append(
+                GpuSeen(probe=probe, bus=place if bus else None, uuid=f"GPU-{index}" if uuid else None)
+            )
+    return number, seen
+
+
+@given(machines())
+def test_no_gpu_is_lost_or_counted_twice(made: tuple[int, list[GpuSeen]]) -> None:
+    number, seen = made
+    groups = merged(seen)
+    assert len(groups) == number
+    for index, group in enumerate(groups):
+        assert {each.uuid for each in group} <= {None, f"GPU-{index}"}
+
+
+def test_the_order_of_the_probes_does_not_matter() -> None:
+    answers = [
+        nvml("00000000:01:00.0", "a", "8.6", uuid="GPU-1"),
+        pci("0000:01:00.0", RTX_3090),
+        GpuSeen(probe="nvidia-smi", uuid="GPU-1"),
+        pci("0000:02:00.0", V100),
+        pci("0000:03:00.0", SPARK),
+    ]
+    for order in itertools.permutations(answers):
+        assert [device.capability for device in devices(machine(*order))] == ["8.6", "7.0", "12.1"]

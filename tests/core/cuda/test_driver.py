@@ -1,0 +1,185 @@
+"""What is said of a driver before it refuses to run what was built."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from packaging.version import Version
+
+from tests.support.machines import ask, linux_facts
+from tests.support.windows import windows_facts
+from torchbuild_tasks.core.cuda.driver import check_driver
+from torchbuild_tasks.model import Cuda, Driver, Finding, GpuSeen, Tegra
+
+RTX_3090 = GpuSeen(probe="pci", bus="0000:01:00.0", pci_id="10de:2204", name="GeForce RTX 3090")
+A100 = GpuSeen(probe="pci", bus="0000:01:00.0", pci_id="10de:20b0", name="A100-SXM4-40GB")
+RTX_5090 = GpuSeen(probe="pci", bus="0000:01:00.0", pci_id="10de:2b85", name="GeForce RTX 5090")
+
+
+def findings(
+    driver: Driver | None, cuda: str | None, *gpus: GpuSeen, windows: bool = False, **changes: Any
+) -> tuple[Finding, ...]:
+    facts = windows_facts if windows else linux_facts
+    seen = facts(cuda=Cuda(driver=driver, gpus=gpus, **changes))
+    return check_driver(ask(seen, cuda=True), Version(cuda) if cuda else None)
+
+
+def only(driver: Driver | None, cuda: str | None, *gpus: GpuSeen, **changes: Any) -> Finding:
+    (finding,) = findings(driver, cuda, *gpus, **changes)
+    return finding
+
+
+def of(version: str, **changes: Any) -> Driver:
+    return Driver(version=version, found_via="nvml", **changes)
+
+
+@pytest.mark.parametrize(
+    ("cuda", "needed"), [("11.8", "450.80.2"), ("12.4.1", "525.60.13"), ("13.5", "580"), ("10.2", "440.33")]
+)
+def test_without_a_driver_the_build_works(cuda: str, needed: str) -> None:
+    finding = only(None, cuda)
+    assert finding.status == "unknown"
+    assert "the build works without one" in finding.text
+    assert f"needs {needed} or later" in finding.text
+
+
+def test_nothing_known_at_all() -> None:
+    assert only(None, None).status == "unknown"
+    (finding,) = check_driver(ask(linux_facts(), cuda=True), Version("12.4"))
+    assert finding.status == "unknown"
+    assert "no NVIDIA driver" in only(Driver(), "12.4").text
+
+
+@pytest.mark.parametrize(
+    ("version", "cuda", "windows", "status", "says"),
+    [
+        ("550.54.14", "12.4", False, "ok", "runs all of CUDA 12.4"),
+        ("535.183.01", "12.4", False, "ok", "minor-version compatibility"),
+        ("525.60.13", "12.9.1", False, "ok", "minor-version compatibility"),
+        ("525.60.11", "12.4", False, "warn", "too old"),
+        ("580.65.06", "13.0", False, "ok", "runs all of"),
+        ("580.65.06", "13.5", False, "ok", "minor-version compatibility"),
+        ("575.57.08", "13.0", False, "warn", "too old"),
+        ("450.80.02", "11.8", False, "ok", "minor-version compatibility"),
+        ("450.51.05", "11.8", False, "warn", "too old"),
+        ("440.33.01", "10.2", False, "ok", "runs all of"),
+        ("418.39", "10.2", False, "warn", "440.33"),
+        ("551.61", "12.4", True, "ok", "runs all of"),
+        ("528.33", "12.4", True, "ok", "minor-version compatibility"),
+        ("528.02", "12.4", True, "warn", "528.33"),
+        ("452.39", "11.8", True, "ok", "minor-version compatibility"),
+        ("451.82", "11.8", True, "warn", "452.39"),
+    ],
+)
+def test_versions(version: str, cuda: str, windows: bool, status: str, says: str) -> None:
+    """Linux' and Windows' numbers differ: 528.33 is old on one and too old for nothing on the other."""
+    finding = only(of(version), cuda, RTX_3090, windows=windows)
+    assert finding.status == status
+    assert says in finding.text
+
+
+def test_wsl_has_the_driver_of_windows() -> None:
+    """Its 527.41 would do by Linux' numbers."""
+    assert only(of("527.41"), "12.4", RTX_3090).status == "ok"
+    assert only(of("527.41"), "12.4", RTX_3090, wsl=True).status == "warn"
+
+
+def test_what_the_driver_says_it_runs_counts() -> None:
+    """For a release whose own driver nobody has written down."""
+    assert "runs all of CUDA 13.5" in only(of("615.20", cuda="13.5"), "13.5", RTX_3090).text
+
+
+def test_only_ptx_is_left_for_a_card_that_is_newer_than_the_toolkit() -> None:
+    finding = only(of("535.183.01"), "12.4", RTX_5090)
+    assert finding.status == "warn"
+    assert "GeForce RTX 5090 (12.0)" in finding.text
+    assert "unsupported toolchain" in finding.text
+    assert "550.54.14" in finding.fix
+    assert only(of("550.54.14"), "12.4", RTX_5090).status == "ok"
+
+
+def test_too_old_names_what_would_do() -> None:
+    finding = only(of("535.183.01", cuda="12.2"), "13.0", RTX_3090)
+    assert "driver version is insufficient" in finding.text
+    assert "580" in finding.fix
+    assert "CUDA 12.9" in finding.fix
+
+
+def test_error_804_is_explained_before_it_happens() -> None:
+    text = only(of("535.183.01"), "13.0", RTX_3090).text
+    assert "Error 804" in text
+    assert "GeForce RTX 3090 is none" in text
+
+
+def test_forward_compatibility_on_a_card_for_data_centres() -> None:
+    text = only(of("535.183.01"), "13.0", A100).text
+    assert "cuda-compat-13-0 would let it run" in text
+    assert "804" not in text
+
+
+def test_forward_compatibility_where_no_card_is_known() -> None:
+    assert "on others it ends with Error 804" in only(of("535.183.01"), "13.0").text
+
+
+def test_windows_has_no_forward_compatibility() -> None:
+    assert "cuda-compat" not in only(of("528.33"), "13.0", A100, windows=True).text
+
+
+def test_a_library_that_does_not_fit_its_module_is_an_error() -> None:
+    """What every Linux desktop shows after an update without a reboot."""
+    driver = Driver(version="535.183.01", module="535.171.04", library="535.183.01")
+    finding = only(driver, "12.4", RTX_3090)
+    assert finding.status == "error"
+    assert "535.171.04" in finding.text
+    assert "Error 803" in finding.text
+    assert "Reboot" in finding.fix
+    assert "rmmod nvidia_uvm" in finding.fix
+
+
+def test_the_driver_itself_may_say_so_without_numbers() -> None:
+    driver = Driver(problem="Driver/library version mismatch")
+    finding = only(driver, None)
+    assert finding.status == "error"
+    assert "The driver itself says: Driver/library version mismatch" in finding.text
+
+
+def test_versions_are_compared_as_numbers() -> None:
+    assert only(of("550.54.14", module="550.54.14", library="550.54.014"), "12.4").status == "ok"
+
+
+def compat(*gpus: GpuSeen) -> tuple[Finding, ...]:
+    """A container with cuda-compat: NVML answers, and libcuda is another one than the module's."""
+    driver = of("535.183.01", module="535.183.01", library="580.65.06", cuda="13.0")
+    return findings(driver, "13.0", *gpus)
+
+
+def test_cuda_compat_in_use_is_no_mismatch() -> None:
+    answer = GpuSeen(probe="nvml", bus="0000:01:00.0", name="A100-SXM4-40GB", capability="8.0")
+    assert [finding.status for finding in compat(answer, A100)] == ["ok", "ok"]
+
+
+def test_cuda_compat_in_use_where_it_cannot_work() -> None:
+    answer = GpuSeen(probe="nvml", bus="0000:01:00.0", name="RTX 3090", capability="8.6")
+    first, _ = compat(answer, RTX_3090)
+    assert first.status == "warn"
+    assert "Error 804" in first.text
+    assert "LD_LIBRARY_PATH" in first.fix
+
+
+def test_what_the_driver_complains_of_is_shown() -> None:
+    first, second = findings(of("550.54.14", problem="GPU is lost"), "12.4", RTX_3090)
+    assert (first.status, second.status) == ("warn", "ok")
+    assert "GPU is lost" in first.text
+    assert only(Driver(problem="NVML gave no answer within 5 s"), "12.4").status == "warn"
+
+
+def test_a_jetson_has_numbers_of_its_own() -> None:
+    tegra = Tegra(model="Jetson Orin Nano", l4t="36.4.0")
+    assert "L4T 36.4.0" in only(of("540.4.0"), "12.6", tegra=tegra).text
+    assert only(None, "12.6", tegra=tegra).status == "ok"
+
+
+def test_without_a_toolkit_the_driver_is_only_named() -> None:
+    finding = only(of("550.54.14", cuda="12.4"), None)
+    assert (finding.status, finding.text) == ("ok", "driver 550.54.14, which runs CUDA up to 12.4")

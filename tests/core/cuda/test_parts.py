@@ -1,0 +1,118 @@
+"""The variables of a CUDA build in both eras and on both systems."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from tests.support.cuda import cuda_facts, gpu, toolkit
+from tests.support.machines import modern_tree, plan_of, tree
+from torchbuild_tasks.catalog import GIB
+from torchbuild_tasks.model import BuildPlan, Facts, Library, Memory
+
+
+def env(plan: BuildPlan) -> dict[str, str]:
+    return {op.name: op.value for op in plan.env if op.op == "set"}
+
+
+def plan(facts: Facts | None = None, **flags: Any) -> BuildPlan:
+    return plan_of(facts or cuda_facts(toolkit(), gpus=(gpu(),)), cuda=True, **flags)
+
+
+def test_everything_that_asks_finds_the_same_toolkit() -> None:
+    values = env(plan())
+    root = "/usr/local/cuda-13.0"
+    assert [values[name] for name in ("CUDA_HOME", "CUDA_PATH", "CUDAToolkit_ROOT")] == [root] * 3
+    assert values["CUDACXX"] == f"{root}/bin/nvcc"
+    assert values["USE_CUDA"] == "1"
+    assert f"{root}/bin" in [op.value for op in plan().env if (op.op, op.name) == ("prepend", "PATH")]
+
+
+def test_a_cpu_build_has_nothing_of_it() -> None:
+    values = env(plan_of(cuda_facts(toolkit(), gpus=(gpu(),))))
+    assert values["USE_CUDA"] == "0"
+    assert not {"CUDA_HOME", "CUDACXX", "TORCH_CUDA_ARCH_LIST", "USE_CUDNN"} & set(values)
+
+
+def test_an_nvcc_of_the_users_own_stays() -> None:
+    values = env(plan(set=("CUDA_NVCC_EXECUTABLE=/opt/wrapped/nvcc",)))
+    assert values["CUDA_NVCC_EXECUTABLE"] == "/opt/wrapped/nvcc"
+    assert "CUDACXX" not in values
+
+
+def test_without_cudnn_it_is_switched_off_with_the_reason() -> None:
+    made = plan()
+    (choice,) = [choice for choice in made.choices if choice.name == "USE_CUDNN"]
+    assert choice.value == "0"
+    assert "no cuDNN was found" in choice.because
+    assert "USE_CUDNN" not in [
+        c.name for c in plan(set=("CUDNN_ROOT=/opt/cudnn", "USE_CUDNN=1")).choices if c.value == "0"
+    ]
+
+
+def test_cudnn_beside_the_toolkit() -> None:
+    library = Library(
+        name="cudnn",
+        version="9.20.0",
+        include="/usr/include",
+        library="/usr/lib/x86_64-linux-gnu/libcudnn.so.9",
+        found_via="/usr/include",
+    )
+    values = env(plan(cuda_facts(toolkit(), gpus=(gpu(),), libraries=(library,))))
+    assert values["CUDNN_INCLUDE_DIR"] == "/usr/include"
+    assert values["CUDNN_LIBRARY"] == "/usr/lib/x86_64-linux-gnu/libcudnn.so.9"
+    assert "USE_CUDNN" not in values
+
+
+def test_cudnn_inside_the_toolkit() -> None:
+    values = env(plan(cuda_facts(toolkit(cudnn="9.20.0"), gpus=(gpu(),))))
+    assert values["CUDNN_ROOT"] == "/usr/local/cuda-13.0"
+    assert "USE_CUDNN" not in values
+
+
+def test_many_architectures_are_compressed() -> None:
+    assert env(plan(arch="8.0;8.6;9.0;12.0"))["TORCH_NVCC_FLAGS"] == "-Xfatbin -compress-all"
+    assert "TORCH_NVCC_FLAGS" not in env(plan(arch="8.6"))
+    own = env(plan(arch="8.0;8.6;9.0;12.0", set=("TORCH_NVCC_FLAGS=--threads 2",)))
+    assert own["TORCH_NVCC_FLAGS"] == "--threads 2"
+
+
+def modern(memory: float) -> Facts:
+    facts = cuda_facts(toolkit(), gpus=(gpu(),), tree=modern_tree())
+    return dataclasses.replace(facts, memory=Memory(total=64 * GIB, available=int(memory * GIB)))
+
+
+def test_the_heavy_kernels_have_a_number_of_their_own_where_the_era_reads_it() -> None:
+    """25 GiB less 1 GiB kept back: 8 jobs of 3 GiB (nvcc), 6 heavy kernels of 4 GiB."""
+    values = env(plan(modern(25)))
+    assert (values["MAX_JOBS"], values["FLASH_ATTENTION_MAX_JOBS"]) == ("8", "6")
+
+
+def test_each_thread_of_nvcc_counts() -> None:
+    made = plan(modern(25), set=("TORCH_NVCC_FLAGS=--threads 2",))
+    assert (env(made)["MAX_JOBS"], env(made)["FLASH_ATTENTION_MAX_JOBS"]) == ("4", "3")
+    (choice,) = [choice for choice in made.choices if choice.name == "FLASH_ATTENTION_MAX_JOBS"]
+    assert "8 GiB a heavy kernel of 2 threads = 3" in choice.because
+
+
+def test_without_a_pool_every_job_may_be_heavy() -> None:
+    facts = cuda_facts(toolkit(), gpus=(gpu(),), tree=tree(version="2.8.0"))
+    facts = dataclasses.replace(facts, memory=Memory(total=64 * GIB, available=25 * GIB))
+    values = env(plan(facts))
+    assert values["MAX_JOBS"] == "6"
+    assert "FLASH_ATTENTION_MAX_JOBS" not in values
+
+
+def test_the_users_own_numbers_stay() -> None:
+    values = env(plan(modern(25), jobs=5, set=("FLASH_ATTENTION_MAX_JOBS=1",)))
+    assert (values["MAX_JOBS"], values["FLASH_ATTENTION_MAX_JOBS"]) == ("5", "1")
+
+
+def test_the_preflight_is_planned_from_the_same_values() -> None:
+    made = plan(arch="8.6;9.0+PTX")
+    assert made.preflight is not None
+    words = [word for trial in made.preflight.trials for word in trial.argv]
+    assert "/usr/local/cuda-13.0/bin/nvcc" in words
+    assert "arch=compute_86,code=sm_86" in " ".join(words)
+    assert plan(no_preflight=True).preflight is None
+    assert plan_of(cuda_facts(toolkit())).preflight is None

@@ -1,0 +1,132 @@
+"""Which toolkit is chosen, what is refused, and what the user is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.cuda import cuda_facts, toolkit
+from tests.support.machines import ask, found, plan_of, settings
+from torchbuild_tasks.core.cuda.toolkit import ChosenToolkit, choose_toolkit
+from torchbuild_tasks.model import Facts, Toolkit
+
+
+def chosen(*toolkits: Toolkit, said: Any = None, **flags: Any) -> ChosenToolkit:
+    return choose_toolkit(ask(cuda_facts(*toolkits), said, cuda=True, **flags))
+
+
+def refused(facts: Facts, **flags: Any) -> str:
+    plan = plan_of(facts, cuda=True, **flags)
+    assert plan.verdict == "refuse"
+    (finding,) = [f for f in plan.findings if (f.id, f.status) == ("cuda-toolkit", "error")]
+    assert finding.fix
+    return finding.text
+
+
+def test_a_cpu_build_has_none() -> None:
+    assert choose_toolkit(ask(cuda_facts(toolkit()))) == ChosenToolkit()
+
+
+def test_the_first_that_was_found() -> None:
+    first, second = toolkit("12.8"), toolkit("12.6")
+    choice = chosen(first, second).choice
+    assert choice is not None
+    assert choice.value == first.path
+    assert "found via /usr/local" in choice.because
+
+
+def test_a_root_without_nvcc_is_never_chosen_silently() -> None:
+    runtime = toolkit("12.8", nvcc=None, path="/opt/runtime")
+    picked = chosen(runtime, toolkit("12.6"))
+    assert picked.root == "/usr/local/cuda-12.6"
+    assert picked.passed_over == ("/opt/runtime: there is no nvcc in it",)
+    assert "/opt/runtime: there is no nvcc in it" in refused(cuda_facts(runtime))
+
+
+def test_none_at_all_says_where_was_looked_and_how_to_get_one() -> None:
+    plan = plan_of(cuda_facts(), cuda=True)
+    finding = found(plan.findings, "cuda-toolkit")
+    assert "looked in PATH; /usr/local" in finding.text
+    assert "--cuda-toolkit pypi:" in finding.fix
+
+
+def test_nvcc_that_crashes_is_told_of() -> None:
+    text = refused(cuda_facts(toolkit(problem="nvcc --version ended with exit code -11")))
+    assert "nvcc --version ended with exit code -11" in text
+
+
+@pytest.mark.parametrize(
+    "wanted", ["12.6", "/usr/local/cuda-12.6", "/usr/local/cuda-12.6/", "/usr/local/cuda-12.6/bin/nvcc"]
+)
+def test_the_one_asked_for(wanted: str) -> None:
+    picked = chosen(toolkit("13.0"), toolkit("12.6"), cuda_toolkit=wanted)
+    assert picked.root == "/usr/local/cuda-12.6"
+    assert picked.choice is not None
+    assert picked.choice.source == "flag"
+
+
+def test_by_an_alias() -> None:
+    linked = toolkit("12.6", aliases=("/usr/local/cuda",))
+    assert chosen(toolkit("13.0"), linked, cuda_toolkit="/usr/local/cuda").root == linked.path
+
+
+def test_the_settings_file_names_one_too() -> None:
+    picked = chosen(toolkit("13.0"), toolkit("12.6"), said=settings({"cuda_toolkit": "12.6"}))
+    assert picked.choice is not None
+    assert (picked.root, picked.choice.source) == ("/usr/local/cuda-12.6", "torchbuild.toml")
+
+
+def test_the_environment_names_one() -> None:
+    facts = cuda_facts(toolkit("13.0"), toolkit("12.6"), environ={"CUDA_HOME": "/usr/local/cuda-12.6"})
+    picked = choose_toolkit(ask(facts, cuda=True))
+    assert picked.choice is not None
+    assert (picked.root, picked.choice.source) == ("/usr/local/cuda-12.6", "environment")
+
+
+def test_the_flag_beats_the_environment_in_every_variable() -> None:
+    facts = cuda_facts(toolkit("13.0"), toolkit("12.6"), environ={"CUDA_HOME": "/usr/local/cuda-12.6"})
+    values = {
+        op.name: op.value for op in plan_of(facts, cuda=True, cuda_toolkit="13.0").env if op.op == "set"
+    }
+    names = ("CUDA_HOME", "CUDA_PATH", "CUDAToolkit_ROOT")
+    assert {values[name] for name in names} == {"/usr/local/cuda-13.0"}
+    assert values["CUDACXX"] == "/usr/local/cuda-13.0/bin/nvcc"
+
+
+def test_a_variable_that_names_no_toolkit_is_refused() -> None:
+    facts = cuda_facts(toolkit(), environ={"CUDA_HOME": "/opt/gone"})
+    assert "/opt/gone (CUDA_HOME: CUDA_HOME in the environment) is not a CUDA toolkit" in refused(facts)
+
+
+def test_two_of_one_version_are_not_guessed_between() -> None:
+    other = toolkit("12.6", path="/opt/cuda")
+    text = refused(cuda_facts(toolkit("12.6"), other), cuda_toolkit="12.6")
+    assert "/usr/local/cuda-12.6 and /opt/cuda" in text
+    assert chosen(toolkit("12.6"), other, cuda_toolkit="/opt/cuda").root == "/opt/cuda"
+
+
+def test_a_version_that_is_not_here() -> None:
+    text = refused(cuda_facts(toolkit("13.0")), cuda_toolkit="12.6")
+    assert "no CUDA 12.6" in text
+    assert "13.0 (/usr/local/cuda-13.0)" in text
+
+
+def test_a_path_that_is_a_file() -> None:
+    """The facts look at it, because it was asked for, and say what it is."""
+    file = Toolkit(path="/etc/hosts", found_via="--cuda-toolkit", problem="it is a file, not a folder")
+    assert "/etc/hosts (--cuda-toolkit on the command line) cannot be used: it is a file" in refused(
+        cuda_facts(file), cuda_toolkit="/etc/hosts"
+    )
+
+
+def test_flags_that_contradict() -> None:
+    facts = cuda_facts(toolkit("13.0"), toolkit("12.6"))
+    flags = {"cuda_toolkit": "13.0", "set": ("CUDA_HOME=/usr/local/cuda-12.6",)}
+    assert "contradict" in refused(facts, **flags)
+
+
+def test_its_folder_and_version_are_an_input_of_the_build() -> None:
+    plan = plan_of(cuda_facts(toolkit("13.0")), cuda=True)
+    assert plan.inputs["cuda toolkit"] == "/usr/local/cuda-13.0 13.0"
+    assert "cuda toolkit" not in plan_of(cuda_facts(toolkit("13.0"))).inputs

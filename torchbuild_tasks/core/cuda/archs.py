@@ -1,0 +1,189 @@
+"""Which GPU architectures are compiled: those asked for, else those of the GPUs that are here.
+
+Each one more makes every kernel file cost more, and one that is missing shows only when
+torch runs ("no kernel image"), so both directions are checked before anything is built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from packaging.version import Version
+
+from torchbuild_tasks.core.cuda.arch_list import (
+    Arch,
+    Capability,
+    UnknownArch,
+    capability,
+    ordered,
+    read,
+    spelled,
+)
+from torchbuild_tasks.core.cuda.devices import Device, devices, visible_devices
+from torchbuild_tasks.core.cuda.toolkit import ChosenToolkit, cuda_row
+from torchbuild_tasks.core.question import Question
+from torchbuild_tasks.core.rows import admits, applies
+from torchbuild_tasks.core.variables import decide
+from torchbuild_tasks.model import Choice, Source
+
+NAME = "TORCH_CUDA_ARCH_LIST"
+# What each further architecture adds to the cost of compiling a kernel file for one:
+# `python -m benchmarks archs`, see docs/speed.md.
+COST = 0.4
+# Beyond it libtorch_cuda.so grows past what 32-bit relocations reach (pytorch issues 39968, 48588).
+MANY = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChosenArchs:
+    """The list as a choice and as values; `problem` says why it cannot be read or decided."""
+
+    choice: Choice | None = None
+    archs: tuple[Arch, ...] = ()
+    problem: str = ""
+    guessed: bool = False
+
+
+def choose_archs(question: Question, chosen: ChosenToolkit) -> ChosenArchs:
+    """Decide the architectures of a CUDA build."""
+    if chosen.choice is None:
+        return ChosenArchs()
+    asked, because, source = _asked(question)
+    try:
+        return _decided(question, chosen, asked, because, source)
+    except UnknownArch as error:
+        return ChosenArchs(problem=f"{asked} ({because}): {error}")
+
+
+def known_archs(question: Question, chosen: ChosenToolkit) -> tuple[Capability, ...]:
+    """What the toolkit compiles for, by its own word, else by the row of its version; in numeric order."""
+    row = cuda_row(question, chosen.version)
+    listed = chosen.toolkit.archs if chosen.toolkit and chosen.toolkit.archs else row.archs if row else ()
+    return tuple(sorted({capability(text).plain for text in listed}))
+
+
+def renamed(question: Question, wanted: Capability, cuda: Version | None) -> Capability:
+    """What a capability is called by a toolkit: Thor is 10.1 before CUDA 13.0 and 11.0 from it on."""
+    for row in question.catalog.arch:
+        if row.renamed and row.capability == str(wanted.plain) and cuda and admits(row.cuda, cuda):
+            return capability(row.renamed)._replace(kind=wanted.kind)
+    return wanted
+
+
+def runs_on(archs: tuple[Arch, ...], device: Capability) -> bool:
+    """Whether a device has code in the list: a cubin of its major that is not newer, or older PTX."""
+    for arch in archs:
+        code = arch.capability
+        if code.kind:  # arch-specific code runs on that one, family-specific on its family
+            if code.plain == device or (
+                code.kind == "f" and code.major == device.major and code.plain <= device
+            ):
+                return True
+            continue
+        if (code.major == device.major and code <= device) or (arch.ptx and code <= device):
+            return True
+    return False
+
+
+def _asked(question: Question) -> tuple[str, str, Source]:
+    if given := question.given("arch"):
+        return str(given[0]).strip(), given[2], given[1]
+    decided = decide(question, NAME)
+    if decided and decided.value:
+        return decided.value, decided.because, decided.source
+    return "auto", "no architecture was named", "default"
+
+
+def _decided(
+    question: Question, chosen: ChosenToolkit, asked: str, because: str, source: Source
+) -> ChosenArchs:
+    word = asked.lower()
+    if word not in ("auto", "native", "common"):
+        archs = tuple(
+            Arch(capability=renamed(question, arch.capability, chosen.version), ptx=arch.ptx)
+            for arch in read(question, asked)
+        )
+        return _chosen(archs, because, source)
+    if word == "common":
+        return _chosen(
+            _common(question, chosen), f"{because}: the common ones of CUDA {chosen.version}", source
+        )
+    seen = visible_devices(question)
+    if devices(question) and not seen:
+        hidden = question.facts.cuda.visible if question.facts.cuda else ""
+        problem = f"{word} ({because}): CUDA_VISIBLE_DEVICES={hidden} hides every GPU that is here"
+        return ChosenArchs(problem=problem)
+    present = [device for device in seen if device.capability]
+    if present:
+        archs = _of_devices(question, chosen, present)
+        here = ", ".join(dict.fromkeys(f"{d.name} ({d.capability})" for d in present))
+        return _chosen(archs, f"the GPUs that are here: {here}", source)
+    if word == "native":
+        return ChosenArchs(problem=f"native ({because}): no GPU is known here")
+    common = _chosen(_common(question, chosen), "no GPU is known here, so all common ones", source)
+    return ChosenArchs(choice=common.choice, archs=common.archs, guessed=True)
+
+
+def _chosen(archs: tuple[Arch, ...], because: str, source: Source) -> ChosenArchs:
+    number = len(archs) + sum(arch.ptx for arch in archs)
+    if number > 1:
+        cost = 1 + COST * (number - 1)
+        because += f"; {number} compilations of each kernel cost about {cost:.1f} times one"
+    return ChosenArchs(
+        choice=Choice(name=NAME, value=spelled(archs), because=because, source=source), archs=archs
+    )
+
+
+def _of_devices(question: Question, chosen: ChosenToolkit, present: list[Device]) -> tuple[Arch, ...]:
+    """The capability of each device; for one newer than toolkit or torch, the nearest below, with PTX."""
+    known = [each for each in known_archs(question, chosen) if is_known(question, each, "build")]
+    found = []
+    for device in present:
+        wanted = renamed(question, capability(str(device.capability)), chosen.version)
+        below = [each for each in known if each < wanted and not _is_tegra(question, each)]
+        if wanted in known or not below:
+            found.append(Arch(capability=wanted))
+        else:
+            same = [each for each in below if each.major == wanted.major]
+            found.append(Arch(capability=(same or below)[-1], ptx=True))
+    return ordered(found)
+
+
+def _common(question: Question, chosen: ChosenToolkit) -> tuple[Arch, ...]:
+    """What upstream's own binaries have, as far as this toolkit compiles it without a warning."""
+    row, known = cuda_row(question, chosen.version), known_archs(question, chosen)
+    deprecated = set(row.deprecated if row else ())
+    usual = {arch.capability for arch in read(question, "common")}
+    archs = [
+        each
+        for each in known
+        if each in usual and str(each) not in deprecated and is_known(question, each, "torch")
+    ]
+    if not archs:
+        raise UnknownArch(f"CUDA {chosen.version} and torch {question.row.version} have none in common")
+    return tuple(Arch(capability=each, ptx=each == archs[-1]) for each in archs)
+
+
+def is_known(question: Question, code: Capability, column: Literal["torch", "build"]) -> bool:
+    """Whether the torch of the checkout knows a capability: its extensions (`torch`), its CMake (`build`)."""
+    for wanted in dict.fromkeys((str(code), str(code.plain))):
+        rows = [row for row in question.catalog.arch if row.capability == wanted and not row.renamed]
+        if rows:
+            return any(applies(getattr(row, column), question.version) for row in rows)
+    return True
+
+
+def _is_tegra(question: Question, wanted: Capability) -> bool:
+    """Whether only Jetson boards have a capability, under any of its names."""
+    boards = {row.capability for row in question.catalog.board}
+    names = {row.renamed for row in question.catalog.arch if row.capability == str(wanted)}
+    return bool({str(wanted), *names} & boards)
+
+
+def missing_devices(question: Question, archs: tuple[Arch, ...], cuda: Version | None) -> Iterator[Device]:
+    """The GPUs that are here and would find no code."""
+    for device in devices(question):
+        if device.capability and not runs_on(archs, renamed(question, capability(device.capability), cuda)):
+            yield device

@@ -1,0 +1,94 @@
+"""What is compiled before a build, so that a compiler that cannot is known in seconds.
+
+The commands are spelled as CMake spells those of the build: the order of the words, `-ccbin=`,
+`-gencode`, `-forward-unknown-to-host-compiler`. A flag that only the build's own CMake files
+add (warnings, definitions) is not tried.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from torchbuild_tasks.core.cuda.preflight_sources import CPP, CPP_FILE, KERNEL, KERNEL_FILE
+from torchbuild_tasks.model import Preflight, Trial
+
+_ENTRY: Final = re.compile(r"(\d+)\.(\d)([a-z]?)(\+PTX)?")
+_CODES: Final = re.compile(r"\bcode=\[?([\w,]+)")
+
+
+def plan_preflight(
+    *,
+    cxx: str,
+    cxx_flags: tuple[str, ...],
+    nvcc: str,
+    host: str,
+    nvcc_flags: tuple[str, ...],
+    archs: tuple[str, ...],
+    launcher: str,
+    cuda_launcher: str,
+    cuobjdump: str,
+    cxx_standard: int,
+    msvc: bool,
+    forwards: bool = True,
+) -> Preflight:
+    """Plan one C++ file and one kernel with exactly what the build will use.
+
+    Args:
+        cxx: the C++ compiler; `cxx_flags` are CXXFLAGS.
+        nvcc: the CUDA compiler; `nvcc_flags` are TORCH_NVCC_FLAGS.
+        host: the compiler that nvcc calls, or "" for the one it finds itself.
+        archs: entries of TORCH_CUDA_ARCH_LIST: "8.6", "9.0+PTX", "9.0a".
+        launcher: CMAKE_CXX_COMPILER_LAUNCHER, or ""; `cuda_launcher` the same for CUDA.
+        cuobjdump: the program that lists an object's architectures, or "".
+        cxx_standard: 14 for C++14.
+        msvc: whether the host's compiler is cl or clang-cl.
+        forwards: whether this nvcc has -forward-unknown-to-host-compiler (10.2 and later).
+    """
+    suffix = "obj" if msvc else "o"
+    plain, cubin = f"preflight_cpp.{suffix}", f"preflight_cuda.{suffix}"
+    words = ["-forward-unknown-to-host-compiler"] if forwards else []
+    words += [f"-ccbin={host}"] if host else []
+    words += [*nvcc_flags, *(word for entry in archs for word in _gencode(entry)), f"-std=c++{cxx_standard}"]
+    words += ["-Xcompiler=/EHsc" if msvc else "-Xcompiler=-fPIC", "-x", "cu", "-c", KERNEL_FILE, "-o", cubin]
+    return Preflight(
+        sources={CPP_FILE: CPP, KERNEL_FILE: KERNEL},
+        trials=(
+            Trial(
+                argv=(cxx, *_cpp_words(cxx_flags, cxx_standard, plain, msvc)),
+                output=plain,
+                launcher=_list(launcher),
+            ),
+            Trial(argv=(nvcc, *words), output=cubin, launcher=_list(cuda_launcher)),
+        ),
+        cubin=cubin,
+        archs=_codes(" ".join(words)),
+        cuobjdump=cuobjdump,
+    )
+
+
+def _cpp_words(flags: tuple[str, ...], standard: int, output: str, msvc: bool) -> tuple[str, ...]:
+    if msvc:  # knows nothing below C++14
+        return ("/nologo", "/EHsc", *flags, f"/std:c++{max(standard, 14)}", f"/Fo{output}", "/c", CPP_FILE)
+    return (*flags, f"-std=c++{standard}", "-fPIC", "-o", output, "-c", CPP_FILE)
+
+
+def _gencode(entry: str) -> tuple[str, ...]:
+    """The flags of one entry, as PyTorch's select_compute_arch.cmake makes them."""
+    match = _ENTRY.fullmatch(entry)
+    if match is None:
+        raise ValueError(f"no entry of TORCH_CUDA_ARCH_LIST: {entry}")
+    number = f"{match[1]}{match[2]}{match[3]}"
+    codes = [f"sm_{number}", *([f"compute_{number}"] if match[4] else [])]
+    return tuple(word for code in codes for word in ("-gencode", f"arch=compute_{number},code={code}"))
+
+
+def _codes(words: str) -> tuple[str, ...]:
+    """What these flags make code for, the user's own too; link-time code is not listed by any program."""
+    named = [code for codes in _CODES.findall(words) for code in codes.split(",")]
+    return tuple(dict.fromkeys(code for code in named if code.startswith(("sm_", "compute_"))))
+
+
+def _list(launcher: str) -> tuple[str, ...]:
+    """A launcher as CMake reads it: a list with semicolons."""
+    return tuple(word for word in launcher.split(";") if word)

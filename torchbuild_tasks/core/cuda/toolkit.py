@@ -1,0 +1,200 @@
+"""Which CUDA toolkit: the one asked for, else the one the environment names, else the first that fits.
+
+A folder without nvcc compiles nothing and is never taken. What is asked for is taken or
+refused, never replaced by another.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from packaging.version import Version
+
+from torchbuild_tasks.catalog import CudaRow, CudaTorchRow
+from torchbuild_tasks.core.cuda.managed import ManagedChoice, managed_toolkit
+from torchbuild_tasks.core.cuda.wanted import is_cuda
+from torchbuild_tasks.core.question import Question
+from torchbuild_tasks.core.rows import admits, parse_version
+from torchbuild_tasks.core.variables import decide
+from torchbuild_tasks.model import Artifact, Choice, ManagedToolkit, Source, Toolkit
+
+# The variables that name the toolkit; on Windows the installer sets CUDA_PATH, and PyTorch
+# reads CUDA_HOME first in both systems (torch/utils/cpp_extension.py).
+ROOTS = ("CUDA_HOME", "CUDA_PATH", "CUDA_TOOLKIT_ROOT_DIR")
+MANAGED = "pypi:"
+_VERSION = re.compile(r"\d+(\.\d+)*")
+_IN_PATH = re.compile(r"(?:[\\/]v|cuda-)(\d+\.\d+)(?:[\\/]|$)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChosenToolkit:
+    """The toolkit as a choice; everything is empty in a CPU build.
+
+    `toolkit` is what was found in its folder; None for one that is still to be put together
+    (`managed`, from `artifacts`). `root`, `nvcc` and `version` hold for both. `problem` says why what was
+    asked for cannot be had, `passed_over` why others were not taken.
+    """
+
+    choice: Choice | None = None
+    toolkit: Toolkit | None = None
+    managed: ManagedToolkit | None = None
+    artifacts: tuple[Artifact, ...] = ()
+    version: Version | None = None
+    problem: str = ""
+    passed_over: tuple[str, ...] = ()
+
+    @property
+    def root(self) -> str:
+        """Its folder; empty without one."""
+        return self.toolkit.path if self.toolkit else self.managed.folder if self.managed else ""
+
+
+def choose_toolkit(question: Question) -> ChosenToolkit:
+    """Decide the toolkit of a CUDA build."""
+    if not is_cuda(question):
+        return ChosenToolkit()
+    if given := question.given("cuda_toolkit"):
+        return _asked(question, str(given[0]).strip(), given[2], given[1])
+    for name in ROOTS:
+        named = decide(question, name)
+        if named and named.value:
+            return _named(question, named)
+    return _first_that_fits(question)
+
+
+def cuda_version(question: Question) -> Version | None:
+    """The version of the toolkit that is planned for, major and minor; None without CUDA or without one."""
+    return choose_toolkit(question).version
+
+
+def cuda_row(question: Question, version: Version | None) -> CudaRow | None:
+    """The row of a toolkit's series."""
+    if version is None:
+        return None
+    return next((row for row in question.catalog.cuda if Version(row.version) == version), None)
+
+
+def torch_rows(question: Question) -> tuple[CudaTorchRow, ...]:
+    """What is known of CUDA for the torch version of the checkout."""
+    version = question.version or Version(question.row.version)
+    return tuple(
+        row
+        for row in question.catalog.cuda_torch
+        if row.os in ("", question.facts.host.os) and admits(row.torch, version)
+    )
+
+
+def usable(toolkit: Toolkit) -> str:
+    """Why a toolkit compiles nothing; empty when it can."""
+    if toolkit.problem:
+        return toolkit.problem
+    if toolkit.nvcc is None:
+        return "there is no nvcc in it"
+    return "" if toolkit.headers else "its headers (cuda_runtime.h) are missing"
+
+
+def series_of(version: str | None) -> Version | None:
+    """Major and minor of a toolkit's version: 12.4 for 12.4.1."""
+    parsed = parse_version(version)
+    return Version(f"{parsed.major}.{parsed.minor}") if parsed else None
+
+
+def _found(question: Question) -> tuple[Toolkit, ...]:
+    return question.facts.cuda.toolkits if question.facts.cuda else ()
+
+
+def _asked(question: Question, wanted: str, because: str, source: Source) -> ChosenToolkit:
+    if wanted.startswith(MANAGED):
+        return _managed(question, wanted.removeprefix(MANAGED), because, source)
+    if not _VERSION.fullmatch(wanted):
+        meant = [t for t in _found(question) if _is_called(wanted, t)]
+        if not meant:
+            return ChosenToolkit(problem=f"{wanted} ({because}) was not looked at")
+        return _taken(question, meant[0], because, source)
+    meant = [t for t in _found(question) if f"{t.version}.".startswith(f"{wanted}.")]
+    able = [toolkit for toolkit in meant if not usable(toolkit)]
+    if len(able) == 1:
+        return _taken(question, able[0], because, source)
+    if able:
+        places = " and ".join(toolkit.path for toolkit in able)
+        problem = f"there are {len(able)} CUDA toolkits of version {wanted}: {places}"
+        return ChosenToolkit(problem=problem)
+    return ChosenToolkit(problem=_none_of(question, wanted, because, meant))
+
+
+def _none_of(question: Question, wanted: str, because: str, meant: list[Toolkit]) -> str:
+    if meant:
+        reasons = "; ".join(f"{toolkit.path}: {usable(toolkit)}" for toolkit in meant)
+        return f"CUDA {wanted} ({because}) cannot be used: {reasons}"
+    have = ", ".join(f"{t.version} ({t.path})" for t in _found(question) if t.version)
+    return f"no CUDA {wanted} ({because}) is here; found: {have or 'none'}"
+
+
+def _managed(question: Question, wanted: str, because: str, source: Source) -> ChosenToolkit:
+    made: ManagedChoice = managed_toolkit(question, wanted)
+    if made.toolkit is None:
+        return ChosenToolkit(problem=f"{MANAGED}{wanted} ({because}): {made.problem}")
+    version = series_of(made.toolkit.version)
+    here = next((t for t in _found(question) if t.path == made.toolkit.folder and not usable(t)), None)
+    text = f"CUDA {made.toolkit.version}, put together from NVIDIA's wheels; {because}"
+    choice = Choice(name="CUDA toolkit", value=made.toolkit.folder, because=text, source=source)
+    return ChosenToolkit(
+        choice=choice, toolkit=here, managed=made.toolkit, artifacts=made.artifacts, version=version
+    )
+
+
+def _named(question: Question, named: Choice) -> ChosenToolkit:
+    """The folder that a variable names; one that nobody looked at keeps the version in its name."""
+    meant = next((t for t in _found(question) if _is_called(named.value, t)), None)
+    because = f"{named.name}: {named.because}"
+    if meant is not None:
+        return _taken(question, meant, because, named.source)
+    version = _IN_PATH.search(named.value)
+    if question.facts.cuda is not None:
+        return ChosenToolkit(problem=f"{named.value} ({because}) is not a CUDA toolkit")
+    choice = Choice(name="CUDA toolkit", value=named.value, because=because, source=named.source)
+    return ChosenToolkit(choice=choice, version=parse_version(version[1]) if version else None)
+
+
+def _taken(question: Question, toolkit: Toolkit, because: str, source: Source) -> ChosenToolkit:
+    if reason := usable(toolkit):
+        return ChosenToolkit(problem=f"{toolkit.path} ({because}) cannot be used: {reason}")
+    text = f"CUDA {toolkit.version or 'of unknown version'}, found via {toolkit.found_via}; {because}"
+    choice = Choice(name="CUDA toolkit", value=toolkit.path, because=text, source=source)
+    return ChosenToolkit(choice=choice, toolkit=toolkit, version=series_of(toolkit.version))
+
+
+def _first_that_fits(question: Question) -> ChosenToolkit:
+    found = _found(question)
+    reasons = {toolkit.path: usable(toolkit) or unfit(question, toolkit) for toolkit in found}
+    passed_over = tuple(f"{t.path}: {reasons[t.path]}" for t in found if reasons[t.path])
+    able = [toolkit for toolkit in found if not usable(toolkit)]
+    if not able:
+        return ChosenToolkit(passed_over=passed_over)
+    best = next((toolkit for toolkit in able if not reasons[toolkit.path]), able[0])
+    skipped = f"; passed over {'; '.join(passed_over)}" if passed_over and best is not able[0] else ""
+    text = f"CUDA {best.version or 'of unknown version'}, found via {best.found_via}{skipped}"
+    choice = Choice(name="CUDA toolkit", value=best.path, because=text)
+    return ChosenToolkit(
+        choice=choice, toolkit=best, version=series_of(best.version), passed_over=passed_over
+    )
+
+
+def unfit(question: Question, toolkit: Toolkit) -> str:
+    """Why another toolkit would be better for this torch; empty where nothing is known against it."""
+    version = series_of(toolkit.version)
+    for row in torch_rows(question):
+        if version is not None and not admits(row.cuda, version):
+            return f"torch {question.row.version} builds with CUDA {row.cuda}"
+    return ""
+
+
+def _is_called(wanted: str, toolkit: Toolkit) -> bool:
+    """Whether a path means this toolkit: its folder under any of its names, or its nvcc."""
+    names = (toolkit.path, *toolkit.aliases, toolkit.nvcc or "")
+    return _plain(wanted) in map(_plain, names)
+
+
+def _plain(path: str) -> str:
+    return path.replace("\\", "/").rstrip("/")
