@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.support.machines import ask, linux_facts
 from torchbuild_tasks.catalog import BoardRow
-from torchbuild_tasks.core.cuda.devices import Device, check_devices, devices, visible_devices
+from torchbuild_tasks.core.cuda.devices import Device, check_devices, devices, visible_devices, within
 from torchbuild_tasks.core.cuda.seen import PROBES, address, merged
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.model import Cuda, Finding, GpuSeen, Tegra
@@ -164,6 +164,54 @@ def test_answers_without_address_and_uuid_go_by_order() -> None:
     ]
 
 
+def test_a_card_that_is_lent_to_a_virtual_machine() -> None:
+    """The driver sees only the second one, and nvidia-smi tells no address."""
+    first, second = devices(
+        machine(
+            pci("0000:01:00.0", RTX_3090),
+            pci("0000:02:00.0", V100),
+            GpuSeen(probe="proc", bus="0000:02:00.0", uuid="GPU-2"),
+            GpuSeen(probe="nvidia-smi", uuid="GPU-2", capability="7.0"),
+        )
+    )
+    assert (first.via, second.via) == ("pci 10de:2204 -> GA102 (rows)", "nvidia-smi")
+
+
+def test_a_uuid_may_be_understood_only_later() -> None:
+    """Whoever knows address and UUID joins those who know one of them, in whichever order they speak."""
+    answers = [
+        nvml(None, "b", None, uuid="GPU-2"),
+        pci("0000:01:00.0", RTX_3090),
+        pci("0000:02:00.0", V100),
+        GpuSeen(probe="a new one", bus="0000:01:00.0", uuid="GPU-1"),
+        GpuSeen(probe="a new one", bus="0000:02:00.0", uuid="GPU-2"),
+    ]
+    assert [device.uuid for device in devices(machine(*answers))] == ["GPU-1", "GPU-2"]
+    assert [len(device.answers) for device in devices(machine(*answers))] == [2, 3]
+
+
+def test_another_id_is_another_card() -> None:
+    smi = GpuSeen(probe="nvidia-smi", pci_id=A100, capability="8.0")
+    found = devices(machine(nvml("0000:01:00.0", "NVIDIA TITAN V", "7.0", pci_id=V100), smi))
+    assert [device.capability for device in found] == ["7.0", "8.0"]
+
+
+def test_trust_does_not_depend_on_who_knows_the_address() -> None:
+    device = only(
+        machine(
+            GpuSeen(probe="nvidia-smi", bus="0000:01:00.0", uuid="GPU-1", capability="8.9"),
+            GpuSeen(probe="nvml", uuid="GPU-1", capability="9.0"),
+        )
+    )
+    assert (device.capability, device.disagreement) == ("9.0", "nvml says 9.0, nvidia-smi says 8.9")
+
+
+def test_both_ends_of_a_range_belong_to_it() -> None:
+    ranges = ("2200-223f", "2300")
+    inside = [number for number in range(0x2100, 0x2400) if within(ranges, number)]
+    assert inside == [*range(0x2200, 0x2240), 0x2300]
+
+
 def test_a_split_card_says_so() -> None:
     question = machine(nvml("0000:01:00.0", "NVIDIA A100", "8.0", mig=True), pci("0000:01:00.0", A100))
     assert only(question).mig
@@ -171,6 +219,7 @@ def test_a_split_card_says_so() -> None:
 
 
 ORIN = BoardRow(name="Jetson Orin Nano", compatible=("nvidia,p3767-0005",), capability="8.7", source="here")
+UNKNOWN = BoardRow(name="?", compatible=(), capability="1.0", source="here")
 THOR = BoardRow(name="Jetson AGX Thor", compatible=("nvidia,p4071-0000",), capability="11.0", source="here")
 
 
@@ -209,9 +258,15 @@ def test_a_card_beside_a_jetson_is_a_device_of_its_own() -> None:
 
 
 def test_a_jetson_in_a_container_that_hides_its_tree() -> None:
-    unknown = BoardRow(name="?", compatible=(), capability="1.0", source="here")
-    device = only(jetson(unknown, model=""))
+    device = only(jetson(UNKNOWN, model=""))
     assert (device.name, device.capability) == ("a Jetson board", None)
+    smi = GpuSeen(probe="nvidia-smi", name="Orin (nvgpu)", capability="8.7")
+    assert only(jetson(UNKNOWN, smi, model="")).capability == "8.7"
+
+
+def test_a_card_beside_a_board_that_no_row_knows() -> None:
+    found = devices(jetson(UNKNOWN, pci("0005:01:00.0", "10de:2230"), model="A board of the future"))
+    assert [(d.name, d.capability) for d in found] == [("A board of the future", None), ("GA102", "8.6")]
 
 
 def test_no_gpu_tells_how_each_probe_ended() -> None:
@@ -282,6 +337,8 @@ def test_numbers_of_different_cards_are_no_sure_thing() -> None:
     """CUDA counts the fastest first, unless it is told to count along the bus."""
     assert "CUDA_DEVICE_ORDER" in hidden("0").text
     assert "CUDA_DEVICE_ORDER" not in hidden("GPU-aaaa-1111").text
+    equal = machine(PAIR[0], dataclasses.replace(PAIR[0], bus="0000:02:00.0", uuid="GPU-2"), visible="0")
+    assert "CUDA_DEVICE_ORDER" not in check_devices(equal)[-1].text
 
 
 # Any answers at all: few values, so that the same GPU is met often.

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from packaging.version import Version
 
-from tests.support.machines import ask, linux_facts
+from tests.support.machines import ask, linux_facts, modern_tree, tree
 from tests.support.windows import windows_facts
 from torchbuild_tasks.core.cuda.driver import check_driver
 from torchbuild_tasks.model import Cuda, Driver, Finding, GpuSeen, Tegra
@@ -106,6 +106,22 @@ def test_too_old_names_what_would_do() -> None:
     assert "CUDA 12.9" in finding.fix
 
 
+def test_ptx_would_not_help_a_card_that_is_older_than_the_toolkit() -> None:
+    card = GpuSeen(probe="pci", bus="0000:01:00.0", pci_id="10de:1381", name="GeForce GTX 750")
+    assert only(of("580.54.01"), "13.0", card).status == "ok"
+
+
+def test_a_toolkit_that_torch_refuses_is_not_suggested() -> None:
+    """Driver 470 runs CUDA 11, which torch 2.8 still takes and 2.14 does not."""
+    cuda = Cuda(driver=of("470.256.02"), gpus=(RTX_3090,))
+    fixes = [
+        check_driver(ask(linux_facts(cuda=cuda, tree=checkout), cuda=True), Version("12.8"))[0].fix
+        for checkout in (tree(), modern_tree())
+    ]
+    assert "CUDA 11.8" in fixes[0]
+    assert "CUDA 11" not in fixes[1]
+
+
 def test_error_804_is_explained_before_it_happens() -> None:
     text = only(of("535.183.01"), "13.0", RTX_3090).text
     assert "Error 804" in text
@@ -119,7 +135,9 @@ def test_forward_compatibility_on_a_card_for_data_centres() -> None:
 
 
 def test_forward_compatibility_where_no_card_is_known() -> None:
-    assert "on others it ends with Error 804" in only(of("535.183.01"), "13.0").text
+    unknown = GpuSeen(probe="nvidia-smi", name="NVIDIA Something", capability="9.0")
+    for gpus in ((), (unknown,)):
+        assert "on others it ends with Error 804" in only(of("535.183.01"), "13.0", *gpus).text
 
 
 def test_windows_has_no_forward_compatibility() -> None:

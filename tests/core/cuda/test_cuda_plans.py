@@ -1,0 +1,117 @@
+"""Whole plans of CUDA builds on machines that are not here: Windows, and Jetson boards."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.support import jetsons
+from tests.support.cuda import driver, gpu, toolkit
+from tests.support.machines import found, modern_tree, plan_of, statuses, tree
+from tests.support.windows import ROOT, toolset, windows, windows_facts
+from torchbuild_tasks.catalog import load_catalog
+from torchbuild_tasks.core.env_files import encode
+from torchbuild_tasks.core.plan import make_plan
+from torchbuild_tasks.model import BuildPlan, Cuda, Facts
+from torchbuild_tasks.request import BuildRequest
+from torchbuild_tasks.templates import load_templates
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+PROGRAMS = r"C:\Program Files\NVIDIA GPU Computing Toolkit\CUDA"
+
+
+def env(plan: BuildPlan) -> dict[str, str]:
+    return {op.name: op.value for op in plan.env if op.op == "set"}
+
+
+def windows_machine(version: str = "12.4", era: str = "setuptools") -> Facts:
+    """Windows 11 with a GPU of 8.6, one CUDA toolkit, and the toolsets 14.44 and 14.38."""
+    root = rf"{PROGRAMS}\v{version}"
+    made = toolkit(
+        version,
+        path=root,
+        found_via="CUDA_PATH",
+        nvcc=rf"{root}\bin\nvcc.exe",
+        libraries=rf"{root}\lib\x64",
+        cuobjdump=rf"{root}\bin\cuobjdump.exe",
+    )
+    seen = Cuda(toolkits=(made,), gpus=(gpu(),), driver=driver("581.15"))
+    checkout = tree(root=ROOT, build_dir=rf"{ROOT}\build", version="2.6.0")
+    if era != "setuptools":
+        checkout = modern_tree(root=ROOT, build_dir=rf"{ROOT}\build")
+    sets = windows(toolset("14.44.35207", msc_ver=1944), toolset("14.38.33130", msc_ver=1938))
+    return windows_facts(cuda=seen, tree=checkout, windows=sets)
+
+
+@pytest.mark.parametrize(("era", "version"), [("setuptools", "12.4"), ("scikit-build-core", "13.0")])
+def test_the_env_file_of_a_cuda_build_on_windows(era: str, version: str) -> None:
+    """Golden; TORCHBUILD_UPDATE_GOLDEN=1 writes it anew, and the difference is read before it is kept."""
+    plan = make_plan(
+        BuildRequest(cuda=True, jobs=6),
+        windows_machine(version, era),
+        load_catalog(),
+        templates={shell: template.text for shell, template in load_templates().items()},
+        writer="torchbuild_tasks 0.1.0",
+    )
+    assert plan.verdict != "refuse", [f.text for f in plan.findings if f.status == "error"]
+    (file,) = plan.env_files
+    data = encode(file.shell, file.text)
+    golden = GOLDEN / f"cuda-{era}.bat"
+    if os.environ.get("TORCHBUILD_UPDATE_GOLDEN") == "1":
+        golden.write_bytes(data)
+    assert data == golden.read_bytes()
+
+
+def test_the_toolset_is_one_that_nvcc_takes() -> None:
+    made = plan_of(windows_machine("12.3"), cuda=True)
+    assert env(made)["CUDAHOSTCXX"].split("\\")[-5] == "14.38.33130"
+    limited = windows_machine("12.4")
+    assert limited.cuda
+    narrow = dataclasses.replace(limited.cuda.toolkits[0], msc=(1910, 1940))
+    facts = dataclasses.replace(limited, cuda=dataclasses.replace(limited.cuda, toolkits=(narrow,)))
+    (choice,) = [c for c in plan_of(facts, cuda=True).choices if c.name == "toolset"]
+    assert choice.value == "14.38.33130"
+    assert "takes _MSC_VER 1910 to 1939, and it has 1944" in choice.because
+
+
+@pytest.mark.parametrize(
+    ("board", "arch", "patches"),
+    [
+        ("tx2", "6.2", ["launch-bounds"]),
+        ("nano", "5.3", ["launch-bounds"]),
+        ("xavier_nx", "7.2", []),
+        ("orin_nano", "8.7", []),
+        ("thor", "11.0", []),
+    ],
+)
+def test_a_jetson(board: str, arch: str, patches: list[str]) -> None:
+    plan = plan_of(getattr(jetsons, board)(), cuda=True, preset="jetson")
+    values = env(plan)
+    assert values["TORCH_CUDA_ARCH_LIST"] == arch
+    assert [patch.id for patch in plan.patches] == patches
+    assert values["USE_MAGMA"] == "0"
+    assert ("USE_NCCL" not in values) == (board == "thor")
+    assert "ok" in statuses(plan.findings, "jetson")
+
+
+def test_a_tx2_has_its_cudnn_where_debian_packages_put_it() -> None:
+    values = env(plan_of(jetsons.tx2(), cuda=True, preset="jetson"))
+    assert values["CUDNN_INCLUDE_DIR"] == "/usr/include"
+    assert values["CUDNN_LIBRARY"].startswith("/usr/lib/aarch64-linux-gnu")
+
+
+def test_patches_can_be_left_out() -> None:
+    assert plan_of(jetsons.tx2(), cuda=True, no_patches=True).patches == ()
+
+
+def test_a_board_is_not_told_to_take_wheels_made_for_servers() -> None:
+    facts = jetsons.xavier_nx()
+    assert facts.cuda
+    bare = dataclasses.replace(facts, cuda=dataclasses.replace(facts.cuda, toolkits=()))
+    finding = found(plan_of(bare, cuda=True).findings, "cuda-toolkit")
+    assert finding.status == "error"
+    assert "nvidia-jetpack" in finding.fix
+    assert "pypi:" not in finding.fix
