@@ -1,4 +1,5 @@
-"""A Windows 11 as people have it: Visual Studio 2022 with two toolsets, 2019 beside it, Python by py.
+"""A Windows 11 as people have it: Visual Studio 2022 with two toolsets, 2019 beside it, Python by py,
+CUDA 12.9 and a card that it knows.
 
 What `gather` makes of it is the dump in tests/snapshots/windows-11.json.
 """
@@ -8,6 +9,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from tests.facts.cuda.canned import answers, device, nvml, toolkit
 from tests.facts.fakes import FakeProbe, windows_machine
 from torchbuild_tasks.facts.answers import MemoryStatus, Output
 
@@ -25,6 +27,11 @@ GIT = "C:\\Program Files\\Git\\cmd\\git.exe"
 COMMIT = "0fabc3ba44823f257e70ce397d989c8de5e362c1"
 CMAKE = "Common7\\IDE\\CommonExtensions\\Microsoft\\CMake"
 TOOLSETS = {"14.44.35207": VS_2022, "14.38.33130": VS_2022, "14.29.30133": VS_2019}
+# What nvcc 12.9 lists.
+ARCHS = "".join(
+    f"compute_{arch}\n"
+    for arch in (50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 89, 90, 100, 101, 103, 120, 121)
+)
 VCVARSALL = "VC\\Auxiliary\\Build\\vcvarsall.bat"
 
 # The form of vswhere 3.1's answer, with the keys that matter and one of those that do not.
@@ -56,6 +63,12 @@ REGISTRY: dict[str, dict[str, str | int]] = {
     },
     "HKLM\\SYSTEM\\CurrentControlSet\\Control\\FileSystem": {"LongPathsEnabled": 0},
     "HKLM\\SOFTWARE\\Microsoft\\Windows Kits\\Installed Roots": {"KitsRoot10": KITS},
+    "HKLM\\SYSTEM\\CurrentControlSet\\Enum\\PCI\\VEN_10DE&DEV_2684&SUBSYS_88E51043&REV_A1\\4&1A2B3C&0&0008": {
+        "DeviceDesc": "@oem4.inf,%nvidia_dev.2684%;NVIDIA GeForce RTX 4090",
+        "ClassGUID": "{4d36e968-e325-11ce-bfc1-08002be10318}",
+        "LocationInformation": "@System32\\drivers\\pci.sys,#65536;PCI bus %1, device %2;(1,0,0)",
+        "Service": "nvlddmkm",
+    },
 }
 
 
@@ -68,12 +81,13 @@ def windows_11(root: Path, **environ: str) -> FakeProbe:
     """The machine, with its files in `root`; keywords are further variables."""
     door = windows_machine(
         root,
-        files={**_checkout(), **_visual_studio(), f"{STORE}\\python.exe": ""},
+        files={**_checkout(), **_visual_studio(), **toolkit(CUDA, "12.9.1"), f"{STORE}\\python.exe": ""},
         programs={
             VSWHERE: ANSWER,
             **{cl(version): None for version in TOOLSETS},
             f"{VS_2022}\\{CMAKE}\\CMake\\bin\\cmake.exe": "cmake version 3.31.6-msvc6\r\n",
             f"{VS_2022}\\{CMAKE}\\Ninja\\ninja.exe": "1.12.1\r\n",
+            f"{CUDA}\\bin\\nvcc.exe": None,
             GIT: "git version 2.50.1.windows.1\r\n",
             "C:\\Windows\\py.exe": None,
             f"{PYTHON}\\python.exe": _report(),
@@ -99,6 +113,9 @@ def windows_11(root: Path, **environ: str) -> FakeProbe:
     door.outputs[f"{ask} status --porcelain --untracked-files=no --ignore-submodules=all"] = Output(0, "")
     door.outputs[f"{GIT} -C {ROOT} config --type=bool --get core.longpaths"] = Output(1, "")
     door.outputs["C:\\Windows\\py.exe -0p"] = Output(0, f" -V:3.12 *        {PYTHON}\\python.exe\r\n")
+    answers(door, f"{CUDA}\\bin\\nvcc.exe", "12.9", "12.9.86", ARCHS)
+    card = device(name="NVIDIA GeForce RTX 4090", pci=0x268410DE, capability=[8, 9], memory=25757220864)
+    nvml(door, card, driver="576.02", cuda=12090)
     return _sized(door)
 
 

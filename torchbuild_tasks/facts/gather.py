@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from torchbuild_tasks.facts.compilers import look_for_compilers
 from torchbuild_tasks.facts.cpu import look_at_cpu
+from torchbuild_tasks.facts.cuda.gpus import Gpus, look_for_gpus
+from torchbuild_tasks.facts.cuda.look import look_at_cuda
 from torchbuild_tasks.facts.disk import look_at_disk
 from torchbuild_tasks.facts.environ import relevant_environ
 from torchbuild_tasks.facts.host import look_at_host
@@ -16,18 +19,29 @@ from torchbuild_tasks.facts.python import look_for_pythons
 from torchbuild_tasks.facts.store import look_at_store
 from torchbuild_tasks.facts.tools import look_for_tools
 from torchbuild_tasks.facts.tree import look_at_tree
-from torchbuild_tasks.model import Facts, Windows
+from torchbuild_tasks.model import Cuda, Facts, Python, Store, Windows
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 LOCK_FILE = "torchbuild.lock"
 
 
-def gather(*, source: str, python: str | None, patterns: Sequence[str], probe: Probe | None = None) -> Facts:
+def gather(
+    *,
+    source: str,
+    python: str | None,
+    patterns: Sequence[str],
+    cuda_toolkit: str | None = None,
+    probe: Probe | None = None,
+) -> Facts:
     """Look at the machine and the checkout; waits for the slowest program, not for all in turn.
 
     Args:
         source: the checkout.
         python: the interpreter asked for (path, version or command), if any.
         patterns: names of variables that a build reads; only these are kept.
+        cuda_toolkit: the CUDA toolkit asked for; its folder is looked at.
         probe: another machine than this one, for tests.
 
     Raises:
@@ -37,7 +51,7 @@ def gather(*, source: str, python: str | None, patterns: Sequence[str], probe: P
 
     door = probe or Probe(environ=dict(os.environ))
     root = door.realpath(door.absolute(source))
-    with ThreadPoolExecutor(max_workers=6) as pool:
+    with ThreadPoolExecutor(max_workers=8) as pool:
         # First, because tools and compilers wait for it: Visual Studio has some of them.
         windows = pool.submit(_look_at_windows, door, root)
         pythons = pool.submit(look_for_pythons, door, python, root)
@@ -45,6 +59,8 @@ def gather(*, source: str, python: str | None, patterns: Sequence[str], probe: P
         compilers = pool.submit(lambda: look_for_compilers(door, windows.result()))
         tree = pool.submit(look_at_tree, door, root)
         store = pool.submit(look_at_store, door, door.join(root, LOCK_FILE))
+        gpus = pool.submit(look_for_gpus, door)
+        cuda = pool.submit(_look_at_cuda, door, cuda_toolkit, store, pythons, gpus)
         return Facts(
             host=look_at_host(door),
             cpu=look_at_cpu(door),
@@ -56,6 +72,7 @@ def gather(*, source: str, python: str | None, patterns: Sequence[str], probe: P
             tree=tree.result(),
             windows=windows.result(),
             store=store.result(),
+            cuda=cuda.result(),
             environ=relevant_environ(door.environ, patterns, ignore_case=door.windows),
         )
 
@@ -66,3 +83,15 @@ def _look_at_windows(probe: Probe, root: str) -> Windows | None:
     from torchbuild_tasks.facts.windows.look import look_at_windows
 
     return look_at_windows(probe, root)
+
+
+def _look_at_cuda(
+    probe: Probe,
+    asked: str | None,
+    store: Future[Store],
+    pythons: Future[tuple[Python, ...]],
+    gpus: Future[Gpus],
+) -> Cuda:
+    """The GPUs are looked at meanwhile: a driver that nobody uses takes seconds to wake up."""
+    folder, found = store.result().folder, pythons.result()
+    return look_at_cuda(probe, asked=asked, store=folder, pythons=found, gpus=gpus.result())

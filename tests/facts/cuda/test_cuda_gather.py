@@ -1,0 +1,42 @@
+"""CUDA among all facts: what is asked for, and what stands in the found interpreters and the store."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.facts.cuda.canned import device, nvml, toolkit
+from tests.facts.fakes import FakeProbe, machine
+from torchbuild_tasks.facts.gather import gather
+
+PYTHON = json.dumps({"executable": "/v/bin/python", "version": "3.12.1", "prefix": "/v"})
+MARK = json.dumps({"id": "made", "version": "13.0", "finished": "2026-11-20T10:00:00Z"})
+
+
+def workstation(tmp_path: Path) -> FakeProbe:
+    made = "/home/me/.cache/torchbuild-tasks/toolkits/made"
+    roots = ("/asked", "/v/lib/python3.12/site-packages/nvidia/cu13", made)
+    files = {path: text for root in roots for path, text in toolkit(root).items()}
+    door = machine(
+        tmp_path,
+        files={**files, f"{made}/.torchbuild-toolkit.json": MARK},
+        programs={"/v/bin/python": PYTHON},
+        environ={"VIRTUAL_ENV": "/v"},
+    )
+    nvml(door, device())
+    return door
+
+
+def test_everything_is_found_once(tmp_path: Path) -> None:
+    door = workstation(tmp_path)
+    cuda = gather(source="/src", python=None, patterns=[], cuda_toolkit="/asked", probe=door).cuda
+    assert cuda is not None
+    assert [one.found_via for one in cuda.toolkits] == ["--cuda-toolkit", "NVIDIA's wheels", "managed"]
+    assert [gpu.capability for gpu in cuda.gpus] == ["8.6"]
+    assert len(door.asked) == len(set(door.asked))
+
+
+def test_nothing_is_asked_for(tmp_path: Path) -> None:
+    cuda = gather(source="/src", python=None, patterns=[], probe=workstation(tmp_path)).cuda
+    assert cuda is not None
+    assert [one.found_via for one in cuda.toolkits] == ["NVIDIA's wheels", "managed"]

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.facts.fakes import link, machine, windows_machine, write
+from tests.support.capabilities import needs_symlinks
+from torchbuild_tasks.facts.cuda.libraries import look_for_libraries
+from torchbuild_tasks.model import Library, Python
+
+CUDNN = "#define CUDNN_MAJOR 9\n#define CUDNN_MINOR 8\n#define CUDNN_PATCHLEVEL 0\n"
+NCCL = "#define NCCL_MAJOR 2\n#define NCCL_MINOR 21\n#define NCCL_PATCH 5\n"
+
+
+def look(tmp_path: Path, files: Mapping[str, str], **environ: str) -> tuple[Library, ...]:
+    return look_for_libraries(machine(tmp_path, files=files, environ=environ), ())
+
+
+def test_in_the_system(tmp_path: Path) -> None:
+    arch = "x86_64-linux-gnu"
+    files = {
+        f"/usr/include/{arch}/cudnn_version_v8.h": CUDNN.replace("9", "8"),
+        f"/usr/lib/{arch}/libcudnn.so": "",
+    }
+    assert look(tmp_path, {**files, "/usr/include/nccl.h": NCCL}) == (
+        Library(
+            name="cudnn",
+            version="8.8.0",
+            include=f"/usr/include/{arch}",
+            library=f"/usr/lib/{arch}",
+            found_via="system",
+        ),
+        Library(name="nccl", version="2.21.5", include="/usr/include", found_via="system"),
+    )
+
+
+def test_what_a_root_names_comes_first(tmp_path: Path) -> None:
+    files = {"/a/include/cudnn_version.h": CUDNN, "/a/lib/libcudnn.so.9": "", "/usr/include/cudnn.h": ""}
+    first, second = look(tmp_path, files, CUDNN_ROOT="/a")
+    assert (first.found_via, first.version) == ("CUDNN_ROOT", "9.8.0")
+    assert (first.include, first.library) == ("/a/include", "/a/lib")
+    assert (second.found_via, second.version, second.library) == ("system", None, None)
+
+
+def test_folders_by_variables_one_of_which_may_be_the_file(tmp_path: Path) -> None:
+    files = {"/i/nccl.h": NCCL, "/l/libnccl.so": "", "/c/cudnn_version.h": CUDNN, "/d/libcudnn.so": ""}
+    cudnn, nccl = look(
+        tmp_path,
+        files,
+        CUDNN_INCLUDE_DIR="/c",
+        CUDNN_LIBRARY="/d/libcudnn.so",
+        NCCL_INCLUDE_DIR="/i",
+        NCCL_LIB_DIR="/l",
+    )
+    assert (cudnn.include, cudnn.library) == ("/c", "/d")
+    assert cudnn.found_via == "CUDNN_INCLUDE_DIR, CUDNN_LIBRARY"
+    assert (nccl.include, nccl.library, nccl.version) == ("/i", "/l", "2.21.5")
+
+
+def test_in_conda_and_in_nvidias_wheels(tmp_path: Path) -> None:
+    site = "/v/lib/python3.12/site-packages/nvidia"
+    files = {
+        "/conda/include/nccl.h": NCCL,
+        f"{site}/cudnn/include/cudnn_version.h": CUDNN,
+        f"{site}/cudnn/lib/libcudnn.so.9": "",
+        f"{site}/nccl/lib/libnccl.so.2": "",
+    }
+    door = machine(tmp_path, files=files, environ={"CONDA_PREFIX": "/conda"})
+    python = Python(executable="/v/bin/python", found_via="PATH", prefix="/v", version="3.12.1")
+    assert [(seen.name, seen.found_via, seen.version) for seen in look_for_libraries(door, (python,))] == [
+        ("cudnn", "NVIDIA's wheels", "9.8.0"),
+        ("nccl", "CONDA_PREFIX", "2.21.5"),
+        ("nccl", "NVIDIA's wheels", None),
+    ]
+
+
+@needs_symlinks
+def test_without_headers_the_name_of_the_file_tells(tmp_path: Path) -> None:
+    write(tmp_path, {"/usr/lib64/libnccl.so.2.21.5": ""})
+    link(tmp_path, "/usr/lib64/libnccl.so.2", "libnccl.so.2.21.5")
+    (nccl,) = look(tmp_path, {})
+    assert (nccl.version, nccl.include, nccl.library) == ("2.21.5", None, "/usr/lib64")
+
+
+def test_a_variable_that_leads_nowhere_finds_nothing(tmp_path: Path) -> None:
+    assert look(tmp_path, {}, CUDNN_ROOT="/none", NCCL_ROOT_DIR="/none", NCCL_LIB_DIR="/none") == ()
+
+
+def test_nvidias_installer_for_windows(tmp_path: Path) -> None:
+    root = "C:\\Program Files\\NVIDIA\\CUDNN\\v9.8"
+    files = {f"{root}\\include\\12.8\\cudnn_version.h": CUDNN, f"{root}\\lib\\12.8\\x64\\cudnn.lib": ""}
+    door = windows_machine(tmp_path, files=files)
+    assert look_for_libraries(door, ()) == (
+        Library(
+            name="cudnn",
+            version="9.8.0",
+            include=f"{root}\\include\\12.8",
+            library=f"{root}\\lib\\12.8\\x64",
+            found_via="Program Files",
+        ),
+    )

@@ -1,0 +1,114 @@
+"""cuDNN and NCCL outside of any toolkit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from torchbuild_tasks.facts.cuda.folders import find_library, listed, multiarch
+from torchbuild_tasks.facts.cuda.headers import version_from
+from torchbuild_tasks.facts.cuda.sites import site_folders
+from torchbuild_tasks.facts.probe import Probe
+from torchbuild_tasks.model import Library, Python
+
+LIBRARIES = ("cudnn", "nccl")
+# What PyTorch's cmake modules and setup.py read: roots, then folders for headers, then for libraries.
+ROOTS = ("{}_ROOT", "{}_ROOT_DIR", "{}_PATH")
+INCLUDES = ("{}_INCLUDE_DIR", "{}_INCLUDE_PATH")
+LIBRARY = ("{}_LIBRARY", "{}_LIB_DIR", "{}_LIBRARY_PATH", "{}_LIBRARY_DIR")
+SYSTEM_LIBRARIES = ("/usr/lib64", "/usr/local/lib", "/usr/lib")
+CUDNN_FOR_WINDOWS = "NVIDIA/CUDNN"  # NVIDIA's installer: v9.8\\include\\12.8, v9.8\\lib\\12.8\\x64
+
+_IN_NAME = re.compile(r"\.so\.(\d+\.\d+\.\d+)$")
+
+
+class Place(NamedTuple):
+    """Folders in which one of the libraries may be."""
+
+    name: str
+    found_via: str
+    includes: tuple[str, ...]
+    libraries: tuple[str, ...]
+
+
+def look_for_libraries(probe: Probe, pythons: Sequence[Python]) -> tuple[Library, ...]:
+    """Each cuDNN and NCCL that was found: by variable, in the system, conda, and NVIDIA's wheels."""
+    found: dict[tuple[str, str | None, str | None], Library] = {}
+    for place in _places(probe, pythons):
+        if library := _look(probe, place):
+            found.setdefault((library.name, library.include, library.library), library)
+    return tuple(found.values())
+
+
+def _look(probe: Probe, place: Place) -> Library | None:
+    folders = listed(probe, list(place.includes), list(place.libraries))
+    version, header = version_from(probe, folders, place.name)
+    file = find_library(probe, folders, place.name)
+    if header is None and file is None:
+        return None
+    parent = probe.names.parent
+    return Library(
+        name=place.name,
+        version=version or _version_of_file(probe, file),
+        include=parent(header) if header else None,
+        library=parent(file) if file else None,
+        found_via=place.found_via,
+    )
+
+
+def _version_of_file(probe: Probe, file: str | None) -> str | None:
+    """What the name behind the links says: libcudnn.so is libcudnn.so.8.9.7."""
+    match = _IN_NAME.search(probe.realpath(file)) if file else None
+    return match[1] if match else None
+
+
+def _places(probe: Probe, pythons: Sequence[Python]) -> Iterator[Place]:
+    for name in LIBRARIES:
+        yield from _by_variables(probe, name)
+        yield from _of_windows(probe, name) if probe.windows else _of_linux(probe, name)
+        if prefix := probe.variable("CONDA_PREFIX"):
+            root = probe.join(prefix, "Library") if probe.windows else prefix
+            yield _below(probe, name, "CONDA_PREFIX", root)
+        for folder in site_folders(probe, pythons):
+            yield _below(probe, name, "NVIDIA's wheels", probe.join(folder, "nvidia", name))
+
+
+def _below(probe: Probe, name: str, found_via: str, root: str) -> Place:
+    libraries = tuple(probe.join(root, part) for part in ("lib64", "lib", "lib/x64"))
+    return Place(name, found_via, (probe.join(root, "include"),), libraries)
+
+
+def _by_variables(probe: Probe, name: str) -> Iterator[Place]:
+    """What the user names: a root, or headers and library each by a variable (a folder, or the file)."""
+    for variable in (text.format(name.upper()) for text in ROOTS):
+        if value := probe.variable(variable):
+            yield _below(probe, name, variable, probe.absolute(value))
+    includes, with_includes = _values(probe, name, INCLUDES)
+    libraries, with_libraries = _values(probe, name, LIBRARY)
+    if includes or libraries:
+        folders = tuple(probe.names.parent(p) if probe.is_file(p) else p for p in libraries)
+        yield Place(name, ", ".join(with_includes + with_libraries), includes, folders)
+
+
+def _values(probe: Probe, name: str, texts: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
+    """The values of those variables that are set, as paths, and their names."""
+    names = [variable for text in texts if probe.variable(variable := text.format(name.upper()))]
+    return tuple(probe.absolute(probe.variable(variable)) for variable in names), names
+
+
+def _of_linux(probe: Probe, name: str) -> Iterator[Place]:
+    arch = multiarch(probe)
+    includes = ("/usr/include", f"/usr/include/{arch}", "/usr/local/include")
+    yield Place(name, "system", includes, (f"/usr/lib/{arch}", *SYSTEM_LIBRARIES))
+
+
+def _of_windows(probe: Probe, name: str) -> Iterator[Place]:
+    """cuDNN's own installer: one folder for each of its versions, in it one for each CUDA."""
+    programs = probe.variable("ProgramW6432") or probe.variable("ProgramFiles") or "C:\\Program Files"
+    shelf = probe.join(programs, CUDNN_FOR_WINDOWS)
+    for version in probe.children(shelf) if name == "cudnn" else ():
+        root = probe.join(shelf, version)
+        for cuda in probe.children(probe.join(root, "include")):
+            libraries = probe.join(root, "lib", cuda, "x64")
+            yield Place(name, "Program Files", (probe.join(root, "include", cuda),), (libraries,))
