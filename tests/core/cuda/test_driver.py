@@ -35,13 +35,18 @@ def of(version: str, **changes: Any) -> Driver:
 
 
 @pytest.mark.parametrize(
-    ("cuda", "needed"), [("11.8", "450.80.2"), ("12.4.1", "525.60.13"), ("13.5", "580"), ("10.2", "440.33")]
+    ("cuda", "needed"), [("11.8", "450.80.02"), ("12.4.1", "525.60.13"), ("13.5", "580"), ("10.2", "440.33")]
 )
 def test_without_a_driver_the_build_works(cuda: str, needed: str) -> None:
     finding = only(None, cuda)
     assert finding.status == "unknown"
     assert "the build works without one" in finding.text
     assert f"needs {needed} or later" in finding.text
+
+
+def test_versions_are_shown_as_nvidia_writes_them() -> None:
+    assert "driver 535.054.03 is older" in only(of("535.054.03"), "12.4").text
+    assert "450.80.02 or later" in only(of("440.33.01"), "11.8").fix
 
 
 def test_nothing_known_at_all() -> None:
@@ -103,7 +108,7 @@ def test_too_old_names_what_would_do() -> None:
     finding = only(of("535.183.01", cuda="12.2"), "13.0", RTX_3090)
     assert "driver version is insufficient" in finding.text
     assert "580" in finding.fix
-    assert "CUDA 12.9" in finding.fix
+    assert "--cuda-toolkit 12.9" in finding.fix
 
 
 def test_ptx_would_not_help_a_card_that_is_older_than_the_toolkit() -> None:
@@ -118,8 +123,8 @@ def test_a_toolkit_that_torch_refuses_is_not_suggested() -> None:
         check_driver(ask(linux_facts(cuda=cuda, tree=checkout), cuda=True), Version("12.8"))[0].fix
         for checkout in (tree(), modern_tree())
     ]
-    assert "CUDA 11.8" in fixes[0]
-    assert "CUDA 11" not in fixes[1]
+    assert "--cuda-toolkit 11.8" in fixes[0]
+    assert "--cuda-toolkit" not in fixes[1]
 
 
 def test_error_804_is_explained_before_it_happens() -> None:

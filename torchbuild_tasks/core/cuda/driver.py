@@ -33,7 +33,8 @@ def check_driver(question: Question, cuda: Version | None) -> tuple[Finding, ...
     told = (_told(driver.problem),) if driver.problem else ()
     if facts.tegra is not None:
         return told or (_of_jetson(question, driver),)
-    version = parse_version(driver.version) or parse_version(driver.module) or parse_version(driver.library)
+    said = (driver.version, driver.module, driver.library)
+    version = next((text for text in said if text and parse_version(text)), None)
     if version is None:
         return told or (_no_driver(question, cuda),)
     return (*told, *_compat_library(question, driver), _compared(question, driver, version, cuda))
@@ -116,19 +117,25 @@ def _not_for_datacenter(question: Question) -> list[Device]:
     return [device for device in visible_devices(question) if device.datacenter is False]
 
 
-def _compared(question: Question, driver: Driver, version: Version, cuda: Version | None) -> Finding:
+def _compared(question: Question, driver: Driver, version: str, cuda: Version | None) -> Finding:
     own, oldest = _own(question, cuda), _oldest(question, cuda)
     if cuda is None or not (own or oldest):
         newest = f", which runs CUDA up to {driver.cuda}" if driver.cuda else ""
         return Finding(id=ID, status="ok", text=f"driver {version}{newest}")
-    if own and version >= own or _runs(driver, cuda):
+    if _is_from(version, own) or _runs(driver, cuda):
         return Finding(id=ID, status="ok", text=f"driver {version} runs all of CUDA {_series(cuda)}")
-    if version >= (oldest or own or version):
+    if _is_from(version, oldest or own):
         return _without_ptx(question, version, own, cuda)
     return _too_old(question, driver, version, cuda)
 
 
-def _without_ptx(question: Question, version: Version, own: Version | None, cuda: Version) -> Finding:
+def _is_from(version: str, limit: str) -> bool:
+    """Whether a driver is of this version or later; false where there is no limit to hold it against."""
+    first, wanted = parse_version(version), parse_version(limit)
+    return first is not None and wanted is not None and first >= wanted
+
+
+def _without_ptx(question: Question, version: str, own: str, cuda: Version) -> Finding:
     since = f"came with {own}" if own else "is of a later release"
     text = (
         f"driver {version} is older than CUDA {_series(cuda)}, which {since}: programs run by minor-version "
@@ -157,7 +164,7 @@ def _needs_ptx(question: Question, row: CudaRow | None) -> Device | None:
     return None
 
 
-def _too_old(question: Question, driver: Driver, version: Version, cuda: Version) -> Finding:
+def _too_old(question: Question, driver: Driver, version: str, cuda: Version) -> Finding:
     needed = _oldest(question, cuda) or _own(question, cuda)
     text = (
         f"driver {version} is too old for CUDA {_series(cuda)}, which needs {needed} or later: torch can be "
@@ -167,7 +174,7 @@ def _too_old(question: Question, driver: Driver, version: Version, cuda: Version
         text += f". {_forward(question, cuda)}"
     fix = f"{UPDATE.format(version=needed)}"
     if older := _newest_that_runs(question, driver, version):
-        fix += f", or build with a toolkit that it runs, such as CUDA {older}: --cuda-toolkit"
+        fix += f", or build with a toolkit that it runs, for example --cuda-toolkit {older}"
     return Finding(id=ID, status="warn", text=text, fix=f"{fix}.")
 
 
@@ -180,7 +187,7 @@ def _forward(question: Question, cuda: Version) -> str:
     return f"{package} helps on cards for data centres only; on others it ends with Error 804"
 
 
-def _newest_that_runs(question: Question, driver: Driver, version: Version) -> str:
+def _newest_that_runs(question: Question, driver: Driver, version: str) -> str:
     """The newest series that torch builds with and that this driver runs, be it without PTX."""
     able = []
     refusing = [row.cuda for row in torch_rows(question) if row.refuse]
@@ -189,7 +196,7 @@ def _newest_that_runs(question: Question, driver: Driver, version: Version) -> s
         if not all(admits(specifier, cuda) for specifier in refusing):
             continue
         limit = _oldest(question, cuda) or _own(question, cuda)
-        if _runs(driver, cuda) or (limit and version >= limit):
+        if _runs(driver, cuda) or _is_from(version, limit):
             able.append(cuda)
     return str(max(able)) if able else ""
 
@@ -200,18 +207,18 @@ def _runs(driver: Driver, cuda: Version) -> bool:
     return newest is not None and newest.release[:2] >= _release(cuda).release[:2]
 
 
-def _own(question: Question, cuda: Version | None) -> Version | None:
-    """The driver that the series came with."""
+def _own(question: Question, cuda: Version | None) -> str:
+    """The driver that the series came with; "" where nobody has written it down."""
     row = cuda_row(question, _release(cuda)) if cuda else None
-    return parse_version(_for_host(question, row.driver_linux, row.driver_windows)) if row else None
+    return _for_host(question, row.driver_linux, row.driver_windows) if row else ""
 
 
-def _oldest(question: Question, cuda: Version | None) -> Version | None:
-    """The oldest driver of the major release; None where there is no minor-version compatibility."""
+def _oldest(question: Question, cuda: Version | None) -> str:
+    """The oldest driver of the major release; "" where there is no minor-version compatibility."""
     for row in question.catalog.cuda_driver:
         if cuda and row.cuda == str(cuda.major):
-            return parse_version(_for_host(question, row.linux, row.windows))
-    return None
+            return _for_host(question, row.linux, row.windows)
+    return ""
 
 
 def _for_host(question: Question, linux: str, windows: str) -> str:
