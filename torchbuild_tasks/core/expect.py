@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from packaging.version import Version
-
 from torchbuild_tasks.catalog import CheckRow
-from torchbuild_tasks.core.cuda.arch_list import Arch, UnknownArch, read
+from torchbuild_tasks.core.cuda.arch_list import Arch
 from torchbuild_tasks.core.decisions import Decisions
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.core.variables import is_off
 from torchbuild_tasks.model import Environment, Expectation
 
 
-def expectations(decisions: Decisions, cuda: Version | None = None) -> tuple[Expectation, ...]:
-    """One expectation a row that applies to this plan; `cuda` is the version of the planned toolkit."""
+def expectations(decisions: Decisions) -> tuple[Expectation, ...]:
+    """One expectation a row that applies to this plan."""
     question, variables = decisions.question, decisions.variables
     build_type, environment = decisions.build_type.value, decisions.python.environment
+    cuda = decisions.toolkit.version
     promises = {
         "folder": question.facts.tree.root
         if decisions.mode.value == "develop"
@@ -27,7 +26,7 @@ def expectations(decisions: Decisions, cuda: Version | None = None) -> tuple[Exp
         "debug": str(build_type == "Debug"),
         "build_type": build_type,
         "cuda": ".".join(map(str, cuda.release[:2])) if cuda else "",
-        "arch_list": _arch_list(question, variables),
+        "arch_list": arch_words(decisions.archs.archs),
     }
     made = (_expectation(question, row, promises, variables) for row in question.catalog.check)
     return tuple(expectation for expectation in made if expectation)
@@ -39,18 +38,10 @@ def _version(variables: Mapping[str, str]) -> str:
     return f"{version}.post{number}" if version and number.isdecimal() and int(number) > 1 else version
 
 
-def _arch_list(question: Question, variables: Mapping[str, str]) -> str:
-    """The planned architectures in torch's words; empty where they are left to PyTorch's build."""
-    try:
-        return arch_words(read(question, variables.get("TORCH_CUDA_ARCH_LIST", "")))
-    except UnknownArch:
-        return ""
-
-
 def arch_words(archs: Iterable[Arch]) -> str:
     """How torch.cuda.get_arch_list() spells them: 8.6 and 9.0+PTX are "sm_86 sm_90 compute_90".
 
-    Source: cuda_select_nvcc_arch_flags in PyTorch's select_compute_arch.cmake, the readable list.
+    Source: the readable list of cuda_select_nvcc_arch_flags in PyTorch's select_compute_arch.cmake.
     """
     words = []
     for arch in archs:

@@ -127,10 +127,10 @@ def _decided(
 
 
 def _chosen(archs: tuple[Arch, ...], because: str, source: Source) -> ChosenArchs:
-    number = len(archs) + sum(arch.ptx for arch in archs)
+    number = len(archs)  # PTX is made on the way to the cubin and costs nothing
     if number > 1:
         cost = 1 + COST * (number - 1)
-        because += f"; {number} compilations of each kernel cost about {cost:.1f} times one"
+        because += f"; {number} architectures cost about {cost:.1f} times one"
     return ChosenArchs(
         choice=Choice(name=NAME, value=spelled(archs), because=because, source=source), archs=archs
     )
