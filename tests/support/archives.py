@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import io
+import lzma
 import stat
 import sys
 import tarfile
@@ -83,6 +84,10 @@ def _tar_bz2(members: Sequence[Put]) -> bytes:
     return bz2.compress(tar(members))
 
 
+def _tar_xz(members: Sequence[Put]) -> bytes:
+    return lzma.compress(tar(members), preset=0)
+
+
 def _conda(members: Sequence[Put]) -> bytes:
     out = io.BytesIO()
     info = tar([Put("info/index.json", b"{}")])
@@ -107,4 +112,4 @@ def _7z(members: Sequence[Put]) -> bytes:
     return out.getvalue()
 
 
-BUILDERS = {"zip": _zip, "tar.bz2": _tar_bz2, "conda": _conda, "7z": _7z}
+BUILDERS = {"zip": _zip, "tar.bz2": _tar_bz2, "tar.xz": _tar_xz, "conda": _conda, "7z": _7z}

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from torchbuild_tasks.core.helper_lines import HelperReport
-from torchbuild_tasks.core.helpers import Helpers, helper_check, machine_rows, make_helper
+from torchbuild_tasks.core.helpers import helper_check, machine_rows, make_helper
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.effects import process
 from torchbuild_tasks.effects.helpers import store
@@ -41,13 +41,17 @@ def fetch(artifacts: tuple[Artifact, ...], fetching: Fetching, report: Reporter)
 
 
 def fetched(
-    before: HelperReport, chosen: Helpers, fetching: Fetching, request: BuildRequest, report: Reporter
+    before: HelperReport,
+    artifacts: tuple[Artifact, ...],
+    fetching: Fetching,
+    request: BuildRequest,
+    report: Reporter,
 ) -> HelperReport:
     """Fetch what the plan wants, unless --dry-run."""
     if request.dry_run:
         return before
     report.stage("fetch helpers")
-    folders = fetch(chosen.artifacts, fetching, report)
+    folders = fetch(artifacts, fetching, report)
     lines = (dataclasses.replace(line, here=line.here or line.id in folders) for line in before.lines)
     return dataclasses.replace(before, lines=tuple(lines))
 
@@ -74,10 +78,9 @@ def _does_not_run(name: str, program: str, done: process.Captured) -> Finding:
 
 
 def pruned(
-    before: HelperReport, chosen: Helpers, fetching: Fetching, request: BuildRequest, report: Reporter
+    before: HelperReport, keep: set[str], fetching: Fetching, request: BuildRequest, report: Reporter
 ) -> HelperReport:
     """Remove what the plan does not want; lists first, --dry-run stops there."""
-    keep = {artifact.id for artifact in chosen.artifacts}
     found = store.prune(fetching.store, keep, dry_run=True)
     if not found.paths or request.dry_run:
         return dataclasses.replace(before, removable=found.paths)

@@ -146,6 +146,9 @@ def test_it_is_here_when_the_facts_have_a_managed_one_there(managed: bool) -> No
     there = Toolkit(path=wanted.folder, found_via="the store", managed=managed)
     found = managed_toolkit(ask(machine(cuda=Cuda(toolkits=(there,)))), "13.0").toolkit
     assert found == dataclasses.replace(wanted, here=managed)
+    # A store behind a link: the facts have the folder without links, and the other as an alias.
+    behind = dataclasses.replace(there, path="/mnt/x", aliases=(wanted.folder,))
+    assert managed_toolkit(ask(machine(cuda=Cuda(toolkits=(behind,)))), "13.0").toolkit == found
 
 
 def test_a_hash_that_no_row_has_is_the_lock_files() -> None:
@@ -174,24 +177,31 @@ def test_a_part_is_called_the_same_only_when_it_is_the_same() -> None:
     assert part_folders(PARTS).keys() == files.keys()
 
 
-@pytest.mark.parametrize("row", PARTS, ids=key)
-def test_part_rows(row: PartRow) -> None:
-    assert (row.os, row.arch) in MACHINES
-    assert row.needed in ("compile", "torch")
-    assert row.source
+@pytest.mark.parametrize("cuda", sorted({row.cuda for row in PARTS}))
+def test_part_rows(cuda: str) -> None:
+    for row in PARTS:
+        if row.cuda == cuda:
+            check_row(row)
+
+
+def check_row(row: PartRow) -> None:
+    name = key(row)
+    assert (row.os, row.arch) in MACHINES, name
+    assert row.needed in ("compile", "torch"), name
+    assert row.source, name
     SpecifierSet(row.torch)
-    assert re.fullmatch(r"[0-9a-f]{64}", row.sha256)
-    assert row.holds
-    assert all(path.startswith(f"{row.folder}/") and "\\" not in path for path in row.holds)
-    assert bool(row.urls) != bool(row.project), "an address or a project, not both"
+    assert re.fullmatch(r"[0-9a-f]{64}", row.sha256), name
+    assert row.holds, name
+    assert all(path.startswith(f"{row.folder}/") and "\\" not in path for path in row.holds), name
+    assert bool(row.urls) != bool(row.project), f"{name}: an address or a project, not both"
     if row.project:
         ending = "win_amd64" if row.os == "windows" else rf"manylinux[0-9_]*_{row.arch}"
-        assert re.fullmatch(ending, row.tag)
-        assert row.unpack == "zip"
+        assert re.fullmatch(ending, row.tag), name
+        assert row.unpack == "zip", name
     for url in row.urls:
-        assert url.endswith(f"/{row.folder}.{row.unpack}")
-        assert row.version in url
-        assert row.size, "NVIDIA's manifests say it"
+        assert url.endswith(f"/{row.folder}.{row.unpack}"), name
+        assert row.version in url, name
+        assert row.size, f"{name}: NVIDIA's manifests say it"
 
 
 @pytest.mark.parametrize("release", RELEASES)

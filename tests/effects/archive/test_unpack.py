@@ -160,7 +160,7 @@ def test_links_become_copies_of_files_on_windows(kind: str, tmp_path: Path) -> N
     assert marker.files["lib/libx.so"] == 3
 
 
-@pytest.mark.parametrize("kind", ["tar.bz2", "conda"])
+@pytest.mark.parametrize("kind", ["tar.bz2", "tar.xz", "conda"])
 def test_a_hard_link_is_a_copy(kind: str, tmp_path: Path) -> None:
     members = [Put("d/a", b"same", mode=0o755), Put("b", kind="hard link", target="d/a")]
     folder = unpacked(make(kind, tmp_path / "a", members), kind)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import fnmatch
+import lzma
 import re
 import stat
 import sys
@@ -88,6 +89,12 @@ def _zip_member(filling: Filling, info: zipfile.ZipInfo, wheel: bool) -> Member:
 def read_tar_bz2(archive: Path, filling: Filling) -> None:
     """A tar archive in bzip2, in one pass."""
     with bz2.open(archive) as file:
+        _read_tar(file, filling)
+
+
+def read_tar_xz(archive: Path, filling: Filling) -> None:
+    """A tar archive in xz, in one pass."""
+    with lzma.open(archive) as file:
         _read_tar(file, filling)
 
 

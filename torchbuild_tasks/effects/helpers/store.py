@@ -2,6 +2,7 @@
 
     files/<first two of sha256>/<sha256>/<file name>    downloads, by content
     unpacked/<artifact id>/                             with our mark (effects/helpers/marker.py)
+    toolkits/<name>/                                    with a mark of their own (effects/toolkits)
     incoming/<file name>                                what a user brings without network
     partial/<key>/                                      downloads under way
     locks/                                              one per artifact, held while it is made
@@ -24,12 +25,14 @@ from torchbuild_tasks.effects.archive.members import fault, parts_of
 from torchbuild_tasks.effects.files import told_as
 from torchbuild_tasks.effects.helpers.marker import MARKER, Marker, read_marker
 from torchbuild_tasks.effects.helpers.sweep import leftovers, owner_of, remove_tree, size_of, take_away
+from torchbuild_tasks.effects.toolkits.marker import TOOLKIT_MARKER
 from torchbuild_tasks.effects.walk import is_folder
 from torchbuild_tasks.errors import DownloadFailed, UsageError
 from torchbuild_tasks.model import Artifact, Finding
 
 FILES: Final = "files"
 UNPACKED: Final = "unpacked"
+TOOLKITS: Final = "toolkits"
 INCOMING: Final = "incoming"
 PARTIAL: Final = "partial"
 LOCKS: Final = "locks"
@@ -100,7 +103,8 @@ def _folders(parent: Path) -> list[Path]:
 
 
 def _is_ours(folder: Path) -> bool:
-    return (folder / MARKER).is_file() and not (folder / MARKER).is_symlink()
+    marks = (folder / MARKER, folder / TOOLKIT_MARKER)
+    return any(mark.is_file() and not mark.is_symlink() for mark in marks)
 
 
 def discard(store: Path, artifact_id: str) -> None:
@@ -160,21 +164,21 @@ def prune(store: Path, keep: Collection[str], *, dry_run: bool = False) -> Prune
     What another run holds stays, and as long as any is under way, all downloads do.
 
     Args:
-        keep: artifact ids, and sha256s of downloads to keep all the same.
+        keep: artifact ids, names of toolkits, and sha256s of downloads to keep all the same.
         dry_run: only say what would be removed.
     """
     removal = _Removal(dry_run)
     used = {entry.marker.sha256 for entry in listing(store) if entry.id in keep and entry.marker}
     with contextlib.ExitStack() as stack:
         busy = {path.stem for path in _locks(store) if not stack.enter_context(_tried(path))}
-        for folder in _folders(store / UNPACKED):
+        for folder in (*_folders(store / TOOLKITS), *_folders(store / UNPACKED)):
             if folder.name in keep:
                 continue
             if folder.name in busy:
                 removal.keep(folder, "another run holds it")
             elif _is_ours(folder):
                 removal.remove(folder, take_away)
-        for folder in leftovers(store / UNPACKED):
+        for folder in (*leftovers(store / TOOLKITS), *leftovers(store / UNPACKED)):
             if owner_of(folder) not in busy:
                 removal.remove(folder, remove_tree)
         for folder in _downloads(store):

@@ -1,0 +1,1 @@
+"""Puts CUDA toolkits together from unpacked parts."""

@@ -1,0 +1,26 @@
+"""The stage that puts a CUDA toolkit together from its parts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from torchbuild_tasks.core.cuda.managed import part_folders
+from torchbuild_tasks.effects.toolkits.assemble import assemble
+from torchbuild_tasks.stages.helpers import fetch
+from torchbuild_tasks.stages.work import Work
+
+
+def assemble_toolkit(work: Work) -> Work:
+    """Have the toolkit of the plan, when it is one of ours and not there yet."""
+    wanted = work.plan.toolkit
+    if wanted is None or wanted.here:
+        return work
+    parts = tuple(artifact for artifact in work.plan.artifacts if artifact.id in wanted.parts)
+    folders, inside = fetch(parts, work.fetching, work.report), part_folders(work.catalog.part)
+    assemble(
+        [(folders[name], inside[name]) for name in wanted.parts],
+        Path(wanted.folder),
+        version=wanted.version,
+        note=work.report.note,
+    )
+    return work
