@@ -17,7 +17,8 @@ from typing import Any
 from torchbuild_tasks import codec, version
 from torchbuild_tasks.catalog import Catalog, load_catalog
 from torchbuild_tasks.core.cleaning import uninstall_command
-from torchbuild_tasks.core.cuda.toolkit import cuda_version
+from torchbuild_tasks.core.cuda.check_toolkit import check_toolkit
+from torchbuild_tasks.core.cuda.toolkit import choose_toolkit
 from torchbuild_tasks.core.decisions import choose_build_type
 from torchbuild_tasks.core.env_files import encode
 from torchbuild_tasks.core.helper_lines import HelperReport, check_helpers, helper_lines
@@ -146,20 +147,25 @@ def helpers(request: BuildRequest, report: Reporter) -> HelperReport:
     """List, fetch, find, verify or prune the libraries and tools that builds download."""
     sight = look(request)
     question = Question(sight.request, sight.facts, sight.catalog, sight.settings)
-    chosen = choose_helpers(question, choose_build_type(question).value, cuda_version(question))
-    errors = [f for f in check_helpers(question, chosen) if f.status == "error"]
-    if errors:
-        raise PlanRefused("These helpers cannot be had.", findings=tuple(errors))
-    fetching = network(sight)
+    toolkit = choose_toolkit(question)
+    chosen = choose_helpers(question, choose_build_type(question).value, toolkit.version)
+    checked = (
+        *check_helpers(question, chosen),
+        *(check_toolkit(question, toolkit) if toolkit.problem else ()),
+    )
+    if errors := tuple(finding for finding in checked if finding.status == "error"):
+        raise PlanRefused("These helpers cannot be had.", findings=errors)
+    fetching, artifacts = network(sight), (*chosen.artifacts, *toolkit.artifacts)
     made_report = HelperReport(action=str(request.action), lines=helper_lines(question, chosen))
     with interruptible():
         match request.action:
             case "fetch":
-                return fetched(made_report, chosen, fetching, request, report)
+                return fetched(made_report, artifacts, fetching, request, report)
             case "verify":
                 return proved(made_report, question, fetching)
             case "prune":
-                return pruned(made_report, chosen, fetching, request, report)
+                keep = {artifact.id for artifact in artifacts} | toolkit.kept
+                return pruned(made_report, keep, fetching, request, report)
     return made_report
 
 

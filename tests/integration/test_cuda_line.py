@@ -39,9 +39,10 @@ class CudaLine:
         self.words = ["--cuda", *(["--cuda-toolkit", toolkit] if toolkit != SYSTEM else [])]
 
     def __call__(self, verb: str, *words: str, environ: dict[str, str] | None = None) -> Run:
+        place = ("--source", str(self.tree), "--python", str(self.python))
         return torchbuild(
             verb,
-            *("--source", self.tree, "--python", self.python, *self.words, *words),
+            *(*place, *self.words, *words),
             environ={"TORCHBUILD_CACHE": str(self.store), **(environ or {})},
             timeout=900,
         )

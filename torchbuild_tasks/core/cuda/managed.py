@@ -53,7 +53,7 @@ def managed_toolkit(question: Question, version: str) -> ManagedChoice:
         folder=folder,
         version=release,
         parts=ids,
-        here=any(found.managed and found.path == folder for found in _found(question)),
+        here=any(found.managed and folder in (found.path, *found.aliases) for found in _found(question)),
         because=f"{len(ids)} parts of CUDA {release} from NVIDIA, {_size(artifacts)}"
         f"{_without(question, fitting, chosen)}",
     )

@@ -38,12 +38,18 @@ def toolkit_variables(question: Question, chosen: ChosenToolkit) -> tuple[Choice
 
 
 def toolkit_path(question: Question, chosen: ChosenToolkit) -> tuple[EnvOp, ...]:
-    """nvcc's folder in front of PATH: old CMake modules look for the first nvcc there."""
+    """nvcc's folder in front of PATH: old CMake modules look for the first nvcc there.
+
+    On Windows NVIDIA's wheels of 13.x have their DLLs in a folder below it.
+    """
     if not chosen.root:
         return ()
     folder = nvcc_of(question, chosen).rpartition(_separator(question))[0]
+    folders = [folder]
+    if chosen.managed and question.facts.host.os == "windows":
+        folders.insert(0, rf"{folder}\x86_64")
     because = f"nvcc of CUDA {chosen.version}"
-    return (EnvOp(op="prepend", name="PATH", value=folder, because=because),)
+    return tuple(EnvOp(op="prepend", name="PATH", value=each, because=because) for each in folders)
 
 
 def nvcc_of(question: Question, chosen: ChosenToolkit) -> str:

@@ -49,6 +49,13 @@ class ChosenToolkit:
         """Its folder; empty without one."""
         return self.toolkit.path if self.toolkit else self.managed.folder if self.managed else ""
 
+    @property
+    def kept(self) -> frozenset[str]:
+        """What of the store it is made of, and what it is called there itself."""
+        if self.managed is None:
+            return frozenset()
+        return frozenset((*self.managed.parts, re.split(r"[/\\]", self.managed.folder)[-1]))
+
 
 def choose_toolkit(question: Question) -> ChosenToolkit:
     """Decide the toolkit of a CUDA build."""
@@ -136,7 +143,8 @@ def _managed(question: Question, wanted: str, because: str, source: Source) -> C
     if made.toolkit is None:
         return ChosenToolkit(problem=f"{MANAGED}{wanted} ({because}): {made.problem}")
     version = series_of(made.toolkit.version)
-    here = next((t for t in _found(question) if t.path == made.toolkit.folder and not usable(t)), None)
+    folder = made.toolkit.folder
+    here = next((t for t in _found(question) if folder in (t.path, *t.aliases) and not usable(t)), None)
     text = f"CUDA {made.toolkit.version}, put together from NVIDIA's wheels; {because}"
     choice = Choice(name="CUDA toolkit", value=made.toolkit.folder, because=text, source=source)
     return ChosenToolkit(
