@@ -11,7 +11,6 @@ from typing import Any, NoReturn
 
 import pytest
 
-
 # A shell script starts what it puts into the background (`pytest &`) with SIGINT ignored, nohup with
 # SIGHUP ignored, and every program that a test starts would inherit that: what Ctrl-C and a closed
 # terminal do could not be tested.

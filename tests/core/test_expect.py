@@ -6,8 +6,14 @@ from typing import Any
 
 import pytest
 
+from tests.support.cuda import cuda_facts, gpu, toolkit
 from tests.support.machines import base_python, linux_facts, modern_tree, plan_of, settings, with_tree
+from torchbuild_tasks.core.cuda.arch_list import Arch, capability
+from torchbuild_tasks.core.expect import arch_words
 from torchbuild_tasks.model import Expectation, Facts
+from torchbuild_tasks.verify.torch_probe import CUDA_CHECKS
+
+CUDA = cuda_facts(toolkit("12.4"), gpus=(gpu("8.6"),))
 
 
 def expected(facts: Facts | None = None, **flags: Any) -> dict[tuple[str, str], Expectation]:
@@ -34,6 +40,7 @@ def test_every_kind_of_check_is_asked_for() -> None:
 
 def test_every_expectation_says_why() -> None:
     assert all(e.because for e in expected().values())
+    assert all(e.because for e in expected(CUDA, cuda=True).values())
 
 
 @pytest.mark.parametrize(
@@ -112,3 +119,67 @@ def test_the_sample_says_what_it_cannot_show() -> None:
     assert not {"import", "matmul", "save_load", "threads"} & skipped
     assert all("sample" in e.skip for e in sample.values() if e.skip)
     assert not [e for e in expected().values() if e.skip]
+
+
+# ---------------------------------------------------------------- a CUDA build
+
+
+def test_a_cuda_build_is_asked_for_every_check_of_cuda() -> None:
+    more = {check for check, _ in expected(CUDA, cuda=True)} - {check for check, _ in expected(CUDA)}
+    assert more == set(CUDA_CHECKS)
+
+
+@pytest.mark.parametrize("flags", [{}, {"cpu": True}, {"set": ("USE_CUDA=OFF",)}])
+def test_a_cpu_build_has_no_row_about_cuda_but_that_it_is_off(flags: dict[str, Any]) -> None:
+    rows = expected(CUDA, **flags)
+    about = {(check, key) for check, key in rows if "cuda" in f"{check}{key}".lower() or check in CUDA_CHECKS}
+    assert about == {("config", "USE_CUDA")}
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ({}, "sm_86"),
+        ({"arch": "8.6;9.0+PTX"}, "sm_86 sm_90 compute_90"),
+        ({"arch": "9.0a"}, "sm_90a"),
+        ({"set": ("TORCH_CUDA_ARCH_LIST=7.5 8.0+PTX",)}, "sm_75 sm_80 compute_80"),
+    ],
+)
+def test_the_architectures_in_torchs_words(flags: dict[str, Any], words: str) -> None:
+    assert expected(CUDA, cuda=True, **flags)["cuda_arch_list", "arch_list"].wanted == words
+
+
+@pytest.mark.parametrize(
+    ("text", "words"), [("10.0+PTX", "sm_100 compute_100"), ("12.0f;12.1a", "sm_120f sm_121a")]
+)
+def test_capabilities_of_three_digits(text: str, words: str) -> None:
+    archs = [
+        Arch(capability=capability(part.removesuffix("+PTX")), ptx=part.endswith("+PTX"))
+        for part in text.split(";")
+    ]
+    assert arch_words(archs) == words
+
+
+@pytest.mark.parametrize("version", ["12.4", "13.0"])
+def test_the_cuda_of_torch_is_the_planned_toolkits(version: str) -> None:
+    facts = cuda_facts(toolkit(version), gpus=(gpu("8.6"),))
+    assert expected(facts, cuda=True)["import", "cuda"].wanted == version
+
+
+def test_without_a_toolkit_nothing_is_promised_about_its_version() -> None:
+    made = expected(cuda_facts(), cuda=True)
+    assert ("import", "cuda") not in made
+    assert ("cuda_arch_list", "arch_list") not in made
+
+
+@pytest.mark.parametrize(("check", "variable"), [("cudnn", "USE_CUDNN"), ("nccl", "USE_NCCL")])
+def test_a_library_that_is_planned_off_cannot_be_shown(check: str, variable: str) -> None:
+    off = expected(CUDA, cuda=True, set=(f"{variable}=0",))
+    assert off[check, ""].skip == f"{variable} is planned off"
+    assert off["config", variable].wanted == "0"
+
+
+def test_what_the_sample_can_show_of_cuda() -> None:
+    sample = expected(with_tree(CUDA, sample=True), cuda=True)
+    shown = {(check, key) for (check, key), e in sample.items() if check in CUDA_CHECKS and not e.skip}
+    assert shown == {("cuda_available", ""), ("cuda_arch_list", "arch_list"), ("cuda_driver", "")}
