@@ -6,7 +6,7 @@ import os
 import platform
 import sys
 
-from benchmarks import download, sample, startup, streaming, unpack
+from benchmarks import archs, detection, download, preflight, sample, startup, streaming, unpack
 
 ALL = {
     "startup": startup.main,
@@ -14,6 +14,9 @@ ALL = {
     "sample": sample.main,
     "download": download.main,
     "unpack": unpack.main,
+    "archs": archs.main,
+    "preflight": preflight.main,
+    "detection": detection.main,
 }
 
 if __name__ == "__main__":

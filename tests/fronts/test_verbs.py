@@ -157,6 +157,8 @@ ERRORS = [
     errors.DownloadFailed("No such file."),
     errors.HashRefused("Another file than before."),
     errors.ArchiveRefused("It leaves its folder."),
+    errors.PreflightFailed("The compilers do not work."),
+    errors.PatchRefused("A patch does not fit."),
     errors.Interrupted("Interrupted."),
 ]
 

@@ -72,7 +72,7 @@ class _Bench:
         if not planned.cubin:
             return ""
         if not planned.cuobjdump:
-            return "cuobjdump is not there, so the cubin was not looked into"
+            return "the cubin was not looked into, for there is no cuobjdump (--with-helper cuobjdump)"
         argv = (planned.cuobjdump, "--list-elf", "--list-ptx", planned.cubin)
         done = self._run(argv)
         if done.rc != 0 and _NO_CODE not in _said(done):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import pytest
+
 from tests.support.cuda import cuda_facts, gpu, toolkit
 from tests.support.machines import modern_tree, plan_of, tree
 from torchbuild_tasks.catalog import GIB
@@ -116,3 +118,11 @@ def test_the_preflight_is_planned_from_the_same_values() -> None:
     assert "arch=compute_86,code=sm_86" in " ".join(words)
     assert plan(no_preflight=True).preflight is None
     assert plan_of(cuda_facts(toolkit())).preflight is None
+
+
+@pytest.mark.parametrize("value", ["g++ -m64", "ccache g++ -m64", "/usr/bin/sccache g++ -m64"])
+def test_the_preflight_reads_cxx_as_the_build_does(value: str) -> None:
+    """A launcher in CXX is tried as a launcher only when it is planned as one."""
+    made = plan(arch="8.6", set=(f"CXX={value}",))
+    assert made.preflight is not None
+    assert made.preflight.trials[0].argv[:2] == ("g++", "-m64")

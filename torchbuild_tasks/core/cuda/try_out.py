@@ -30,9 +30,12 @@ def preflight(decisions: Decisions, freshness: Freshness) -> Preflight | None:
         return None
     tool = compilers.tool
     nvcc = variables.get("CUDA_NVCC_EXECUTABLE") or variables.get("CUDACXX")
+    cxx, options = (
+        (tool.path, ()) if tool and tool.path == compilers.cxx.value else _compiler(compilers.cxx.value)
+    )
     return plan_preflight(
-        cxx=_program(compilers.cxx.value),
-        cxx_flags=_words(variables.get("CXXFLAGS") or variables.get("CFLAGS", "")),
+        cxx=cxx,
+        cxx_flags=(*options, *_words(variables.get("CXXFLAGS") or variables.get("CFLAGS", ""))),
         nvcc=nvcc or nvcc_of(question, decisions.toolkit),
         host=variables.get("CUDAHOSTCXX", ""),
         nvcc_flags=_words(variables.get("TORCH_NVCC_FLAGS", "")),
@@ -57,9 +60,12 @@ def _cuobjdump(decisions: Decisions) -> str:
     return next((t.cuobjdump for t in (cuda.toolkits if cuda else ()) if t.cuobjdump), "")
 
 
-def _program(value: str) -> str:
-    """CXX may hold a launcher before the compiler ("ccache g++"); the launcher is planned apart."""
-    return _words(value)[-1] if re.match(r"\S*(ccache|sccache)\s", value) else value
+def _compiler(value: str) -> tuple[str, tuple[str, ...]]:
+    """What CXX says: the compiler, and options behind it. A launcher before it is planned apart."""
+    words = _words(value)
+    if len(words) > 1 and re.fullmatch(r"(.*/)?s?ccache", words[0]):
+        words = words[1:]
+    return (words[0], words[1:]) if words else (value, ())
 
 
 def _words(text: str) -> tuple[str, ...]:

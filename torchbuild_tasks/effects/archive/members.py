@@ -186,6 +186,8 @@ class Tree:
 
     def _steps(self, link: str) -> list[str]:
         target = self.links[link].replace("\\", "/")
+        if not target:
+            refuse(self.archive, "is a link without a target", link)
         if target.startswith("/") or _DRIVE.match(target):
             refuse(self.archive, f"is a link to the absolute path {target!r}", link)
         return parts_of(target)

@@ -1,0 +1,112 @@
+"""A pre-flight without the rest of a build: its work, what it says, and the real programs it may need."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.support.capabilities import needs
+from tests.support.machines import linux_facts, plan_of
+from torchbuild_tasks.catalog import load_catalog
+from torchbuild_tasks.core.cuda.preflight import plan_preflight
+from torchbuild_tasks.core.outputs import patterns
+from torchbuild_tasks.effects.fetch.net import Net
+from torchbuild_tasks.effects.ledger import Ledger
+from torchbuild_tasks.effects.made import Removal
+from torchbuild_tasks.model import Command, Preflight
+from torchbuild_tasks.record import start_record
+from torchbuild_tasks.request import BuildRequest
+from torchbuild_tasks.stages.preflight import preflight
+from torchbuild_tasks.stages.work import Fetching, Work
+
+CXX = shutil.which("g++") or shutil.which("clang++") or ""
+
+
+def _newest_nvcc() -> str:
+    """The nvcc on PATH, else that of the newest /usr/local/cuda-X.Y."""
+    folders = Path("/usr/local").glob("cuda*") if sys.platform != "win32" else ()
+    found = [path for folder in folders if os.access(path := folder / "bin" / "nvcc", os.X_OK)]
+    found.sort(key=lambda path: [int(part) for part in re.findall(r"\d+", str(path))])
+    return shutil.which("nvcc") or str(next(reversed(found), ""))
+
+
+NVCC = _newest_nvcc()
+needs_nvcc = needs(bool(NVCC), "nvcc")
+
+
+class Said:
+    """A reporter that keeps what is said and agrees to nothing."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.commands: list[tuple[str, ...]] = []
+        self.output = b""
+
+    def stage(self, title: str) -> None: ...
+    def transfer(self, name: str, done: int, total: int | None) -> None: ...
+    def removal(self, removal: Removal, uninstall: Command | None) -> None: ...
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def command(self, argv: tuple[str, ...]) -> None:
+        self.commands.append(argv)
+
+    def block(self, block: bytes) -> None:
+        self.output += block
+
+    def confirm(self, question: str) -> bool:
+        return False
+
+
+def planned(**changes: Any) -> Preflight:
+    """A pre-flight of a Linux build for one architecture; `changes` are arguments of plan_preflight."""
+    values: dict[str, Any] = {
+        "cxx": "/usr/bin/g++",
+        "cxx_flags": (),
+        "nvcc": "/cuda/bin/nvcc",
+        "host": "/usr/bin/g++",
+        "nvcc_flags": (),
+        "archs": ("8.6",),
+        "launcher": "",
+        "cuda_launcher": "",
+        "cuobjdump": "",
+        "cxx_standard": 17,
+        "msvc": False,
+    }
+    return plan_preflight(**{**values, **changes})
+
+
+def cpp_only(cxx: str = CXX, launcher: str = "") -> Preflight:
+    """The same without the kernel, for machines that have no nvcc."""
+    whole = planned(cxx=cxx, launcher=launcher)
+    return dataclasses.replace(whole, trials=whole.trials[:1], cubin="", archs=())
+
+
+def run(tree: Path, what: Preflight | None, environ: Mapping[str, str] | None = None) -> Said:
+    """Run the stage for a checkout `tree`."""
+    request, facts, catalog, said = BuildRequest(), linux_facts(), load_catalog(), Said()
+    plan = dataclasses.replace(
+        plan_of(facts), source=str(tree), build_dir=str(tree / "build"), preflight=what
+    )
+    record = start_record(request, facts, plan, started="2026-11-01T10:00:00+00:00")
+    ledger = Ledger(record, tree, tree / "build", patterns(catalog, plan.era))
+    work = Work(
+        request=request,
+        facts=facts,
+        plan=plan,
+        catalog=catalog,
+        report=said,
+        ledger=ledger,
+        fetching=Fetching(store=tree, lock_file=tree / "lock", net=Net(), require_hashes=False),
+        environ={**os.environ, **(environ or {})},
+    )
+    with ledger:
+        assert preflight(work) is work
+    return said
