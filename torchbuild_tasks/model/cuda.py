@@ -44,7 +44,7 @@ class Toolkit:
 
 @dataclass(frozen=True, kw_only=True)
 class Library:
-    """A library of CUDA outside of any toolkit: cudnn or nccl, its version, header and library folder."""
+    """A library outside of any toolkit (cudnn, nccl, magma), with the folders of its headers and libraries."""
 
     name: str
     version: str | None = None

@@ -57,12 +57,12 @@ def test_cudnn_beside_the_toolkit() -> None:
         name="cudnn",
         version="9.20.0",
         include="/usr/include",
-        library="/usr/lib/x86_64-linux-gnu/libcudnn.so.9",
+        library="/usr/lib/x86_64-linux-gnu",
         found_via="/usr/include",
     )
     values = env(plan(cuda_facts(toolkit(), gpus=(gpu(),), libraries=(library,))))
     assert values["CUDNN_INCLUDE_DIR"] == "/usr/include"
-    assert values["CUDNN_LIBRARY"] == "/usr/lib/x86_64-linux-gnu/libcudnn.so.9"
+    assert values["CUDNN_LIBRARY"] == "/usr/lib/x86_64-linux-gnu"
     assert "USE_CUDNN" not in values
 
 
@@ -70,6 +70,17 @@ def test_cudnn_inside_the_toolkit() -> None:
     values = env(plan(cuda_facts(toolkit(cudnn="9.20.0"), gpus=(gpu(),))))
     assert values["CUDNN_ROOT"] == "/usr/local/cuda-13.0"
     assert "USE_CUDNN" not in values
+
+
+def test_magma_on_linux() -> None:
+    """Its conda package is named in the reason where there is none."""
+    (choice,) = [choice for choice in plan().choices if choice.name == "USE_MAGMA"]
+    assert choice.value == "0"
+    assert "magma-cuda130" in choice.because
+    here = Library(name="magma", version="2.6.1", include="/opt/conda/include", found_via="CONDA_PREFIX")
+    values = env(plan(cuda_facts(toolkit(), gpus=(gpu(),), libraries=(here,))))
+    assert values["MAGMA_HOME"] == "/opt/conda"
+    assert "USE_MAGMA" not in values
 
 
 def test_many_architectures_are_compressed() -> None:

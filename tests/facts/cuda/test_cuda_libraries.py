@@ -99,3 +99,12 @@ def test_nvidias_installer_for_windows(tmp_path: Path) -> None:
             found_via="Program Files",
         ),
     )
+
+
+def test_magma(tmp_path: Path) -> None:
+    """conda's is a static library."""
+    types = "#define MAGMA_VERSION_MAJOR 2\n#define MAGMA_VERSION_MINOR 6\n#define MAGMA_VERSION_MICRO 1\n"
+    files = {"/conda/include/magma_types.h": types, "/conda/lib/libmagma.a": ""}
+    (found,) = look(tmp_path, files, CONDA_PREFIX="/conda")
+    assert (found.name, found.version, found.include) == ("magma", "2.6.1", "/conda/include")
+    assert (found.library, found.found_via) == ("/conda/lib", "CONDA_PREFIX")

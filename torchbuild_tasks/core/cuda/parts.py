@@ -66,7 +66,7 @@ def library_variables(question: Question, chosen: ChosenToolkit, archs: ChosenAr
         return ()
     found = [*_flags(archs)]
     if not question.facts.tree.sample:
-        found += [*_cudnn(question, chosen), *_nccl(question, chosen)]
+        found += [*_cudnn(question, chosen), *_nccl(question, chosen), *_magma(question, chosen)]
     return tuple(choice for choice in found if _is_open(question, choice.name))
 
 
@@ -113,6 +113,25 @@ def _nccl(question: Question, chosen: ChosenToolkit) -> Iterator[Choice]:
     because = "the NCCL that upstream's binaries of this torch have; nothing has to be compiled"
     yield Choice(name="USE_SYSTEM_NCCL", value="1", because=because)
     yield Choice(name="NCCL_ROOT", value=chosen.root, because=because)
+
+
+def _magma(question: Question, chosen: ChosenToolkit) -> Iterator[Choice]:
+    """On Linux: the MAGMA that is there; on Windows it is a helper, and rows say for which CUDA."""
+    if question.facts.host.os != "linux":
+        return
+    library = _library(question, "magma")
+    if library is not None and library.include:
+        home = library.include.rpartition("/")[0]
+        because = f"MAGMA {library.version or ''}".rstrip() + f", found via {library.found_via}"
+        yield Choice(name="MAGMA_HOME", value=home, because=because)
+        return
+    digits = f"{chosen.version.major}{chosen.version.minor}" if chosen.version else "XYZ"
+    because = (
+        "no MAGMA was found (MAGMA_HOME, /usr/local/magma, conda); linear algebra is cuSOLVER's. To have it: "
+        f"conda install -c pytorch magma-cuda{digits} (up to 126), or for later ones upstream's "
+        ".ci/docker/common/install_magma_conda.sh in the checkout"
+    )
+    yield Choice(name="USE_MAGMA", value="0", because=because)
 
 
 def _has_part(chosen: ChosenToolkit, name: str) -> bool:

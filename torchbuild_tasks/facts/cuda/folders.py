@@ -65,8 +65,10 @@ def _files_of(probe: Probe, folders: Folders, name: str) -> Iterator[str]:
     for folder, names in folders.libraries.items():
         loaded = sorted(file for file in names if file.startswith(f"lib{name}.so."))
         yield from (probe.join(folder, file) for file in loaded)
-    static = f"lib{name}_static.a"
-    yield from (probe.join(folder, static) for folder, names in folders.libraries.items() if static in names)
+    for static in (f"lib{name}_static.a", f"lib{name}.a"):
+        yield from (
+            probe.join(folder, static) for folder, names in folders.libraries.items() if static in names
+        )
 
 
 def runtime_folder(folders: Folders) -> str | None:

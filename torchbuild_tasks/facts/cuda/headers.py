@@ -14,6 +14,10 @@ _DEFINES = {
         ("CUDNN_MAJOR", "CUDNN_MINOR", "CUDNN_PATCHLEVEL"),
     ),
     "nccl": (("nccl.h",), ("NCCL_MAJOR", "NCCL_MINOR", "NCCL_PATCH")),
+    "magma": (
+        ("magma_types.h",),
+        ("MAGMA_VERSION_MAJOR", "MAGMA_VERSION_MINOR", "MAGMA_VERSION_MICRO"),
+    ),
 }
 
 
@@ -24,7 +28,7 @@ def define_in(text: str, name: str) -> int | None:
 
 
 def version_from(probe: Probe, folders: Folders, library: str) -> tuple[str | None, str | None]:
-    """The version of cudnn or nccl and the header that says so; (None, None) when there is no such header.
+    """The version of a library and the header that says so; (None, None) when there is no such header.
 
     A header without the numbers (cudnn.h of cuDNN 8) gives its own path only.
     """

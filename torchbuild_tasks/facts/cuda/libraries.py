@@ -1,4 +1,4 @@
-"""cuDNN and NCCL outside of any toolkit."""
+"""cuDNN, NCCL and MAGMA outside of any toolkit."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from torchbuild_tasks.facts.cuda.sites import site_folders
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.model import Library, Python
 
-LIBRARIES = ("cudnn", "nccl")
+LIBRARIES = ("cudnn", "nccl", "magma")
 # What PyTorch's cmake modules and setup.py read: roots, then folders for headers, then for libraries.
-ROOTS = ("{}_ROOT", "{}_ROOT_DIR", "{}_PATH")
+ROOTS = ("{}_ROOT", "{}_ROOT_DIR", "{}_PATH", "{}_HOME")
 INCLUDES = ("{}_INCLUDE_DIR", "{}_INCLUDE_PATH")
 LIBRARY = ("{}_LIBRARY", "{}_LIB_DIR", "{}_LIBRARY_PATH", "{}_LIBRARY_DIR")
 SYSTEM_LIBRARIES = ("/usr/lib64", "/usr/local/lib", "/usr/lib")
@@ -33,7 +33,7 @@ class Place(NamedTuple):
 
 
 def look_for_libraries(probe: Probe, pythons: Sequence[Python]) -> tuple[Library, ...]:
-    """Each cuDNN and NCCL that was found: by variable, in the system, conda, and NVIDIA's wheels."""
+    """Each that was found: by variable, in the system, conda, and NVIDIA's wheels."""
     found: dict[tuple[str, str | None, str | None], Library] = {}
     for place in _places(probe, pythons):
         if library := _look(probe, place):
@@ -98,6 +98,9 @@ def _values(probe: Probe, name: str, texts: Sequence[str]) -> tuple[tuple[str, .
 
 
 def _of_linux(probe: Probe, name: str) -> Iterator[Place]:
+    if name == "magma":  # where PyTorch's FindMAGMA.cmake looks when nobody says anything
+        yield _below(probe, name, "system", "/usr/local/magma")
+        return
     arch = multiarch(probe)
     includes = ("/usr/include", f"/usr/include/{arch}", "/usr/local/include")
     yield Place(name, "system", includes, (f"/usr/lib/{arch}", *SYSTEM_LIBRARIES))
