@@ -136,6 +136,10 @@ def test_a_cpu_build_has_no_row_about_cuda_but_that_it_is_off(flags: dict[str, A
     assert about == {("config", "USE_CUDA")}
 
 
+def test_an_empty_switch_is_off() -> None:
+    assert not [check for check, _ in expected(CUDA, set=("USE_CUDA=",)) if check in CUDA_CHECKS]
+
+
 @pytest.mark.parametrize(
     ("flags", "words"),
     [

@@ -264,7 +264,9 @@ def test_the_cubin_holds_what_was_planned(
 @needs_gcc
 def test_without_cuobjdump_that_is_said(tree: Path) -> None:
     (note,) = run(tree, with_nvcc()).notes
-    assert note.endswith("; the cubin was not looked into, for there is no cuobjdump (--with-helper cuobjdump).")
+    assert note.endswith(
+        "; the cubin was not looked into, for there is no cuobjdump (--with-helper cuobjdump)."
+    )
 
 
 @needs_nvcc

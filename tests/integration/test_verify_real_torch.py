@@ -15,14 +15,15 @@ from pathlib import Path
 import pytest
 
 from tests.support.capabilities import needs_symlinks
+from tests.support.pretended_gpu import PRETENDED_GPU
 from torchbuild_tasks.model import Expectation
 from torchbuild_tasks.record import VerifyReport
 from torchbuild_tasks.verify import session
-from torchbuild_tasks.verify.torch_probe import CHECKS
+from torchbuild_tasks.verify.torch_probe import CPU_CHECKS, CUDA_CHECKS
 
 VERSION = "2.13.0"
 PACKAGES = (f"torch=={VERSION}", "numpy", "setuptools", "ninja")
-QUICK = tuple(name for name in CHECKS if name != "cpp_extension")  # half a minute less
+QUICK = tuple(name for name in CPU_CHECKS if name != "cpp_extension")  # half a minute less
 
 pytestmark = [
     pytest.mark.integration,
@@ -105,9 +106,9 @@ def test_a_sound_torch_passes_every_check(sound: Path) -> None:
         ("numpy", "built_with"): "1",
     }
     parts = [Expectation(check=check, key=key, wanted=text) for (check, key), text in promised.items()]
-    report = verify(str(sound / "bin" / "python"), *passing(CHECKS), *parts)
+    report = verify(str(sound / "bin" / "python"), *passing(CPU_CHECKS), *parts)
     assert failures(report) == {}
-    assert len(report.checks) == len(CHECKS) + len(promised)
+    assert len(report.checks) == len(CPU_CHECKS) + len(promised)
     assert len(report.torch["git_version"]) == 40
     assert int(report.torch["threads"]) > 0
 
@@ -213,3 +214,83 @@ def test_no_numpy_is_no_fault_of_torch(broken: Broken) -> None:
     assert [(row.check, row.outcome) for row in report.checks if row.outcome != "passed"] == [
         ("numpy", "not possible")
     ]
+
+
+# ---------------------------------------------------------------- a CUDA torch was promised
+
+
+def test_a_cpu_torch_is_no_cuda_torch(sound: Path) -> None:
+    promised = {
+        ("import", "cuda"): "13.0",
+        ("config", "USE_CUDA"): "1",
+        ("cuda_arch_list", "arch_list"): "sm_86 compute_86",
+    }
+    parts = [Expectation(check=check, key=key, wanted=text) for (check, key), text in promised.items()]
+    report = verify(str(sound / "bin" / "python"), *passing(CUDA_CHECKS), *parts)
+    rows = {row.check: row for row in report.checks}
+    assert {name: row.detail for name, row in rows.items() if row.outcome == "failed"} == {
+        "import: cuda": "None, wanted 13.0",
+        "config: USE_CUDA": "0, wanted 1",
+        "cuda_available": "this torch was built without CUDA",
+    }
+    passed = [name for name, row in rows.items() if row.outcome == "passed"]
+    assert passed == ["import"]
+    assert {row.detail for row in rows.values() if row.outcome == "not possible"} == {
+        "not tried, because of cuda_available: this torch was built without CUDA",
+        "cuda_arch_list not possible: "
+        "not tried, because of cuda_available: this torch was built without CUDA",
+    }
+
+
+ALONE = ("cuda_peer", "nccl")  # not possible with one GPU
+
+
+def test_the_checks_of_a_cuda_torch_agree_with_the_cpu(broken: Broken) -> None:
+    report = verify(broken(PRETENDED_GPU), *passing(CUDA_CHECKS))
+    failed = failures(report)
+    assert failed.pop("cuda_driver").startswith("the driver cannot be asked without torch: ")
+    assert failed == {
+        "cuda_peer": "there is one GPU only",
+        "nccl": "NCCL 2.29.7: there is one GPU only",
+    }
+    assert report.torch["devices"] == "0: Pretended (9.0, 16.0 GiB)"
+    assert report.torch["arch_list"] == "sm_80 sm_90 compute_90"
+    assert (report.torch["cudnn"], report.torch["nccl"], report.torch["magma"]) == ("9.20.0", "2.29.7", "ON")
+
+
+def test_several_gpus(broken: Broken) -> None:
+    report = verify(broken(PRETENDED_GPU + "\nCOUNT = 3"), *passing(ALONE))
+    rows = {row.check: (row.outcome, row.detail) for row in report.checks}
+    assert rows["cuda_peer"] == ("passed", "copies between 3 GPUs; peer access: 0-1 0-2 1-2")
+    assert rows["nccl"][0] == "passed"
+    assert "sum on GPU 2 off by 0.0e+00" in rows["nccl"][1]
+
+
+# What is broken, and which checks notice.
+SPOILED_GPU = {
+    "torch.Tensor.__matmul__ = lambda a, b: torch.matmul(a, b) + 1e-2": (
+        *("cuda_matmul", "cuda_linalg", "cuda_streams"),
+    ),
+    "true_bmm = torch.bmm\ntorch.bmm = lambda a, b: true_bmm(a, b) * 1.1": ("cublas",),
+    "true_svd = torch.linalg.svd\n"
+    "torch.linalg.svd = lambda *a, **m: [part * (1 + 1e-6) for part in true_svd(*a, **m)]": ("cuda_linalg",),
+    "torch.empty = lambda *size, **more: true_empty(0)": ("cuda_oom",),
+    "torch.cuda.memory_allocated = iter(range(9)).__next__": ("cuda_oom",),
+    "torch.Tensor.is_pinned = lambda self: False": ("cuda_pinned",),
+    "Event.elapsed_time = lambda self, end: -1.0": ("cuda_streams",),
+    "torch.autocast = lambda device, dtype: contextlib.nullcontext()": ("cuda_amp",),
+    "torch.amp.GradScaler.step = lambda self, descent: descent.step()": ("cuda_amp",),
+    "torch.backends.cudnn.version = lambda: int('cuDNN of another version')": ("cudnn",),
+    "torch._C._cuda_getArchFlags = lambda: 'sm_80 sm_86'": ("cuda_arch_list",),
+    "torch.cuda.device_count = lambda: 0": ("cuda_devices",),
+    "there = lambda device: 'cpu' if str(device).startswith('cuda') else device": ("cuda_exceptions",),
+    "class CudnnOff:\n    version, enabled, allow_tf32 = lambda self: 92000, False, False\n"
+    "torch.backends.cudnn = CudnnOff()": ("cudnn",),
+}
+
+
+@pytest.mark.parametrize("code", SPOILED_GPU, ids=lambda code: code[:40])
+def test_what_is_broken_on_the_gpu_fails_and_nothing_else(broken: Broken, code: str) -> None:
+    report = verify(broken(f"{PRETENDED_GPU}\n{code}\n"), *passing(CUDA_CHECKS))
+    failed = tuple(row.check for row in report.checks if row.outcome == "failed")
+    assert failed == SPOILED_GPU[code], failures(report)

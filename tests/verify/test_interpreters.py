@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.capabilities import needs_signals
+from tests.support import fake_driver
+from tests.support.capabilities import needs_gcc, needs_posix_paths, needs_signals
 from torchbuild_tasks.model import Expectation
 from torchbuild_tasks.record import VerifyReport
 from torchbuild_tasks.verify import session
@@ -248,6 +249,128 @@ def test_no_torch_at_all(tmp_path: Path) -> None:
     failed = failures(verify(interpreter(tmp_path, code), "conv"))
     assert failed["import"].startswith("ModuleNotFoundError: No module named 'torch'")
     assert failed["conv"] == "torch could not be imported"
+
+
+# ---------------------------------------------------------------- GPUs
+
+# What the CUDA half of torch is asked for before anything is computed; an error there sticks.
+SMALL_CUDA = """
+version.cuda = "13.0"
+
+
+class cuda:
+    stuck = False
+
+    @staticmethod
+    def is_available():
+        if cuda.stuck:
+            raise RuntimeError("CUDA error: an illegal memory access was encountered")
+        return True
+
+    @staticmethod
+    def device_count():
+        return 1
+
+    @staticmethod
+    def Stream():
+        cuda.stuck = True
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+
+def to(self, device):
+    import time
+    time.sleep(60)
+
+
+Tensor.to = to
+"""
+
+
+def test_a_gpu_that_hangs_costs_its_checks_only(python_with: Python, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "LIMIT", 5.0)
+    failed = failures(verify(python_with(SMALL_CUDA), "matmul", "cuda_op", "cuda_streams", "save_load"))
+    assert list(failed) == ["cuda_op", "cuda_streams"]
+    assert "too long during cuda_op: a single addition hangs in the driver" in failed["cuda_op"]
+    assert "in to\n" in failed["cuda_op"]
+    assert failed["cuda_streams"].startswith("not tried, because of cuda_op: ")
+
+
+def test_an_error_that_sticks_to_the_process_costs_one_check(python_with: Python) -> None:
+    failed = failures(verify(python_with(SMALL_CUDA), "cuda_streams", "cuda_peer"))
+    assert failed.pop("cuda_streams").startswith("RuntimeError: CUDA error: an illegal memory access")
+    assert failed == {"cuda_peer": "there is one GPU only"}
+
+
+@pytest.fixture
+def driver(tmp_path: Path) -> Path:
+    """Give the folder of a driver's library that does as it is told."""
+    (tmp_path / "driver").mkdir()
+    return fake_driver.build(tmp_path / "driver")
+
+
+def driven(python: str, folder: Path, *names: str, **said: str | int) -> dict[str, tuple[str, str]]:
+    environ = fake_driver.environ_with(folder, os.environ, **said)
+    expectations = [Expectation(check=name) for name in names]
+    report = session.verify(python=python, expectations=expectations, environ=environ)
+    return {row.check: (row.outcome, row.detail) for row in report.checks}
+
+
+@needs_gcc
+@needs_posix_paths
+def test_a_driver_that_works(python_with: Python, driver: Path) -> None:
+    rows = driven(python_with(SMALL_CUDA), driver, "cuda_available", "cuda_driver", FAKE_CUDA=12040)
+    assert rows["cuda_driver"] == ("passed", "the driver fills memory and copies it back")
+    assert rows["cuda_available"][1].endswith("driver_cuda 12.4")
+
+
+@needs_gcc
+@needs_posix_paths
+@pytest.mark.parametrize(
+    ("at", "how", "words"),
+    [
+        ("cuInit", "3", "the driver fails without torch: cuInit gives error 3"),
+        ("cuMemAlloc_v2", "2", "the driver fails without torch: cuMemAlloc_v2 gives error 2"),
+        ("", "changed", "the driver fails without torch: memory that it filled comes back changed"),
+        ("cuMemsetD32_v2", "crash", "died by signal 6 (Aborted) during cuda_driver"),
+        ("cuMemcpyDtoH_v2", "hang", "during cuda_driver: the driver was at work alone, so it is no fault of"),
+    ],
+)
+def test_a_driver_that_fails_is_no_fault_of_torch(
+    python_with: Python, driver: Path, monkeypatch: pytest.MonkeyPatch, at: str, how: str, words: str
+) -> None:
+    monkeypatch.setattr(session, "LIMIT", 5.0)
+    names = ("cuda_driver", "cuda_op", "matmul")
+    rows = driven(python_with(SMALL_CUDA), driver, *names, FAKE_AT=at, FAKE_HOW=how)
+    assert rows["cuda_driver"][0] == rows["cuda_op"][0] == "not possible"
+    assert words in rows["cuda_driver"][1]
+    assert "driver" in rows["cuda_op"][1]
+    assert rows["matmul"][0] == "passed"
+
+
+@needs_gcc
+@needs_posix_paths
+@pytest.mark.parametrize(
+    ("code", "cuda", "words"),
+    [(802, 13000, "error 802: "), (803, 13000, "error 803: "), (0, 12040, "error 35: ")],
+)
+def test_a_driver_says_why_it_does_not_work(
+    python_with: Python, driver: Path, code: int, cuda: int, words: str
+) -> None:
+    python = python_with(SMALL_CUDA + "\ncuda.is_available = lambda: False")
+    rows = driven(python, driver, "cuda_available", "cuda_driver", FAKE_CODE=code, FAKE_CUDA=cuda)
+    assert rows["cuda_available"][0] == "not possible"
+    assert rows["cuda_available"][1].startswith(words)
+    assert rows["cuda_driver"][1].startswith(f"no GPU can be used: {words}")
+
+
+@needs_gcc
+@needs_posix_paths
+def test_a_torch_that_does_not_see_what_the_driver_sees(python_with: Python, driver: Path) -> None:
+    python = python_with(SMALL_CUDA + "\ncuda.is_available = lambda: False")
+    rows = driven(python, driver, "cuda_available", "cuda_op")
+    assert rows["cuda_available"][0] == "failed"
+    assert "the driver is fine, yet torch.cuda.is_available() is false" in rows["cuda_available"][1]
+    assert rows["cuda_op"][0] == "not possible"
 
 
 # ---------------------------------------------------------------- interpreters

@@ -103,6 +103,42 @@ def test_a_part_known_from_a_check_that_could_not_be_made() -> None:
     assert one(Expectation(check="numpy", key="built_with", wanted="1"), seen).outcome == "failed"
 
 
+# ---------------------------------------------------------------- lists and series
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted", "outcome", "detail"),
+    [
+        ("sm_80 sm_90 compute_90", "compute_90 sm_80 sm_90", "passed", "sm_80 sm_90 compute_90"),
+        ("sm_80", "sm_80 sm_80", "passed", "sm_80"),
+        ("sm_80", "sm_80 compute_80", "failed", "sm_80, wanted sm_80 compute_80; without compute_80"),
+        ("sm_80 sm_86", "sm_80", "failed", "sm_80 sm_86, wanted sm_80; with sm_86"),
+        ("sm_90", "sm_90a", "failed", "sm_90, wanted sm_90a; without sm_90a; with sm_90"),
+        ("", "sm_75", "failed", "nothing, wanted sm_75; without sm_75"),
+    ],
+)
+def test_architectures_are_a_set(value: str, wanted: str, outcome: Outcome, detail: str) -> None:
+    seen = observed("cuda_arch_list", {"arch_list": value}, outcome="not possible")
+    row = one(Expectation(check="cuda_arch_list", key="arch_list", wanted=wanted), seen)
+    assert row == CheckResult(check="cuda_arch_list: arch_list", outcome=outcome, detail=detail)
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted", "outcome"),
+    [
+        ("13.0", "13.0", "passed"),
+        ("10.0.130", "10.0", "passed"),
+        ("12.1", "12.10", "failed"),
+        ("12", "12.0", "failed"),
+        ("12.8", "13.0", "failed"),
+        ("None", "13.0", "failed"),
+    ],
+)
+def test_the_cuda_of_torch_begins_as_the_planned_one(value: str, wanted: str, outcome: Outcome) -> None:
+    row = one(Expectation(check="import", key="cuda", wanted=wanted), observed("import", {"cuda": value}))
+    assert row.outcome == outcome
+
+
 # ---------------------------------------------------------------- where torch lies
 
 

@@ -12,7 +12,7 @@ from torchbuild_tasks.effects.process import Captured
 from torchbuild_tasks.model import Expectation
 from torchbuild_tasks.verify import session
 from torchbuild_tasks.verify.judge import Seen
-from torchbuild_tasks.verify.torch_probe import MARK
+from torchbuild_tasks.verify.torch_probe import GATES, MARK
 
 PASSED = Seen(outcome="passed")
 
@@ -26,6 +26,7 @@ def answer(name: str, outcome: str = "passed", **more: Any) -> bytes:
 
 
 END = f'{MARK}{{"end": true}}\n'.encode()
+AGAIN = f'{MARK}{{"again": true}}\n'.encode()
 
 
 class Interpreter:
@@ -165,6 +166,90 @@ def test_a_failed_import_keeps_what_was_printed_beside_it() -> None:
     assert seen == {"import": Seen(outcome="failed", detail="ImportError\n  loader")}
 
 
+# ---------------------------------------------------------------- a GPU that is not what it should be
+
+
+def test_the_rest_is_asked_of_a_fresh_process() -> None:
+    """After a fault on the GPU its error may stick to the process."""
+    rounds = iter(
+        [
+            answer("import") + answer("cublas", "failed", detail="illegal address") + AGAIN,
+            answer("import") + answer("nccl") + END,
+        ]
+    )
+    asked: list[list[str]] = []
+
+    def ask(names: Sequence[str], seconds: float) -> Captured:
+        asked.append(list(names))
+        return Captured(rc=0, stdout=next(rounds))
+
+    seen, farewell = session.observe(ask, ["import", "cublas", "nccl"], 60)
+    assert asked == [["import", "cublas", "nccl"], ["nccl"]]
+    assert seen["cublas"] == Seen(outcome="failed", detail="illegal address")
+    assert (seen["nccl"], farewell) == (PASSED, "")
+
+
+def test_to_ask_again_and_again_without_an_answer_ends() -> None:
+    rounds: list[int] = []
+
+    def ask(names: Sequence[str], seconds: float) -> Captured:
+        rounds.append(len(names))
+        return Captured(rc=0, stdout=answer("import") + AGAIN)
+
+    seen, _ = session.observe(ask, ["import", "cublas", "nccl"], 60)
+    assert rounds == [3, 2, 1]
+    assert [seen[name].outcome for name in ("cublas", "nccl")] == ["failed", "failed"]
+
+
+@pytest.mark.parametrize("gate", ["cuda_available", "cuda_devices", "cuda_driver", "cuda_op"])
+def test_behind_a_closed_gate_no_check_of_cuda_is_tried(gate: str) -> None:
+    ask = Interpreter(**{gate: Captured(rc=-11)})
+    seen, _ = session.observe(ask, ["import", gate, "cublas", "nccl", "numpy"], 60)
+    assert ask.rounds == [["import", gate, "cublas", "nccl", "numpy"], ["numpy"]]
+    assert seen["numpy"] == PASSED
+    for name in ("cublas", "nccl"):
+        assert seen[name].outcome == "not possible"
+        assert seen[name].detail.startswith(
+            f"not tried, because of {gate}: the interpreter died by signal 11"
+        )
+
+
+def test_a_gate_that_failed_is_closed_too() -> None:
+    said = answer("import") + answer("cuda_op", "failed", detail="no kernel image\n  at torch") + AGAIN
+    seen, _ = session.observe(
+        lambda names, seconds: Captured(rc=0, stdout=said), ["import", "cuda_op", "nccl"], 60
+    )
+    assert seen["nccl"] == Seen(
+        outcome="not possible", detail="not tried, because of cuda_op: no kernel image"
+    )
+
+
+def test_a_gate_where_nothing_can_be_shown_is_open() -> None:
+    said = answer("import") + answer("cuda_op", "not possible") + answer("nccl", "not possible") + END
+    ask = iter([Captured(rc=0, stdout=said)])
+    seen, _ = session.observe(lambda names, seconds: next(ask), ["import", "cuda_op", "nccl"], 60)
+    assert seen["nccl"] == Seen(outcome="not possible")
+
+
+@pytest.mark.parametrize("name", GATES)
+def test_a_hang_there_is_the_drivers(name: str) -> None:
+    ask = Interpreter(**{name: Captured(rc=1, stderr=b"Timeout (0:00:20)!\nThread 0x1:\n")})
+    seen, _ = session.observe(ask, ["import", name], 60)
+    assert f"no answer for too long during {name}: {session.HANGS[name]}\n  Timeout" in seen[name].detail
+    assert "driver" in session.HANGS[name] and "dmesg" in session.HANGS[name]
+
+
+def test_a_crash_there_is_no_hang() -> None:
+    seen, _ = session.observe(Interpreter(cuda_op=Captured(rc=-11)), ["import", "cuda_op"], 60)
+    assert seen["cuda_op"].detail == "the interpreter died by signal 11 (Segmentation fault) during cuda_op"
+
+
+@pytest.mark.parametrize("death", [Captured(rc=-6), Captured(rc=1, stderr=b"Timeout (0:00:20)!\n")])
+def test_what_the_driver_does_alone_is_not_held_against_torch(death: Captured) -> None:
+    seen, _ = session.observe(Interpreter(cuda_driver=death), ["import", "cuda_driver", "nccl"], 60)
+    assert (seen["cuda_driver"].outcome, seen["nccl"].outcome) == ("not possible", "not possible")
+
+
 # ---------------------------------------------------------------- the report
 
 
@@ -216,6 +301,29 @@ def test_the_report_carries_what_torch_says_of_itself(calls: list[dict[str, Any]
     assert report.python == "/venv/bin/python"
     assert report.torch == {"version": "2.13.0+cpu", "file": "/site/torch/__init__.py"}
     assert [row.outcome for row in report.checks] == ["passed", "passed"]
+
+
+def test_the_report_keeps_what_the_gpu_checks_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = b"".join(
+        answer(name, outcome, values=values)
+        for name, outcome, values in (
+            ("config", "passed", {"cudnn": "8.5"}),
+            ("cuda_available", "not possible", {"driver": "580.65.06", "runtime": "13.0"}),
+            ("cuda_arch_list", "failed", {"arch_list": "sm_75"}),
+            ("cuda_op", "passed", {"not": "kept"}),
+            ("cudnn", "passed", {"cudnn": "8.5.0"}),
+            ("nccl", "not possible", {"nccl": "2.29.7"}),
+        )
+    )
+    captured = Captured(rc=0, stdout=answer("import") + said + END)
+    monkeypatch.setattr(session, "capture", lambda argv, **more: captured)
+    assert run().torch == {
+        "cudnn": "8.5.0",
+        "driver": "580.65.06",
+        "runtime": "13.0",
+        "arch_list": "sm_75",
+        "nccl": "2.29.7",
+    }
 
 
 @needs_symlinks

@@ -1,15 +1,25 @@
 from __future__ import annotations
 
 import ast
+import faulthandler
 import importlib
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from torchbuild_tasks.verify import torch_checks, torch_probe
+from torchbuild_tasks.verify import (
+    cuda_checks,
+    cuda_math,
+    cuda_reasons,
+    cuda_traffic,
+    torch_checks,
+    torch_probe,
+)
 
+FILES = [torch_checks, cuda_checks, cuda_math, cuda_traffic]
 CONFIGS = Path(__file__).with_name("configs")
 
 
@@ -128,7 +138,7 @@ def test_a_runtime_is_known_by_its_name(monkeypatch: pytest.MonkeyPatch, key: st
 # ---------------------------------------------------------------- the script
 
 
-@pytest.mark.parametrize("module", [torch_probe, torch_checks])
+@pytest.mark.parametrize("module", [torch_probe, cuda_reasons, *FILES])
 def test_it_is_written_in_the_python_of_old_torches(module: object) -> None:
     source = Path(str(getattr(module, "__file__", ""))).read_text(encoding="utf-8")
     tree = ast.parse(source, feature_version=(3, 7))
@@ -138,9 +148,52 @@ def test_it_is_written_in_the_python_of_old_torches(module: object) -> None:
     assert not [name for name in imported if str(name).startswith(("torchbuild", "packaging"))]
 
 
-def test_every_check_has_its_function() -> None:
-    for name in torch_probe.CHECKS:
-        assert hasattr(torch_probe, f"check_{name}") or hasattr(torch_checks, f"check_{name}")
+def test_every_check_has_its_function_and_every_function_is_a_check() -> None:
+    assert [file.__name__.rpartition(".")[2] for file in FILES] == list(torch_probe.FILES)
+    functions = [
+        name[6:] for file in [torch_probe, *FILES] for name in vars(file) if name.startswith("check_")
+    ]
+    assert sorted(functions) == sorted(torch_probe.CHECKS)
+    for name in torch_probe.CHECKS[2:]:
+        assert torch_probe.found(FILES, name).__name__ == f"check_{name}"
+
+
+def test_some_checks_have_less_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits: list[float] = []
+    passed = {"outcome": "passed", "detail": "", "values": {}}
+    monkeypatch.setenv("PATH", "/bin")
+    monkeypatch.setattr(torch_probe, "ask", lambda check, computing: passed)
+    monkeypatch.setattr(
+        torch_probe, "sibling", lambda name: dict(zip(torch_probe.FILES, FILES, strict=True))[name]
+    )
+    monkeypatch.setattr(faulthandler, "enable", lambda: None)
+    monkeypatch.setattr(faulthandler, "dump_traceback_later", lambda limit, exit: limits.append(limit))
+    torch_probe.main(["--limit", "100", "matmul", "cuda_available", "cuda_op", "cuda_matmul"])
+    assert limits == [100.0, 100.0, 60.0, 20.0, 100.0]
+    limits.clear()
+    torch_probe.main(["--limit", "7", "cuda_op"])
+    assert limits == [7.0, 7.0]
+
+
+@pytest.mark.parametrize(("check", "last"), [("matmul", "end"), ("cublas", "again")])
+def test_after_a_fault_on_the_gpu_a_fresh_process_is_wanted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], check: str, last: str
+) -> None:
+    def ask(function: Any, computing: object) -> dict[str, object]:
+        outcome = "failed" if function.__name__ == f"check_{check}" else "passed"
+        return {"outcome": outcome, "detail": "", "values": {}}
+
+    monkeypatch.setenv("PATH", "/bin")
+    monkeypatch.setattr(torch_probe, "ask", ask)
+    monkeypatch.setattr(
+        torch_probe, "sibling", lambda name: dict(zip(torch_probe.FILES, FILES, strict=True))[name]
+    )
+    monkeypatch.setattr(faulthandler, "enable", lambda: None)
+    monkeypatch.setattr(faulthandler, "dump_traceback_later", lambda limit, exit: None)
+    torch_probe.main([check, "nccl"])
+    lines = [json.loads(line.partition(torch_probe.MARK)[2]) for line in capsys.readouterr().out.splitlines()]
+    assert lines[-1] == {last: True}
+    assert ("nccl" in [line.get("check") for line in lines]) is (last == "end")
 
 
 def answer(error: Exception) -> dict[str, object]:
@@ -166,6 +219,12 @@ def test_an_answer() -> None:
 def test_what_torch_gets_wrong_is_told_without_ornament() -> None:
     result = answer(torch_checks.Wrong("float32 off by 1.0e-01"))
     assert (result["outcome"], result["detail"]) == ("failed", "float32 off by 1.0e-01")
+
+
+@pytest.mark.usefixtures("any_torch")
+def test_what_is_wrong_may_still_bring_values() -> None:
+    result = answer(torch_checks.Wrong("no kernel image", {"arch_list": "sm_75"}))
+    assert (result["outcome"], result["values"]) == ("failed", {"arch_list": "sm_75"})
 
 
 @pytest.mark.usefixtures("any_torch")

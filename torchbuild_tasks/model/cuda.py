@@ -44,7 +44,7 @@ class Toolkit:
 
 @dataclass(frozen=True, kw_only=True)
 class Library:
-    """A library outside of any toolkit (cudnn, nccl, magma), with the folders of its headers and libraries."""
+    """A library outside of any toolkit (cudnn, nccl, magma); the folders of its headers and of its files."""
 
     name: str
     version: str | None = None

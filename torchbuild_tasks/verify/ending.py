@@ -40,7 +40,7 @@ def ending(captured: Captured) -> str:
     rc = captured.rc
     if captured.timed_out:
         return "the time was up"
-    if rc == 1 and b"Timeout (" in captured.stderr:  # faulthandler, asked by the probe
+    if is_hang(captured):
         return "the interpreter gave no answer for too long"
     if rc < 0:
         return f"the interpreter died by signal {-rc} ({_signal(-rc)})"
@@ -48,6 +48,11 @@ def ending(captured: Captured) -> str:
         words = f" ({STATUSES[rc]})" if rc in STATUSES else ""
         return f"the interpreter ended with exit status {rc:#010x}{words}"
     return f"the interpreter ended with exit status {rc}"
+
+
+def is_hang(captured: Captured) -> bool:
+    """Whether it gave no answer until faulthandler, asked by the probe, ended it."""
+    return captured.rc == 1 and b"Timeout (" in captured.stderr
 
 
 def _signal(number: int) -> str:

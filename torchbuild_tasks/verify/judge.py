@@ -20,6 +20,9 @@ from torchbuild_tasks.record import CheckResult, Outcome, VerifyReport
 # Keys that ask in which folder a reported file lies, not for a text.
 FOLDERS: Final = {"inside": "file", "extension_inside": "extension"}
 
+SETS: Final = frozenset({"arch_list"})  # keys whose words may come in any order
+SERIES: Final = frozenset({"cuda"})  # keys whose version may go on: 10.0.130 is 10.0
+
 _YES: Final = frozenset({"1", "on", "true", "yes", "y", "enabled"})
 _NO: Final = frozenset({"0", "off", "false", "no", "n", "none", "disabled", ""})
 
@@ -77,13 +80,36 @@ def _compared(expectation: Expectation, seen: Seen, real: Mapping[str, str]) -> 
     value = seen.values.get(FOLDERS.get(key, key))
     if value is None:
         return "not possible", _silent(expectation, seen)
+    verb = "wanted"
     if key in FOLDERS:
         good, verb = _lies_in(real.get(value, value), real.get(wanted, wanted)), "wanted it inside"
+    elif key in SETS:
+        good = set(value.split()) == set(wanted.split())
+    elif key in SERIES:
+        good = of_series(value, wanted)
     else:
-        good, verb = same(value, wanted, real), "wanted"
+        good = same(value, wanted, real)
     if good:
         return "passed", value
-    return "failed", f"{value or 'nothing'}, {verb} {wanted or 'nothing'}"
+    return "failed", f"{value or 'nothing'}, {verb} {wanted or 'nothing'}{_difference(key, value, wanted)}"
+
+
+def _difference(key: str, value: str, wanted: str) -> str:
+    """Which words are missing and which are too many, where there may be a dozen."""
+    if key not in SETS:
+        return ""
+    has, wants = set(value.split()), set(wanted.split())
+    lists = {"without": wants - has, "with": has - wants}
+    return "".join(f"; {word} {' '.join(sorted(words))}" for word, words in lists.items() if words)
+
+
+def of_series(value: str, wanted: str) -> bool:
+    """Whether a version begins with the numbers of the wanted one: "10.0.130" does with "10.0"."""
+    try:
+        numbers = Version(wanted).release
+        return Version(value).release[: len(numbers)] == numbers
+    except InvalidVersion:
+        return False
 
 
 def _silent(expectation: Expectation, seen: Seen) -> str:

@@ -21,12 +21,24 @@ from typing import Any, Final, get_args
 from torchbuild_tasks.effects.process import Captured, capture
 from torchbuild_tasks.model import Expectation
 from torchbuild_tasks.record import CheckResult, Outcome, VerifyReport
-from torchbuild_tasks.verify.ending import ending, tail
+from torchbuild_tasks.verify.ending import ending, is_hang, tail
 from torchbuild_tasks.verify.judge import Observed, Seen, judge
-from torchbuild_tasks.verify.torch_probe import CHECKS, LIMIT, MARK
+from torchbuild_tasks.verify.torch_probe import CHECKS, CUDA_CHECKS, GATES, LIMIT, MARK
 
 PROBE: Final = Path(__file__).with_name("torch_probe.py")
 ALWAYS: Final = frozenset({"import", "config"})
+OF_ITSELF: Final = (  # the checks whose values the report keeps; a later one wins
+    *("import", "config", "cuda_available", "cuda_arch_list", "cuda_devices", "cudnn", "nccl", "cuda_linalg"),
+)
+# Who is to blame for no answer: what torch and the driver do between these is next to nothing.
+HANGS: Final[Mapping[str, str]] = {
+    "cuda_available": "it is the driver that does not answer when CUDA is started; look for Xid in dmesg",
+    "cuda_devices": "it is the driver that does not answer about its devices; look for Xid in dmesg",
+    "cuda_driver": "the driver was at work alone, so it is no fault of torch; look for Xid in dmesg",
+    "cuda_op": "a single addition hangs in the driver, which may be compiling PTX for a GPU that this torch "
+    "has no machine code for; else look for Xid in dmesg",
+}
+NOT_TORCH: Final = frozenset({"cuda_driver"})  # a crash or hang there is not held against it
 _DROPPED: Final = frozenset({"PYTHONPATH", "PYTHONHOME"})  # -I ignores them, but not for its children
 
 Ask = Callable[[Sequence[str], float], Captured]
@@ -74,9 +86,7 @@ def _real(expectations: Sequence[Expectation], seen: Mapping[str, Seen]) -> dict
 
 
 def _of_itself(seen: Mapping[str, Seen]) -> dict[str, str]:
-    return {
-        key: text for name in ("import", "config") if name in seen for key, text in seen[name].values.items()
-    }
+    return {key: text for name in OF_ITSELF if name in seen for key, text in seen[name].values.items()}
 
 
 # ---------------------------------------------------------------- asking until all is answered
@@ -96,18 +106,30 @@ def observe(ask: Ask, names: Sequence[str], timeout: float) -> tuple[dict[str, S
         captured = ask(left, max(deadline - time.monotonic(), 1.0))
         told = read(captured.stdout)
         seen = {**told.seen, **seen}
-        left = [name for name in left if name not in seen]
+        before, left = left, [name for name in left if name not in seen]
         if told.ended or not left:
             return _with_stderr(seen, captured), _farewell(captured)
-        blamed = told.at if told.at in left else left[0]
-        left.remove(blamed)
-        seen[blamed] = Seen(outcome="failed", detail=_death(captured, told.at))
+        blamed = "" if told.again and left != before else told.at if told.at in left else left[0]
+        if blamed:
+            seen[blamed] = _dead(captured, blamed, told.at)
+        left = _open(left, seen, blamed)
         if captured.timed_out:
             late = Seen(outcome="not possible", detail="no time was left for this check")
             return {**dict.fromkeys(left, late), **seen}, ""
         if blamed == "import":
             break
     return seen, ""
+
+
+def _open(left: Sequence[str], seen: dict[str, Seen], blamed: str) -> list[str]:
+    """What is still worth asking for; where a gate is closed, `seen` gets the checks behind it."""
+    closed = next((g for g in GATES if g == blamed or (g in seen and seen[g].outcome == "failed")), "")
+    if closed:
+        why = f"not tried, because of {closed}: {seen[closed].detail}".partition("\n")[0]
+        for name in left:
+            if name in CUDA_CHECKS and name not in seen:
+                seen[name] = Seen(outcome="not possible", detail=why)
+    return [name for name in left if name not in seen]
 
 
 def _with_stderr(seen: Mapping[str, Seen], captured: Captured) -> dict[str, Seen]:
@@ -118,9 +140,13 @@ def _with_stderr(seen: Mapping[str, Seen], captured: Captured) -> dict[str, Seen
     return {**seen, "import": replace(imported, detail=imported.detail + tail(captured.stderr))}
 
 
-def _death(captured: Captured, at: str) -> str:
+def _dead(captured: Captured, name: str, at: str) -> Seen:
+    """What to say of the check that took the interpreter down, or kept it for too long."""
     where = f" during {at}" if at else ", and said nothing that can be read"
-    return f"{ending(captured)}{where}{tail(captured.stderr if at else captured.stdout + captured.stderr)}"
+    hint = f": {HANGS[name]}" if name in HANGS and is_hang(captured) else ""
+    shown = tail(captured.stderr if at else captured.stdout + captured.stderr)
+    outcome: Outcome = "not possible" if name in NOT_TORCH else "failed"
+    return Seen(outcome=outcome, detail=f"{ending(captured)}{where}{hint}{shown}")
 
 
 def _farewell(captured: Captured) -> str:
@@ -132,22 +158,26 @@ def _farewell(captured: Captured) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Told:
-    """One run of the probe: its answers, the check it was at, and whether it came to its end."""
+    """One run of the probe: its answers, the check it was at, and how it ended.
+
+    `ended` says that all was asked, `again` that it wants a fresh process for the rest.
+    """
 
     seen: Mapping[str, Seen]
     at: str = ""
     ended: bool = False
+    again: bool = False
 
 
 def read(stdout: bytes) -> Told:
     """Pick the probe's lines out of whatever else was printed."""
     seen: dict[str, Seen] = {}
-    at, ended = "", False
+    at, ended, again = "", False, False
     for event in _events(stdout):
         if "check" in event:
             seen[str(event["check"])] = _seen(event)
-        at, ended = str(event.get("begin", at)), ended or "end" in event
-    return Told(seen=seen, at=at, ended=ended)
+        at, ended, again = str(event.get("begin", at)), ended or "end" in event, again or "again" in event
+    return Told(seen=seen, at=at, ended=ended, again=again)
 
 
 def _events(stdout: bytes) -> Iterator[dict[str, Any]]:

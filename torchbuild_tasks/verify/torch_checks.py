@@ -30,7 +30,7 @@ class NotPossible(Exception):
 
 
 class Wrong(Exception):
-    """Torch answered, and the answer is wrong."""
+    """Torch answered, and the answer is wrong; values may stand beside the message."""
 
 
 # ---------------------------------------------------------------- numbers to compare with

@@ -2,12 +2,12 @@
 
     PYTHON -I torch_probe.py [--limit SECONDS] [CHECK ...]     in an empty folder
 
-It stands alone: torch, the standard library and `torch_checks.py` beside it, nothing
+It stands alone: torch, the standard library and the files of checks beside it, nothing
 else of this package, and only what Python 3.7 has, since an old torch needs an old
 Python. A line that holds MARK carries one JSON object after it: `{"begin": CHECK}`, then
-`{"check": CHECK, "outcome": ..., "detail": ..., "values": {...}, "seconds": ...}`, and
-`{"end": true}` at last. Torch may print what it likes between them, and a crash costs
-only the check that was running.
+`{"check": CHECK, "outcome": ..., "detail": ..., "values": {...}, "seconds": ...}`, and at
+last `{"end": true}`, or `{"again": true}` where a fresh process should go on. Torch may
+print what it likes between them, and a crash costs only the check that was running.
 """
 
 from __future__ import annotations
@@ -34,10 +34,23 @@ MARK = "@torchbuild-probe "
 LIMIT = 180.0
 HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - as tracebacks spell it
 
-CHECKS = (
+CPU_CHECKS = (
     *("import", "config"),  # what torch is: here
     *("matmul", "threads", "autograd", "linalg", "conv", "save_load", "numpy", "cpp_extension"),
 )
+# Where one of these fails, or ends the interpreter, no other check of CUDA is tried.
+GATES = ("cuda_available", "cuda_devices", "cuda_driver", "cuda_op")
+CUDA_CHECKS = (
+    *("cuda_available", "cuda_arch_list", "cuda_devices", "cuda_driver", "cuda_op", "cuda_exceptions"),
+    *("cuda_matmul", "cuda_conv", "cudnn", "cublas", "cuda_linalg", "cuda_amp"),
+    *("cuda_pinned", "cuda_streams", "cuda_oom", "cuda_peer", "nccl"),
+)
+CHECKS = CPU_CHECKS + CUDA_CHECKS
+FILES = ("torch_checks", "cuda_checks", "cuda_math", "cuda_traffic")  # where the checks are
+
+# Seconds that a check may take where that is less than LIMIT. The first call starts the driver:
+# some seconds for each GPU where nothing keeps it awake.
+LIMITS = {"cuda_available": 60.0, "cuda_devices": 60.0, "cuda_driver": 20.0, "cuda_op": 20.0}
 
 CONFIG_LINES = (
     ("compiler", r"((?:GCC|MSVC) .+)"),
@@ -165,19 +178,29 @@ def main(arguments: list[str]) -> None:
         ctypes.WinDLL("kernel32").SetErrorMode(0x8003)
     limit = float(arguments[arguments.index("--limit") + 1]) if "--limit" in arguments else LIMIT
     os.environ["PATH"] = os.pathsep.join([sysconfig.get_path("scripts"), os.environ.get("PATH", os.defpath)])
-    computing = sibling("torch_checks")
+    files = [sibling(name) for name in FILES]
     here = {"import": check_import, "config": check_config}
     asked = [name for name in CHECKS if name in arguments] or CHECKS
     for name in ["import", *(name for name in asked if name != "import")]:
         tell(begin=name)
         if name != "cpp_extension":  # its compilers would outlive us; whoever runs us ends them too
-            faulthandler.dump_traceback_later(limit, exit=True)
-        result = ask(here.get(name) or getattr(computing, "check_" + name), computing)
+            faulthandler.dump_traceback_later(min(limit, LIMITS.get(name, limit)), exit=True)
+        result = ask(here.get(name) or found(files, name), files[0])
         faulthandler.cancel_dump_traceback_later()
         tell(check=name, **result)
+        if result["outcome"] == "failed" and name in CUDA_CHECKS:
+            tell(again=True)  # its error may stick to every later call in this process
+            return
         if name == "import" and result["outcome"] != "passed":
             break
     tell(end=True)
+
+
+def found(files: list[Any], name: str) -> Callable[[Any], Answer]:
+    """The function of a check, in the file that has it."""
+    home = next(file for file in files if hasattr(file, "check_" + name))
+    check: Callable[[Any], Answer] = getattr(home, "check_" + name)
+    return check
 
 
 def sibling(name: str) -> Any:
@@ -200,7 +223,7 @@ def ask(check: Callable[[Any], Answer], computing: Any) -> dict[str, Any]:
     except computing.NotPossible as error:
         outcome, detail, values = "not possible", str(error.args[0]), dict(*error.args[1:])
     except computing.Wrong as error:
-        outcome, detail = "failed", str(error)
+        outcome, detail, values = "failed", str(error.args[0]), dict(*error.args[1:])
     except Exception as error:
         outcome, detail = "failed", told(error)
     return {"outcome": outcome, "detail": detail, "values": values, "seconds": round(time.time() - start, 3)}

@@ -176,8 +176,12 @@ def test_the_cost_of_more_is_shown() -> None:
         ("10.0f", "10.3", True),
         ("10.0f", "12.0", False),
         ("9.0", "12.0", False),
+        ("8.6", "8.7", False),
+        ("8.6+PTX", "8.7", True),
+        ("8.7", "8.7", True),
+        ("8.7", "8.9", False),
     ],
 )
 def test_what_runs_where(list_: str, device: str, runs: bool) -> None:
     """Cubins run on later minors of their major, PTX on everything later, `a` code on one alone."""
-    assert runs_on(read(ask(), list_), capability(device)) is runs
+    assert runs_on(ask(), read(ask(), list_), capability(device)) is runs

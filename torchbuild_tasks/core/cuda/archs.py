@@ -72,8 +72,12 @@ def renamed(question: Question, wanted: Capability, cuda: Version | None) -> Cap
     return wanted
 
 
-def runs_on(archs: tuple[Arch, ...], device: Capability) -> bool:
-    """Whether a device has code in the list: a cubin of its major that is not newer, or older PTX."""
+def runs_on(question: Question, archs: tuple[Arch, ...], device: Capability) -> bool:
+    """Whether a device has code in the list: a cubin of its major that is not newer, or older PTX.
+
+    Cubins of Jetson's GPUs and of others do not run on each other (CUDA C++ Programming Guide, binary
+    compatibility; torch.cuda holds devices to the same).
+    """
     for arch in archs:
         code = arch.capability
         if code.kind:  # arch-specific code runs on that one, family-specific on its family
@@ -82,7 +86,8 @@ def runs_on(archs: tuple[Arch, ...], device: Capability) -> bool:
             ):
                 return True
             continue
-        if (code.major == device.major and code <= device) or (arch.ptx and code <= device):
+        apart = code != device and (_is_tegra(question, code) or _is_tegra(question, device))
+        if (code.major == device.major and code <= device and not apart) or (arch.ptx and code <= device):
             return True
     return False
 
@@ -146,7 +151,8 @@ def _of_devices(question: Question, chosen: ChosenToolkit, present: list[Device]
         if wanted in known or not below:
             found.append(Arch(capability=wanted))
         else:
-            same = [each for each in below if each.major == wanted.major]
+            tegra = _is_tegra(question, wanted)
+            same = [each for each in below if each.major == wanted.major and not tegra]
             found.append(Arch(capability=(same or below)[-1], ptx=True))
     return ordered(found)
 
@@ -185,5 +191,7 @@ def _is_tegra(question: Question, wanted: Capability) -> bool:
 def missing_devices(question: Question, archs: tuple[Arch, ...], cuda: Version | None) -> Iterator[Device]:
     """The GPUs that are here and would find no code."""
     for device in devices(question):
-        if device.capability and not runs_on(archs, renamed(question, capability(device.capability), cuda)):
+        if not device.capability:
+            continue
+        if not runs_on(question, archs, renamed(question, capability(device.capability), cuda)):
             yield device

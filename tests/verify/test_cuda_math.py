@@ -1,0 +1,77 @@
+"""What the checks do around their arithmetic; whether that finds faults is tried on a real torch."""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+import pytest
+
+from torchbuild_tasks.verify import cuda_math, cuda_traffic
+
+
+def settings(**matmul: bool) -> Any:
+    return types.SimpleNamespace(
+        backends=types.SimpleNamespace(
+            cuda=types.SimpleNamespace(matmul=types.SimpleNamespace(**matmul)),
+            cudnn=types.SimpleNamespace(allow_tf32=True),
+        )
+    )
+
+
+@pytest.mark.parametrize("matmul", [{}, {"allow_tf32": False}, {"allow_tf32": True}])
+def test_tf32_is_off_meanwhile_and_comes_back(matmul: dict[str, bool]) -> None:
+    torch = settings(**matmul)
+    with pytest.raises(ZeroDivisionError), cuda_math.exactly(torch):
+        assert not torch.backends.cudnn.allow_tf32
+        assert not getattr(torch.backends.cuda.matmul, "allow_tf32", False)
+        raise ZeroDivisionError
+    assert torch.backends.cudnn.allow_tf32
+    assert vars(torch.backends.cuda.matmul) == matmul
+
+
+@pytest.mark.parametrize(("capability", "names"), [((7, 5), 3), ((8, 0), 4), ((12, 1), 4)])
+def test_bfloat16_is_tried_where_the_device_has_it(capability: tuple[int, int], names: int) -> None:
+    torch = types.SimpleNamespace(
+        cuda=types.SimpleNamespace(get_device_capability=lambda index: capability),
+        **{name: name for name, _ in cuda_math.PRECISIONS},
+    )
+    kinds = [name for name, _, _ in cuda_math.precisions(torch)]
+    assert kinds == ["float64", "float32", "float16", "bfloat16"][:names]
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(92000, "9.20.0"), (90100, "9.1.0"), (8902, "8.9.2"), (7605, "7.6.5")]
+)
+def test_the_version_of_cudnn(number: int, text: str) -> None:
+    assert cuda_math.cudnn_version(number) == text
+
+
+@pytest.mark.parametrize(("has_magma", "asked"), [(True, ["cusolver", "magma"]), (False, ["cusolver"])])
+def test_each_library_is_preferred_in_turn(has_magma: bool, asked: list[str]) -> None:
+    preferred: list[str] = []
+    torch = types.SimpleNamespace(
+        cuda=types.SimpleNamespace(has_magma=has_magma),
+        backends=types.SimpleNamespace(cuda=types.SimpleNamespace(preferred_linalg_library=preferred.append)),
+    )
+    assert [name.lower() for name in cuda_math.libraries(torch)] == asked
+    assert preferred == [*asked, "default"]
+
+
+@pytest.mark.parametrize(("has_magma", "name"), [(True, "MAGMA"), (False, "cuSOLVER")])
+def test_an_old_torch_has_no_preference(has_magma: bool, name: str) -> None:
+    torch = types.SimpleNamespace(
+        cuda=types.SimpleNamespace(has_magma=has_magma),
+        backends=types.SimpleNamespace(cuda=types.SimpleNamespace()),
+    )
+    assert list(cuda_math.libraries(torch)) == [name]
+
+
+@pytest.mark.parametrize(
+    ("seen", "text"), [((2, 29, 7), "2.29.7"), ((2, 29, 7, "rc1"), "2.29.7.rc1"), (2708, "2708")]
+)
+def test_the_version_of_nccl(seen: Any, text: str) -> None:
+    torch = types.SimpleNamespace(
+        cuda=types.SimpleNamespace(nccl=types.SimpleNamespace(version=lambda: seen))
+    )
+    assert cuda_traffic.nccl_version(torch) == text

@@ -1,0 +1,181 @@
+"""Whether a CUDA torch finds its GPUs and gets on with the driver.
+
+Loaded by `torch_probe.py` like `torch_checks.py`, which says what a check is. On a machine
+without a GPU most are not possible; what can be told without one is told all the same.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    Answer = tuple[str, dict[str, str]]
+
+PACKAGE = f"{__package__}." if __package__ else ""
+shared = importlib.import_module(f"{PACKAGE}torch_checks")
+reasons = importlib.import_module(f"{PACKAGE}cuda_reasons")
+NotPossible, Wrong, numbers, close = shared.NotPossible, shared.Wrong, shared.numbers, shared.close
+require_compiled, require_device = reasons.require_compiled, reasons.require_device
+
+DEVICE = "cuda"
+
+# Integrated GPUs run no code of their desktop siblings, nor these theirs. Source: CUDA C++
+# programming guide, "Binary compatibility"; the same in torch/cuda/__init__.py, DEVICE_REQUIREMENT.
+TEGRA = ((3, 2), (5, 3), (6, 2), (7, 2), (8, 7), (10, 1))
+RENAMED = {(10, 1): (11, 0)}  # Thor, from CUDA 13.0 on
+
+
+# ---------------------------------------------------------------- what is there
+
+
+def check_cuda_available(torch: Any) -> Answer:
+    if not reasons.is_compiled(torch):
+        hip = getattr(torch.version, "hip", None)
+        raise Wrong("this torch was built without CUDA" + (f", for ROCm {hip}" if hip else ""))
+    values = reasons.installed(str(torch.version.cuda))
+    if not torch.cuda.is_available():
+        raise NotPossible(reasons.why_not(torch), values)
+    said = [f"{torch.cuda.device_count()} visible", *(f"{key} {text}" for key, text in values.items())]
+    return ", ".join(said), values
+
+
+def check_cuda_arch_list(torch: Any) -> Answer:
+    require_compiled(torch)
+    archs = arch_list(torch)
+    values = {"arch_list": " ".join(archs)}
+    if not torch.cuda.is_available() or not hasattr(torch.cuda, "get_device_properties"):  # as the sample
+        raise NotPossible(f"{values['arch_list']}: no GPU to hold them against", values)
+    unserved = [text for text, capability in devices(torch) if not any(runs_on(a, capability) for a in archs)]
+    if unserved:
+        raise Wrong(
+            f"no kernel image for {'; '.join(unserved)}: this torch holds {values['arch_list']}", values
+        )
+    return f"{values['arch_list']} serve every device", values
+
+
+def arch_list(torch: Any) -> list[str]:
+    """What this torch was compiled for: "sm_86", "compute_90" for PTX."""
+    flags = getattr(torch._C, "_cuda_getArchFlags", None)
+    archs = str(flags() or "").split() if flags else list(getattr(torch.cuda, "get_arch_list", list)())
+    if not archs:
+        raise NotPossible("this torch does not say which architectures it was compiled for")
+    return archs
+
+
+def runs_on(arch: str, capability: tuple[int, int]) -> bool:
+    """Whether a device of `capability` runs code for `arch`: machine code, or PTX that its driver compiles.
+
+    Machine code runs on its own major release from its minor one on, PTX on everything
+    later. Code with an "a" runs on that very capability only, with an "f" on its major release.
+    """
+    parts = re.match(r"(sm|compute)_(\d+)(\d)([af]?)$", arch)
+    if not parts:
+        return False
+    code = (int(parts.group(2)), int(parts.group(3)))
+    if capability in (code, RENAMED.get(code)):
+        return True
+    if parts.group(4) == "a" or code > capability:
+        return False
+    if parts.group(1) == "compute" and not parts.group(4):
+        return True
+    return code[0] == capability[0] and code not in TEGRA and capability not in TEGRA
+
+
+def devices(torch: Any) -> list[tuple[str, tuple[int, int]]]:
+    """Each device in words, and its compute capability."""
+    found = []
+    for index in range(torch.cuda.device_count()):
+        seen = torch.cuda.get_device_properties(index)
+        mig = ", a MIG instance" if " MIG " in seen.name else ""
+        size = f"{seen.total_memory / 2**30:.1f} GiB"
+        found.append(
+            (f"{index}: {seen.name} ({seen.major}.{seen.minor}, {size}{mig})", (seen.major, seen.minor))
+        )
+    return found
+
+
+def check_cuda_devices(torch: Any) -> Answer:
+    require_device(torch)
+    found = devices(torch)
+    if not found:
+        raise Wrong("torch.cuda.is_available() is true, and torch.cuda.device_count() is 0")
+    words = "; ".join(text for text, _ in found)
+    return words, {"devices": words, "capabilities": " ".join(f"{a}.{b}" for _, (a, b) in found)}
+
+
+# ---------------------------------------------------------------- whether anything runs at all
+
+
+def check_cuda_driver(torch: Any) -> Answer:
+    """Let the driver alone fill memory and copy it back: what fails here is no fault of torch."""
+    require_device(torch)
+    try:
+        driver = reasons.driver_library()
+    except OSError as error:  # yet torch has it, in another way
+        raise NotPossible(f"the driver cannot be asked without torch: {error}") from error
+    words = driver_fault(driver)
+    if words:
+        reasons.BROKEN.append(f"the driver fails without torch: {words}")
+        raise NotPossible(reasons.BROKEN[0])
+    return "the driver fills memory and copies it back", {}
+
+
+def driver_fault(driver: Any) -> str:
+    """What goes wrong with 16 numbers on the first device, or nothing."""
+    device, context, place = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_uint64()
+    back, size = (ctypes.c_uint * 16)(), ctypes.c_size_t(64)
+    for name, arguments in (
+        ("cuInit", (0,)),
+        ("cuDeviceGet", (ctypes.byref(device), 0)),
+        ("cuDevicePrimaryCtxRetain", (ctypes.byref(context), device)),
+        ("cuCtxPushCurrent_v2", (context,)),
+        ("cuMemAlloc_v2", (ctypes.byref(place), size)),
+        ("cuMemsetD32_v2", (place, ctypes.c_uint(7), ctypes.c_size_t(16))),
+        ("cuMemcpyDtoH_v2", (back, place, size)),
+        ("cuMemFree_v2", (place,)),
+        ("cuCtxPopCurrent_v2", (ctypes.byref(context),)),
+        ("cuDevicePrimaryCtxRelease", (device,)),
+    ):
+        code = getattr(driver, name)(*arguments)
+        if code:
+            return f"{name} gives error {code}"
+    return "" if list(back) == [7] * 16 else "memory that it filled comes back changed"
+
+
+def check_cuda_op(torch: Any) -> Answer:
+    require_device(torch)
+    return works(torch), {}
+
+
+def works(torch: Any) -> str:
+    x = torch.tensor([1.0, 2.0, 3.0]).to(DEVICE)
+    return str(close("an addition", x + x, [2.0, 4.0, 6.0], 0.0))
+
+
+def check_cuda_exceptions(torch: Any) -> Answer:
+    """An exception of torch's CUDA libraries must arrive in Python as what it is, not end the process."""
+    require_compiled(torch)
+    if torch.cuda.is_available():
+        require_device(torch)
+    said = [refused(lambda: torch.tensor([1.0]).to(f"{DEVICE}:{torch.cuda.device_count()}"), RuntimeError)]
+    if not torch.cuda.is_available():
+        return f"without a GPU: {said[0]}", {}
+    x = torch.tensor(numbers(4, 5)).to(DEVICE)
+    said.append(refused(lambda: x[4], IndexError))
+    said.append(refused(lambda: x @ x, RuntimeError))
+    return "; ".join([*said, works(torch)]), {}
+
+
+def refused(attempt: Any, kind: type[Exception]) -> str:
+    """The words of the error that `attempt` must end with."""
+    try:
+        attempt()
+    except kind as error:
+        words = str(error).partition("\n")[0]
+        if "unknown exception" in words.lower():
+            raise Wrong(f"the exception lost its words on the way: {words}") from error
+        return f"{type(error).__name__}: {words[:120]}"
+    raise Wrong(f"what must raise {kind.__name__} did not raise it")
