@@ -21,7 +21,7 @@ from torchbuild_tasks.core.cuda.check_toolkit import check_toolkit
 from torchbuild_tasks.core.cuda.toolkit import choose_toolkit
 from torchbuild_tasks.core.decisions import choose_build_type
 from torchbuild_tasks.core.env_files import encode
-from torchbuild_tasks.core.helper_lines import HelperReport, check_helpers, helper_lines
+from torchbuild_tasks.core.helper_lines import HelperReport, check_helpers, helper_lines, part_lines
 from torchbuild_tasks.core.helpers import choose_helpers
 from torchbuild_tasks.core.outputs import patterns
 from torchbuild_tasks.core.plan import make_plan
@@ -156,7 +156,8 @@ def helpers(request: BuildRequest, report: Reporter) -> HelperReport:
     if errors := tuple(finding for finding in checked if finding.status == "error"):
         raise PlanRefused("These helpers cannot be had.", findings=errors)
     fetching, artifacts = network(sight), (*chosen.artifacts, *toolkit.artifacts)
-    made_report = HelperReport(action=str(request.action), lines=helper_lines(question, chosen))
+    lines = (*helper_lines(question, chosen), *part_lines(question, toolkit.artifacts))
+    made_report = HelperReport(action=str(request.action), lines=lines)
     with interruptible():
         match request.action:
             case "fetch":

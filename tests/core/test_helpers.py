@@ -9,8 +9,8 @@ import pytest
 from tests.support.machines import ask, found, linux_facts, plan_of, settings, statuses, tree
 from tests.support.windows import ROOT, windows_facts
 from torchbuild_tasks.catalog import HelperRow
-from torchbuild_tasks.core.cuda.toolkit import cuda_version
-from torchbuild_tasks.core.helper_lines import helper_lines
+from torchbuild_tasks.core.cuda.toolkit import choose_toolkit, cuda_version
+from torchbuild_tasks.core.helper_lines import helper_lines, part_lines
 from torchbuild_tasks.core.helpers import artifact_id, choose_helpers
 from torchbuild_tasks.model import Facts, Store
 
@@ -212,3 +212,12 @@ def test_a_helper_is_a_choice_with_its_reason_and_who_asked() -> None:
     assert sources()["helper mkl"] == ("mkl-2020.2.254", "default")
     assert sources(with_helper=("mkl",))["helper mkl"] == ("mkl-2020.2.254", "flag")
     assert sources(with_helper=("none",)) == {}
+
+
+def test_the_parts_of_a_toolkit_are_listed_as_wanted() -> None:
+    facts = windows_facts(store=Store(folder=STORE), tree=tree(root=ROOT, sample=True))
+    question = ask(facts, cuda=True, cuda_toolkit="pypi:13.0")
+    lines = part_lines(question, choose_toolkit(question).artifacts)
+    assert any(line.id.startswith("nvidia-cuda-nvcc-13.0") for line in lines)
+    assert all(line.wanted and not line.here for line in lines)
+    assert lines[0].folder == rf"{STORE}\unpacked\{lines[0].id}"

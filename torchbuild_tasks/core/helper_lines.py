@@ -12,9 +12,10 @@ from torchbuild_tasks.core.helpers import (
     is_called,
     machine_rows,
     make_helper,
+    store_folder,
 )
 from torchbuild_tasks.core.question import Question
-from torchbuild_tasks.model import Finding
+from torchbuild_tasks.model import Artifact, Finding
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +60,23 @@ def helper_lines(question: Question, helpers: Helpers) -> tuple[HelperLine, ...]
             sha256=helper.artifact.sha256,
         )
         for helper in made
+    )
+
+
+def part_lines(question: Question, parts: tuple[Artifact, ...]) -> tuple[HelperLine, ...]:
+    """The parts of the CUDA toolkit that is asked for, all of them wanted."""
+    store = question.facts.store
+    return tuple(
+        HelperLine(
+            id=part.id,
+            because=part.because,
+            folder=store_folder(question, part.id),
+            wanted=True,
+            here=bool(store and part.id in store.unpacked),
+            size=part.size,
+            sha256=part.sha256,
+        )
+        for part in parts
     )
 
 

@@ -90,8 +90,14 @@ def make_helper(question: Question, row: HelperRow) -> Helper:
         holds=row.holds,
         because=row.because,
     )
-    folder = _join(question, store.folder if store else "", "unpacked", name)
+    folder = store_folder(question, name)
     return Helper(row=row, artifact=artifact, folder=folder, here=bool(store and name in store.unpacked))
+
+
+def store_folder(question: Question, name: str) -> str:
+    """Where the store has, or will have, what is called so."""
+    store = question.facts.store
+    return _join(question, store.folder if store else "", "unpacked", name)
 
 
 def artifact_id(row: HelperRow) -> str:
