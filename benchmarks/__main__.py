@@ -6,7 +6,17 @@ import os
 import platform
 import sys
 
-from benchmarks import archs, detection, download, preflight, sample, startup, streaming, unpack
+from benchmarks import (
+    archs,
+    detection,
+    download,
+    eta,
+    preflight,
+    sample,
+    startup,
+    streaming,
+    unpack,
+)
 
 ALL = {
     "startup": startup.main,
@@ -17,6 +27,7 @@ ALL = {
     "archs": archs.main,
     "preflight": preflight.main,
     "detection": detection.main,
+    "eta": eta.main,
 }
 
 if __name__ == "__main__":

@@ -42,6 +42,7 @@ from torchbuild_tasks.request import BuildRequest
 from torchbuild_tasks.stages import Fetching, Reporter, run_stages
 from torchbuild_tasks.stages.helpers import fetched, proved, pruned
 from torchbuild_tasks.stages.patches import undo_patches
+from torchbuild_tasks.stages.report import ReportFiles, make_report
 from torchbuild_tasks.templates import load_templates
 from torchbuild_tasks.verify.session import verify as run_verification
 
@@ -106,6 +107,17 @@ def verify(request: BuildRequest, report: Reporter) -> VerifyReport:
         return run_verification(
             python=made_plan.environment.python, expectations=made_plan.expectations, environ=os.environ
         )
+
+
+def report(request: BuildRequest) -> ReportFiles:
+    """Write the report of the last build: one HTML page, with --trace also a timeline for Perfetto."""
+    sight = look(request)
+    tree = sight.facts.tree
+    if tree.problem:
+        raise UsageError(f"{tree.root}: {tree.problem}", next_step="Name the checkout: --source PATH")
+    root = Path(tree.root)
+    out, trace = (Path(name).expanduser() if name else None for name in (request.out, request.trace))
+    return make_report(root, Path(tree.build_dir or root / "build"), sight.catalog, out, trace)
 
 
 def clean(request: BuildRequest, report: Reporter) -> made.Removal:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, Final
 
-VERBS: Final = ("doctor", "plan", "env", "build", "clean", "verify", "helpers", "versions")
+VERBS: Final = ("doctor", "plan", "env", "build", "report", "clean", "verify", "helpers", "versions")
 BUILDING: Final = ("doctor", "plan", "env", "build", "verify")
 FETCHING: Final = (*BUILDING, "helpers")
 EVERY: Final = VERBS
@@ -129,6 +129,23 @@ class BuildRequest:
         "where downloads come from instead: OLD=NEW prefixes, or one NEW for all (TORCHBUILD_MIRROR)",
         verbs=("build", "helpers"),
         metavar="URL",
+    )
+    notify: str | None = _flag(
+        "run this when the build has ended, with TORCHBUILD_RESULT in its environment",
+        verbs=("build",),
+        metavar="COMMAND",
+    )
+    out: str | None = _flag(
+        "where to write the page (default: .torchbuild/report.html in the checkout)",
+        verbs=("report",),
+        metavar="FILE",
+        in_file=False,
+    )
+    trace: str | None = _flag(
+        "also write the timeline as a trace that Perfetto and Chrome show",
+        verbs=("report",),
+        metavar="FILE",
+        in_file=False,
     )
     offline: bool = _flag("download nothing; name what is missing", verbs=("build", "helpers"), default=False)
     require_hashes: bool = _flag(

@@ -198,3 +198,18 @@ def test_ci_is_never_asked(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_times(seconds: float | None, text: str) -> None:
     assert clock(seconds) == text
+
+
+def test_the_time_left_is_that_of_the_history_while_it_knows_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(reporter, "PLAIN_EVERY", 0.0)
+    with ConsoleReporter() as report:
+        report.stage("compile")
+        report.left(754.0)
+        report.block(block(NINJA[0]))
+        report.stage("again")  # what was left of another stage says nothing here
+        report.block(block(NINJA[0]))
+    first, second = (line for line in capsys.readouterr().err.splitlines() if "left" in line)
+    assert "12:34 left" in first
+    assert "12:34" not in second

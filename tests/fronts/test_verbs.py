@@ -22,6 +22,7 @@ from torchbuild_tasks.fronts.verbs import run_verb, show_error
 from torchbuild_tasks.model import BuildPlan, Facts, Finding
 from torchbuild_tasks.record import CheckResult, VerifyReport
 from torchbuild_tasks.request import VERBS, BuildRequest
+from torchbuild_tasks.stages.report import ReportFiles
 
 SOUND = plan_of(env_shell="fish")
 HOPELESS = plan_of(linux_facts(compilers=()))
@@ -49,6 +50,7 @@ RESULTS: dict[str, Any] = {
     "plan": SOUND,
     "env": SOUND,
     "build": (SOUND, GOOD),
+    "report": ReportFiles(page=Path("report.html"), trace=None, steps=3, notes=("no record",)),
     "clean": Removal(),
     "verify": GOOD,
     "helpers": HelperReport(action="list", lines=(LINE, dataclasses.replace(LINE, here=True, wanted=True))),

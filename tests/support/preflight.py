@@ -58,6 +58,9 @@ class Said:
     def command(self, argv: tuple[str, ...]) -> None:
         self.commands.append(argv)
 
+    def left(self, seconds: float | None) -> None:
+        pass
+
     def block(self, block: bytes) -> None:
         self.output += block
 

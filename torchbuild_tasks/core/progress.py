@@ -130,7 +130,7 @@ def _step(text: str) -> Progress | None:
         return None
     phase: Phase | None = next((phase for start, phase in _STEPS if words.startswith(start)), None)
     if phase is not None:
-        return Progress(phase=phase, done=done, total=total, what=_short(words.rpartition(" ")[2]))
+        return Progress(phase=phase, done=done, total=total, what=short_path(words.rpartition(" ")[2]))
     return _command(done, total, words)
 
 
@@ -140,11 +140,14 @@ def _command(done: int, total: int, words: str) -> Progress:
     if output is None:
         return Progress(phase="codegen", done=done, total=total, what=words[:80])
     phase: Phase = "compile" if " -c " in words or " /c " in words else "link"
-    return Progress(phase=phase, done=done, total=total, what=_short(output[1]))
+    return Progress(phase=phase, done=done, total=total, what=short_path(output[1]))
 
 
-def _short(path: str) -> str:
-    """`caffe2/CMakeFiles/x.dir/__/aten/a.cpp.o` -> `aten/a.cpp`: `__` is CMake's `..`."""
+def short_path(path: str) -> str:
+    """An output as a person knows it; `__` is CMake's `..`.
+
+    `caffe2/CMakeFiles/x.dir/__/aten/a.cpp.o` -> `aten/a.cpp`
+    """
     path = path.replace("\\", "/")
     base, cut, inside = path.partition("CMakeFiles/")
     if not cut:

@@ -20,6 +20,7 @@ SUMMARIES = {
     "plan": "Show every decision of a build with its reason; write nothing.",
     "env": "Write the env files of the plan.",
     "build": "Build, record and verify torch.",
+    "report": "Write the last build's timeline, slowest files and critical path as one HTML page.",
     "clean": "Remove what the build made, and nothing else.",
     "verify": "Hold the installed torch to what the plan promises.",
     "helpers": "List, fetch, find, verify or prune the libraries and tools that builds download.",

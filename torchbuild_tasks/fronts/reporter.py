@@ -49,6 +49,7 @@ class ConsoleReporter:
         self._bar: Bar | None = None
         self._phase, self._last_plain, self._stage_start = "", 0.0, time.monotonic()
         self._total, self._total_start, self._skipped = 0, 0.0, 0
+        self._left: float | None = None
         self._transfers = Transfers(say=self.note, live=self._live)
 
     def __enter__(self) -> Self:
@@ -63,6 +64,7 @@ class ConsoleReporter:
         """A stage begins."""
         self._end_bar()
         self._phase, self._total, self._stage_start = "", 0, time.monotonic()
+        self._left = None
         self._say(f"== {title}")
 
     def note(self, text: str) -> None:
@@ -80,6 +82,10 @@ class ConsoleReporter:
         newest = self._parser.feed_block(block)
         if newest and not self._quiet:
             self._show(newest)
+
+    def left(self, seconds: float | None) -> None:
+        """So many seconds are left, by the history of this machine; None where it says nothing."""
+        self._left = seconds
 
     def transfer(self, name: str, done: int, total: int | None) -> None:
         """So many bytes of a file were downloaded or unpacked; called from any thread."""
@@ -129,9 +135,10 @@ class ConsoleReporter:
         elapsed = time.monotonic() - self._stage_start
         if not now.total:
             return f"{now.phase}, {clock(elapsed)} elapsed  {now.what}"
-        left = eta(
+        counted = eta(
             elapsed - self._first_step(now, elapsed), now.done - self._skipped, now.total - self._skipped
         )
+        left = counted if self._left is None else self._left
         return f"{now.phase} {now.done}/{now.total}, {clock(elapsed)} elapsed, {clock(left)} left  {now.what}"
 
     def _first_step(self, now: Progress, elapsed: float) -> float:

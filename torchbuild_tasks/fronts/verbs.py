@@ -74,6 +74,17 @@ def _build(request: BuildRequest, report: ConsoleReporter) -> int:
     return 0
 
 
+def _report(request: BuildRequest, report: ConsoleReporter) -> int:
+    made = flow.report(request)
+    if request.json:
+        _out(_json({"page": str(made.page), "trace": made.trace and str(made.trace), "steps": made.steps}))
+        return 0
+    for note in made.notes:
+        report.note(note)
+    _out("".join(f"wrote {path}\n" for path in (made.page, made.trace) if path))
+    return 0
+
+
 def _verify(request: BuildRequest, report: ConsoleReporter) -> int:
     verified = flow.verify(request, report)
     _out(_json(verified) if request.json else show.report_text(verified))
@@ -107,6 +118,7 @@ _VERBS: dict[str, Callable[[BuildRequest, ConsoleReporter], int]] = {
     "plan": _plan,
     "env": _env,
     "build": _build,
+    "report": _report,
     "clean": _clean,
     "verify": _verify,
     "helpers": _helpers,

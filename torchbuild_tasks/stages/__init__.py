@@ -18,6 +18,7 @@ from torchbuild_tasks.model import BuildPlan, Facts
 from torchbuild_tasks.record import VerifyReport, start_record
 from torchbuild_tasks.request import BuildRequest
 from torchbuild_tasks.stages.compile import compile_tree, install_wheel, verify_torch
+from torchbuild_tasks.stages.ending import ended
 from torchbuild_tasks.stages.helpers import fetch_helpers
 from torchbuild_tasks.stages.patches import apply_patches
 from torchbuild_tasks.stages.preflight import preflight
@@ -73,7 +74,7 @@ def run_stages(
         ledger=ledger,
         fetching=fetching,
     )
-    with ledger:
+    with ended(request, report, root), ledger:
         for title, stage in STAGES:
             report.stage(title)
             with ledger.stage(title):

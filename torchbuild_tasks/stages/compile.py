@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import time
 from typing import Final
 
 from torchbuild_tasks.core.first_error import FirstErrorScanner
+from torchbuild_tasks.core.past import compiler_of
 from torchbuild_tasks.core.progress import ProgressParser
 from torchbuild_tasks.effects import process
+from torchbuild_tasks.effects.ledger import now
 from torchbuild_tasks.effects.search import stream_searched
 from torchbuild_tasks.errors import BuildFailed
 from torchbuild_tasks.model import Command
+from torchbuild_tasks.stages.history import Pace, keep, recall
 from torchbuild_tasks.stages.prepare import install
 from torchbuild_tasks.stages.work import Work, where
 from torchbuild_tasks.verify.session import verify
 
 UP_TO_DATE: Final = b"ninja: no work to do"
+PACE_EVERY: Final = 0.5
 
 
 def compile_tree(work: Work) -> Work:
@@ -26,7 +31,13 @@ def compile_tree(work: Work) -> Work:
         return dataclasses.replace(work, up_to_date=True)
     work.ledger.open()
     scanner = FirstErrorScanner()
-    rc = _stream(work, work.plan.compile, scanner)
+    compiler = compiler_of({choice.name: choice.value for choice in work.plan.choices})
+    pace = Pace(work.build_dir, recall(work.fetching.store, work.root, compiler))
+    began = time.time()
+    rc = _stream(work, work.plan.compile, scanner, pace)
+    problem = keep(work.fetching.store, work.root, compiler, work.build_dir, started=began, finished=now())
+    if problem:
+        work.report.note(problem)
     if rc == 0:
         return work
     block = scanner.found
@@ -68,14 +79,23 @@ def verify_torch(work: Work) -> Work:
     return dataclasses.replace(work, verified=report)
 
 
-def _stream(work: Work, command: Command, scanner: FirstErrorScanner) -> int:
+def _stream(work: Work, command: Command, scanner: FirstErrorScanner, pace: Pace) -> int:
+    due = 0.0
+
+    def tell(block: bytes) -> None:
+        nonlocal due
+        if time.monotonic() >= due:  # reading every block twice would cost what streaming does
+            due = time.monotonic() + PACE_EVERY
+            work.report.left(pace.seen(block))
+        work.report.block(block)
+
     work.report.command(command.argv)
     return stream_searched(
         command.argv,
         env=work.environ,
         cwd=command.cwd,
         log=work.ledger.log,
-        on_block=work.report.block,
+        on_block=tell,
         scanner=scanner,
     )
 

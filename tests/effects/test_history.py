@@ -1,0 +1,93 @@
+"""The history on disk, and the follower of a log that grows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from torchbuild_tasks.effects.history import Follower, history_file, read_history, write_history
+from torchbuild_tasks.model.history import History, PastBuild
+
+SOURCE = Path("/src/pytorch")
+HEAD = "# ninja log v7\n"
+
+
+def history() -> History:
+    return History(
+        source=str(SOURCE),
+        compiler="g++",
+        jobs=4,
+        steps={"a.cpp.o": (1.5, 2.5), "é\udcff.o": (0.25,)},
+        after={"a.cpp.o": (0.0, 3.0)},
+        builds=(PastBuild(finished="2026-01-01T00:00:00+00:00", seconds=9.5, steps=2),),
+    )
+
+
+def test_what_is_written_is_read_back(tmp_path: Path) -> None:
+    path = history_file(tmp_path / "store", SOURCE, "g++")
+    assert write_history(path, history()) == ""
+    assert read_history(path, SOURCE, "g++") == history()
+    assert path.parent == tmp_path / "store" / "history"
+
+
+def test_checkouts_and_compilers_are_apart(tmp_path: Path) -> None:
+    paths = {history_file(tmp_path, Path(source), cxx) for source in ("/a", "/b") for cxx in ("g++", "clang")}
+    assert len(paths) == 4
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"schema": 99}', '{"schema": 1, "steps": {"a": "x"}}', '{"future": 1}', "\0\0"]
+)
+def test_what_cannot_be_read_counts_as_not_there(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "history.json"
+    path.write_text(text, "utf-8")
+    assert read_history(path, SOURCE, "g++") == History(source=str(SOURCE), compiler="g++")
+
+
+def test_a_folder_that_cannot_be_made_is_said_in_a_line(tmp_path: Path) -> None:
+    (tmp_path / "store").write_text("a file", "utf-8")
+    problem = write_history(history_file(tmp_path / "store", SOURCE, "g++"), history())
+    assert problem.startswith("The step times are not remembered: ") and "\n" not in problem
+
+
+def test_a_log_is_followed_from_where_it_stands(tmp_path: Path) -> None:
+    path = tmp_path / ".ninja_log"
+    path.write_bytes((HEAD + "1\t2\t3\told.o\taa\n").encode())
+    follower = Follower(path)
+    assert follower.new() == ""
+    with path.open("ab") as file:
+        file.write(b"1\t5\t9\tnew.o\taa\n1\t6\t9\thal")
+    assert follower.new() == "1\t5\t9\tnew.o\taa\n"
+    with path.open("ab") as file:
+        file.write(b"f.o\taa\n")
+    assert follower.new() == "1\t6\t9\thalf.o\taa\n"
+    assert follower.new() == ""
+    assert follower.head == HEAD.strip()
+
+
+def test_a_log_that_comes_later(tmp_path: Path) -> None:
+    follower = Follower(tmp_path / "build" / ".ninja_log")
+    assert (follower.new(), follower.head) == ("", "")
+    (tmp_path / "build").mkdir()
+    (tmp_path / "build" / ".ninja_log").write_bytes((HEAD + "1\t5\t9\tnew.o\taa\n").encode())
+    assert follower.new().splitlines()[-1] == "1\t5\t9\tnew.o\taa"
+
+
+def test_a_log_that_is_made_shorter_tells_nothing_old_again(tmp_path: Path) -> None:
+    path = tmp_path / ".ninja_log"
+    old = [f"{n}\t{n + 1}\t3\tf{n}.o\taa\n" for n in range(50)]
+    path.write_bytes((HEAD + "".join(old)).encode())
+    follower = Follower(path)
+    path.write_bytes((HEAD + "".join(old[40:]) + "1\t5\t9\tnew.o\taa\n").encode())
+    assert follower.new() == "1\t5\t9\tnew.o\taa\n"
+
+
+def test_a_log_that_is_removed_and_written_anew(tmp_path: Path) -> None:
+    path = tmp_path / ".ninja_log"
+    path.write_bytes((HEAD + "1\t2\t3\tlong-old-name.o\taa\n").encode())
+    follower = Follower(path)
+    path.unlink()
+    assert follower.new() == ""
+    path.write_bytes((HEAD + "1\t5\t9\tnew.o\taa\n").encode())
+    assert "new.o" in follower.new()

@@ -1,0 +1,48 @@
+"""What a build tells when it has ended: the program that --notify names, and the history of its steps."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.capabilities import needs_linux_compiler
+from tests.support.driver import torchbuild
+from tests.support.sample import materialise
+
+pytestmark = [pytest.mark.integration, needs_linux_compiler]
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    return materialise(tmp_path / "minitorch", era="setuptools")
+
+
+def teller(tmp_path: Path) -> Path:
+    program = tmp_path / "tell"
+    program.write_text('#!/bin/sh\necho "$TORCHBUILD_RESULT $1" > "$0.told"\n', "utf-8")
+    program.chmod(0o755)
+    return program
+
+
+def test_a_program_is_told_how_a_build_ended(tree: Path, target: Path, tmp_path: Path) -> None:
+    told, store = tmp_path / "tell.told", tmp_path / "store"
+    words = ("build", "--source", tree, "--python", target, "--yes", "--notify", f"{teller(tmp_path)} word")
+    done = torchbuild(*words, environ={"TORCHBUILD_CACHE": str(store)})
+    assert done.code == 0, done.err
+    assert told.read_text("utf-8") == "ok word\n"
+    (history,) = store.glob("history/*.json")
+    assert any(
+        "matmul.cpp" in output for output in json.dumps(json.loads(history.read_text("utf-8"))).split('"')
+    )
+    broken = tree / "aten/src/ATen/relu.cpp"
+    broken.write_text("#error no\n", "utf-8")
+    assert torchbuild(*words, environ={"TORCHBUILD_CACHE": str(store)}).code == 6
+    assert told.read_text("utf-8") == "failed word\n"
+
+
+def test_one_that_cannot_be_told_costs_a_line(tree: Path, target: Path) -> None:
+    done = torchbuild("build", "--source", tree, "--python", target, "--yes", "--notify", "/no/such/program")
+    assert done.code == 0, done.err
+    assert "--notify /no/such/program" in done.err

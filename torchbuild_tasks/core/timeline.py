@@ -1,0 +1,155 @@
+"""What a build's steps show when they are put side by side: lanes, slowest, critical path, trace."""
+
+from __future__ import annotations
+
+import heapq
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from torchbuild_tasks.core.ninja_graph import Graph, longest_before
+from torchbuild_tasks.core.ninja_log import Step, kind_of
+from torchbuild_tasks.core.progress import short_path
+
+_TOUCH: Final = 0.005  # seconds: Ninja's log has whole milliseconds, and starts a step a little later
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A step and the lane that it is drawn in; no two of one lane overlap."""
+
+    step: Step
+    lane: int
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """All steps of one kind, in seconds."""
+
+    kind: str
+    count: int
+    total: float
+    median: float
+    longest: float
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Steps of which each waited for the one before, and how that is known: the graph or the times."""
+
+    steps: tuple[Step, ...]
+    by: str
+
+    @property
+    def seconds(self) -> float:
+        """How long it takes with as many cores as one likes."""
+        return sum(step.seconds for step in self.steps)
+
+
+def lanes(steps: Sequence[Step]) -> list[Placed]:
+    """Put each step into the first lane that is free when it starts."""
+    busy: list[tuple[float, int]] = []
+    free: list[int] = []
+    placed = []
+    for step in sorted(steps, key=lambda each: (each.start, each.end)):
+        while busy and busy[0][0] <= step.start:
+            heapq.heappush(free, heapq.heappop(busy)[1])
+        lane = heapq.heappop(free) if free else len(busy)
+        heapq.heappush(busy, (step.end, lane))
+        placed.append(Placed(step, lane))
+    return placed
+
+
+def wall(steps: Sequence[Step]) -> float:
+    """From the first start to the last end."""
+    return max(step.end for step in steps) - min(step.start for step in steps) if steps else 0.0
+
+
+def slowest(steps: Sequence[Step], count: int) -> list[Step]:
+    """The steps that took longest."""
+    return heapq.nlargest(count, steps, key=lambda step: (step.seconds, step.output))
+
+
+def by_kind(steps: Sequence[Step]) -> list[Kind]:
+    """Totals of each kind, the greatest first."""
+    times: dict[str, list[float]] = {}
+    for step in steps:
+        times.setdefault(kind_of(step.output), []).append(step.seconds)
+    kinds = [
+        Kind(kind=kind, count=len(each), total=sum(each), median=statistics.median(each), longest=max(each))
+        for kind, each in times.items()
+    ]
+    return sorted(kinds, key=lambda each: -each.total)
+
+
+def alone(steps: Sequence[Step]) -> float:
+    """Seconds during which exactly one step ran: what more cores cannot make shorter."""
+    changes = sorted([(step.start, 1) for step in steps] + [(step.end, -1) for step in steps])
+    found, running, last = 0.0, 0, 0.0
+    for at, change in changes:
+        found += at - last if running == 1 else 0.0
+        running, last = running + change, at
+    return found
+
+
+def critical_path(steps: Sequence[Step], graph: Graph | None) -> Chain:
+    """The longest chain of steps that wait for each other.
+
+    With the graph it is the longest one through it. Without, it goes back from the last end: to the
+    step that ended last before this one started, which may only have left it a free core.
+    """
+    if graph is not None:
+        named = {output: step for step in steps for output in step.outputs or (step.output,)}
+        chain = longest_before(graph, {output: step.seconds for output, step in named.items()})
+        if chain:
+            return Chain(tuple(named[output] for output in chain), "graph")
+    return Chain(tuple(_by_times(steps)), "times")
+
+
+def _by_times(steps: Sequence[Step]) -> list[Step]:
+    by_end = sorted((step for step in steps if step.seconds > 0), key=lambda step: step.end)
+    chain = by_end[-1:]
+    for step in reversed(by_end[:-1]):
+        if step.end <= chain[-1].start + _TOUCH and step.start < chain[-1].start:
+            chain.append(step)
+    return chain[::-1]
+
+
+def trace_events(placed: Sequence[Placed], title: str, stages: Sequence[tuple[str, float]]) -> dict[str, Any]:
+    """The build as Chrome's trace: complete events in microseconds, a thread for each lane.
+
+    Args:
+        placed: the steps in their lanes.
+        title: what the process is called.
+        stages: the tool's own stages with their seconds, one after the other, as a second process.
+    """
+    events: list[dict[str, Any]] = [_meta("process_name", 1, 0, title), _meta("process_name", 2, 0, "stages")]
+    count = max((each.lane for each in placed), default=-1) + 1
+    events += [_meta("thread_name", 1, lane, f"lane {lane + 1}") for lane in range(count)]
+    zero = min((each.step.start for each in placed), default=0.0)
+    events += [
+        {
+            "name": short_path(each.step.output),
+            "cat": kind_of(each.step.output),
+            "ph": "X",
+            "pid": 1,
+            "tid": each.lane,
+            "ts": round((each.step.start - zero) * 1e6),
+            "dur": round(each.step.seconds * 1e6),
+            "args": {"output": each.step.output},
+        }
+        for each in placed
+    ]
+    at = 0.0
+    for name, seconds in stages:
+        events.append(
+            {"name": name, "cat": "stage", "ph": "X", "pid": 2, "tid": 0}
+            | {"ts": round(at * 1e6), "dur": round(seconds * 1e6)}
+        )
+        at += seconds
+    return {"displayTimeUnit": "ms", "traceEvents": events}
+
+
+def _meta(name: str, pid: int, tid: int, value: str) -> dict[str, Any]:
+    return {"name": name, "ph": "M", "pid": pid, "tid": tid, "args": {"name": value}}

@@ -1,0 +1,97 @@
+"""The machine's history of step times on disk, and the log that Ninja writes while it works.
+
+The history makes estimates better and nothing else: what cannot be read counts as not there, and what
+cannot be written is said in a line.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from pathlib import Path
+from typing import Final
+
+from torchbuild_tasks import codec
+from torchbuild_tasks.effects.files import write_atomic
+from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.model.history import HISTORY_SCHEMA, History
+
+HISTORY: Final = "history"
+NINJA_LOG: Final = ".ninja_log"
+
+
+def history_file(store: Path, source: Path, compiler: str) -> Path:
+    """Where the history of one checkout with one compiler is kept, below the store."""
+    mark = hashlib.sha256(f"{source}\n{compiler}".encode(errors="surrogateescape")).hexdigest()[:16]
+    return store / HISTORY / f"{mark}.json"
+
+
+def read_history(path: Path, source: Path, compiler: str) -> History:
+    """The history in this file; an empty one when there is none, or none that can be read."""
+    with contextlib.suppress(OSError, ValueError, UsageError):
+        found = codec.decode(History, json.loads(path.read_text("utf-8")))
+        if found.schema == HISTORY_SCHEMA:
+            return found
+    return History(source=str(source), compiler=compiler)
+
+
+def write_history(path: Path, history: History) -> str:
+    """Write it; "" or why it could not be written, in a line."""
+    text = json.dumps(codec.encode(history), separators=(",", ":"))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(path, text.encode("utf-8", "backslashreplace"), error=UsageError)
+    except OSError as problem:
+        return f"The step times are not remembered: {path.parent}: {problem.strerror or problem}"
+    except UsageError as problem:
+        return f"The step times are not remembered: {problem.what}"
+    return ""
+
+
+class Follower:
+    """Reads what Ninja appends to its log while it works.
+
+    What the log held before is not told again, also when Ninja rewrites it: at its start it makes a
+    long log short.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        before = _read(path, 0)
+        *lines, self._rest = before.split(b"\n")
+        self._old = frozenset(lines)
+        self._at = len(before)
+
+    @property
+    def head(self) -> str:
+        """The log's first line, which names its version; "" while there is no log."""
+        with contextlib.suppress(OSError), self._path.open("rb") as file:
+            return file.readline(80).decode(errors="replace").strip()
+        return ""
+
+    def new(self) -> str:
+        """The whole lines that came since it was asked last."""
+        size = _size(self._path)
+        if size == self._at:
+            return ""
+        if size < self._at:  # rewritten, or a new log
+            self._at, self._rest = 0, b""
+        data = _read(self._path, self._at)
+        self._at += len(data)
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        new = [line for line in lines if line not in self._old]
+        return "".join(f"{line.decode(errors='replace')}\n" for line in new)
+
+
+def _size(path: Path) -> int:
+    with contextlib.suppress(OSError):
+        return path.stat().st_size
+    return 0
+
+
+def _read(path: Path, start: int) -> bytes:
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        file.seek(start)
+        return file.read()
+    return b""

@@ -1,0 +1,35 @@
+"""What a machine remembers of its builds of one checkout with one compiler: how long each step takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+HISTORY_SCHEMA = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class PastBuild:
+    """One build that Ninja finished or was stopped in: `seconds` of wall time, how many steps ran."""
+
+    finished: str
+    seconds: float
+    steps: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class History:
+    """`steps` has the seconds of each step by its output, the newest first.
+
+    `after` has, by output, the seconds of the longest chain of steps that cannot begin before it is
+    made: those that a compiler cache can answer, and the others. `jobs` is how many steps ran at once
+    in the last build. `builds` are the last ones, the newest first.
+    """
+
+    schema: int = HISTORY_SCHEMA
+    source: str = ""
+    compiler: str = ""
+    jobs: int = 0
+    steps: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    after: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    builds: tuple[PastBuild, ...] = ()
