@@ -28,8 +28,11 @@ def test_it_holds_the_rows_and_the_templates(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     shells = {name.rpartition("/")[2] for name in names if "/env_templates/" in name}
     assert shells == {path.name for path in (ROOT / "env_templates").iterdir()}
-    rows = {name.rpartition("/")[2] for name in names if name.endswith(".toml")}
-    assert rows == {path.name for path in (ROOT / "torchbuild_tasks/data").glob("*.toml")}
+    data = ROOT / "torchbuild_tasks/data"
+    files = {path.relative_to(ROOT).as_posix() for path in data.rglob("*") if path.is_file()}
+    assert {name for name in names if name.startswith("torchbuild_tasks/data/")} == {
+        name for name in files if "__pycache__" not in name
+    }
     assert "torchbuild_tasks/py.typed" in names
 
 
