@@ -236,3 +236,40 @@ def _processes_in(folder: Path) -> list[str]:
             except OSError:
                 continue
     return found
+
+
+def test_a_compile_that_memory_ends_is_made_again_with_fewer_jobs(tmp_path: Path, target: Path) -> None:
+    """The compiler is refused memory for real, in its first two runs of one file."""
+    tree = materialise(tmp_path / "minitorch", era="setuptools")
+    compiler = tmp_path / "g++"
+    compiler.write_text(
+        "#!/bin/sh\n"
+        f'case "$*" in *-c*matmul.cpp*) echo x >> {tmp_path}/runs\n'
+        f'if [ "$(wc -l < {tmp_path}/runs)" -le "${{STARVED:-2}}" ]; then ulimit -v 60000; fi;; esac\n'
+        f'exec {shutil.which("g++")} "$@"\n',
+        "utf-8",
+    )
+    compiler.chmod(0o755)
+    words = (
+        "build",
+        "--source",
+        tree,
+        "--python",
+        target,
+        "--yes",
+        "--jobs",
+        "4",
+        "--set",
+        f"CXX={compiler}",
+    )
+    done = torchbuild(*words)
+    assert done.code == 0, done.out + done.err
+    assert "with 2 jobs, not 4" in done.err
+    assert "with 1 jobs, not 2" in done.err
+    # A third time it is a failure.
+    (tmp_path / "runs").unlink()
+    source = tree / "aten/src/ATen/matmul.cpp"
+    source.write_text(source.read_text("utf-8") + "\n// again\n", "utf-8")
+    done = torchbuild(*words, environ={"STARVED": "9"})
+    assert done.code == 6, done.err
+    assert "out of memory" in done.err

@@ -8,6 +8,7 @@ import time
 from typing import Final
 
 from torchbuild_tasks.core.first_error import FirstErrorScanner
+from torchbuild_tasks.core.out_of_memory import killed_for_memory, lowered
 from torchbuild_tasks.core.past import compiler_of
 from torchbuild_tasks.core.progress import ProgressParser
 from torchbuild_tasks.effects import process
@@ -30,7 +31,27 @@ def compile_tree(work: Work) -> Work:
         work.report.note("Up to date: Ninja finds nothing to compile or link.")
         return dataclasses.replace(work, up_to_date=True)
     work.ledger.open()
-    scanner = FirstErrorScanner()
+    jobs = next((int(op.value) for op in work.plan.env if op.name == "MAX_JOBS" and op.value.isdecimal()), 1)
+    attempt = 0
+    while True:
+        attempt += 1
+        scanner = FirstErrorScanner()
+        rc = _build(work, scanner)
+        if rc == 0:
+            return work
+        lines = scanner.found.lines if scanner.found else scanner.last
+        killed = killed_for_memory(lines, rc)
+        # The pool of heavy kernels stands in CMake's cache, so the jobs are what can be lowered in between.
+        fewer = lowered(jobs, None, killed, attempt) if killed else None
+        if fewer is None:
+            raise _failed(work, rc, scanner)
+        work.report.note(fewer.because)
+        jobs = fewer.jobs
+        work = dataclasses.replace(work, environ={**(work.environ or os.environ), "MAX_JOBS": str(jobs)})
+
+
+def _build(work: Work, scanner: FirstErrorScanner) -> int:
+    """Run the build once, and keep the times of its steps for the next one."""
     compiler = compiler_of({choice.name: choice.value for choice in work.plan.choices})
     pace = Pace(work.build_dir, recall(work.fetching.store, work.root, compiler))
     began = time.time()
@@ -38,10 +59,12 @@ def compile_tree(work: Work) -> Work:
     problem = keep(work.fetching.store, work.root, compiler, work.build_dir, started=began, finished=now())
     if problem:
         work.report.note(problem)
-    if rc == 0:
-        return work
+    return rc
+
+
+def _failed(work: Work, rc: int, scanner: FirstErrorScanner) -> BuildFailed:
     block = scanner.found
-    raise BuildFailed(
+    return BuildFailed(
         f"The build failed: {' '.join(work.plan.compile.argv)} ended with exit code {rc}.",
         looked=block.lines if block else ("No line of it looks like an error. Its last ones:", *scanner.last),
         next_step=where(work, block.line_number if block else None),

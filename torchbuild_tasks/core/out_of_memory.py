@@ -1,0 +1,116 @@
+"""Was a compile ended for want of memory, and with what lower numbers does the build go on?
+
+Linux kills the largest process (signal 9, shown as exit code 137), and says so to nobody but
+the kernel's log; compilers that are refused memory say it in words of their own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+# How often a build goes on with lower numbers before it is a failure.
+ATTEMPTS: Final = 2
+# The user's Ctrl-C, as Python and as a shell show it.
+_INTERRUPTED: Final = (-2, 130)
+_KILLED: Final = (-9, 137)
+_CUDA: Final = re.compile(r"\b(nvcc|cicc|ptxas|cudafe\+\+|nvlink|fatbinary)\b|\.cu\b")
+_LINK: Final = re.compile(r"\b(ld(\.\w+)?|collect2|lld|mold|link)\b|LNK\d")
+
+# A line of one of these shapes says it. They are anchored, so that a source line quoted by a compiler,
+# a file's name or a command cannot be taken for one. Sources: gcc's libiberty (xmalloc) and gcc.c, clang's
+# Driver, binutils, NVIDIA's and EDG's messages, learn.microsoft.com (C1060, C1002, C3859, LNK1102; ntstatus).
+_SAYINGS: Final = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"^\S*(gcc|g\+\+|cc|c\+\+)[\w.+-]*: (fatal error|internal compiler error|error): "
+        r"Killed (signal terminated program|\(program) ",
+        r"^(/bin/sh: (line )?\d+: *\d+ )?Killed\b(?! by)(\s{2,}\S.*)?$",
+        r"^(/bin/)?(ba|da)?sh: (line )?\d+: +\d+ Killed\b",
+        r"^collect2: (fatal )?error: ld terminated with signal 9\b",
+        r"^\S*clang[\w.+-]*: error: (unable to execute command: Killed|.* command failed due to signal 9\b)",
+        r"^nvcc error +: '[\w+]+' died due to signal 9\b",
+        r"^\S*make(\.exe)?(\[\d+\])?: \*\*\* \[.*\] (Killed|Error 137)$",
+        r"^FAILED: \[code=(137|-9|3221225495|-1073741801|3221226505|-1073740791)\] ",
+        r"^virtual memory exhausted: ",
+        r"^\S*(cc1|cc1plus|as|ld[\w.]*|cudafe\+\+|cicc|ptxas)(\.exe)?: out of memory allocating \d+ bytes",
+        r"^\S*ld[\w.]*: .*(memory exhausted|[Cc]annot allocate memory)",
+        r"^(\S+\(\d+\) ?: |\S+:\d+:\d+: |\S*: )?(catastrophic|fatal) error( \w+)?: "
+        r"([Oo]ut of memory|error in backend: out of memory)\b",
+        r"^LLVM ERROR: [Oo]ut of memory",
+        r"^ptxas (fatal|error) *: .*([Mm]emory allocation failure|[Oo]ut of memory)",
+        r"^terminate called after throwing an instance of 'std::bad_alloc'",
+        r"^[^|\"']*\bfatal error C(1060|1002|3859)\b",
+        r"^[^|\"']*\bfatal error LNK1102\b",
+        r"^[^|\"']*\b(exit code|exited with|returned) .*(0xC0000017|0xC0000409|-1073741801|-1073740791)\b",
+    )
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Killed:
+    """What ran out of memory: `kind` is "c++", "cuda", "link" or "build" (Ninja itself); `line` says it."""
+
+    kind: str
+    line: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lowered:
+    """The numbers to go on with, and the sentence to say; `pool` is None where there is none."""
+
+    jobs: int
+    pool: int | None
+    because: str
+
+
+def killed_for_memory(lines: Iterable[str], rc: int) -> Killed | None:
+    """Whether a build that ended with `rc` and these lines, the first error's, wanted memory."""
+    if rc == 0 or rc in _INTERRUPTED:
+        return None
+    lines = [line.strip() for line in lines]
+    for line in lines:
+        if any(saying.search(line) for saying in _SAYINGS):
+            return Killed(kind=_kind(line, lines), line=line[:200])
+    if rc in _KILLED:
+        return Killed(kind="build", line=f"exit code {rc}")
+    return None
+
+
+def lowered(jobs: int, pool: int | None, killed: Killed, attempt: int) -> Lowered | None:
+    """What to go on with after the failure number `attempt` (from 1); None when nothing is left to lower.
+
+    Args:
+        jobs: compile jobs at once.
+        pool: of these, the heaviest CUDA kernels at once; None where Ninja has no such pool.
+        killed: what ran out of memory.
+        attempt: how often memory has ended this build, this time included.
+    """
+    if attempt > ATTEMPTS:
+        return None
+    again = f"going on from there, time {attempt} of {ATTEMPTS}"
+    what = {"cuda": "A CUDA compile", "link": "A link", "build": "The build"}.get(killed.kind, "A compile")
+    said = f"{what} ran out of memory ({killed.line}); {again}, with"
+    if killed.kind == "cuda" and pool is not None and pool > 1:
+        return Lowered(
+            jobs=jobs, pool=pool // 2, because=f"{said} {pool // 2} heavy kernels at once, not {pool}."
+        )
+    if jobs > 1:
+        fewer = jobs // 2
+        pool = None if pool is None else min(pool, fewer)
+        return Lowered(jobs=fewer, pool=pool, because=f"{said} {fewer} jobs, not {jobs}.")
+    return None
+
+
+def _kind(line: str, lines: list[str]) -> str:
+    """By the line that says it, else by the others: a bare "Killed" names no program."""
+    for text in (line, *lines):
+        if _CUDA.search(text):
+            return "cuda"
+        if _LINK.search(text) and text is line:
+            return "link"
+        if text is line and "cc1plus" in text:
+            return "c++"
+    return "c++"
