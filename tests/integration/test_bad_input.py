@@ -36,7 +36,7 @@ def files(folder: Path) -> list[Path]:
         (["--sett", "A=1"], 2, "did you mean --set?"),
         (["--python", "/no/such/python"], 3, "does not exist"),
         (["--config", "/no/such.toml"], 2, "/no/such.toml"),
-        (["--cuda", "--cuda-toolkit", "/no/such/cuda"], 3, "/no/such/cuda"),
+        (["--cuda", "--cuda-toolkit", "/no/such/cuda"], 3, "cannot be used: it does not exist"),
         (["--set", "BLAS=a\nb", "--env-shell", "bat"], 3, "env_set.bat cannot set BLAS"),
         (["--set", "CMAKE_INSTALL_PREFIX=/usr"], 3, "CMAKE_INSTALL_PREFIX must not be set"),
     ],

@@ -211,4 +211,4 @@ def test_a_folder_that_was_asked_for(tmp_path: Path) -> None:
     door = machine(tmp_path)
     no_nvml(door)
     (one,) = look(door, asked="/none").toolkits
-    assert (one.found_via, one.problem) == ("--cuda-toolkit", "does not exist")
+    assert (one.found_via, one.problem) == ("--cuda-toolkit", "it does not exist")

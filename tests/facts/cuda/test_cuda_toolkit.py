@@ -97,8 +97,8 @@ def test_an_nvcc_that_may_not_be_started(tmp_path: Path) -> None:
 
 def test_what_is_no_toolkit(tmp_path: Path) -> None:
     door = machine(tmp_path, files={"/x/file": "", "/empty/": ""})
-    assert read(door, "/none").problem == "does not exist"
-    assert read(door, "/x/file").problem == "is a file, not the folder of a toolkit"
+    assert read(door, "/none").problem == "it does not exist"
+    assert read(door, "/x/file").problem == "it is a file, not the folder of a toolkit"
     assert read(door, "/empty").problem == "holds neither bin/nvcc nor the CUDA headers"
     assert [looks_like_one(door, root) for root in ("/none", "/x/file", "/empty")] == [False] * 3
 

@@ -74,7 +74,7 @@ def test_what_is_asked_for_and_is_none_is_told(tmp_path: Path, asked: str) -> No
     (seen,) = found(door, asked)
     assert seen.found_via == "--cuda-toolkit"
     assert seen.problem == (
-        "is a file, not the folder of a toolkit" if asked == "/file" else "does not exist"
+        "it is a file, not the folder of a toolkit" if asked == "/file" else "it does not exist"
     )
     assert seen.path.startswith("/")
     assert asked in (seen.path, *seen.aliases)
@@ -82,7 +82,7 @@ def test_what_is_asked_for_and_is_none_is_told(tmp_path: Path, asked: str) -> No
 
 def test_a_variable_that_leads_nowhere_is_told(tmp_path: Path) -> None:
     (seen,) = found(machine(tmp_path, environ={"CUDA_HOME": "/none", "CUDA_PATH": ""}))
-    assert (seen.path, seen.found_via, seen.problem) == ("/none", "CUDA_HOME", "does not exist")
+    assert (seen.path, seen.found_via, seen.problem) == ("/none", "CUDA_HOME", "it does not exist")
 
 
 def test_two_of_one_version_are_two(tmp_path: Path) -> None:

@@ -21,9 +21,7 @@ def check_toolkit(question: Question, chosen: ChosenToolkit) -> tuple[Finding, .
     if not is_cuda(question):
         return ()
     if chosen.problem:
-        fix = (
-            f"{_others(question)}Or name one: --cuda-toolkit PATH, or let one be made: {_suggested(question)}"
-        )
+        fix = f"{_others(question)}Name one with --cuda-toolkit PATH, or {_suggested(question)}"
         return (Finding(id=ID, status="error", text=chosen.problem, fix=fix),)
     if chosen.choice is None:
         return (_none(question, chosen),)

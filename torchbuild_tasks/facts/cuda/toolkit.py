@@ -68,7 +68,7 @@ def read_toolkit(
     """
     named: dict[str, Any] = {"path": root, "found_via": found_via, "aliases": aliases, "managed": managed}
     if not probe.is_dir(root):
-        problem = "is a file, not the folder of a toolkit" if probe.exists(root) else "does not exist"
+        problem = "it is a file, not the folder of a toolkit" if probe.exists(root) else "it does not exist"
         return Toolkit(**named, problem=problem)
     folders = folders_of(probe, root)
     program = probe.program_at(probe.join(root, "bin/nvcc"))
