@@ -86,6 +86,7 @@ def generated(examples: int) -> settings:
     return settings(
         max_examples=examples,
         deadline=None,
+        derandomize=examples < 50,  # a quick run is repeatable, --slow tries others each time
         database=None,
         phases=(Phase.generate,),
         suppress_health_check=list(HealthCheck),
