@@ -33,6 +33,7 @@ class Decisions:
     build_type: Choice
     mode: Choice
     jobs: Choice
+    heavy_jobs: Choice | None
     toolkit: ChosenToolkit
     archs: ChosenArchs
     limits: HostLimits
@@ -53,7 +54,8 @@ class Decisions:
         """All of them for printing: what is built, then how, then the variables."""
         tools = (self.toolkit.choice, self.toolset.choice, self.compilers.cxx, self.compilers.cc)
         found = tuple(choice for choice in tools if choice)
-        how = (self.preset, self.build_type, self.mode, self.jobs, *found, self.generator)
+        jobs = filter(None, (self.jobs, self.heavy_jobs))
+        how = (self.preset, self.build_type, self.mode, *jobs, *found, self.generator)
         helpers = helper_decisions(self.question, self.helpers)
         return (*_subject(self.question), self.python.choice, *how, *helpers, *self.variable_choices)
 
@@ -71,7 +73,6 @@ def decide_build(question: Question) -> Decisions:
         *toolset_variables(question, toolset, generator.value, cuda=toolkit.choice is not None),
         *library_variables(question, toolkit, archs),
         *jetson_variables(question),
-        *filter(None, (choose_heavy_jobs(question),)),
         *helper_choices(question, helpers),
     )
     return Decisions(
@@ -81,6 +82,7 @@ def decide_build(question: Question) -> Decisions:
         build_type=build_type,
         mode=question.choose("mode", "mode", "develop", "an editable install, for working on PyTorch"),
         jobs=choose_jobs(question),
+        heavy_jobs=choose_heavy_jobs(question),
         toolkit=toolkit,
         archs=archs,
         limits=limits,

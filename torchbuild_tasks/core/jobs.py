@@ -57,7 +57,11 @@ def choose_jobs(question: Question) -> Choice:
 
 
 def choose_heavy_jobs(question: Question) -> Choice | None:
-    """The size of Ninja's pool for the heaviest kernels; None where nothing reads it, or it is decided."""
+    """The size of Ninja's pool for the heaviest kernels; None where nothing reads it, or it is decided.
+
+    It follows the memory that is free just now, so it is no input of the build: a tree that is
+    configured keeps the pool that it has. One that the user sets is an input like any variable.
+    """
     has_pool = variable_row(question.catalog, POOL, question.era, question.version) is not None
     if not is_cuda(question) or not has_pool or question.facts.tree.sample or decide(question, POOL):
         return None

@@ -12,6 +12,7 @@ from torchbuild_tasks.model import Choice, EnvOp
 
 # Not the sum with the memory that is free just now: the same plan writes the same file.
 JOBS = "parallel compile jobs; `plan` shows how they were reckoned"
+HEAVY_JOBS = "the heaviest kernels at once; `plan` shows how they were reckoned"
 
 
 def operations(decisions: Decisions) -> tuple[EnvOp, ...]:
@@ -33,6 +34,8 @@ def operations(decisions: Decisions) -> tuple[EnvOp, ...]:
     ops += [_set(choice) for choice in fixed]
     ops += _build_type(decisions)
     ops.append(EnvOp(op="set", name="MAX_JOBS", value=decisions.jobs.value, because=JOBS))
+    if heavy := decisions.heavy_jobs:
+        ops.append(EnvOp(op="set", name=heavy.name, value=heavy.value, because=HEAVY_JOBS))
     ops += [_set(choice) for choice in decisions.variable_choices]
     ops += operations_last(question, decisions.toolset)
     return tuple(ops)

@@ -101,6 +101,16 @@ def test_the_heavy_kernels_have_a_number_of_their_own_where_the_era_reads_it() -
     assert (values["MAX_JOBS"], values["FLASH_ATTENTION_MAX_JOBS"]) == ("8", "6")
 
 
+def test_memory_that_is_free_just_now_reconfigures_nothing() -> None:
+    """Neither the inputs nor the env file follow it, but for the numbers themselves."""
+    more, less = plan(modern(25)), plan(modern(17))
+    assert (env(more)["FLASH_ATTENTION_MAX_JOBS"], env(less)["FLASH_ATTENTION_MAX_JOBS"]) == ("6", "4")
+    assert more.inputs == less.inputs
+    reasons = [{op.name: op.because for op in made.env} for made in (more, less)]
+    assert reasons[0] == reasons[1]
+    assert "variable FLASH_ATTENTION_MAX_JOBS" in plan(set=("FLASH_ATTENTION_MAX_JOBS=1",)).inputs
+
+
 def test_each_thread_of_nvcc_counts() -> None:
     made = plan(modern(25), set=("TORCH_NVCC_FLAGS=--threads 2",))
     assert (env(made)["MAX_JOBS"], env(made)["FLASH_ATTENTION_MAX_JOBS"]) == ("4", "3")
