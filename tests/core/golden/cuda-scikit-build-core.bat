@@ -117,6 +117,8 @@ rem DEBUG: torch.version.debug follows it
 set "DEBUG=0"
 rem MAX_JOBS: parallel compile jobs; `plan` shows how they were reckoned
 set "MAX_JOBS=6"
+rem FLASH_ATTENTION_MAX_JOBS: the heaviest kernels at once; `plan` shows how they were reckoned
+set "FLASH_ATTENTION_MAX_JOBS=7"
 rem BUILD_TEST: preset dev
 set "BUILD_TEST=0"
 rem CUDACXX: CUDA 13.0, the toolkit of this build
@@ -131,8 +133,6 @@ rem CUDA_PATH: CUDA 13.0, the toolkit of this build
 set "CUDA_PATH=C:\Program Files\NVIDIA GPU Computing Toolkit\CUDA\v13.0"
 rem DISTUTILS_USE_SDK: MSVC 14.44.35207 is activated by the env file; setuptools would look for one of its own
 set "DISTUTILS_USE_SDK=1"
-rem FLASH_ATTENTION_MAX_JOBS: the heaviest kernels at once: the smaller of 8 cores and (30.0 GiB free memory - 1 kept back) / 4 GiB a heavy kernel = 7
-set "FLASH_ATTENTION_MAX_JOBS=7"
 rem TORCH_CUDA_ARCH_LIST: the GPUs that are here: GPU of 8.6 (8.6)
 set "TORCH_CUDA_ARCH_LIST=8.6"
 rem USE_CUDA: --cuda on the command line
