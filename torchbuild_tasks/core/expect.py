@@ -25,7 +25,7 @@ def expectations(decisions: Decisions) -> tuple[Expectation, ...]:
         "commit": question.facts.tree.commit or "",
         "debug": str(build_type == "Debug"),
         "build_type": build_type,
-        "cuda": ".".join(map(str, cuda.release[:2])) if cuda else "",
+        "cuda": str(cuda or ""),
         "arch_list": arch_words(decisions.archs.archs),
     }
     made = (_expectation(question, row, promises, variables) for row in question.catalog.check)

@@ -6,6 +6,7 @@ so the inputs are compared here, and a reconfigure is really one.
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Mapping
 
 from torchbuild_tasks.core.decisions import Decisions
@@ -122,6 +123,5 @@ def _need(question: Question, name: str) -> Need:
     if name.startswith("variable "):
         row = variable_row(question.catalog, name.removeprefix("variable "), question.era, question.version)
         return row.needs if row else "nothing"
-    if name.startswith("patch "):
-        return "build"
-    return next((row.needs for row in question.catalog.input if row.name == name), "reconfigure")
+    rows = question.catalog.input
+    return next((row.needs for row in rows if fnmatch.fnmatchcase(name, row.name)), "reconfigure")

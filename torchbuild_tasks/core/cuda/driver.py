@@ -23,7 +23,7 @@ UPDATE = "Install driver {version} or later"
 
 
 def check_driver(question: Question, cuda: Version | None) -> tuple[Finding, ...]:
-    """Every finding about the driver for programs of the toolkit `cuda` (None where it is not known)."""
+    """Every finding about the driver for programs of `cuda` (major and minor; None where not known)."""
     facts = question.facts.cuda
     if facts is None or (facts.driver is None and facts.tegra is None):
         return (_no_driver(question, cuda),)
@@ -123,7 +123,7 @@ def _compared(question: Question, driver: Driver, version: str, cuda: Version | 
         newest = f", which runs CUDA up to {driver.cuda}" if driver.cuda else ""
         return Finding(id=ID, status="ok", text=f"driver {version}{newest}")
     if _is_from(version, own) or _runs(driver, cuda):
-        return Finding(id=ID, status="ok", text=f"driver {version} runs all of CUDA {_series(cuda)}")
+        return Finding(id=ID, status="ok", text=f"driver {version} runs all of CUDA {cuda}")
     if _is_from(version, oldest or own):
         return _without_ptx(question, version, own, cuda)
     return _too_old(question, driver, version, cuda)
@@ -138,10 +138,10 @@ def _is_from(version: str, limit: str) -> bool:
 def _without_ptx(question: Question, version: str, own: str, cuda: Version) -> Finding:
     since = f"came with {own}" if own else "is of a later release"
     text = (
-        f"driver {version} is older than CUDA {_series(cuda)}, which {since}: programs run by minor-version "
+        f"driver {version} is older than CUDA {cuda}, which {since}: programs run by minor-version "
         f"compatibility, but PTX does not"
     )
-    if newer := _needs_ptx(question, cuda_row(question, _release(cuda))):
+    if newer := _needs_ptx(question, cuda_row(question, cuda)):
         text += (
             f". {newer.name} ({newer.capability}) is newer than this toolkit and could only run PTX: "
             '"the provided PTX was compiled with an unsupported toolchain"'
@@ -167,7 +167,7 @@ def _needs_ptx(question: Question, row: CudaRow | None) -> Device | None:
 def _too_old(question: Question, driver: Driver, version: str, cuda: Version) -> Finding:
     needed = _oldest(question, cuda) or _own(question, cuda)
     text = (
-        f"driver {version} is too old for CUDA {_series(cuda)}, which needs {needed} or later: torch can be "
+        f"driver {version} is too old for CUDA {cuda}, which needs {needed} or later: torch can be "
         'built, but here it would say "CUDA driver version is insufficient for CUDA runtime version"'
     )
     if question.facts.host.os != "windows":
@@ -204,12 +204,12 @@ def _newest_that_runs(question: Question, driver: Driver, version: str) -> str:
 def _runs(driver: Driver, cuda: Version) -> bool:
     """Whether the driver itself says that it runs this series."""
     newest = parse_version(driver.cuda)
-    return newest is not None and newest.release[:2] >= _release(cuda).release[:2]
+    return newest is not None and newest.release[:2] >= cuda.release[:2]
 
 
 def _own(question: Question, cuda: Version | None) -> str:
     """The driver that the series came with; "" where nobody has written it down."""
-    row = cuda_row(question, _release(cuda)) if cuda else None
+    row = cuda_row(question, cuda) if cuda else None
     return _for_host(question, row.driver_linux, row.driver_windows) if row else ""
 
 
@@ -225,11 +225,3 @@ def _for_host(question: Question, linux: str, windows: str) -> str:
     """Windows' numbers hold in WSL too: its driver is that of Windows."""
     wsl = bool(question.facts.cuda and question.facts.cuda.wsl)
     return windows if wsl or question.facts.host.os == "windows" else linux
-
-
-def _release(cuda: Version) -> Version:
-    return Version(f"{cuda.major}.{cuda.minor}")
-
-
-def _series(cuda: Version) -> str:
-    return str(_release(cuda))
