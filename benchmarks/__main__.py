@@ -8,9 +8,11 @@ import sys
 
 from benchmarks import (
     archs,
+    caches,
     detection,
     download,
     eta,
+    jobserver,
     preflight,
     sample,
     startup,
@@ -27,7 +29,9 @@ ALL = {
     "archs": archs.main,
     "preflight": preflight.main,
     "detection": detection.main,
+    "caches": caches.main,
     "eta": eta.main,
+    "jobserver": jobserver.main,
 }
 
 if __name__ == "__main__":

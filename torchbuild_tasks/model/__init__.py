@@ -5,6 +5,7 @@ stands in `record.py`). Paths are strings in the style of the host that the fact
 plan for one machine can be made and tested on another. Sizes are bytes, times seconds.
 """
 
+from torchbuild_tasks.model.cache import CachePlan, CacheReport, CacheState, CacheTool
 from torchbuild_tasks.model.cuda import Cuda, Driver, GpuSeen, Library, Tegra, Toolkit
 from torchbuild_tasks.model.machine import (
     FACTS_SCHEMA,
@@ -49,6 +50,10 @@ __all__ = [
     "Artifact",
     "BuildPlan",
     "CMakeCache",
+    "CachePlan",
+    "CacheReport",
+    "CacheState",
+    "CacheTool",
     "Change",
     "Choice",
     "Command",

@@ -1,0 +1,80 @@
+"""The cache's part of a plan: what the stages get, and what decides a hit."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from tests.support.caches import CCACHE, SCCACHE, ask_cache
+from tests.support.machines import linux_facts, with_tree
+from torchbuild_tasks.catalog import GIB, load_catalog
+from torchbuild_tasks.codec import decode, encode
+from torchbuild_tasks.core.cache.choose import choose_cache
+from torchbuild_tasks.core.cache.plan import plan_cache, read_size
+from torchbuild_tasks.core.cache.variables import CHECKOUT
+from torchbuild_tasks.core.helpers import Helpers
+from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.model import CachePlan, Facts, Store
+
+
+def planned(facts: Facts | None = None, **flags: Any) -> CachePlan | None:
+    facts = facts or linux_facts()
+    facts = dataclasses.replace(facts, tools=(CCACHE, SCCACHE), store=Store(folder="/store"))
+    question = ask_cache(facts, **flags)
+    chosen = choose_cache(question, cuda=False, helpers=Helpers())
+    variables = {choice.name: choice.value for choice in chosen.choices}
+    return plan_cache(question, chosen, variables, "/usr/bin/g++ 12.2.0")
+
+
+def test_what_the_stages_get() -> None:
+    plan = planned(cache="sccache", cache_dir="/big")
+    assert plan is not None
+    (tool,) = plan.tools
+    assert (tool.name, tool.program, tool.folder) == ("sccache", "/usr/bin/sccache", "/big/sccache")
+    assert (plan.size, plan.memory) == (20 * GIB, "/store/cache-settings.json")
+    assert planned(cache="none") is None
+
+
+def test_a_plan_goes_through_json_and_holds_no_login() -> None:
+    plan = planned(cache="redis://me:secret@host")
+    assert plan is not None
+    assert "secret" not in str(encode(plan))
+    assert decode(CachePlan, encode(plan)) == plan
+
+
+def test_what_differs_between_checkouts_alone_is_no_drift() -> None:
+    one = planned(cache="sccache")
+    two = planned(with_tree(linux_facts(), root="/elsewhere"), cache="sccache")
+    assert one is not None
+    assert two is not None
+    assert one.tools[0].settings == two.tools[0].settings
+    assert one.tools[0].settings["SCCACHE_BASEDIRS"] == CHECKOUT
+    assert one.tools[0].settings["compiler"] == "/usr/bin/g++ 12.2.0"
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("", 0), ("20G", 20 * GIB), ("20GiB", 20 * GIB), ("512m", 1 << 29), ("1T", 1 << 40), ("1000", 1000)],
+)
+def test_sizes(text: str, size: int) -> None:
+    assert read_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["much", "-5G", "0", "G", "5X"])
+def test_what_is_no_size(text: str) -> None:
+    with pytest.raises(UsageError, match="--cache-size"):
+        read_size(text)
+
+
+def test_every_row_has_its_reason_and_its_system() -> None:
+    rows = load_catalog().cache
+    assert len({(row.tool, row.os, row.language) for row in rows}) == len(rows)
+    for row in rows:
+        assert row.tool in ("ccache", "sccache")
+        assert row.os in ("linux", "windows")
+        assert row.language in ("c++", "cuda")
+        assert bool(row.warm) is bool(row.cold)
+        assert bool(row.bad) is bool(row.because)
+        assert row.source

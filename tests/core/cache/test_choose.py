@@ -1,0 +1,252 @@
+"""Which cache for which language: by the figures, the system, the user's word and the tree."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from tests.support.caches import CCACHE, SCCACHE, ask_cache
+from tests.support.machines import linux_facts, modern_tree, settings, tool, with_tree
+from tests.support.windows import windows_facts
+from torchbuild_tasks.core.cache.choose import ChosenCache, check_cache, choose_cache
+from torchbuild_tasks.core.cache.variables import LAUNCHERS
+from torchbuild_tasks.core.helpers import choose_helpers
+from torchbuild_tasks.core.question import Question
+from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.model import Facts, Previous, Tool
+
+CXX, CUDA = "CMAKE_CXX_COMPILER_LAUNCHER", "CMAKE_CUDA_COMPILER_LAUNCHER"
+
+
+def having(*tools: Tool, facts: Facts | None = None, **changes: Any) -> Facts:
+    facts = facts or linux_facts(**changes)
+    return dataclasses.replace(facts, tools=(*facts.tools, *tools))
+
+
+def chosen(question: Question, *, cuda: bool = False, compiler: Tool | None = None) -> ChosenCache:
+    helpers = choose_helpers(question, "Release")
+    return choose_cache(question, cuda=cuda, helpers=helpers, compiler=compiler)
+
+
+def values(cache: ChosenCache) -> dict[str, str]:
+    return {choice.name: choice.value for choice in cache.choices}
+
+
+def launchers(cache: ChosenCache) -> set[str]:
+    return {name for name in values(cache) if name.endswith("_LAUNCHER")}
+
+
+# ---------------------------------------------------------------- by the figures
+
+
+@pytest.mark.parametrize(
+    ("tools", "cpp", "nvcc"),
+    [
+        ((CCACHE, SCCACHE), "/usr/bin/ccache", "/usr/bin/ccache"),
+        ((SCCACHE,), "/usr/bin/sccache", "/usr/bin/sccache"),
+        ((CCACHE,), "/usr/bin/ccache", "/usr/bin/ccache"),
+        ((tool("ccache", "3.4"), SCCACHE), "/usr/bin/sccache", "/usr/bin/sccache"),
+        ((CCACHE, tool("sccache", "0.5.0")), "/usr/bin/ccache", "/usr/bin/ccache"),
+    ],
+)
+def test_on_linux(tools: tuple[Tool, ...], cpp: str, nvcc: str) -> None:
+    made = values(chosen(ask_cache(having(*tools)), cuda=True))
+    assert (made[CXX], made[CUDA]) == (cpp, nvcc)
+    assert made["CMAKE_C_COMPILER_LAUNCHER"] == cpp
+
+
+def test_the_reason_has_the_figure() -> None:
+    cache = chosen(ask_cache(), cuda=True)
+    because = {choice.name: choice.because for choice in cache.choices}
+    assert "0.0039 of compiling" in because[CXX]
+    assert "0.002 of compiling" in because[CUDA]
+    assert cache.choice.value == "ccache 4.7.5"
+
+
+def test_on_windows_it_is_sccache_by_a_path_that_cmake_can_read() -> None:
+    own = tool("sccache", "0.16.0", "C:\\tools\\sccache.exe")
+    facts = having(tool("ccache", "4.9", "C:\\tools\\ccache.exe"), own, facts=windows_facts())
+    made = values(chosen(ask_cache(facts)))
+    assert made[CXX] == "C:/tools/sccache.exe"
+    assert "USE_CCACHE" not in made
+
+
+def test_a_helper_comes_before_what_was_found() -> None:
+    question = ask_cache(having(tool("sccache", "0.10.0")), with_helper=("sccache",))
+    assert chosen(question).choice.value == "sccache 0.16.0"
+    assert "unpacked/sccache-0.16.0" in values(chosen(question))[CXX]
+
+
+def test_a_cpu_build_has_no_launcher_for_cuda() -> None:
+    assert launchers(chosen(ask_cache())) == set(LAUNCHERS["c++"])
+
+
+# ---------------------------------------------------------------- by the user's word
+
+
+@pytest.mark.parametrize(("word", "wanted"), [("ccache", "ccache 4.7.5"), ("sccache", "sccache 0.16.0")])
+def test_one_is_named(word: str, wanted: str) -> None:
+    assert chosen(ask_cache(cache=word)).choice.value == wanted
+    said = chosen(ask_cache(said=settings({"cache": word}))).choice
+    assert (said.value, said.source) == (wanted, "torchbuild.toml")
+
+
+def test_none_keeps_old_trees_from_taking_ccache_themselves() -> None:
+    cache = chosen(ask_cache(cache="none"))
+    assert (cache.choice.value, values(cache)) == ("none", {"USE_CCACHE": "0"})
+
+
+def test_an_unknown_word_is_refused() -> None:
+    with pytest.raises(UsageError, match="fastcache"):
+        chosen(ask_cache(cache="fastcache"))
+
+
+@pytest.mark.parametrize("word", ["ccache", "sccache"])
+def test_one_that_is_not_here_is_a_warning_and_nothing_more(word: str) -> None:
+    question = ask_cache(linux_facts(), cache=word)
+    cache = chosen(question)
+    assert (cache.choice.value, cache.choices) == ("none", ())
+    (finding,) = check_cache(question, cache)
+    assert (finding.status, finding.id) == ("warn", "cache")
+    assert word in finding.text
+
+
+def test_a_launcher_of_the_users_own_is_never_touched() -> None:
+    facts = having(CCACHE, SCCACHE, environ={CXX: "distcc"})
+    cache = chosen(ask_cache(facts), cuda=True)
+    assert launchers(cache) == {CUDA}
+    assert f"{CXX} is set, which is left as it is" in cache.choice.because
+    empty = having(CCACHE, environ={CXX: "", CUDA: ""})
+    assert launchers(chosen(ask_cache(empty), cuda=True)) == set()
+    assert launchers(chosen(ask_cache(set=(f"{CXX}=",)))) == set()
+
+
+@pytest.mark.parametrize(
+    ("environ", "compiler"),
+    [
+        ({"CXX": "ccache g++"}, None),
+        ({"CXX": "/opt/sccache clang++"}, None),
+        ({"CC": "ccache gcc"}, None),
+        ({}, Tool(name="g++", path="/usr/lib/ccache/g++", version="12", found_via="PATH through ccache")),
+    ],
+)
+def test_a_compiler_behind_a_cache_gets_no_second_one(environ: dict[str, str], compiler: Tool | None) -> None:
+    cache = chosen(ask_cache(having(CCACHE, environ=environ)), compiler=compiler, cuda=True)
+    assert launchers(cache) == {CUDA}
+
+
+def test_use_ccache_off_declines_ccache_alone() -> None:
+    question = ask_cache(having(CCACHE, SCCACHE, environ={"USE_CCACHE": "0"}))
+    assert chosen(question).choice.value == "sccache 0.16.0"
+    assert chosen(ask_cache(having(CCACHE, environ={"USE_CCACHE": "OFF"}))).choice.value == "none"
+
+
+# ---------------------------------------------------------------- settings
+
+
+def test_settings_of_each_tool() -> None:
+    made = values(chosen(ask_cache(cache="sccache")))
+    assert made["SCCACHE_BASEDIRS"] == "/src/pytorch"
+    assert made["SCCACHE_DIRECT"] == "false"
+    assert made["USE_CCACHE"] == "0"
+    made = values(chosen(ask_cache(cache="ccache")))
+    assert (made["CCACHE_BASEDIR"], made["CCACHE_NOHASHDIR"]) == ("/src/pytorch", "true")
+    assert "USE_CCACHE" not in made
+    assert made["USE_PRECOMPILED_HEADERS"] == made["PYTHONHASHSEED"] == "0"
+
+
+def test_what_the_user_has_decided_is_not_decided_again() -> None:
+    facts = having(CCACHE, environ={"PYTHONHASHSEED": "7", "CCACHE_BASEDIR": "/src"})
+    assert not {"PYTHONHASHSEED", "CCACHE_BASEDIR"} & set(values(chosen(ask_cache(facts))))
+
+
+def test_a_folder_for_all_caches() -> None:
+    made = values(chosen(ask_cache(cache_dir="/big/", cache="sccache")))
+    assert made["SCCACHE_DIR"] == "/big/sccache"
+
+
+def test_the_sample_gets_no_switches_of_pytorch() -> None:
+    made = values(chosen(ask_cache(with_tree(having(CCACHE, SCCACHE), sample=True), cache="sccache")))
+    assert CXX in made
+    assert not {"USE_CCACHE", "USE_PRECOMPILED_HEADERS"} & set(made)
+
+
+@pytest.mark.parametrize("tree", [None, modern_tree()])
+def test_precompiled_headers_are_warned_about(tree: Any) -> None:
+    facts = having(CCACHE, environ={"USE_PRECOMPILED_HEADERS": "1"}, **({"tree": tree} if tree else {}))
+    question = ask_cache(facts)
+    assert [finding.status for finding in check_cache(question, chosen(question))] == ["warn"]
+
+
+def test_zi_is_warned_about_with_sccache() -> None:
+    own = tool("sccache", "0.16.0", "C:\\sccache.exe")
+    facts = dataclasses.replace(windows_facts(), environ={"MSVC_Z7_OVERRIDE": "0"})
+    question = ask_cache(having(own, facts=facts))
+    assert any("/Zi" in finding.text for finding in check_cache(question, chosen(question)))
+
+
+def test_nothing_here_is_said_with_a_way_out() -> None:
+    question = ask_cache(linux_facts())
+    (finding,) = check_cache(question, chosen(question))
+    assert finding.status == "unknown"
+    assert "--with-helper sccache" in finding.fix
+
+
+# ---------------------------------------------------------------- a tree that is there
+
+
+def test_a_finished_tree_without_a_cache_stays_so() -> None:
+    """A launcher changes every command, so Ninja would compile everything."""
+    inputs = {"compiler": "/usr/bin/g++ 12"}
+    facts = with_tree(having(CCACHE), previous=Previous(result="ok", inputs=inputs))
+    cache = chosen(ask_cache(facts))
+    assert (cache.choice.value, cache.choices) == ("none", ())
+    assert "--cache" in cache.choice.because
+    assert check_cache(ask_cache(facts), cache) == ()
+    assert chosen(ask_cache(facts, cache="auto")).choice.value == "none"
+    assert chosen(ask_cache(facts, cache="ccache")).choice.value == "ccache 4.7.5"
+    assert chosen(ask_cache(facts, clean=True)).choice.value == "ccache 4.7.5"
+
+
+@pytest.mark.parametrize(
+    "previous",
+    [
+        Previous(result="failed", inputs={}),
+        Previous(result="ok", inputs={f"variable {CXX}": "/usr/bin/ccache"}),
+    ],
+)
+def test_any_other_tree_gets_one(previous: Previous) -> None:
+    facts = with_tree(having(CCACHE), previous=previous)
+    assert chosen(ask_cache(facts)).choice.value == "ccache 4.7.5"
+
+
+# ---------------------------------------------------------------- shared
+
+
+def test_an_address_takes_sccache_for_everything() -> None:
+    cache = chosen(ask_cache(cache="redis://me:secret@host"), cuda=True)
+    assert cache.choice.value == "sccache 0.16.0"
+    assert cache.remotes == ("redis://***@host",)
+    assert "secret" not in repr(cache)
+
+
+@pytest.mark.parametrize(
+    "flags", [{"cache": "redis://host?mode=ro"}, {"cache": "redis://host", "cache_read_only": True}]
+)
+def test_reading_only(flags: dict[str, Any]) -> None:
+    assert chosen(ask_cache(**flags)).read_only
+
+
+def test_an_older_sccache_shares_nothing_but_works() -> None:
+    question = ask_cache(having(tool("sccache", "0.14.0")), cache="redis://host")
+    cache = chosen(question)
+    assert (cache.choice.value, cache.remotes) == ("sccache 0.14.0", ())
+    assert any("left out" in finding.text for finding in check_cache(question, cache))
+
+
+def test_an_address_without_sccache_is_a_warning() -> None:
+    question = ask_cache(having(CCACHE), cache="redis://host")
+    cache = chosen(question)
+    assert any(finding.status == "warn" for finding in check_cache(question, cache))

