@@ -1,0 +1,140 @@
+"""What every verb starts from: the request checked, the settings read, the machine looked at, the plan.
+
+`flow.py` is the verbs; this is what they share.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from torchbuild_tasks import codec, version
+from torchbuild_tasks.catalog import Catalog, load_catalog
+from torchbuild_tasks.core.plan import make_plan
+from torchbuild_tasks.core.settings import Settings, check_settings, check_value, split_assignment
+from torchbuild_tasks.effects import files
+from torchbuild_tasks.effects.fetch.net import Net, read_mirrors
+from torchbuild_tasks.errors import PlanRefused, UsageError
+from torchbuild_tasks.facts.gather import gather
+from torchbuild_tasks.facts.settings import find_settings
+from torchbuild_tasks.model import BuildPlan, Facts
+from torchbuild_tasks.request import BuildRequest
+from torchbuild_tasks.stages import Fetching
+from torchbuild_tasks.templates import load_templates
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Sight:
+    """What every verb starts from: the request, the settings file, the rows and the facts."""
+
+    request: BuildRequest
+    settings: Settings
+    catalog: Catalog
+    facts: Facts
+
+
+def look(request: BuildRequest) -> Sight:
+    """Check the request, read the settings file, load the rows, look at the machine."""
+    check_request(request)
+    found = find_settings(request.config, request.source or ".")
+    settings = check_settings(found.path, found.data, found.lines) if found else Settings()
+    catalog = load_catalog()
+    if request.facts:
+        return Sight(
+            request=request, settings=settings, catalog=catalog, facts=read_facts(Path(request.facts))
+        )
+    source = request.source or settings.values.get("source") or "."
+    facts = gather(
+        source=str(Path(source).expanduser().resolve()),
+        python=request.python or settings.values.get("python"),
+        cuda_toolkit=request.cuda_toolkit or settings.values.get("cuda_toolkit"),
+        patterns=tuple(row.name for row in catalog.variable),
+    )
+    return Sight(request=request, settings=settings, catalog=catalog, facts=facts)
+
+
+def network(sight: Sight) -> Fetching:
+    """How helpers are fetched in this run: flag, else environment, else torchbuild.toml."""
+    values, store = sight.settings.values, sight.facts.store
+    mirror = sight.request.mirror or os.environ.get("TORCHBUILD_MIRROR") or values.get("mirror")
+    root = Path(sight.facts.tree.root)
+    return Fetching(
+        store=Path(store.folder) if store else root / files.STATE_DIR / "store",
+        lock_file=root / "torchbuild.lock",
+        net=Net(
+            mirrors=read_mirrors(mirror) if mirror else (),
+            offline=sight.request.offline or bool(values.get("offline")),
+        ),
+        require_hashes=sight.request.require_hashes or bool(values.get("require_hashes")),
+    )
+
+
+def checkout(sight: Sight) -> str:
+    """The checkout's folder.
+
+    Raises:
+        UsageError: there is no PyTorch in it.
+    """
+    tree = sight.facts.tree
+    if tree.problem:
+        raise UsageError(f"{tree.root}: {tree.problem}", next_step="Name the checkout: --source PATH")
+    return tree.root
+
+
+def check_request(request: BuildRequest) -> None:
+    """Refuse values that no machine can make right.
+
+    Raises:
+        UsageError: a value is none of its choices, a job count is below 1, a --set is no KEY=VALUE.
+    """
+    for field in dataclasses.fields(request):
+        check_value(field.name, getattr(request, field.name))
+    for assignment in request.set:
+        split_assignment(assignment)
+
+
+def read_facts(path: Path) -> Facts:
+    """Read a `doctor --json` dump, whole or its facts alone.
+
+    Raises:
+        UsageError: no such file, no JSON, or not such a dump.
+    """
+    try:
+        data: Any = json.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise UsageError(f"{path} is not JSON: {error}", next_step="Make one with: doctor --json") from None
+    return codec.decode(Facts, data.get("facts", data) if isinstance(data, dict) else data, "facts")
+
+
+def decide(sight: Sight) -> BuildPlan:
+    """The plan of what was seen; its verdict may be refuse."""
+    templates = {shell: template.text for shell, template in load_templates(Path.cwd()).items()}
+    return make_plan(
+        sight.request,
+        sight.facts,
+        sight.catalog,
+        settings=sight.settings,
+        templates=templates,
+        writer=f"torchbuild_tasks {version()}",
+    )
+
+
+def accepted(made_plan: BuildPlan) -> BuildPlan:
+    """The plan itself, when it can work.
+
+    Raises:
+        PlanRefused: a finding is an error; all that are stand in it.
+    """
+    if made_plan.verdict != "refuse":
+        return made_plan
+    errors = [finding for finding in made_plan.findings if finding.status == "error"]
+    reasons = "one reason" if len(errors) == 1 else f"{len(errors)} reasons"
+    raise PlanRefused(
+        f"This build cannot work, for {reasons}. Nothing was written.",
+        findings=tuple(errors),
+    )
