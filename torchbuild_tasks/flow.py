@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from torchbuild_tasks.core.cache.choose import HOW
 from torchbuild_tasks.core.cuda.check_toolkit import check_toolkit
 from torchbuild_tasks.core.cuda.toolkit import choose_toolkit
 from torchbuild_tasks.core.decisions import choose_build_type
@@ -21,12 +22,20 @@ from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.core.table import VersionLine, version_lines
 from torchbuild_tasks.effects import files, lock, made
 from torchbuild_tasks.effects.signals import interruptible
-from torchbuild_tasks.errors import EnvFileError, PlanRefused
-from torchbuild_tasks.model import BuildPlan, Facts
+from torchbuild_tasks.errors import EnvFileError, PlanRefused, UsageError
+from torchbuild_tasks.model import BuildPlan, CacheState, Facts
 from torchbuild_tasks.record import VerifyReport
 from torchbuild_tasks.request import BuildRequest
-from torchbuild_tasks.sight import accepted, checkout, decide, look, network
+from torchbuild_tasks.sight import accepted, cache_words, checkout, decide, look, network
 from torchbuild_tasks.stages import Reporter, run_stages
+from torchbuild_tasks.stages.cache_verbs import (
+    cache_environ,
+    cache_states,
+    clear_caches,
+    no_cache,
+    serve_cache,
+    until_interrupted,
+)
 from torchbuild_tasks.stages.clean import remove_build
 from torchbuild_tasks.stages.helpers import fetched, proved, pruned
 from torchbuild_tasks.stages.patches import undo_patches
@@ -67,7 +76,13 @@ def build(request: BuildRequest, report: Reporter) -> tuple[BuildPlan, VerifyRep
         return made_plan, None
     with interruptible(), lock.hold(Path(made_plan.source), "build"):
         return made_plan, run_stages(
-            sight.request, sight.facts, made_plan, sight.catalog, report, network(sight)
+            sight.request,
+            sight.facts,
+            made_plan,
+            sight.catalog,
+            report,
+            network(sight),
+            cache_words=cache_words(sight),
         )
 
 
@@ -130,6 +145,30 @@ def helpers(request: BuildRequest, report: Reporter) -> HelperReport:
                 keep = {artifact.id for artifact in artifacts} | toolkit.kept
                 return pruned(made_report, keep, fetching, request, report)
     return made_report
+
+
+def cache(request: BuildRequest, report: Reporter) -> tuple[CacheState, ...]:
+    """Tell how full the compiler caches of a build are, empty them, or serve one for builds by hand.
+
+    Returns:
+        The caches as they are; after clear as they were before; after serve none.
+    """
+    sight = look(request)
+    made_plan = decide(sight)
+    if made_plan.cache is None:
+        raise UsageError(f"This build takes no compiler cache: {no_cache(made_plan)}.", next_step=f"{HOW}.")
+    environ = cache_environ(made_plan, os.environ)
+    with interruptible():
+        match request.action:
+            case "clear":
+                return clear_caches(
+                    made_plan.cache, environ, lambda ask: request.yes or report.confirm(ask), report.note
+                )
+            case "serve":
+                root, words = Path(checkout(sight)), cache_words(sight)
+                serve_cache(made_plan.cache, words, environ, root, report.note, until_interrupted)
+                return ()
+    return cache_states(made_plan.cache, environ)
 
 
 def versions(request: BuildRequest) -> tuple[VersionLine, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from torchbuild_tasks import codec
-from torchbuild_tasks.model import BuildPlan, Choice, EnvOp, Facts
+from torchbuild_tasks.model import BuildPlan, CacheReport, Choice, EnvOp, Facts
 from torchbuild_tasks.request import BuildRequest
 
 Outcome = Literal["passed", "failed", "not possible"]
@@ -47,7 +47,7 @@ class BuildRecord:
     """The build's memory, a JSON file in the build tree.
 
     `result` is running while a build works, then ok, failed or interrupted. `inputs` is
-    the fingerprint that the next plan compares.
+    the fingerprint that the next plan compares; `caches` what each compiler cache did.
     """
 
     schema: int = RECORD_SCHEMA
@@ -61,6 +61,7 @@ class BuildRecord:
     env: tuple[EnvOp, ...]
     argv: tuple[str, ...]
     stages: tuple[StageTime, ...] = ()
+    caches: tuple[CacheReport, ...] = ()
     verify: VerifyReport | None = None
 
 

@@ -13,13 +13,17 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, Final
 
-VERBS: Final = ("doctor", "plan", "env", "build", "report", "clean", "verify", "helpers", "versions")
+VERBS: Final = ("doctor", "plan", "env", "build", "report", "clean", "verify", "helpers", "cache", "versions")
 BUILDING: Final = ("doctor", "plan", "env", "build", "verify")
 FETCHING: Final = (*BUILDING, "helpers")
+CACHING: Final = (*BUILDING, "cache")
 EVERY: Final = VERBS
 
 # Verbs that take a word after them: `helpers fetch`.
-ACTIONS: Final = {"helpers": ("list", "fetch", "where", "verify", "prune")}
+ACTIONS: Final = {
+    "helpers": ("list", "fetch", "where", "verify", "prune"),
+    "cache": ("stats", "clear", "serve"),
+}
 
 PRESETS: Final = ("dev", "minimal", "full", "debug", "jetson")
 BUILD_TYPES: Final = ("Release", "Debug", "RelWithDebInfo", "MinSizeRel")
@@ -60,10 +64,10 @@ class BuildRequest:
     """
 
     action: str | None = _flag(
-        "what to do with the helpers",
-        verbs=("helpers",),
+        "what to do",
+        verbs=tuple(ACTIONS),
         metavar="ACTION",
-        choices=ACTIONS["helpers"],
+        choices=tuple(word for words in ACTIONS.values() for word in words),
         in_file=False,
         positional=True,
     )
@@ -125,6 +129,18 @@ class BuildRequest:
         metavar="NAME",
         default=(),
     )
+    cache: str | None = _flag(
+        "compiler cache: auto, none, ccache, sccache, or the address of a shared one such as redis://host",
+        verbs=CACHING,
+        metavar="NAME|URL",
+    )
+    cache_read_only: bool = _flag("read a shared cache and add nothing to it", verbs=CACHING, default=False)
+    cache_dir: str | None = _flag(
+        "where compiler caches keep their results (default: their own folders)", verbs=CACHING, metavar="PATH"
+    )
+    cache_size: str | None = _flag(
+        "the least size of a compiler cache (default: 20G); a larger one stays", verbs=CACHING, metavar="SIZE"
+    )
     mirror: str | None = _flag(
         "where downloads come from instead: OLD=NEW prefixes, or one NEW for all (TORCHBUILD_MIRROR)",
         verbs=("build", "helpers"),
@@ -175,7 +191,10 @@ class BuildRequest:
         "print every command and every line of its output", verbs=EVERY, default=False, in_file=False
     )
     yes: bool = _flag(
-        "answer yes to every question", verbs=("build", "clean", "helpers"), default=False, in_file=False
+        "answer yes to every question",
+        verbs=("build", "clean", "helpers", "cache"),
+        default=False,
+        in_file=False,
     )
 
 

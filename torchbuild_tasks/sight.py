@@ -72,6 +72,11 @@ def network(sight: Sight) -> Fetching:
     )
 
 
+def cache_words(sight: Sight) -> str:
+    """What --cache says, with the passwords that neither plan nor record hold."""
+    return str(sight.request.cache or sight.settings.values.get("cache") or "")
+
+
 def checkout(sight: Sight) -> str:
     """The checkout's folder.
 

@@ -19,14 +19,14 @@ FIELDS = dataclasses.fields(BuildRequest)
 
 @pytest.mark.parametrize(("verb", "name"), EVERY, ids=lambda value: value)
 def test_every_flag_of_every_verb_is_taken(verb: str, name: str) -> None:
-    values = {**actions(verb), name: example(name)}
+    values = {**actions(verb), name: example(name, verb)}
     words = [word for field, value in values.items() for word in spelled(field, value)]
     assert parse(verb, words) == BuildRequest(**values)
 
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_all_flags_of_a_verb_at_once(verb: str) -> None:
-    values = {field.name: example(field.name) for field in flags(verb)}
+    values = {field.name: example(field.name, verb) for field in flags(verb)}
     words = [word for name, value in values.items() for word in spelled(name, value)]
     assert parse(verb, words) == BuildRequest(**values)
     first: dict[str, Any] = actions(verb)

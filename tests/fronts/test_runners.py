@@ -79,7 +79,7 @@ def through_nox(verb: str, words: list[str]) -> int:
 def test_each_flag_means_the_same_everywhere(
     verb: str, name: str, inv: Run, torchbuild: Run, ran: Ran
 ) -> None:
-    values = {**actions(verb), name: example(name)}
+    values = {**actions(verb), name: example(name, verb)}
     words = [word for field, value in values.items() for word in spelled(field, value)]
     assert [inv([verb, *words]), torchbuild([verb, *words]), through_nox(verb, words)] == [0, 0, 0]
     assert ran == [(verb, BuildRequest(**values))] * 3
@@ -87,7 +87,7 @@ def test_each_flag_means_the_same_everywhere(
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_all_flags_at_once_mean_the_same_everywhere(verb: str, inv: Run, torchbuild: Run, ran: Ran) -> None:
-    words = [word for field in flags(verb) for word in spelled(field.name, example(field.name))]
+    words = [word for field in flags(verb) for word in spelled(field.name, example(field.name, verb))]
     assert [inv([verb, *words]), torchbuild([verb, *words]), through_nox(verb, words)] == [0, 0, 0]
     assert ran == [(verb, parse(verb, words))] * 3
 

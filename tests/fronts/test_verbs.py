@@ -19,7 +19,7 @@ from torchbuild_tasks.codec import decode, dumps
 from torchbuild_tasks.core.helper_lines import HelperLine, HelperReport
 from torchbuild_tasks.core.table import version_lines
 from torchbuild_tasks.fronts.verbs import run_verb, show_error
-from torchbuild_tasks.model import BuildPlan, Facts, Finding
+from torchbuild_tasks.model import BuildPlan, CacheState, Facts, Finding
 from torchbuild_tasks.record import CheckResult, VerifyReport
 from torchbuild_tasks.request import VERBS, BuildRequest
 from torchbuild_tasks.stages.report import ReportFiles
@@ -54,9 +54,10 @@ RESULTS: dict[str, Any] = {
     "clean": Removal(),
     "verify": GOOD,
     "helpers": HelperReport(action="list", lines=(LINE, dataclasses.replace(LINE, here=True, wanted=True))),
+    "cache": (CacheState(tool="ccache", version="4.7.5", program="/usr/bin/ccache", folder="/c", used=9),),
     "versions": version_lines(load_catalog(), linux_facts()),
 }
-WORDS: dict[str, dict[str, Any]] = {"helpers": {"action": "list"}}
+WORDS: dict[str, dict[str, Any]] = {"helpers": {"action": "list"}, "cache": {"action": "stats"}}
 Give = Callable[[str, Any], None]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,14 @@ def able(tmp_path: Path) -> dict[str, str]:
     programs = tmp_path / "Program Files (x86)"
     visual_studio.install(programs, Path(compiler))
     return {"ProgramFiles(x86)": str(programs)}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def shared_ccache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """One folder for the ccache of all builds of a run: most of them compile the same files."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CCACHE_DIR", str(tmp_path_factory.mktemp("ccache")))
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -151,8 +151,10 @@ def statuses(findings: tuple[Finding, ...], id: str) -> list[str]:
     return [finding.status for finding in findings if finding.id == id]
 
 
-def example(name: str) -> Any:
-    """A value that the flag takes."""
+def example(name: str, verb: str = "helpers") -> Any:
+    """A value that the flag takes; what an action may be is up to the verb."""
+    if name == "action":
+        return ACTIONS[verb][0]
     (flag,) = [flag for flag in dataclasses.fields(BuildRequest) if flag.name == name]
     if flag.default is False:
         return True

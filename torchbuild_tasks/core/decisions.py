@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from torchbuild_tasks.core.cache.choose import ChosenCache, choose_cache
 from torchbuild_tasks.core.compiler import Compilers, choose_compilers
 from torchbuild_tasks.core.cuda.archs import ChosenArchs, choose_archs
 from torchbuild_tasks.core.cuda.host import HostLimits, host_limits
@@ -41,6 +42,7 @@ class Decisions:
     compilers: Compilers
     generator: Choice
     helpers: Helpers
+    cache: ChosenCache
     patches: tuple[Patch, ...]
     variable_choices: tuple[Choice, ...]
 
@@ -57,7 +59,8 @@ class Decisions:
         jobs = filter(None, (self.jobs, self.heavy_jobs))
         how = (self.preset, self.build_type, self.mode, *jobs, *found, self.generator)
         helpers = helper_decisions(self.question, self.helpers)
-        return (*_subject(self.question), self.python.choice, *how, *helpers, *self.variable_choices)
+        how = (*how, *helpers, self.cache.choice)
+        return (*_subject(self.question), self.python.choice, *how, *self.variable_choices)
 
 
 def decide_build(question: Question) -> Decisions:
@@ -68,12 +71,14 @@ def decide_build(question: Question) -> Decisions:
     toolset = choose_toolset(question, limits)
     compilers = choose_compilers(question, toolset, limits)
     helpers = choose_helpers(question, build_type.value, toolkit.version)
+    cache = choose_cache(question, cuda=toolkit.choice is not None, helpers=helpers, compiler=compilers.tool)
     cuda = (*toolkit_variables(question, toolkit), *filter(None, (archs.choice, compilers.host)))
     lower = (
         *toolset_variables(question, toolset, generator.value, cuda=toolkit.choice is not None),
         *library_variables(question, toolkit, archs),
         *jetson_variables(question),
         *helper_choices(question, helpers),
+        *cache.choices,
     )
     return Decisions(
         question=question,
@@ -90,6 +95,7 @@ def decide_build(question: Question) -> Decisions:
         compilers=compilers,
         generator=generator,
         helpers=helpers,
+        cache=cache,
         patches=choose_patches(question),
         variable_choices=_merged(lower, decide_all(question), cuda),
     )

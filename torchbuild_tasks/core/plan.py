@@ -8,6 +8,8 @@ from typing import Literal
 
 from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.core import env_files
+from torchbuild_tasks.core.cache.choose import check_cache
+from torchbuild_tasks.core.cache.plan import plan_cache
 from torchbuild_tasks.core.compiler import check_compilers, check_host
 from torchbuild_tasks.core.cuda.check_archs import check_archs
 from torchbuild_tasks.core.cuda.check_toolkit import check_toolkit
@@ -76,6 +78,7 @@ def make_plan(
         toolkit=decisions.toolkit.managed,
         patches=decisions.patches,
         preflight=preflight(decisions, freshness),
+        cache=plan_cache(question, decisions.cache, decisions.variables, inputs["compiler"]),
         env=ops,
         env_files=_env_files(question, ops, templates, writer),
         freshness=freshness,
@@ -118,6 +121,7 @@ def _findings(decisions: Decisions, ops: tuple[EnvOp, ...]) -> tuple[Finding, ..
         *_cuda_findings(decisions),
         *check_windows(decisions),
         *check_helpers(question, decisions.helpers),
+        *check_cache(question, decisions.cache),
         *check_jobs(question, decisions.jobs.value),
         *check_variables(question),
         *_check_shells(question, ops),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +21,7 @@ from torchbuild_tasks.effects import files, made
 from torchbuild_tasks.effects.log import Log, open_log
 from torchbuild_tasks.effects.owned import Outputs
 from torchbuild_tasks.errors import BuildFailed, Interrupted, TorchbuildError
+from torchbuild_tasks.model import CacheReport
 from torchbuild_tasks.record import BuildRecord, StageTime, VerifyReport
 
 RECORD_FILE: Final = "torchbuild-record.json"
@@ -38,6 +39,7 @@ class Ledger:
 
     def __init__(self, record: BuildRecord, root: Path, build_dir: Path, outputs: Outputs) -> None:
         self.verified: VerifyReport | None = None
+        self.caches: tuple[CacheReport, ...] = ()
         self._record, self._root, self._build_dir, self._outputs = record, root, build_dir, outputs
         self._build: made.Build | None = None
 
@@ -57,6 +59,11 @@ class Ledger:
             log_time = self.log.previous_time
             self._build = made.begin(self._root, self._build_dir, self._outputs, log_time=log_time)
             self._write("running")
+
+    def forget_inputs(self, names: Collection[str]) -> None:
+        """Note that these inputs of the plan did not reach the build, so that the next plan sees it."""
+        inputs = {name: value for name, value in self._record.inputs.items() if name not in names}
+        self._record = dataclasses.replace(self._record, inputs=inputs)
 
     @contextlib.contextmanager
     def stage(self, title: str) -> Iterator[None]:
@@ -90,7 +97,7 @@ class Ledger:
     def _write(self, result: str) -> None:
         finished = None if result == "running" else now()
         self._record = dataclasses.replace(
-            self._record, result=result, finished=finished, verify=self.verified
+            self._record, result=result, finished=finished, caches=self.caches, verify=self.verified
         )
         with files.told_as(BuildFailed, self.record_path):
             self._build_dir.mkdir(parents=True, exist_ok=True)

@@ -24,6 +24,7 @@ SUMMARIES = {
     "clean": "Remove what the build made, and nothing else.",
     "verify": "Hold the installed torch to what the plan promises.",
     "helpers": "List, fetch, find, verify or prune the libraries and tools that builds download.",
+    "cache": "Tell how full the compiler caches are, empty them, or serve one for builds by hand.",
     "versions": "Show the torch versions and which of them fit this machine.",
 }
 

@@ -22,6 +22,7 @@ SESSIONS: Final[Mapping[str, tuple[str, Mapping[str, Any], str]]] = {
     "report": ("report", {}, "Write the last build's timeline and critical path as one HTML page."),
     "clean": ("clean", {}, "Remove what the build made, and nothing else."),
     "helpers": ("helpers", {}, "List, fetch, find, verify or prune what builds download."),
+    "cache": ("cache", {}, "Tell how full the compiler caches are, empty or serve them."),
     "versions": ("versions", {}, "Show the torch versions and which of them fit this machine."),
 }
 

@@ -23,24 +23,24 @@ SHORT = {"source": "s", "python": "p", "jobs": "j", "quiet": "q", "verbose": "v"
 
 def arguments(verb: str, *, positional: bool = True) -> list[Argument]:
     """The verb's flags as Invoke arguments; without `positional` its action may be left out."""
-    return [_argument(field, positional) for field in flags(verb)]
+    return [_argument(field, verb, positional) for field in flags(verb)]
 
 
-def _argument(field: dataclasses.Field[Any], positional: bool) -> Argument:
+def _argument(field: dataclasses.Field[Any], verb: str, positional: bool) -> Argument:
     kind = list if field.default == () else bool if field.default is False else str
     return Argument(
         names=[field.name.replace("_", "-"), *filter(None, [SHORT.get(field.name)])],
         attr_name=field.name if "_" in field.name else None,
         kind=kind,
         default=None if kind is str else kind(),
-        help=help_text(field),
+        help=help_text(field, verb),
         positional=positional and field.metadata["positional"],
     )
 
 
-def help_text(field: dataclasses.Field[Any]) -> str:
+def help_text(field: dataclasses.Field[Any], verb: str | None = None) -> str:
     """The flag's help with its choices, as the help of both runners and the docs show it."""
-    choices = field.metadata["choices"]
+    choices = ACTIONS[verb] if verb and field.metadata["positional"] else field.metadata["choices"]
     return str(field.metadata["help"]) + (f" [{'|'.join(choices)}]" if choices else "")
 
 

@@ -15,6 +15,7 @@ from torchbuild_tasks.errors import ArchiveRefused, PlanRefused, TorchbuildError
 from torchbuild_tasks.fronts import show
 from torchbuild_tasks.fronts.paragraph import error_object, error_text
 from torchbuild_tasks.fronts.reporter import ConsoleReporter
+from torchbuild_tasks.fronts.show_cache import cache_text
 from torchbuild_tasks.fronts.show_helpers import helpers_text
 from torchbuild_tasks.request import BuildRequest
 
@@ -107,6 +108,15 @@ def _helpers(request: BuildRequest, report: ConsoleReporter) -> int:
     return ArchiveRefused.exit_code if any(finding.status == "error" for finding in done.findings) else 0
 
 
+def _cache(request: BuildRequest, report: ConsoleReporter) -> int:
+    states = flow.cache(request, report)
+    if request.json:
+        _out(_json({"action": request.action, "caches": states}))
+    elif request.action == "stats":
+        _out(cache_text(states))
+    return 0
+
+
 def _versions(request: BuildRequest, report: ConsoleReporter) -> int:
     lines = flow.versions(request)
     _out(_json({"versions": lines}) if request.json else show.versions_text(lines))
@@ -122,6 +132,7 @@ _VERBS: dict[str, Callable[[BuildRequest, ConsoleReporter], int]] = {
     "clean": _clean,
     "verify": _verify,
     "helpers": _helpers,
+    "cache": _cache,
     "versions": _versions,
 }
 

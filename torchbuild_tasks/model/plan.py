@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from torchbuild_tasks.model.cache import CachePlan
 from torchbuild_tasks.model.machine import Era
 
 Status = Literal["ok", "warn", "error", "unknown"]
@@ -209,6 +210,7 @@ class BuildPlan:
     toolkit: ManagedToolkit | None = None
     patches: tuple[Patch, ...] = ()
     preflight: Preflight | None = None
+    cache: CachePlan | None = None
     env: tuple[EnvOp, ...]
     env_files: tuple[EnvFile, ...]
     freshness: Freshness

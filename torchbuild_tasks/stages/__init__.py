@@ -7,16 +7,19 @@ so the next plan starts from what really happened. Planning again is how a build
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from torchbuild_tasks.catalog import Catalog
+from torchbuild_tasks.core.cache.address import redacted
 from torchbuild_tasks.core.outputs import patterns
 from torchbuild_tasks.effects.ledger import Ledger, now
 from torchbuild_tasks.model import BuildPlan, Facts
 from torchbuild_tasks.record import VerifyReport, start_record
 from torchbuild_tasks.request import BuildRequest
+from torchbuild_tasks.stages.caching import start_cache, stop_cache
 from torchbuild_tasks.stages.compile import compile_tree, install_wheel, verify_torch
 from torchbuild_tasks.stages.ending import ended
 from torchbuild_tasks.stages.helpers import fetch_helpers
@@ -34,12 +37,14 @@ STAGES: Final[tuple[tuple[str, Callable[[Work], Work]], ...]] = (
     ("assemble the CUDA toolkit", assemble_toolkit),
     ("write env files", write_env_files),
     ("source the env file", source_env_file),
+    ("start the compiler cache", start_cache),
     ("try the compilers", preflight),
     ("check what is there", make_fresh),
     ("prepare Python", prepare_python),
     ("patch the source", apply_patches),
     ("compile", compile_tree),
     ("install the wheel", install_wheel),
+    ("stop the compiler cache", stop_cache),
     ("verify", verify_torch),
 )
 
@@ -51,8 +56,19 @@ def run_stages(
     catalog: Catalog,
     report: Reporter,
     fetching: Fetching,
+    *,
+    cache_words: str = "",
 ) -> VerifyReport | None:
     """Run every stage, time it, and keep the record in the build tree true at each step.
+
+    Args:
+        request: the flags.
+        facts: the machine and the tree.
+        plan: what to do.
+        catalog: the rows.
+        report: told what goes on.
+        fetching: how helpers are fetched.
+        cache_words: what --cache says, passwords and all.
 
     Returns:
         The verification's report; None when nothing had to be built or verified.
@@ -62,8 +78,9 @@ def run_stages(
         VerifyFailed: all stages ran and a check failed.
     """
     root, build_dir = Path(plan.source), Path(plan.build_dir)
+    told = dataclasses.replace(request, cache=request.cache and redacted(request.cache))
     ledger = Ledger(
-        start_record(request, facts, plan, started=now()), root, build_dir, patterns(catalog, plan.era)
+        start_record(told, facts, plan, started=now()), root, build_dir, patterns(catalog, plan.era)
     )
     work = Work(
         request=request,
@@ -73,8 +90,9 @@ def run_stages(
         report=report,
         ledger=ledger,
         fetching=fetching,
+        cache_words=cache_words,
     )
-    with ended(request, report, root), ledger:
+    with ended(request, report, root), ledger, work.at_end:
         for title, stage in STAGES:
             report.stage(title)
             with ledger.stage(title):

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from torchbuild_tasks.core.cache.choose import CHOICE
+from torchbuild_tasks.core.cache.variables import PREFIXES
 from torchbuild_tasks.effects.cache import ccache, sccache
 from torchbuild_tasks.effects.cache.memory import Memory
 from torchbuild_tasks.effects.helpers.sweep import remove_tree, size_of
 from torchbuild_tasks.errors import CleanRefused
-from torchbuild_tasks.model import CachePlan, CacheState, CacheTool
+from torchbuild_tasks.model import BuildPlan, CachePlan, CacheState, CacheTool
 from torchbuild_tasks.stages.cache import Say, cache_running
+
+
+def cache_environ(plan: BuildPlan, environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment with what the plan sets for the caches, without the whole env file."""
+    ours = {op.name: op.value for op in plan.env if op.op == "set" and op.name.startswith(PREFIXES)}
+    return {**environ, **ours}
+
+
+def no_cache(plan: BuildPlan) -> str:
+    """Why the plan has none."""
+    return next((choice.because for choice in plan.choices if choice.name == CHOICE), "no reason is known")
 
 
 def cache_states(plan: CachePlan, environ: Mapping[str, str]) -> tuple[CacheState, ...]:
@@ -70,6 +85,12 @@ def clear_caches(
     return tuple(emptied)
 
 
+def until_interrupted() -> None:
+    """Sleep until Ctrl-C; on Windows nothing but sleeping can be interrupted."""
+    while True:
+        time.sleep(1.0)
+
+
 def _empty(state: CacheState, environ: Mapping[str, str]) -> str:
     if state.tool == "ccache":
         return ccache.clear(state.program, {**environ, "CCACHE_DIR": state.folder})
@@ -89,16 +110,17 @@ def serve_cache(
     say: Say,
     wait: Callable[[], None],
 ) -> None:
-    """Run the plan's sccache server for builds by hand until `wait` returns or is interrupted."""
+    """Run the plan's sccache server for builds by hand until `wait` returns, or Ctrl-C."""
     with cache_running(plan, addresses, environ, root, say, name="serve") as running:
         set_by = "set {}={}" if sys.platform == "win32" else "export {}='{}'"
         led = [name for name in ("SCCACHE_SERVER_UDS", "SCCACHE_SERVER_PORT") if name in running.environ]
         if not led:
-            say("There is no server to run: the plan has no sccache.")
+            say("There is no server to run: these builds take no sccache. Say --cache sccache.")
             return
         say(set_by.format(led[0], running.environ[led[0]]))
         say("Builds in a shell that has this variable use the server. Ctrl-C stops it.")
-        wait()
+        with contextlib.suppress(KeyboardInterrupt):  # the way to end it
+            wait()
 
 
 def _memory(plan: CachePlan) -> Memory:

@@ -16,6 +16,7 @@ from torchbuild_tasks.effects.ledger import now
 from torchbuild_tasks.effects.search import stream_searched
 from torchbuild_tasks.errors import BuildFailed
 from torchbuild_tasks.model import Command
+from torchbuild_tasks.stages.caching import begin_cache
 from torchbuild_tasks.stages.history import Pace, keep, recall
 from torchbuild_tasks.stages.prepare import install
 from torchbuild_tasks.stages.work import Work, where
@@ -30,6 +31,8 @@ def compile_tree(work: Work) -> Work:
     if work.plan.quick and _up_to_date(work, work.plan.quick):
         work.report.note("Up to date: Ninja finds nothing to compile or link.")
         return dataclasses.replace(work, up_to_date=True)
+    if work.plan.quick:
+        work = begin_cache(work)
     work.ledger.open()
     jobs = next((int(op.value) for op in work.plan.env if op.name == "MAX_JOBS" and op.value.isdecimal()), 1)
     attempt = 0

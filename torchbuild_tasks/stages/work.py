@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -41,7 +42,11 @@ class Reporter(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """One build under way. `environ` is None until the env file was sourced."""
+    """One build under way. `environ` is None until the env file was sourced.
+
+    `cache_words` is what --cache said, with the passwords that the plan does not hold. What runs beside
+    the build ends with `at_end`.
+    """
 
     request: BuildRequest
     facts: Facts
@@ -50,6 +55,8 @@ class Work:
     report: Reporter
     ledger: Ledger
     fetching: Fetching
+    cache_words: str = field(default="", repr=False)
+    at_end: ExitStack = field(default_factory=ExitStack)
     environ: Mapping[str, str] | None = None
     up_to_date: bool = False
     verified: VerifyReport | None = None

@@ -20,6 +20,7 @@ from torchbuild_tasks.core.variables import decide, is_off
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import Choice, Finding, Source, Tool
 
+CHOICE: Final = "compiler cache"
 NAMES: Final = ("ccache", "sccache")
 AUTO: Final = "auto"
 NONE: Final = "none"
@@ -265,7 +266,7 @@ def _summary(
 
 
 def _said(value: str, because: str, source: Source) -> Choice:
-    return Choice(name="compiler cache", value=value, because=because, source=source)
+    return Choice(name=CHOICE, value=value, because=because, source=source)
 
 
 def _off(question: Question) -> tuple[Choice, ...]:

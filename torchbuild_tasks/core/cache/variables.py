@@ -26,6 +26,7 @@ LAUNCHERS: Final[Mapping[str, tuple[str, ...]]] = {
     "c++": ("CMAKE_C_COMPILER_LAUNCHER", "CMAKE_CXX_COMPILER_LAUNCHER"),
     "cuda": ("CMAKE_CUDA_COMPILER_LAUNCHER",),
 }
+PREFIXES: Final = ("CCACHE_", "SCCACHE_")
 FOLDERS: Final[Mapping[str, str]] = {"ccache": "CCACHE_DIR", "sccache": "SCCACHE_DIR"}
 CHECKOUT: Final = "the checkout"
 
