@@ -51,13 +51,13 @@ def preflight(decisions: Decisions, freshness: Freshness) -> Preflight | None:
 
 def _cuobjdump(decisions: Decisions) -> str:
     """The toolkit's own, else the helper, else that of another toolkit; it reads cubins of any version."""
-    chosen, cuda = decisions.toolkit.toolkit, decisions.question.facts.cuda
+    chosen = decisions.toolkit.toolkit
     helper = next((h for h in decisions.helpers.chosen if h.row.name == "cuobjdump"), None)
     if chosen and chosen.cuobjdump:
         return chosen.cuobjdump
     if helper is not None:
         return helper_check(decisions.question, helper)[0]
-    return next((t.cuobjdump for t in (cuda.toolkits if cuda else ()) if t.cuobjdump), "")
+    return next((t.cuobjdump for t in decisions.question.cuda.toolkits if t.cuobjdump), "")
 
 
 def _compiler(value: str) -> tuple[str, tuple[str, ...]]:
