@@ -125,10 +125,6 @@ class Catalog:
         rows = self.__dict__[table] = _table(table)
         return rows
 
-    def but(self, **tables: tuple[Any, ...]) -> Catalog:
-        """The same with other rows in these tables."""
-        return Catalog(**{**self.__dict__, **tables})
-
 
 TABLES: Mapping[str, tuple[str, type[Any]]] = {
     "torch": ("torch.toml", TorchRow),

@@ -70,11 +70,6 @@ def choose_toolkit(question: Question) -> ChosenToolkit:
     return _first_that_fits(question)
 
 
-def cuda_version(question: Question) -> Version | None:
-    """The version of the toolkit that is planned for, major and minor; None without CUDA or without one."""
-    return choose_toolkit(question).version
-
-
 def cuda_row(question: Question, version: Version | None) -> CudaRow | None:
     """The row of a toolkit's series."""
     if version is None:
