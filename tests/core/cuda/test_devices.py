@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.support.machines import ask, linux_facts
 from torchbuild_tasks.catalog import BoardRow, Catalog
 from torchbuild_tasks.core.cuda.devices import Device, check_devices, devices, visible_devices, within
-from torchbuild_tasks.core.cuda.seen import PROBES, address, merged
+from torchbuild_tasks.core.cuda.gpu_answers import PROBES, address, merged
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.model import Cuda, Finding, GpuSeen, Tegra
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from torchbuild_tasks.catalog import GpuRow
-from torchbuild_tasks.core.cuda.seen import address, merged
+from torchbuild_tasks.core.cuda.gpu_answers import address, merged
 from torchbuild_tasks.core.jetson import board
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.model import Cuda, Finding, GpuSeen
