@@ -22,8 +22,8 @@ from tests.support.sample import materialise
 from torchbuild_tasks.core.eta import TimeLeft
 from torchbuild_tasks.core.ninja_graph import Graph, parse_graph
 from torchbuild_tasks.core.ninja_log import Step, last_run, parse_ninja_log
-from torchbuild_tasks.core.past import remember
 from torchbuild_tasks.core.progress import eta
+from torchbuild_tasks.core.step_history import remember
 from torchbuild_tasks.model.history import History, PastBuild
 from torchbuild_tasks.stages.history import ninja_graph
 

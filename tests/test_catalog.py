@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import string
+from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
@@ -23,6 +24,7 @@ from torchbuild_tasks.catalog import (
     load_catalog,
     make_row,
 )
+from torchbuild_tasks.catalog.parts import part_rows
 from torchbuild_tasks.core.helpers import artifact_id
 from torchbuild_tasks.core.rows import admits, variable_row
 from torchbuild_tasks.request import BUILD_TYPES, MODES, PRESETS
@@ -34,6 +36,19 @@ ERAS = ("setuptools", "scikit-build-core")
 def test_a_misspelt_column_names_file_and_row() -> None:
     with pytest.raises(TypeError, match=r"data/torch.toml, \[\[torch\]\] row 3.*columns are version"):
         make_row(TorchRow, {"versoin": "1.1"}, "data/torch.toml, [[torch]] row 3")
+
+
+@pytest.mark.parametrize(
+    ("part", "text"),
+    [
+        ({"name": "nvcc", "version": "1", "files": [{"tag": "win_amd64", "sha": "ab"}]}, "columns are tag"),
+        ({"name": "nvc", "version": "1", "files": []}, "no part_kind is called nvc"),
+    ],
+)
+def test_a_misspelt_part_names_file_and_row(part: dict[str, Any], text: str) -> None:
+    kind = {"cuda": "12", "name": "nvcc", "needed": "compile", "archive": "cuda_nvcc", "holds": ["bin/nvcc"]}
+    with pytest.raises(TypeError, match=rf"data/toolkits.toml, CUDA 12.4.1, part 1: .*{text}"):
+        part_rows({"part_kind": [kind], "toolkit": [{"cuda": "12.4.1", "parts": [part]}]})
 
 
 def test_no_table_is_empty() -> None:

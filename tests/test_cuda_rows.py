@@ -34,8 +34,6 @@ def test_toolkit_rows(row: CudaRow) -> None:
     assert set(row.deprecated) < set(row.archs)
     # The letters are about code for a capability that is there without one, too.
     assert {arch.rstrip("af") for arch in row.archs} <= set(row.archs)
-    assert row.msc_min % 10 == 0
-    assert row.msc_below > row.msc_min
     for driver in filter(None, (row.driver_linux, row.driver_windows)):
         Version(driver)
 
@@ -46,8 +44,6 @@ def test_toolkit_rows_ascend_and_what_they_take_never_falls() -> None:
     for older, newer in itertools.pairwise(CATALOG.cuda):
         assert older.gcc <= newer.gcc
         assert older.clang <= newer.clang
-        assert older.msc_min <= newer.msc_min
-        assert older.msc_below <= newer.msc_below
         assert number(older.archs[0]) <= number(newer.archs[0]), "old capabilities go and never come back"
         if older.driver_linux and newer.driver_linux:
             assert Version(older.driver_linux) < Version(newer.driver_linux)
@@ -62,16 +58,6 @@ def test_a_capability_that_goes_was_deprecated_before() -> None:
     for older, newer in itertools.pairwise(read):
         plain = {arch for arch in older.archs if arch[-1].isdigit()}
         assert plain - set(newer.archs) <= {*older.deprecated, *renamed}
-
-
-def test_the_limits_on_msvc_are_those_of_the_toolset_rows() -> None:
-    """Two tables know which toolset a CUDA takes; _MSC_VER 1944 is toolset 14.44."""
-    for row, toolset in itertools.product(CATALOG.cuda, CATALOG.msvc):
-        if not toolset.cuda or "UNCONFIRMED" in row.source:
-            continue
-        first = min(minor for minor in range(10, 60) if admits(toolset.toolset, f"14.{minor}"))
-        taken = row.msc_min <= 1900 + first < row.msc_below
-        assert taken == admits(toolset.cuda, row.version), (row.version, toolset.name)
 
 
 def test_driver_rows() -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.support.machines import ask, found, linux_facts, plan_of, settings, statuses, tree
 from tests.support.windows import ROOT, windows_facts
 from torchbuild_tasks.catalog import HelperRow
-from torchbuild_tasks.core.cuda.toolkit import choose_toolkit, cuda_version
+from torchbuild_tasks.core.cuda.toolkit import choose_toolkit
 from torchbuild_tasks.core.helper_lines import helper_lines, part_lines
 from torchbuild_tasks.core.helpers import artifact_id, choose_helpers
 from torchbuild_tasks.model import Facts, Store
@@ -26,7 +26,8 @@ def machine(cuda: str = "", version: str = "2.3.0", sample: bool = False, **envi
 
 def ids(facts: Facts, build_type: str = "Release", **flags: Any) -> list[str]:
     question = ask(facts, **flags)
-    return [h.artifact.id for h in choose_helpers(question, build_type, cuda_version(question)).chosen]
+    chosen = choose_helpers(question, build_type, choose_toolkit(question).version)
+    return [helper.artifact.id for helper in chosen.chosen]
 
 
 def magma(facts: Facts, build_type: str = "Release", **flags: Any) -> list[str]:

@@ -10,8 +10,8 @@ import pytest
 
 from torchbuild_tasks.core import markup
 from torchbuild_tasks.core.ninja_log import Step
-from torchbuild_tasks.core.past import Difference
 from torchbuild_tasks.core.report_page import Page, Report, render
+from torchbuild_tasks.core.step_history import Difference
 from torchbuild_tasks.core.timeline import Chain, lanes
 from torchbuild_tasks.stages.report import load_page
 

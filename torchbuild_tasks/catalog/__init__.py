@@ -42,6 +42,7 @@ from torchbuild_tasks.catalog.rows import (
     SubmoduleRow,
     TorchRow,
     VariableRow,
+    make_row,
 )
 
 R = TypeVar("R")
@@ -125,10 +126,6 @@ class Catalog:
         rows = self.__dict__[table] = _table(table)
         return rows
 
-    def but(self, **tables: tuple[Any, ...]) -> Catalog:
-        """The same with other rows in these tables."""
-        return Catalog(**{**self.__dict__, **tables})
-
 
 TABLES: Mapping[str, tuple[str, type[Any]]] = {
     "torch": ("torch.toml", TorchRow),
@@ -166,6 +163,10 @@ def load_catalog() -> Catalog:
 
 
 def _table(table: str) -> tuple[Any, ...]:
+    if table == "part":
+        from torchbuild_tasks.catalog.parts import part_rows  # for toolkits of NVIDIA's wheels only
+
+        return part_rows(_table_file("toolkits.toml"))
     rows = _rows(*TABLES[table], table)
     if table != "patch":
         return rows
@@ -189,13 +190,3 @@ def _rows(file: str, kind: type[R], table: str) -> tuple[R, ...]:
         make_row(kind, item, f"data/{file}, [[{table}]] row {number}")
         for number, item in enumerate(_table_file(file)[table], start=1)
     )
-
-
-def make_row(kind: type[R], item: Mapping[str, Any], place: str) -> R:
-    """Make one row; arrays become tuples, so a row stays a constant."""
-    values = {key: tuple(value) if isinstance(value, list) else value for key, value in item.items()}
-    try:
-        return kind(**values)
-    except TypeError as error:
-        known = ", ".join(f.name for f in dataclasses.fields(kind))  # type: ignore[arg-type]
-        raise TypeError(f"{place}: {error}; columns are {known}") from None

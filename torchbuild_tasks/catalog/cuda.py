@@ -12,16 +12,14 @@ class CudaRow:
     """One toolkit series: what its nvcc compiles, which host compilers it takes, which driver it wants.
 
     `archs` are compute capabilities; `deprecated` ones still compile, with a warning. `gcc`
-    and `clang` are the newest majors taken, `msc_min` <= _MSC_VER < `msc_below`. The drivers are
-    those that the release came with ("" where not known).
+    and `clang` are the newest majors taken; MSVC has rows of its own (`MsvcRow`). The drivers
+    are those that the release came with ("" where not known).
     """
 
     version: str
     archs: tuple[str, ...]
     gcc: int
     clang: int
-    msc_min: int
-    msc_below: int
     source: str
     deprecated: tuple[str, ...] = ()
     driver_linux: str = ""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, TypeVar
 
 from torchbuild_tasks.model import Need
 
+R = TypeVar("R")
 Unpack = Literal["7z", "zip", "tar.bz2", "tar.xz", "conda", "file"]
 
 
@@ -225,3 +226,13 @@ class CacheRow:
     bad: str = ""
     because: str = ""
     remote: str = ""
+
+
+def make_row(kind: type[R], item: Mapping[str, Any], place: str) -> R:
+    """Make one row; arrays become tuples, so a row stays a constant."""
+    values = {key: tuple(value) if isinstance(value, list) else value for key, value in item.items()}
+    try:
+        return kind(**values)
+    except TypeError as error:
+        known = ", ".join(f.name for f in fields(kind))  # type: ignore[arg-type]
+        raise TypeError(f"{place}: {error}; columns are {known}") from None

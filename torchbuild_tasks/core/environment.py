@@ -91,8 +91,7 @@ def _target(question: Question, python: Python) -> str:
 
 
 def _create(question: Question, python: Python, target: str) -> Command:
-    separator = "\\" if question.facts.host.os == "windows" else "/"
-    folder = target.rsplit(separator, 2)[0]
+    folder = target.rsplit(question.separator, 2)[0]
     argv = (python.executable, "-m", "venv", folder)
     return Command(
         argv=argv, cwd=question.facts.tree.root, because="the machine's own Python is left as it is"

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from torchbuild_tasks.core.ninja_log import Step, kind_of
-from torchbuild_tasks.core.past import CACHEABLE, TOO_SHORT, costs, is_hit
+from torchbuild_tasks.core.step_history import CACHEABLE, TOO_SHORT, costs, is_hit
 from torchbuild_tasks.model.history import History
 
 _FORGET: Final = 0.99  # what the last 100 steps show counts most: other programs come and go

@@ -60,8 +60,7 @@ def _site_of(question: Question, environment: Environment) -> str:
     known = next((p for p in question.facts.pythons if p.executable == environment.python), None)
     if known is not None and known.prefix:
         return known.prefix
-    separator = "\\" if question.facts.host.os == "windows" else "/"
-    return environment.python.rsplit(separator, 2)[0]
+    return environment.python.rsplit(question.separator, 2)[0]
 
 
 def _expectation(

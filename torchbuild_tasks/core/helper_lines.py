@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from torchbuild_tasks.core.artifacts import is_unpacked, unpacked_folder
 from torchbuild_tasks.core.helpers import (
     NONE,
     Helper,
@@ -12,7 +13,6 @@ from torchbuild_tasks.core.helpers import (
     is_called,
     machine_rows,
     make_helper,
-    store_folder,
 )
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.model import Artifact, Finding
@@ -48,35 +48,24 @@ class HelperReport:
 def helper_lines(question: Question, helpers: Helpers) -> tuple[HelperLine, ...]:
     """Every helper that this machine could get; those that the plan wants are marked."""
     wanted = {helper.artifact.id for helper in helpers.chosen}
-    made = (make_helper(question, row) for row in machine_rows(question))
-    return tuple(
-        HelperLine(
-            id=helper.artifact.id,
-            because=helper.artifact.because,
-            folder=helper.folder,
-            wanted=helper.artifact.id in wanted,
-            here=helper.here,
-            size=helper.artifact.size,
-            sha256=helper.artifact.sha256,
-        )
-        for helper in made
-    )
+    known = (make_helper(question, row).artifact for row in machine_rows(question))
+    return tuple(_line(question, artifact, artifact.id in wanted) for artifact in known)
 
 
 def part_lines(question: Question, parts: tuple[Artifact, ...]) -> tuple[HelperLine, ...]:
     """The parts of the CUDA toolkit that is asked for, all of them wanted."""
-    store = question.facts.store
-    return tuple(
-        HelperLine(
-            id=part.id,
-            because=part.because,
-            folder=store_folder(question, part.id),
-            wanted=True,
-            here=bool(store and part.id in store.unpacked),
-            size=part.size,
-            sha256=part.sha256,
-        )
-        for part in parts
+    return tuple(_line(question, part, True) for part in parts)
+
+
+def _line(question: Question, artifact: Artifact, wanted: bool) -> HelperLine:
+    return HelperLine(
+        id=artifact.id,
+        because=artifact.because,
+        folder=unpacked_folder(question, artifact.id),
+        wanted=wanted,
+        here=is_unpacked(question, artifact.id),
+        size=artifact.size,
+        sha256=artifact.sha256,
     )
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from packaging.version import Version
 
 from torchbuild_tasks.catalog import HelperRow
+from torchbuild_tasks.core.artifacts import artifact_of, is_unpacked, unpacked_folder
 from torchbuild_tasks.core.cuda.wanted import is_cuda
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.core.rows import admits, parse_version
@@ -74,30 +75,14 @@ def machine_rows(question: Question) -> tuple[HelperRow, ...]:
 
 
 def make_helper(question: Question, row: HelperRow) -> Helper:
-    """A row as something to download; its hash is the row's, else the one in torchbuild.lock."""
-    store = question.facts.store
+    """A row as a helper of the machine that is planned for."""
     name = artifact_id(row)
-    artifact = Artifact(
-        id=name,
-        name=row.name,
-        version=row.version,
-        urls=row.urls,
-        project=row.project,
-        tag=row.tag,
-        sha256=row.sha256 or (store.pins.get(name) if store else None) or None,
-        size=row.size or None,
-        unpack=row.unpack,
-        holds=row.holds,
-        because=row.because,
+    return Helper(
+        row=row,
+        artifact=artifact_of(question, row, name, row.because),
+        folder=unpacked_folder(question, name),
+        here=is_unpacked(question, name),
     )
-    folder = store_folder(question, name)
-    return Helper(row=row, artifact=artifact, folder=folder, here=bool(store and name in store.unpacked))
-
-
-def store_folder(question: Question, name: str) -> str:
-    """Where the store has, or will have, what is called so."""
-    store = question.facts.store
-    return _join(question, store.folder if store else "", "unpacked", name)
 
 
 def artifact_id(row: HelperRow) -> str:
@@ -238,9 +223,4 @@ def _dotted(digits: str) -> str:
 def _filled(question: Question, helper: Helper, text: str) -> str:
     """`{folder}` filled in, with the separators of the machine that is planned for."""
     filled = text.replace("{folder}", helper.folder)
-    return filled.replace("/", "\\") if question.facts.host.os == "windows" else filled
-
-
-def _join(question: Question, *parts: str) -> str:
-    separator = "\\" if question.facts.host.os == "windows" else "/"
-    return separator.join((parts[0].rstrip("/\\"), *parts[1:]))
+    return filled.replace("/", question.separator)

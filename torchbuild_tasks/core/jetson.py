@@ -29,20 +29,20 @@ SWAP_FILE: Final = "/mnt/8GB.swap"
 
 def board(question: Question) -> BoardRow | None:
     """The row of this board, by a name of its device tree or by its model; None on any other machine."""
-    tegra = _tegra(question)
+    tegra = question.cuda.tegra
     return next((row for row in question.catalog.board if tegra and _fits(row, tegra)), None)
 
 
 def jetpack(question: Question) -> JetpackRow | None:
     """The JetPack that the board's L4T release belongs to."""
-    tegra = _tegra(question)
+    tegra = question.cuda.tegra
     l4t = tegra.l4t if tegra else None
     return next((row for row in question.catalog.jetpack if admits(row.l4t, l4t)), None)
 
 
 def jetson_variables(question: Question) -> tuple[Choice, ...]:
     """What a CUDA build for a Jetson switches off, where no other layer has decided it."""
-    if not is_cuda(question) or not (_tegra(question) or preset_name(question).value == PRESET):
+    if not is_cuda(question) or not (question.cuda.tegra or preset_name(question).value == PRESET):
         return ()
     wanted = (_nccl(question), _magma(question))
     return tuple(choice for choice in wanted if choice and decide(question, choice.name) is None)
@@ -50,7 +50,7 @@ def jetson_variables(question: Question) -> tuple[Choice, ...]:
 
 def check_jetson(question: Question) -> tuple[Finding, ...]:
     """Which board and JetPack this is, and what is not as it should be; nothing on other machines."""
-    if not (tegra := _tegra(question)):
+    if not (tegra := question.cuda.tegra):
         return ()
     found = (
         _check_board(question, tegra),
@@ -64,10 +64,6 @@ def check_jetson(question: Question) -> tuple[Finding, ...]:
     return tuple(finding for finding in found if finding)
 
 
-def _tegra(question: Question) -> Tegra | None:
-    return question.facts.cuda.tegra if question.facts.cuda else None
-
-
 def _fits(row: BoardRow, tegra: Tegra) -> bool:
     model = " ".join(tegra.model.casefold().replace("_", " ").replace("-", " ").split())
     named = any(fnmatch.fnmatchcase(name, text) for name in tegra.compatible for text in row.compatible)
@@ -76,8 +72,8 @@ def _fits(row: BoardRow, tegra: Tegra) -> bool:
 
 def _nccl(question: Question) -> Choice | None:
     """Off where there is none: PyTorch would compile its own copy, for a single GPU."""
-    known, cuda = board(question), question.facts.cuda
-    here = cuda is not None and any(library.name == "nccl" for library in cuda.libraries)
+    known = board(question)
+    here = any(library.name == "nccl" for library in question.cuda.libraries)
     chosen = choose_toolkit(question)
     if here or _brings_nccl(chosen) or (known and known.sbsa):
         return None

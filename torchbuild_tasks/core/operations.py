@@ -43,8 +43,7 @@ def operations(decisions: Decisions) -> tuple[EnvOp, ...]:
 
 def program_folders(question: Question, python: str) -> tuple[str, ...]:
     """Where an environment has its programs: beside the interpreter, and in conda on Windows in Scripts."""
-    separator = "\\" if question.facts.host.os == "windows" else "/"
-    folder = python.rpartition(separator)[0]
+    folder = python.rpartition(question.separator)[0]
     known = next((p for p in question.facts.pythons if p.executable == python), None)
     scripts = known.scripts if known else None
     return tuple(dict.fromkeys(filter(None, (folder, scripts))))

@@ -15,7 +15,7 @@ from torchbuild_tasks.core.cuda.check_archs import check_archs
 from torchbuild_tasks.core.cuda.check_toolkit import check_toolkit
 from torchbuild_tasks.core.cuda.devices import check_devices
 from torchbuild_tasks.core.cuda.driver import check_driver
-from torchbuild_tasks.core.cuda.try_out import preflight
+from torchbuild_tasks.core.cuda.preflight import choose_preflight
 from torchbuild_tasks.core.cuda.wanted import is_cuda
 from torchbuild_tasks.core.decisions import Decisions, decide_build
 from torchbuild_tasks.core.environment import check_python
@@ -77,7 +77,7 @@ def make_plan(
         artifacts=(*decisions.helpers.artifacts, *decisions.toolkit.artifacts),
         toolkit=decisions.toolkit.managed,
         patches=decisions.patches,
-        preflight=preflight(decisions, freshness),
+        preflight=choose_preflight(decisions, freshness),
         cache=plan_cache(question, decisions.cache, decisions.variables, inputs["compiler"]),
         env=ops,
         env_files=_env_files(question, ops, templates, writer),

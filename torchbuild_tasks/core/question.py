@@ -15,7 +15,7 @@ from packaging.version import Version
 from torchbuild_tasks.catalog import Catalog, TorchRow
 from torchbuild_tasks.core import rows
 from torchbuild_tasks.core.settings import Settings
-from torchbuild_tasks.model import Choice, Era, Facts, Source
+from torchbuild_tasks.model import Choice, Cuda, Era, Facts, Source
 from torchbuild_tasks.request import BuildRequest, flag_name
 
 LAYERS: tuple[Source, ...] = ("flag", "environment", "torchbuild.toml", "preset", "helper", "default")
@@ -45,10 +45,19 @@ class Question:
         """The build system; setuptools where the checkout does not say (a finding does)."""
         return self.facts.tree.era or "setuptools"
 
+    @property
+    def separator(self) -> str:
+        """What stands between the parts of a path on the host that is planned for."""
+        return "\\" if self.facts.host.os == "windows" else "/"
+
+    @cached_property
+    def cuda(self) -> Cuda:
+        """What is known of CUDA; nothing where nobody looked, which only `facts.cuda` tells apart."""
+        return self.facts.cuda or Cuda()
+
     def join(self, *parts: str) -> str:
         """Join parts to the checkout's root, in the style of the host that is planned for."""
-        separator = "\\" if self.facts.host.os == "windows" else "/"
-        return separator.join((self.facts.tree.root.rstrip("/\\"), *parts))
+        return self.separator.join((self.facts.tree.root.rstrip("/\\"), *parts))
 
     def given(self, name: str) -> tuple[Any, Source, str] | None:
         """What the flags or the settings file say of a field, with the layer and the reason."""

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from torchbuild_tasks.core import markup
 from torchbuild_tasks.core.ninja_log import Step, kind_of
-from torchbuild_tasks.core.past import Difference, is_hit
 from torchbuild_tasks.core.progress import short_path
+from torchbuild_tasks.core.step_history import Difference, is_hit
 from torchbuild_tasks.core.timeline import Chain, Placed, alone, by_kind, slowest, wall
 from torchbuild_tasks.templates import fill
 

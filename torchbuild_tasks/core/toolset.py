@@ -192,12 +192,7 @@ def _unfit(question: Question, toolset: Toolset, limits: HostLimits) -> str:
             continue
         if row.refused and _applies(question, row, toolset):
             return row.refused
-        if (
-            row.cuda
-            and cuda
-            and not (limits.allowed or limits.msc and toolset.msc_ver)
-            and not admits(row.cuda, cuda)
-        ):
+        if row.cuda and cuda and not admits(row.cuda, cuda):
             return f"CUDA {cuda} does not take {row.name}, which needs CUDA {row.cuda}"
     return ""
 

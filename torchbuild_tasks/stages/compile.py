@@ -9,8 +9,8 @@ from typing import Final
 
 from torchbuild_tasks.core.first_error import FirstErrorScanner
 from torchbuild_tasks.core.out_of_memory import killed_for_memory, lowered
-from torchbuild_tasks.core.past import compiler_of
 from torchbuild_tasks.core.progress import ProgressParser
+from torchbuild_tasks.core.step_history import compiler_of
 from torchbuild_tasks.effects import process
 from torchbuild_tasks.effects.ledger import now
 from torchbuild_tasks.effects.search import stream_searched

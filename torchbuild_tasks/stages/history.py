@@ -13,8 +13,8 @@ from typing import Final
 from torchbuild_tasks.core.eta import TimeLeft
 from torchbuild_tasks.core.ninja_graph import Graph, parse_graph
 from torchbuild_tasks.core.ninja_log import NinjaLog, Step, log_version, parse_lines, parse_ninja_log, within
-from torchbuild_tasks.core.past import remember
 from torchbuild_tasks.core.progress import ProgressParser
+from torchbuild_tasks.core.step_history import remember
 from torchbuild_tasks.core.timeline import lanes, wall
 from torchbuild_tasks.effects import process
 from torchbuild_tasks.effects.history import (

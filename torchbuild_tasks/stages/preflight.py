@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NoReturn
 
-from torchbuild_tasks.core.cuda import proof
+from torchbuild_tasks.core.cuda import preflight_answers as answers
 from torchbuild_tasks.core.first_error import FirstErrorScanner
 from torchbuild_tasks.effects import process
 from torchbuild_tasks.effects.files import unlink
@@ -56,7 +56,7 @@ class _Bench:
 
     def compile(self, trial: Trial) -> None:
         """Compile one file, and not out of a cache."""
-        anew = proof.ANEW.get(proof.cache_of(trial.launcher))
+        anew = answers.ANEW.get(answers.cache_of(trial.launcher))
         argv = (*trial.launcher, *trial.argv)
         done = self._run(argv, {anew: "1"} if anew else {})
         if done.rc == 0 and not (self._folder / trial.output).is_file():
@@ -77,8 +77,8 @@ class _Bench:
         done = self._run(argv)
         if done.rc != 0 and _NO_CODE not in _said(done):
             return f"the cubin was not looked into, for cuobjdump {_ending(done)}"
-        found = proof.listed_archs(_said(done))
-        if proof.same_archs(planned.archs, found):
+        found = answers.listed_archs(_said(done))
+        if answers.same_archs(planned.archs, found):
             return f"the cubin holds {_and(found)}"
         raise PreflightFailed(
             "The compiled kernel is not for the planned architectures.",
@@ -96,7 +96,7 @@ class _Bench:
         """Compile again through each cache; a cache without an answer is warned about, no more."""
         hits: dict[str, list[str]] = {}
         for trial in planned.trials:
-            cache = proof.cache_of(trial.launcher)
+            cache = answers.cache_of(trial.launcher)
             if not cache:
                 continue
             unlink(self._folder / trial.output)
@@ -111,17 +111,17 @@ class _Bench:
         for cache, names in hits.items():
             yield f"{cache} hits for {_and(tuple(names))}"
 
-    def _ask(self, cache: str, trial: Trial) -> proof.Answer:
+    def _ask(self, cache: str, trial: Trial) -> answers.Answer:
         argv = (*trial.launcher, *trial.argv)
         if cache == "sccache":
             count = (trial.launcher[0], "--show-stats", "--stats-format", "json")
             before = self._run(count)
             self._run(argv)
-            return proof.sccache_answer(_out(before), _out(self._run(count)))
+            return answers.sccache_answer(_out(before), _out(self._run(count)))
         log = self._folder / _CACHE_LOG
         unlink(log, missing_ok=True)
-        self._run(argv, {proof.CCACHE_LOG: str(log)})
-        return proof.ccache_answer(log.read_text("utf-8", "replace") if log.is_file() else "")
+        self._run(argv, {answers.CCACHE_LOG: str(log)})
+        return answers.ccache_answer(log.read_text("utf-8", "replace") if log.is_file() else "")
 
     def _run(self, argv: tuple[str, ...], changes: dict[str, str] | None = None) -> process.Captured:
         """Run a command; it and what it said are in the log, and shown with --verbose."""
@@ -141,7 +141,7 @@ class _Bench:
         for line in said.splitlines():
             scanner.feed(line)
         lines = scanner.found.lines if scanner.found else scanner.last
-        cause, fix = proof.find_cause(f"{said}\n{how}", self._work.catalog.toolchain) or (advice, "")
+        cause, fix = answers.find_cause(f"{said}\n{how}", self._work.catalog.toolchain) or (advice, "")
         raise PreflightFailed(
             f"The planned compilers do not work: {_name(argv[0])} {how}.",
             looked=(*lines, f"$ {shlex.join(argv)}"),

@@ -18,8 +18,8 @@ from typing import Any, Final
 from torchbuild_tasks.catalog import GIB, Catalog
 from torchbuild_tasks.core.ninja_graph import Graph
 from torchbuild_tasks.core.ninja_log import NinjaLog, Step, last_run, within
-from torchbuild_tasks.core.past import compiler_of, differences, gone, hits
 from torchbuild_tasks.core.report_page import Page, Report, render
+from torchbuild_tasks.core.step_history import compiler_of, differences, gone, hits
 from torchbuild_tasks.core.timeline import critical_path, lanes, trace_events
 from torchbuild_tasks.effects.files import STATE_DIR, state_dir, told_as, write_atomic
 from torchbuild_tasks.effects.history import NINJA_LOG

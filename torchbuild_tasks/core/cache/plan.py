@@ -35,7 +35,6 @@ def plan_cache(
     if not chosen.tools:
         return None
     root, store = question.facts.tree.root, question.facts.store
-    separator = "\\" if question.facts.host.os == "windows" else "/"
     return CachePlan(
         tools=tuple(
             CacheTool(
@@ -50,7 +49,7 @@ def plan_cache(
         remotes=chosen.remotes,
         read_only=chosen.read_only,
         size=read_size(question.value("cache_size", "")) or SIZE,
-        memory=f"{store.folder.rstrip(separator)}{separator}{MEMORY}" if store else "",
+        memory=f"{store.folder.rstrip(question.separator)}{question.separator}{MEMORY}" if store else "",
     )
 
 

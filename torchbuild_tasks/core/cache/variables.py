@@ -56,7 +56,7 @@ def setting_choices(question: Question, tools: tuple[str, ...]) -> tuple[Choice,
         values |= _of_pytorch(question, tools)
     folder = question.value("cache_dir", "")
     if folder:
-        separator = "\\" if question.facts.host.os == "windows" else "/"
+        separator = question.separator
         for tool in tools:
             values[FOLDERS[tool]] = (f"{folder.rstrip(separator)}{separator}{tool}", "--cache-dir")
     return tuple(

@@ -117,8 +117,8 @@ def _decided(
         )
     seen = visible_devices(question)
     if devices(question) and not seen:
-        hidden = question.facts.cuda.visible if question.facts.cuda else ""
-        problem = f"{word} ({because}): CUDA_VISIBLE_DEVICES={hidden} hides every GPU that is here"
+        hidden = f"CUDA_VISIBLE_DEVICES={question.cuda.visible} hides every GPU that is here"
+        problem = f"{word} ({because}): {hidden}"
         return ChosenArchs(problem=problem)
     present = [device for device in seen if device.capability]
     if present:

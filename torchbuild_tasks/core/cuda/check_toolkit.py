@@ -33,8 +33,7 @@ def check_toolkit(question: Question, chosen: ChosenToolkit) -> tuple[Finding, .
 
 
 def _none(question: Question, chosen: ChosenToolkit) -> Finding:
-    cuda = question.facts.cuda
-    looked = f" (looked in {'; '.join(cuda.looked)})" if cuda and cuda.looked else ""
+    looked = f" (looked in {'; '.join(question.cuda.looked)})" if question.cuda.looked else ""
     text = f"no CUDA toolkit with nvcc was found{looked}"
     if chosen.passed_over:
         text = f"no CUDA toolkit here can compile: {'; '.join(chosen.passed_over)}"
@@ -43,8 +42,7 @@ def _none(question: Question, chosen: ChosenToolkit) -> Finding:
 
 
 def _others(question: Question) -> str:
-    cuda = question.facts.cuda
-    able = [t for t in (cuda.toolkits if cuda else ()) if not usable(t)]
+    able = [t for t in question.cuda.toolkits if not usable(t)]
     if not able:
         return ""
     return f"Usable here: {', '.join(f'{t.version} ({t.path})' for t in able)}. "

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from torchbuild_tasks.catalog import GpuRow
-from torchbuild_tasks.core.cuda.seen import address, merged
+from torchbuild_tasks.core.cuda.gpu_answers import address, merged
 from torchbuild_tasks.core.jetson import board
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.model import Cuda, Finding, GpuSeen
@@ -58,9 +58,7 @@ class _Claim(NamedTuple):
 
 def devices(question: Question) -> tuple[Device, ...]:
     """Every GPU of the machine once, in the order of the PCI bus, hidden ones too."""
-    cuda = question.facts.cuda
-    if cuda is None:
-        return ()
+    cuda = question.cuda
     tree = [seen for seen in cuda.gpus if seen.probe == TREE]
     groups = merged(seen for seen in cuda.gpus if seen.probe != TREE)
     if cuda.tegra is None:
@@ -71,18 +69,16 @@ def devices(question: Question) -> tuple[Device, ...]:
 
 def visible_devices(question: Question) -> tuple[Device, ...]:
     """Those that CUDA_VISIBLE_DEVICES leaves to a program, in its order."""
-    found, cuda = devices(question), question.facts.cuda
-    if cuda is None or cuda.visible is None:
-        return found
-    return tuple(found[place] for place in _visible(found, cuda.visible))
+    found, visible = devices(question), question.cuda.visible
+    return found if visible is None else tuple(found[place] for place in _visible(found, visible))
 
 
 def check_devices(question: Question) -> tuple[Finding, ...]:
     """One finding a GPU, and what is to be said of hidden, unknown or missing ones."""
-    found, cuda = devices(question), question.facts.cuda
-    if not found or cuda is None:
-        return (_none(cuda),)
-    return (*(_check_one(device) for device in found), *_check_hidden(cuda, found))
+    found = devices(question)
+    if not found:
+        return (_none(question.cuda),)
+    return (*(_check_one(device) for device in found), *_check_hidden(question.cuda, found))
 
 
 def _with_board(
@@ -247,8 +243,8 @@ def _check_one(device: Device) -> Finding:
     return Finding(id=ID, status="warn", text=f"{text}; but {device.disagreement}", fix=fix)
 
 
-def _none(cuda: Cuda | None) -> Finding:
-    ends = "; ".join(f"{name}: {said}" for name, said in (cuda.probes if cuda else {}).items())
+def _none(cuda: Cuda) -> Finding:
+    ends = "; ".join(f"{name}: {said}" for name, said in cuda.probes.items())
     text = f"no GPU was found ({ends or 'nothing was asked'})"
     fix = "The build works without one. Name the architectures that it shall run on: --arch 8.6"
     return Finding(id=ID, status="unknown", text=text, fix=fix)

@@ -24,8 +24,8 @@ UPDATE = "Install driver {version} or later"
 
 def check_driver(question: Question, cuda: Version | None) -> tuple[Finding, ...]:
     """Every finding about the driver for programs of `cuda` (major and minor; None where not known)."""
-    facts = question.facts.cuda
-    if facts is None or (facts.driver is None and facts.tegra is None):
+    facts = question.cuda
+    if facts.driver is None and facts.tegra is None:
         return (_no_driver(question, cuda),)
     driver = facts.driver or Driver()
     if finding := _mismatch(question, driver):
@@ -55,7 +55,7 @@ def _told(problem: str) -> Finding:
 
 
 def _of_jetson(question: Question, driver: Driver) -> Finding:
-    tegra = question.facts.cuda.tegra if question.facts.cuda else None
+    tegra = question.cuda.tegra
     release = f"L4T {tegra.l4t}" if tegra and tegra.l4t else "the board's system software"
     text = f"driver {driver.version or ''} belongs to {release}, whose JetPack decides which CUDA runs"
     return Finding(id=ID, status="ok", text=" ".join(text.split()))
@@ -89,8 +89,7 @@ def _differs(driver: Driver) -> bool:
 
 def _answered(question: Question) -> bool:
     """Whether the driver answers all the same: then the other library is that of cuda-compat."""
-    gpus = question.facts.cuda.gpus if question.facts.cuda else ()
-    return any(seen.probe in ("nvml", "nvidia-smi") for seen in gpus)
+    return any(seen.probe in ("nvml", "nvidia-smi") for seen in question.cuda.gpus)
 
 
 def _compat_library(question: Question, driver: Driver) -> tuple[Finding, ...]:
@@ -223,5 +222,4 @@ def _oldest(question: Question, cuda: Version | None) -> str:
 
 def _for_host(question: Question, linux: str, windows: str) -> str:
     """Windows' numbers hold in WSL too: its driver is that of Windows."""
-    wsl = bool(question.facts.cuda and question.facts.cuda.wsl)
-    return windows if wsl or question.facts.host.os == "windows" else linux
+    return windows if question.cuda.wsl or question.facts.host.os == "windows" else linux

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from packaging.version import Version
 
 from torchbuild_tasks.catalog import PartRow
+from torchbuild_tasks.core.artifacts import artifact_of, in_store
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.core.rows import admits, series
-from torchbuild_tasks.model import Artifact, ManagedToolkit, Toolkit
+from torchbuild_tasks.model import Artifact, ManagedToolkit
 
 TOOLKITS = "toolkits"
 COMPILE = "compile"
@@ -46,14 +47,18 @@ def managed_toolkit(question: Question, version: str) -> ManagedChoice:
         return ManagedChoice(problem=_none(question, version, releases))
     fitting = [row for row in rows if row.cuda in (release, release.split(".")[0])]
     chosen = _parts(question, fitting)
-    artifacts = tuple(_artifact(question, row) for row in chosen)
+    artifacts = tuple(
+        artifact_of(question, row, part_id(row), f"a part of CUDA {row.cuda}") for row in chosen
+    )
     ids = tuple(artifact.id for artifact in artifacts)
     folder = _folder(question, release, ids)
     toolkit = ManagedToolkit(
         folder=folder,
         version=release,
         parts=ids,
-        here=any(found.managed and folder in (found.path, *found.aliases) for found in _found(question)),
+        here=any(
+            found.managed and folder in (found.path, *found.aliases) for found in question.cuda.toolkits
+        ),
         because=f"{len(ids)} parts of CUDA {release} from NVIDIA, {_size(artifacts)}"
         f"{_without(question, fitting, chosen)}",
     )
@@ -75,10 +80,6 @@ def part_folders(rows: Iterable[PartRow]) -> Mapping[str, str]:
 def _machine_rows(question: Question) -> list[PartRow]:
     host = question.facts.host
     return [row for row in question.catalog.part if (row.os, row.arch) == (host.os, host.arch)]
-
-
-def _found(question: Question) -> tuple[Toolkit, ...]:
-    return question.facts.cuda.toolkits if question.facts.cuda else ()
 
 
 def _parts(question: Question, rows: list[PartRow]) -> list[PartRow]:
@@ -120,33 +121,12 @@ def _number(version: str) -> int | None:
     return (major * 1000 + minor) * 1000 + patch
 
 
-def _artifact(question: Question, row: PartRow) -> Artifact:
-    """A part as something to download; its hash is the row's, else the one in torchbuild.lock."""
-    store = question.facts.store
-    name = part_id(row)
-    return Artifact(
-        id=name,
-        name=row.name,
-        version=row.version,
-        urls=row.urls,
-        project=row.project,
-        tag=row.tag,
-        sha256=row.sha256 or (store.pins.get(name) if store else None) or None,
-        size=row.size or None,
-        unpack=row.unpack,
-        holds=row.holds,
-        because=f"a part of CUDA {row.cuda}",
-    )
-
-
 def _folder(question: Question, release: str, ids: tuple[str, ...]) -> str:
-    host, store = question.facts.host, question.facts.store
+    host = question.facts.host
     digest = hashlib.sha256("\n".join(ids).encode()).hexdigest()[:8]
     kind = f"-{COMPILE}" if question.facts.tree.sample else ""
     name = f"cuda-{release}-{host.os}-{host.arch}{kind}-{digest}"
-    separator = "\\" if host.os == "windows" else "/"
-    root = (store.folder if store else "").rstrip("/\\")
-    return separator.join((root, TOOLKITS, name))
+    return in_store(question, TOOLKITS, name)
 
 
 def _size(artifacts: tuple[Artifact, ...]) -> str:

@@ -44,7 +44,7 @@ def toolkit_path(question: Question, chosen: ChosenToolkit) -> tuple[EnvOp, ...]
     """
     if not chosen.root:
         return ()
-    folder = nvcc_of(question, chosen).rpartition(_separator(question))[0]
+    folder = nvcc_of(question, chosen).rpartition(question.separator)[0]
     folders = [folder]
     if chosen.managed and question.facts.host.os == "windows":
         folders.insert(0, rf"{folder}\x86_64")
@@ -57,7 +57,7 @@ def nvcc_of(question: Question, chosen: ChosenToolkit) -> str:
     if chosen.toolkit and chosen.toolkit.nvcc:
         return chosen.toolkit.nvcc
     name = "nvcc.exe" if question.facts.host.os == "windows" else "nvcc"
-    return _separator(question).join((chosen.root, "bin", name))
+    return question.separator.join((chosen.root, "bin", name))
 
 
 def library_variables(question: Question, chosen: ChosenToolkit, archs: ChosenArchs) -> tuple[Choice, ...]:
@@ -142,9 +142,5 @@ def _has_part(chosen: ChosenToolkit, name: str) -> bool:
 
 
 def _library(question: Question, name: str) -> Library | None:
-    libraries = question.facts.cuda.libraries if question.facts.cuda else ()
-    return next((library for library in libraries if library.name == name and library.include), None)
-
-
-def _separator(question: Question) -> str:
-    return "\\" if question.facts.host.os == "windows" else "/"
+    found = question.cuda.libraries
+    return next((library for library in found if library.name == name and library.include), None)

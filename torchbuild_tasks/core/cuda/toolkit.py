@@ -70,11 +70,6 @@ def choose_toolkit(question: Question) -> ChosenToolkit:
     return _first_that_fits(question)
 
 
-def cuda_version(question: Question) -> Version | None:
-    """The version of the toolkit that is planned for, major and minor; None without CUDA or without one."""
-    return choose_toolkit(question).version
-
-
 def cuda_row(question: Question, version: Version | None) -> CudaRow | None:
     """The row of a toolkit's series."""
     if version is None:
@@ -107,19 +102,15 @@ def series_of(version: str | None) -> Version | None:
     return Version(f"{parsed.major}.{parsed.minor}") if parsed else None
 
 
-def _found(question: Question) -> tuple[Toolkit, ...]:
-    return question.facts.cuda.toolkits if question.facts.cuda else ()
-
-
 def _asked(question: Question, wanted: str, because: str, source: Source) -> ChosenToolkit:
     if wanted.startswith(MANAGED):
         return _managed(question, wanted.removeprefix(MANAGED), because, source)
     if not _VERSION.fullmatch(wanted):
-        meant = [t for t in _found(question) if _is_called(wanted, t)]
+        meant = [t for t in question.cuda.toolkits if _is_called(wanted, t)]
         if not meant:
             return ChosenToolkit(problem=f"{wanted} ({because}) was not looked at")
         return _taken(question, meant[0], because, source)
-    meant = [t for t in _found(question) if f"{t.version}.".startswith(f"{wanted}.")]
+    meant = [t for t in question.cuda.toolkits if f"{t.version}.".startswith(f"{wanted}.")]
     able = [toolkit for toolkit in meant if not usable(toolkit)]
     if len(able) == 1:
         return _taken(question, able[0], because, source)
@@ -134,7 +125,7 @@ def _none_of(question: Question, wanted: str, because: str, meant: list[Toolkit]
     if meant:
         reasons = "; ".join(f"{toolkit.path}: {usable(toolkit)}" for toolkit in meant)
         return f"CUDA {wanted} ({because}) cannot be used: {reasons}"
-    have = ", ".join(f"{t.version} ({t.path})" for t in _found(question) if t.version)
+    have = ", ".join(f"{t.version} ({t.path})" for t in question.cuda.toolkits if t.version)
     return f"no CUDA {wanted} ({because}) is here; found: {have or 'none'}"
 
 
@@ -144,7 +135,7 @@ def _managed(question: Question, wanted: str, because: str, source: Source) -> C
         return ChosenToolkit(problem=f"{MANAGED}{wanted} ({because}): {made.problem}")
     version = series_of(made.toolkit.version)
     folder = made.toolkit.folder
-    here = next((t for t in _found(question) if folder in (t.path, *t.aliases) and not usable(t)), None)
+    here = next((t for t in question.cuda.toolkits if folder in (t.path, *t.aliases) and not usable(t)), None)
     text = f"CUDA {made.toolkit.version}, put together from NVIDIA's wheels; {because}"
     choice = Choice(name="CUDA toolkit", value=made.toolkit.folder, because=text, source=source)
     return ChosenToolkit(
@@ -154,7 +145,7 @@ def _managed(question: Question, wanted: str, because: str, source: Source) -> C
 
 def _named(question: Question, named: Choice) -> ChosenToolkit:
     """The folder that a variable names; one that nobody looked at keeps the version in its name."""
-    meant = next((t for t in _found(question) if _is_called(named.value, t)), None)
+    meant = next((t for t in question.cuda.toolkits if _is_called(named.value, t)), None)
     because = f"{named.name}: {named.because}"
     if meant is not None:
         return _taken(question, meant, because, named.source)
@@ -174,7 +165,7 @@ def _taken(question: Question, toolkit: Toolkit, because: str, source: Source) -
 
 
 def _first_that_fits(question: Question) -> ChosenToolkit:
-    found = _found(question)
+    found = question.cuda.toolkits
     reasons = {toolkit.path: usable(toolkit) or unfit(question, toolkit) for toolkit in found}
     passed_over = tuple(f"{t.path}: {reasons[t.path]}" for t in found if reasons[t.path])
     able = [toolkit for toolkit in found if not usable(toolkit)]

@@ -20,7 +20,7 @@ from torchbuild_tasks.effects.archive.filling import Filling
 from torchbuild_tasks.effects.archive.members import COUNT, LIMIT, Tree, parts_of, refusal
 from torchbuild_tasks.effects.files import told_as
 from torchbuild_tasks.effects.helpers.marker import Marker, Origin, write_marker
-from torchbuild_tasks.effects.helpers.sweep import UNPACKING, hidden, leftovers, remove_tree
+from torchbuild_tasks.effects.helpers.sweep import UNPACKING, discard, hidden, leftovers, remove_tree
 from torchbuild_tasks.errors import DownloadFailed, TorchbuildError
 
 Tell = Callable[[str, int, int | None], None]
@@ -112,9 +112,7 @@ def _growing(folder: Path) -> Iterator[Path]:
     try:
         yield growing
     finally:
-        if os.path.lexists(growing):
-            with contextlib.suppress(OSError):  # the error under way is the one to tell
-                remove_tree(growing)
+        discard(growing)
 
 
 def _make_anew(growing: Path, mark: Marker) -> None:

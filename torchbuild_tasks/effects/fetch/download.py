@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import queue
 import threading
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,10 +14,9 @@ from torchbuild_tasks.effects.fetch.part import Part
 from torchbuild_tasks.effects.fetch.receiving import Receiver
 from torchbuild_tasks.effects.fetch.remote import Remote as Remote
 from torchbuild_tasks.effects.fetch.remote import Tell as Tell
-from torchbuild_tasks.effects.fetch.tries import Again, Halt, Refused, Tries
+from torchbuild_tasks.effects.fetch.tries import Again, Halt, Refused, Tries, join_all
 from torchbuild_tasks.errors import DownloadFailed, HashRefused
 
-_ENDING = 1.0  # seconds that stopped threads are waited for
 _SLICE = 0.2  # seconds: Windows notices a Ctrl-C only between waits
 
 
@@ -76,10 +74,7 @@ def fetch_all(
         halt.now()
         for job in all_jobs:
             job.part.give_up()
-        deadline = time.monotonic() + _ENDING
-        for thread in threads:
-            if thread.ident:
-                thread.join(timeout=max(0.0, deadline - time.monotonic()))
+        join_all(threads)
     return tuple(hashes)
 
 

@@ -7,11 +7,9 @@ import posixpath
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
-from urllib.request import url2pathname
 
 from torchbuild_tasks.effects.fetch.asking import ask
 from torchbuild_tasks.effects.fetch.net import Net, shown
@@ -104,6 +102,8 @@ def _local(place: str) -> Path:
     """The path of a `file:` address, which may name a Windows share, or of a path."""
     if not place.lower().startswith("file:"):
         return Path(place).expanduser().absolute()
+    from urllib.request import url2pathname  # brings all of http.client
+
     parts = urlsplit(place)
     share = f"//{parts.netloc}" if parts.netloc not in ("", "localhost") else ""
     return Path(url2pathname(share + parts.path)).absolute()
@@ -131,7 +131,9 @@ def _is(value: Any, key: str) -> bool:
 
 
 def _from_html(page: bytes, base: str) -> Iterator[Listed]:
-    parser = _Anchors()
+    from torchbuild_tasks.effects.fetch.anchors import Anchors
+
+    parser = Anchors()
     parser.feed(page.decode("utf-8", errors="replace"))
     parser.close()
     for attributes in parser.anchors:
@@ -142,22 +144,6 @@ def _from_html(page: bytes, base: str) -> Iterator[Listed]:
             sha256=_sha256(fragment.removeprefix("sha256=")),
             yanked="data-yanked" in attributes,
         )
-
-
-class _Anchors(HTMLParser):
-    """Collects the attributes of every <a>, and the address in <base>."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.anchors: list[dict[str, str | None]] = []
-        self.base = ""
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        attributes = dict(attrs)
-        if tag == "a" and attributes.get("href"):
-            self.anchors.append(attributes)
-        elif tag == "base":
-            self.base = attributes.get("href") or ""
 
 
 def _joined(base: str, href: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -12,14 +11,13 @@ from typing import TYPE_CHECKING, Final
 from torchbuild_tasks.effects.fetch.asking import ask, blocks, content_range, length, origin
 from torchbuild_tasks.effects.fetch.net import Net
 from torchbuild_tasks.effects.fetch.part import Part
-from torchbuild_tasks.effects.fetch.tries import Again, Halt, Halted, Tries
+from torchbuild_tasks.effects.fetch.tries import Again, Halt, Halted, Tries, join_all
 
 if TYPE_CHECKING:
     import requests
 
 _LEAST: Final = 4 << 20  # bytes of one range
 _MOST: Final = 32 << 20
-_ENDING: Final = 1.0  # seconds that stopped threads are waited for; they write nothing any more
 
 
 @dataclass
@@ -75,10 +73,7 @@ class _Ranges:
                 self._part.cut()
             raise
         finally:
-            deadline = time.monotonic() + _ENDING
-            for thread in threads:
-                if thread.ident:
-                    thread.join(timeout=max(0.0, deadline - time.monotonic()))
+            join_all(threads)
 
     def _complete(self) -> int:
         """Wait a moment; returns up to where all ranges are complete."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
@@ -13,6 +14,7 @@ from torchbuild_tasks.effects.fetch.net import Net
 if TYPE_CHECKING:
     import requests
 
+_ENDING: Final = 1.0  # seconds
 _FURTHER: Final = 1 << 20  # bytes; who gets that much further has all attempts again
 
 
@@ -81,6 +83,14 @@ class Halt:
             with self._lock:
                 self._open.remove(response)
             response.close()
+
+
+def join_all(threads: Iterable[threading.Thread]) -> None:
+    """Wait a moment for threads that were told to stop; later they write nothing any more."""
+    deadline = time.monotonic() + _ENDING
+    for thread in threads:
+        if thread.ident:
+            thread.join(timeout=max(0.0, deadline - time.monotonic()))
 
 
 class Tries:

@@ -62,6 +62,13 @@ def remove_tree(folder: Path, patience: Patience | None = None) -> int:
     return size
 
 
+def discard(folder: Path) -> None:
+    """Remove what a failure left, as far as that goes: the error under way is the one to tell."""
+    if os.path.lexists(folder):
+        with contextlib.suppress(OSError):
+            remove_tree(folder)
+
+
 def size_of(folder: Path) -> int:
     """The bytes of all files in a folder, without following links."""
     size = 0

@@ -17,7 +17,14 @@ from pathlib import Path
 from torchbuild_tasks.effects import files
 from torchbuild_tasks.effects.files import told_as
 from torchbuild_tasks.effects.helpers import store as shelf
-from torchbuild_tasks.effects.helpers.sweep import UNPACKING, hidden, leftovers, remove_tree, take_away
+from torchbuild_tasks.effects.helpers.sweep import (
+    UNPACKING,
+    discard,
+    hidden,
+    leftovers,
+    remove_tree,
+    take_away,
+)
 from torchbuild_tasks.effects.toolkits.marker import (
     TOOLKIT_MARKER,
     ToolkitMarker,
@@ -105,9 +112,7 @@ def _grow(
                 take_away(folder)
             files.replace(growing, folder)
     finally:
-        if os.path.lexists(growing):
-            with contextlib.suppress(OSError):  # the error under way is the one to tell
-                remove_tree(growing)
+        discard(growing)
 
 
 def _say_version(folder: Path, version: str) -> None:

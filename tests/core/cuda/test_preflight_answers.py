@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.core.cuda.proof import (
+from torchbuild_tasks.core.cuda.preflight_answers import (
     cache_of,
     ccache_answer,
     find_cause,

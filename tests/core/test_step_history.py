@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.core.test_ninja_graph import DOT
 from torchbuild_tasks.core.ninja_graph import Graph, parse_graph
 from torchbuild_tasks.core.ninja_log import Step
-from torchbuild_tasks.core.past import compiler_of, cost, costs, differences, gone, hits, remember
+from torchbuild_tasks.core.step_history import compiler_of, cost, costs, differences, gone, hits, remember
 from torchbuild_tasks.model.history import History, PastBuild
 
 BUILD = PastBuild(finished="2026-01-01T00:00:00+00:00", seconds=10.0, steps=3)
