@@ -269,7 +269,7 @@ def test_a_compile_that_memory_ends_is_made_again_with_fewer_jobs(tmp_path: Path
     # A third time it is a failure.
     (tmp_path / "runs").unlink()
     source = tree / "aten/src/ATen/matmul.cpp"
-    source.write_text(source.read_text("utf-8") + "\n// again\n", "utf-8")
+    source.write_text(source.read_text("utf-8") + "\n[[maybe_unused]] static const int again = 1;\n", "utf-8")
     done = torchbuild(*words, environ={"STARVED": "9"})
     assert done.code == 6, done.err
     assert "out of memory" in done.err
