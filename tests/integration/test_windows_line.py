@@ -124,9 +124,12 @@ def mirror(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, list
 
 @pytest.fixture(scope="module", params=["scikit-build-core", "setuptools"])
 def station(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, mirror: tuple[str, list[str]]
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    mirror: tuple[str, list[str]],
+    sccache: str,
 ) -> Station:
-    """A machine with Visual Studio in a folder with blanks and parentheses, and an empty cache."""
+    """A machine with sccache and with Visual Studio in a folder with blanks and parentheses."""
     cmake, ninja = pytest.importorskip("cmake"), pytest.importorskip("ninja")
     era: Era = request.param
     folder = tmp_path_factory.mktemp(era[:2])
@@ -136,6 +139,8 @@ def station(
     visual_studio.install(programs, Path(compiler))
     tree = materialise(folder / "minitorch", era=era, version="2.3.0" if era == "setuptools" else None)
     (tree / "torchbuild.toml").write_text(ROW, "utf-8")
+    (folder / "tools").mkdir()
+    shutil.copy(sccache, folder / "tools")
     # Newer ones call functions of the C runtime (crealf) that wine 8 does not have.
     (folder / "constraints.txt").write_text("numpy<2\n", "utf-8")
     environ = environment(
@@ -144,13 +149,14 @@ def station(
             "ProgramFiles(x86)": str(programs),
             "TORCHBUILD_MIRROR": mirror[0],
             "TORCHBUILD_CACHE": str(folder / "cache"),
+            "SCCACHE_DIR": str(folder / "sccache"),
             "NO_PROXY": "127.0.0.1",
         }
     )
     # The compiler is reached through vcvarsall.bat alone. CMake and Ninja are the programs
     # themselves: the wheels' launchers start whichever python.exe is first on PATH.
     hidden = {Path(compiler).parent, Path(sysconfig.get_path("scripts"))}
-    folders = [cmake.CMAKE_BIN_DIR, ninja.BIN_DIR, *environ["PATH"].split(os.pathsep)]
+    folders = [cmake.CMAKE_BIN_DIR, ninja.BIN_DIR, str(folder / "tools"), *environ["PATH"].split(os.pathsep)]
     environ["PATH"] = os.pathsep.join(f for f in folders if Path(f) not in hidden)
     return Station(environ=environ, tree=tree, asked=mirror[1], era=era)
 
@@ -164,6 +170,9 @@ def test_from_nothing_to_a_verified_torch(station: Station) -> None:
     assert {check["outcome"] for check in record["verify"]["checks"]} == {"passed", "not possible"}
     assert Path(record["verify"]["torch"]["file"]).is_relative_to(station.tree)
     assert station.asked[before:] == [f"/ossci-windows/{ARCHIVE}"]
+    (report,) = record["caches"]
+    assert (report["tool"], report["hits"]) == ("sccache", {})
+    assert sum(report["misses"].values()) > 20
 
 
 def test_the_toolset_came_from_vswhere_and_was_loaded_last(station: Station) -> None:
