@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import shutil
+import threading
 import time
 from collections.abc import Callable, Collection
 from pathlib import Path
@@ -36,7 +37,8 @@ class Pace:
     """The time left of one build: hand it what the build says, and ask.
 
     It reads Ninja's log as it grows, so it knows what each step took. Without such a log, or without a
-    history, the answer comes from counting, and it is None where nothing can be said.
+    history, the answer comes from counting, and it is None where nothing can be said. Two threads may use it:
+    the one that reads what the build says, and the one that watches.
 
     Args:
         build_dir: the build tree.
@@ -59,21 +61,24 @@ class Pace:
         self._left = TimeLeft(history, jobs=jobs, expected=expected)
         self._parser = ProgressParser()
         self._clock, self._next, self._version = clock, 0.0, 0
+        self._lock = threading.RLock()
 
     def seen(self, block: bytes) -> float | None:
         """Take in whole lines that the build said; seconds left, as of now."""
         newest = self._parser.feed_block(block)
-        if newest is not None and newest.total:
-            self._left.counted(newest.done, newest.total)
-        return self.left()
+        with self._lock:
+            if newest is not None and newest.total:
+                self._left.counted(newest.done, newest.total)
+            return self.left()
 
     def left(self) -> float | None:
         """Seconds left, as of now."""
-        now = self._clock()
-        if now >= self._next:
-            self._next = now + _EVERY
-            self._left.finished(self._ended(), now)
-        return self._left.left(now)
+        with self._lock:
+            now = self._clock()
+            if now >= self._next:
+                self._next = now + _EVERY
+                self._left.finished(self._ended(), now)
+            return self._left.left(now)
 
     def _ended(self) -> tuple[Step, ...]:
         text = self._follower.new()
