@@ -127,6 +127,13 @@ def gone(history: History, graph: Graph | None) -> list[str]:
     return sorted(output for output in history.steps if output not in graph.outputs)
 
 
+def builds_before(history: History, started: str) -> tuple[PastBuild, ...]:
+    """The builds that ended before this one started; all but the newest where that is not known."""
+    if not started:
+        return history.builds[1:]
+    return tuple(build for build in history.builds if build.finished < started)
+
+
 def hits(history: History, steps: Iterable[Step]) -> list[Step]:
     """The steps that a compiler cache must have answered, by their usual time."""
     usual = costs(history)

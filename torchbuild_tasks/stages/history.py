@@ -15,7 +15,7 @@ from torchbuild_tasks.core.eta import TimeLeft
 from torchbuild_tasks.core.ninja_graph import Graph, parse_graph
 from torchbuild_tasks.core.ninja_log import NinjaLog, Step, log_version, parse_lines, parse_ninja_log, within
 from torchbuild_tasks.core.progress import ProgressParser
-from torchbuild_tasks.core.step_history import remember
+from torchbuild_tasks.core.step_history import hits, remember
 from torchbuild_tasks.core.timeline import lanes, wall
 from torchbuild_tasks.effects import process
 from torchbuild_tasks.effects.history import (
@@ -111,11 +111,16 @@ def keep(store: Path, source: Path, compiler: str, build_dir: Path, *, started: 
     steps = within(log, started, time.time())
     if not steps:
         return ""
-    build = PastBuild(finished=finished, seconds=round(wall(steps), 3), steps=len(steps))
-    at_once = max(placed.lane for placed in lanes(steps)) + 1
-    history = remember(
-        recall(store, source, compiler), steps, build, jobs=at_once, graph=ninja_graph(build_dir)
+    known = recall(store, source, compiler)
+    build = PastBuild(
+        finished=finished,
+        seconds=round(wall(steps), 3),
+        steps=len(steps),
+        work=round(sum(step.seconds for step in steps), 3),
+        hits=len(hits(known, steps)),
     )
+    at_once = max(placed.lane for placed in lanes(steps)) + 1
+    history = remember(known, steps, build, jobs=at_once, graph=ninja_graph(build_dir))
     return write_history(history_file(store, source, compiler), history)
 
 
