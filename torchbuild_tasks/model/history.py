@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 HISTORY_SCHEMA = 1
+# The file of `PastPeaks`, below the store.
+PEAKS = "build-memory.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +42,14 @@ class PastPeak:
     kind: str
     bytes: int
     count: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class PastPeaks:
+    """The file in which the machine keeps them, the newest last."""
+
+    schema: int = HISTORY_SCHEMA
+    peaks: tuple[PastPeak, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,16 +10,19 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
 from torchbuild_tasks.core.hints import Advice, State, advice, hint
 from torchbuild_tasks.core.programs import program_kind
+from torchbuild_tasks.core.sizes import with_peaks
 from torchbuild_tasks.effects.cache.place import own_place
+from torchbuild_tasks.effects.history import read_peaks, write_peaks
 from torchbuild_tasks.effects.jobserver.serve import Family
 from torchbuild_tasks.effects.sizes import Sizes
 from torchbuild_tasks.effects.swap import swap_used
+from torchbuild_tasks.model.history import Peak
 from torchbuild_tasks.stages.history import Pace
 from torchbuild_tasks.stages.work import Reporter, Work
 
@@ -40,6 +43,18 @@ def watched(work: Work, pace: Pace) -> Iterator[None]:
     with watch:
         yield
     work.ledger.saw(watch.sizes.peaks)
+    _remember(work, watch.sizes.peaks)
+
+
+def _remember(work: Work, peaks: Sequence[Peak]) -> None:
+    """Keep it for the next plan on this machine, which reckons its jobs by it."""
+    if not peaks:
+        return
+    build_type = next((choice.value for choice in work.plan.choices if choice.name == "build type"), "")
+    known = read_peaks(work.fetching.store)
+    new = with_peaks(known.peaks, work.plan.source, build_type, peaks)
+    if problem := write_peaks(work.fetching.store, replace(known, peaks=new)):
+        work.report.note(problem)
 
 
 class Watch:
