@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from benchmarks.measure import note
 from benchmarks.sample import TOOL
 from tests.support.sample import materialise
 from torchbuild_tasks.core.eta import TimeLeft
@@ -27,7 +28,7 @@ from torchbuild_tasks.core.step_history import remember
 from torchbuild_tasks.model.history import History, PastBuild
 from torchbuild_tasks.stages.history import ninja_graph
 
-GOAL = "<= 15 %"
+GOAL = "<= 15"
 JOBS = 2
 # Up to four seconds for each compile, by its words; the second time up to twice as much.
 LAUNCHER = """#!/bin/sh
@@ -143,14 +144,13 @@ class NinjaReckoning:
 
 def _show(title: str, steps: Sequence[Step], history: History) -> None:
     errors = replay(steps, history)
-    print(f"time left, {title} ({len(steps)} steps, {steps[-1].end:.0f} s), median error (90th percentile):")
+    title = f"{title} ({len(steps)} steps, {steps[-1].end:.0f} s)"
     for name, found, goal in (
-        ("this tool", errors.ours, f" (goal {GOAL})"),
-        ("Ninja's %E", errors.ninja, ""),
-        ("steps counted", errors.count, ""),
+        ("this tool", errors.ours, GOAL),
+        ("Ninja's %E", errors.ninja, "none"),
+        ("steps counted", errors.count, "none"),
     ):
-        tenths = statistics.quantiles(found, n=10)
-        print(f"    {name}: {statistics.median(found):.1%} ({tenths[8]:.0%}){goal}", flush=True)
+        note(f"{title}, median error of {name}", [100 * statistics.median(found)], goal, "%")
 
 
 def _remembered(logs: Sequence[Sequence[Step]], graph: Graph | None) -> History:

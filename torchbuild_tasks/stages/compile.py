@@ -18,8 +18,8 @@ from torchbuild_tasks.errors import BuildFailed
 from torchbuild_tasks.model import Command
 from torchbuild_tasks.stages.caching import begin_cache
 from torchbuild_tasks.stages.history import Pace, keep, recall
+from torchbuild_tasks.stages.monitor import monitored
 from torchbuild_tasks.stages.prepare import install
-from torchbuild_tasks.stages.watch import watched
 from torchbuild_tasks.stages.work import Work, where
 from torchbuild_tasks.verify.session import verify
 
@@ -59,7 +59,7 @@ def _build(work: Work, scanner: FirstErrorScanner) -> int:
     compiler = compiler_of({choice.name: choice.value for choice in work.plan.choices})
     pace = Pace(work.build_dir, recall(work.fetching.store, work.root, compiler))
     began = time.time()
-    with watched(work, pace):
+    with monitored(work, pace):
         rc = _stream(work, work.plan.compile, scanner, pace)
     problem = keep(work.fetching.store, work.root, compiler, work.build_dir, started=began, finished=now())
     if problem:

@@ -13,9 +13,9 @@ from tests.support.preflight import Said
 from torchbuild_tasks.core.hints import Advice
 from torchbuild_tasks.effects.sizes import Sizes
 from torchbuild_tasks.model.history import History
-from torchbuild_tasks.stages import watch
+from torchbuild_tasks.stages import monitor
 from torchbuild_tasks.stages.history import Pace
-from torchbuild_tasks.stages.watch import Watch
+from torchbuild_tasks.stages.monitor import Monitor
 
 pytestmark = pytest.mark.integration
 WORK = "import time; end = time.monotonic() + 1.5\nwhile time.monotonic() < end: pass"
@@ -47,9 +47,9 @@ def build(tmp_path: Path) -> Pace:
 
 
 def test_a_build_that_says_nothing_is_told_of(build: Pace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch, "_TELL", 0.1)
+    monkeypatch.setattr(monitor, "_TELL", 0.1)
     told, began = Told(), time.monotonic()
-    with Watch(build, sizes := Sizes(python_or_nothing), Advice(cache="Get one.", jobs=2), told):
+    with Monitor(build, sizes := Sizes(python_or_nothing), Advice(cache="Get one.", jobs=2), told):
         subprocess.run([sys.executable, "-c", WORK], check=True)
     assert time.monotonic() - began >= 1.5
     assert len(told.answers) >= 2 and all(each is not None and 1 <= each <= 9.5 for each in told.answers)
@@ -59,9 +59,9 @@ def test_a_build_that_says_nothing_is_told_of(build: Pace, monkeypatch: pytest.M
 
 
 def test_each_hint_is_said_once(build: Pace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch, "_TELL", 0.05)
+    monkeypatch.setattr(monitor, "_TELL", 0.05)
     told, now = Told(), time.monotonic
-    pace = Watch(build, Sizes(python_or_nothing), Advice(cache="Get one.", jobs=2), told)
+    pace = Monitor(build, Sizes(python_or_nothing), Advice(cache="Get one.", jobs=2), told)
     monkeypatch.setattr(time, "monotonic", lambda: now() + 1300)
     with pace:
         subprocess.run([sys.executable, "-c", WORK], check=True)

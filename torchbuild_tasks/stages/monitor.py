@@ -33,17 +33,17 @@ _TELL: Final = 1.0  # seconds between two answers of how much is left
 
 
 @contextlib.contextmanager
-def watched(work: Work, pace: Pace) -> Iterator[None]:
+def monitored(work: Work, pace: Pace) -> Iterator[None]:
     """Watch the build of the body; what its processes took at most is in the ledger afterwards."""
     jobs = next((int(c.value) for c in work.plan.choices if c.name == "jobs" and c.value.isdecimal()), 1)
     can = advice(work.plan.choices, work.facts.tools, work.facts.host, jobs)
     # What compiles behind sccache descends from its server, which is no child of ours.
     roots = (os.getpid(), *own_place(work.root).leftovers())
-    watch = Watch(pace, Sizes(program_kind, Family(roots)), can, work.report)
-    with watch:
+    monitor = Monitor(pace, Sizes(program_kind, Family(roots)), can, work.report)
+    with monitor:
         yield
-    work.ledger.saw(watch.sizes.peaks)
-    _remember(work, watch.sizes.peaks)
+    work.ledger.saw(monitor.sizes.peaks)
+    _remember(work, monitor.sizes.peaks)
 
 
 def _remember(work: Work, peaks: Sequence[Peak]) -> None:
@@ -57,7 +57,7 @@ def _remember(work: Work, peaks: Sequence[Peak]) -> None:
         work.report.note(problem)
 
 
-class Watch:
+class Monitor:
     """The thread. Enter it around the build."""
 
     def __init__(self, pace: Pace, sizes: Sizes, can: Advice, report: Reporter) -> None:
@@ -68,7 +68,7 @@ class Watch:
         start = swap_used()
         self._state = State(elapsed=0.0, swap=start, swap_at_start=start)
         self._several, self._told = self._began, 0.0
-        self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="monitor", daemon=True)
 
     def __enter__(self) -> None:
         self._thread.start()
