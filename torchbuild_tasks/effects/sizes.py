@@ -6,11 +6,11 @@ taken between the last look and the end is missed.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from typing import NamedTuple
 
 from torchbuild_tasks.effects.jobserver.serve import Family
+from torchbuild_tasks.effects.program_name import program_name
 from torchbuild_tasks.model.history import Peak
 
 
@@ -38,7 +38,7 @@ class Sizes:
         busy = []
         for one in self._family.look():
             # A shell becomes the compiler that it runs, so its name is asked for at each look.
-            kind = self._kind_of(_name(one.pid))
+            kind = self._kind_of(program_name(one.pid))
             if kind:
                 self._seen[one.pid, one.started] = Seen(kind, one.peak)
             if not one.idle:
@@ -53,11 +53,3 @@ class Sizes:
             sizes.setdefault(one.kind, []).append(one.bytes)
         found = (Peak(kind=kind, bytes=max(each), count=len(each)) for kind, each in sizes.items())
         return tuple(sorted(found, key=lambda each: -each.bytes))
-
-
-def _name(pid: int) -> str:
-    import psutil
-
-    with contextlib.suppress(psutil.Error, OSError):
-        return psutil.Process(pid).name()
-    return ""
