@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
 
+from tests.support.machines import linux_facts, plan_of
 from torchbuild_tasks.core.cache.choose import NOTHING_HERE
 from torchbuild_tasks.core.hints import Advice, State, advice, hint
-from torchbuild_tasks.model import Choice, Host, Source, Tool
+from torchbuild_tasks.model import BuildPlan, Choice, Finding, Host, Source, Tool
 
 GIB = 1 << 30
 CAN = Advice(cache="Get one.", linker="a faster linker does: mold is here.", jobs=8)
@@ -66,8 +68,17 @@ def test_a_faster_linker_helps_a_link_only(kind: str, linker: bool) -> None:
     assert said and ("mold is here" in said[1]) == linker
 
 
-def cache_of(because: str, *, value: str = "none", source: Source = "default") -> list[Choice]:
-    return [Choice(name="compiler cache", value=value, because=because, source=source)]
+def planned(*choices: Choice, findings: tuple[Finding, ...] = ()) -> BuildPlan:
+    jobs = Choice(name="jobs", value="6", because="")
+    return dataclasses.replace(plan_of(linux_facts()), choices=(jobs, *choices), findings=findings)
+
+
+def tools(*names: str) -> list[Tool]:
+    return [*(Tool(name=name, path=f"/usr/bin/{name}") for name in names), Tool(name="missing")]
+
+
+def cache_of(because: str, *, value: str = "none", source: Source = "default") -> tuple[Choice, ...]:
+    return (Choice(name="compiler cache", value=value, because=because, source=source),)
 
 
 BUILT = "the tree was built without one, and with one all of it would be compiled anew; see --cache"
@@ -84,32 +95,39 @@ BUILT = "the tree was built without one, and with one all of it would be compile
         (cache_of("--cache on the command line", source="flag"), (), DEBIAN, ""),
         (cache_of("C and C++: CXX is ccache g++, which is left as it is"), ("ccache",), DEBIAN, ""),
         (cache_of(NOTHING_HERE), ("ccache",), DEBIAN, ""),  # USE_CCACHE=0
-        ([], (), DEBIAN, ""),
+        ((), (), DEBIAN, ""),
     ],
 )
 def test_what_can_be_done_about_no_cache(
-    choices: list[Choice], here: tuple[str, ...], host: Host, words: str
+    choices: tuple[Choice, ...], here: tuple[str, ...], host: Host, words: str
 ) -> None:
-    tools = [Tool(name=name, path=f"/usr/bin/{name}") for name in here]
-    said = advice(choices, tools, host, 8).cache
+    said = advice(planned(*choices), tools(*here), host).cache
     assert words in said and bool(said) == bool(words)
     assert "apt" not in said or host is DEBIAN
 
 
+OFFER = (Finding(id="linker", status="unknown", text="", fix="sudo apt install mold."),)
+
+
 @pytest.mark.parametrize(
-    ("value", "here", "host", "words"),
+    ("value", "source", "here", "findings", "words"),
     [
-        ("", ("mold",), DEBIAN, "mold is here"),
-        ("", (), DEBIAN, "apt install mold"),
-        ("", (), WINDOWS, ""),
-        ("mold 1.10", ("mold",), DEBIAN, ""),
-        ("bfd", ("ld.lld",), DEBIAN, "ld.lld is here"),
+        ("default", "default", ("mold",), (), "--linker mold."),
+        ("default", "default", ("ld.lld",), (), "--linker lld."),
+        ("default", "default", (), OFFER, "sudo apt install mold."),
+        ("default", "default", (), (), ""),
+        ("default", "flag", ("mold",), OFFER, ""),
+        ("mold 1.10", "default", ("mold",), (), ""),
+        ("", "default", ("mold",), OFFER, ""),
     ],
 )
 def test_what_can_be_done_about_a_slow_link(
-    value: str, here: tuple[str, ...], host: Host, words: str
+    value: str, source: Source, here: tuple[str, ...], findings: tuple[Finding, ...], words: str
 ) -> None:
-    choices = [Choice(name="linker", value=value, because="")] if value else []
-    tools = [Tool(name=name, path=f"/usr/bin/{name}") for name in here]
-    said = advice(choices, tools, host, 8).linker
+    choices = [Choice(name="linker", value=value, because="", source=source)] if value else []
+    said = advice(planned(*choices, findings=findings), tools(*here), DEBIAN).linker
     assert words in said and bool(said) == bool(words)
+
+
+def test_the_jobs_are_the_plans() -> None:
+    assert advice(planned(), (), DEBIAN).jobs == 6

@@ -12,13 +12,13 @@ from typing import Final
 
 from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.core.cache.choose import NONE, NOTHING_HERE, built_without
-from torchbuild_tasks.model import Choice, Host, Tool
+from torchbuild_tasks.model import BuildPlan, Choice, Finding, Host, Tool
 
 _LONG: Final = 20 * 60.0  # seconds of compiling after which the next build is worth a thought
 _SWAP: Final = GIB // 2  # a system moves a little of what nobody uses out at any time
 _ALONE: Final = 60.0  # seconds
 _CACHES: Final = ("ccache", "sccache")
-_LINKERS: Final = ("mold", "ld.lld", "lld-link")
+_LINKERS: Final = {"mold": "mold", "ld.lld": "lld"}  # the tool, and what --linker calls it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,21 +50,21 @@ class State:
     said: frozenset[str] = frozenset()
 
 
-def advice(choices: Sequence[Choice], tools: Sequence[Tool], host: Host, jobs: int) -> Advice:
+def advice(plan: BuildPlan, tools: Sequence[Tool], host: Host) -> Advice:
     """What can be done on this machine about a build that is slow.
 
     Args:
-        choices: the plan's.
+        plan: its choices say what the build has, and who decided it.
         tools: the programs that were looked for.
         host: the system.
-        jobs: how many steps may run at once.
     """
-    chosen = {choice.name: choice for choice in choices}
+    chosen = {choice.name: choice for choice in plan.choices}
+    jobs = chosen["jobs"].value if "jobs" in chosen else ""
     here = {tool.name for tool in tools if tool.path}
     return Advice(
         cache=_cache_advice(chosen.get("compiler cache"), here, host),
-        linker=_linker_advice(chosen.get("linker"), here, host),
-        jobs=jobs,
+        linker=_linker_advice(chosen.get("linker"), here, plan.findings),
+        jobs=int(jobs) if jobs.isdecimal() else 1,
     )
 
 
@@ -128,14 +128,11 @@ def _get_cache(host: Host) -> str:
     return "Get one: --with-helper sccache."
 
 
-def _linker_advice(choice: Choice | None, here: set[str], host: Host) -> str:
-    """A faster linker, where the build does not have one."""
-    used = choice.value if choice else ""
-    if any(name in used for name in ("mold", "lld")):
+def _linker_advice(choice: Choice | None, here: set[str], findings: Sequence[Finding]) -> str:
+    """A faster linker, where the build has the compiler's own and nobody asked for that."""
+    if choice is None or choice.value != "default" or choice.source != "default":
         return ""
-    found = next((name for name in _LINKERS if name in here), "")
-    if found:
-        return f"a faster linker does: {found} is here."
-    if any(name in (host.distribution or "") for name in ("Debian", "Ubuntu")):
-        return "a faster linker does: sudo apt install mold."
-    return ""
+    if found := next((flag for tool, flag in _LINKERS.items() if tool in here), ""):
+        return f"a faster linker does: --linker {found}."
+    offered = next((finding.fix for finding in findings if finding.id == "linker" and finding.fix), "")
+    return f"a faster linker does: {offered}" if offered else ""

@@ -35,8 +35,7 @@ _TELL: Final = 1.0  # seconds between two answers of how much is left
 @contextlib.contextmanager
 def monitored(work: Work, pace: Pace) -> Iterator[None]:
     """Watch the build of the body; what its processes took at most is in the ledger afterwards."""
-    jobs = next((int(c.value) for c in work.plan.choices if c.name == "jobs" and c.value.isdecimal()), 1)
-    can = advice(work.plan.choices, work.facts.tools, work.facts.host, jobs)
+    can = advice(work.plan, work.facts.tools, work.facts.host)
     # What compiles behind sccache descends from its server, which is no child of ours.
     roots = (os.getpid(), *own_place(work.root).leftovers())
     monitor = Monitor(pace, Sizes(program_kind, Family(roots)), can, work.report)
