@@ -90,7 +90,9 @@ def builds_table(builds: Sequence[PastBuild], steps: Sequence[Step], hits: int) 
         for build in (now, *builds)
     ]
     heads = ("Ended", "#Steps", "#Wall time", "#Work", "#Cache hits")
-    return markup.section("builds", "Builds before", markup.table(heads, rows))
+    columns = 5 if any(build.hits for build in (now, *builds)) else 4
+    table = markup.table(heads[:columns], (row[:columns] for row in rows))
+    return markup.section("builds", "Builds before", table)
 
 
 def changes_table(differences: Sequence[Difference], gone: int, source: str) -> str:

@@ -36,13 +36,20 @@ _TELL: Final = 1.0  # seconds between two answers of how much is left
 def monitored(work: Work, pace: Pace) -> Iterator[None]:
     """Watch the build of the body; what its processes took at most is in the ledger afterwards."""
     can = advice(work.plan, work.facts.tools, work.facts.host)
-    # What compiles behind sccache descends from its server, which is no child of ours.
-    roots = (os.getpid(), *own_place(work.root).leftovers())
-    monitor = Monitor(pace, Sizes(program_kind, Family(roots)), can, work.report)
-    with monitor:
-        yield
-    work.ledger.saw(monitor.sizes.peaks)
-    _remember(work, monitor.sizes.peaks)
+    family = Family((os.getpid(), *_servers(work)))
+    monitor = Monitor(pace, Sizes(program_kind, family), can, work.report)
+    try:
+        with monitor:
+            yield
+    finally:
+        work.ledger.saw(monitor.sizes.peaks)
+        _remember(work, monitor.sizes.peaks)
+
+
+def _servers(work: Work) -> tuple[int, ...]:
+    """The cache server of this build: what compiles behind it is no child of ours."""
+    tools = work.plan.cache.tools if work.plan.cache else ()
+    return own_place(work.root).leftovers() if any(tool.name == "sccache" for tool in tools) else ()
 
 
 def _remember(work: Work, peaks: Sequence[Peak]) -> None:
