@@ -7,13 +7,11 @@ started is read from the kernel before it ends, and added.
 from __future__ import annotations
 
 import shutil
-import statistics
 import sys
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.measure import Command, run
+from benchmarks.measure import Command, note, run
 from tests.support.caches import clean, environ_for, install_sccache, project
 
 FILES = 8
@@ -89,10 +87,10 @@ def _measure(name: str, program: str, scratch: Path, runs: int) -> None:
             warm.append(found / alone)
             share.append(100 * other)
             added.append(extra)
-    _show(f"{name}, empty, CPU to none", cold, "<= 1.08")
-    _show(f"{name}, filled, CPU to none", warm, "<= 0.02" if name == "ccache" else "<= 0.04")
-    _show(f"{name}, CPU seconds of our own in each build, Python's start included", added, "none")
-    _show(f"{name}, hits of a second checkout, %", share, ">= 95")
+    note(f"{name}, empty, CPU to none", cold, "<= 1.08")
+    note(f"{name}, filled, CPU to none", warm, "<= 0.02" if name == "ccache" else "<= 0.04")
+    note(f"{name}, CPU of our own in each build, Python's start included", added, "none", "s")
+    note(f"{name}, hits of a second checkout", share, ">= 95", "%")
 
 
 def _checkout(root: Path, launcher: str) -> Path:
@@ -103,10 +101,3 @@ def _checkout(root: Path, launcher: str) -> Path:
     rules = root / "build" / "build.ninja"
     rules.write_text(rules.read_text("utf-8").replace(" -O1 ", " -O3 "), "utf-8")
     return root
-
-
-def _show(title: str, values: Sequence[float], goal: str) -> None:
-    low, middle, high = min(values), statistics.median(values), max(values)
-    print(
-        f"{title}: {low:.3f} - {middle:.3f} - {high:.3f} over {len(values)} rounds (goal {goal})", flush=True
-    )

@@ -6,7 +6,9 @@ the whole finished process tree, as the kernel accounts them (wait4).
 
 from __future__ import annotations
 
+import operator
 import os
+import re
 import shlex
 import statistics
 import subprocess
@@ -70,10 +72,46 @@ def pairs(one: Command, other: Command, runs: int, warm_up: int = 1) -> list[tup
     return rounds[warm_up:]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """What was measured of one thing: `values` of each round, in `unit`; `goal` as "<= 1.15", or "none"."""
+
+    title: str
+    values: Sequence[float]
+    unit: str
+    goal: str
+
+    def __str__(self) -> str:
+        low, middle, high = min(self.values), statistics.median(self.values), max(self.values)
+        places = 2 if abs(middle) >= 0.1 else 3
+        spread = [f"{each:.{places}f}" for each in ((low, middle, high) if high > low else (middle,))]
+        return f"{' - '.join(spread)} {self.unit}"
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the median meets the goal; None where the goal is no limit."""
+        limit = re.match(r"(<=|>=|<|>) (\d+(?:\.\d+)?)", self.goal)
+        if limit is None:
+            return None
+        compare = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}[limit[1]]
+        return bool(compare(statistics.median(self.values), float(limit[2])))
+
+
+# What was measured in this run, in its order.
+FIGURES: list[Figure] = []
+
+
+def note(title: str, values: Sequence[float], goal: str, unit: str = "x") -> None:
+    """Keep a figure and print it; a goal that its median does not meet is marked."""
+    figure = Figure(title=title, values=tuple(values), unit=unit, goal=goal)
+    FIGURES.append(figure)
+    missed = ", not met" if figure.met is False else ""
+    print(f"{title}: {figure} over {len(values)} rounds (goal {goal}{missed})", flush=True)
+
+
 def show(
     title: str, one: Command, other: Command, values: Sequence[float], goal: str, unit: str = "x"
 ) -> None:
-    """Print minimum, median and maximum with both commands and the goal."""
-    low, middle, high = min(values), statistics.median(values), max(values)
-    print(f"{title}: {low:.2f} - {middle:.2f} - {high:.2f} {unit} over {len(values)} pairs (goal {goal})")
+    """The same with both commands that were held against each other."""
+    note(title, values, goal, unit)
     print(f"    $ {one}\n    against\n    $ {other}", flush=True)

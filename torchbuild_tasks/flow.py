@@ -11,10 +11,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from torchbuild_tasks.core.build_type import choose_build_type
 from torchbuild_tasks.core.cache.choose import HOW
 from torchbuild_tasks.core.cuda.check_toolkit import check_toolkit
 from torchbuild_tasks.core.cuda.toolkit import choose_toolkit
-from torchbuild_tasks.core.decisions import choose_build_type
 from torchbuild_tasks.core.env_files import encode
 from torchbuild_tasks.core.helper_lines import HelperReport, check_helpers, helper_lines, part_lines
 from torchbuild_tasks.core.helpers import choose_helpers

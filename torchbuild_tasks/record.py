@@ -8,6 +8,7 @@ from typing import Literal
 
 from torchbuild_tasks import codec
 from torchbuild_tasks.model import BuildPlan, CacheReport, Choice, EnvOp, Facts
+from torchbuild_tasks.model.history import Peak
 from torchbuild_tasks.request import BuildRequest
 
 Outcome = Literal["passed", "failed", "not possible"]
@@ -47,7 +48,8 @@ class BuildRecord:
     """The build's memory, a JSON file in the build tree.
 
     `result` is running while a build works, then ok, failed or interrupted. `inputs` is
-    the fingerprint that the next plan compares; `caches` what each compiler cache did.
+    the fingerprint that the next plan compares; `caches` what each compiler cache did, `peaks` the
+    memory that its processes took.
     """
 
     schema: int = RECORD_SCHEMA
@@ -62,6 +64,7 @@ class BuildRecord:
     argv: tuple[str, ...]
     stages: tuple[StageTime, ...] = ()
     caches: tuple[CacheReport, ...] = ()
+    peaks: tuple[Peak, ...] = ()
     verify: VerifyReport | None = None
 
 

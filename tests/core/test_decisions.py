@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from tests.support.machines import ask, linux_facts, modern_tree, plan_of, settings, with_tree
-from torchbuild_tasks.core.decisions import choose_build_type, choose_generator, decide_build
+from torchbuild_tasks.core.build_type import choose_build_type
+from torchbuild_tasks.core.decisions import choose_generator, decide_build
 
 
 @pytest.mark.parametrize(

@@ -1,43 +1,133 @@
-"""Hints: each at its moment, once, and not otherwise."""
+"""Hints: each at its moment, once, not otherwise, and with what can be done on this machine."""
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
 
-from torchbuild_tasks.core.hints import NO_CACHE, ONE_BUSY, SWAPPING, State, hint
+from tests.support.machines import linux_facts, plan_of
+from torchbuild_tasks.core.cache.choose import NOTHING_HERE
+from torchbuild_tasks.core.hints import Advice, State, advice, hint
+from torchbuild_tasks.model import BuildPlan, Choice, Finding, Host, Source, Tool
 
 GIB = 1 << 30
+CAN = Advice(cache="Get one.", linker="a faster linker does: mold is here.", jobs=8)
+DEBIAN = Host(os="linux", arch="x86_64", distribution="Debian GNU/Linux 12 (bookworm)")
+WINDOWS = Host(os="windows", arch="x86_64", distribution="Windows 11")
 
 
 def state(**changes: Any) -> State:
-    return State(**{"elapsed": 60.0, "cache": True, "jobs": 8, **changes})
+    return State(**{"elapsed": 60.0, **changes})
 
 
 @pytest.mark.parametrize(
-    ("changes", "text"),
+    ("changes", "name"),
     [
         ({}, None),
-        ({"elapsed": 1199.0, "cache": False}, None),
-        ({"elapsed": 1200.0, "cache": False}, NO_CACHE),
-        ({"elapsed": 9999.0}, None),
-        ({"swap": GIB, "swap_at_start": 0}, SWAPPING),
+        ({"elapsed": 1199.0}, None),
+        ({"elapsed": 1200.0}, "cache"),
+        ({"swap": GIB}, "swap"),
         ({"swap": GIB, "swap_at_start": GIB}, None),
-        ({"swap": GIB}, None),
-        ({"running": 1, "alone": 70.0, "left": 90.0}, ONE_BUSY),
-        ({"running": 1, "alone": 70.0, "left": 5.0}, None),
-        ({"running": 1, "alone": 5.0, "left": 90.0}, None),
-        ({"running": 1, "alone": 70.0, "left": 90.0, "jobs": 1}, None),
-        ({"running": 2, "alone": 70.0, "left": 90.0}, None),
-        ({"elapsed": 1300.0, "cache": False, "swap": GIB, "swap_at_start": 0}, SWAPPING),
+        ({"working": ["link"], "alone": 70.0, "left": 90.0}, "alone"),
+        ({"working": ["link"], "alone": 70.0, "left": 5.0}, None),
+        ({"working": ["link"], "alone": 70.0}, None),
+        ({"working": ["link"], "alone": 5.0, "left": 90.0}, None),
+        ({"working": ["C++", "C++"], "alone": 70.0, "left": 90.0}, None),
+        ({"working": [], "alone": 70.0, "left": 90.0}, None),
+        ({"elapsed": 1300.0, "swap": GIB}, "swap"),
     ],
 )
-def test_hints(changes: dict[str, Any], text: str | None) -> None:
-    assert hint(state(**changes)) == text
+def test_hints(changes: dict[str, Any], name: str | None) -> None:
+    found = hint(state(**changes), CAN)
+    assert (found and found[0]) == name
 
 
 def test_a_hint_is_given_once() -> None:
-    both = {"elapsed": 1300.0, "cache": False, "swap": GIB, "swap_at_start": 0}
-    assert hint(state(**both, said=frozenset({SWAPPING}))) == NO_CACHE
-    assert hint(state(**both, said=frozenset({SWAPPING, NO_CACHE}))) is None
+    both = {"elapsed": 1300.0, "swap": GIB}
+    said = hint(state(**both, said=frozenset({"swap"})), CAN)
+    assert said and said[0] == "cache" and said[1].endswith("Get one.")
+    assert hint(state(**both, said=frozenset({"swap", "cache"})), CAN) is None
+
+
+def test_fewer_jobs_are_named_where_there_are_fewer() -> None:
+    text = hint(state(swap=GIB), CAN)
+    assert text and "--jobs 4" in text[1]
+    text = hint(state(swap=GIB), Advice(jobs=1))
+    assert text and "--jobs" not in text[1]
+
+
+def test_one_job_never_waits_for_others() -> None:
+    assert hint(state(working=["C++"], alone=99.0, left=99.0), Advice(jobs=1)) is None
+
+
+@pytest.mark.parametrize(("kind", "linker"), [("link", True), ("C++", False)])
+def test_a_faster_linker_helps_a_link_only(kind: str, linker: bool) -> None:
+    said = hint(state(working=[kind], alone=99.0, left=99.0), CAN)
+    assert said and ("mold is here" in said[1]) == linker
+
+
+def planned(*choices: Choice, findings: tuple[Finding, ...] = ()) -> BuildPlan:
+    jobs = Choice(name="jobs", value="6", because="")
+    return dataclasses.replace(plan_of(linux_facts()), choices=(jobs, *choices), findings=findings)
+
+
+def tools(*names: str) -> list[Tool]:
+    return [*(Tool(name=name, path=f"/usr/bin/{name}") for name in names), Tool(name="missing")]
+
+
+def cache_of(because: str, *, value: str = "none", source: Source = "default") -> tuple[Choice, ...]:
+    return (Choice(name="compiler cache", value=value, because=because, source=source),)
+
+
+BUILT = "the tree was built without one, and with one all of it would be compiled anew; see --cache"
+
+
+@pytest.mark.parametrize(
+    ("choices", "here", "host", "words"),
+    [
+        (cache_of(NOTHING_HERE), (), DEBIAN, "apt install ccache"),
+        (cache_of(NOTHING_HERE), (), WINDOWS, "--with-helper sccache"),
+        (cache_of(BUILT), ("ccache",), DEBIAN, "--clean takes it"),
+        (cache_of(BUILT), (), DEBIAN, "apt install ccache"),
+        (cache_of("ccache 4.7", value="ccache 4.7"), ("ccache",), DEBIAN, ""),
+        (cache_of("--cache on the command line", source="flag"), (), DEBIAN, ""),
+        (cache_of("C and C++: CXX is ccache g++, which is left as it is"), ("ccache",), DEBIAN, ""),
+        (cache_of(NOTHING_HERE), ("ccache",), DEBIAN, ""),  # USE_CCACHE=0
+        ((), (), DEBIAN, ""),
+    ],
+)
+def test_what_can_be_done_about_no_cache(
+    choices: tuple[Choice, ...], here: tuple[str, ...], host: Host, words: str
+) -> None:
+    said = advice(planned(*choices), tools(*here), host).cache
+    assert words in said and bool(said) == bool(words)
+    assert "apt" not in said or host is DEBIAN
+
+
+OFFER = (Finding(id="linker", status="unknown", text="", fix="sudo apt install mold."),)
+
+
+@pytest.mark.parametrize(
+    ("value", "source", "here", "findings", "words"),
+    [
+        ("default", "default", ("mold",), (), "--linker mold."),
+        ("default", "default", ("ld.lld",), (), "--linker lld."),
+        ("default", "default", (), OFFER, "sudo apt install mold."),
+        ("default", "default", (), (), ""),
+        ("default", "flag", ("mold",), OFFER, ""),
+        ("mold 1.10", "default", ("mold",), (), ""),
+        ("", "default", ("mold",), OFFER, ""),
+    ],
+)
+def test_what_can_be_done_about_a_slow_link(
+    value: str, source: Source, here: tuple[str, ...], findings: tuple[Finding, ...], words: str
+) -> None:
+    choices = [Choice(name="linker", value=value, because="", source=source)] if value else []
+    said = advice(planned(*choices, findings=findings), tools(*here), DEBIAN).linker
+    assert words in said and bool(said) == bool(words)
+
+
+def test_the_jobs_are_the_plans() -> None:
+    assert advice(planned(), (), DEBIAN).jobs == 6

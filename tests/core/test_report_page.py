@@ -13,6 +13,8 @@ from torchbuild_tasks.core.ninja_log import Step
 from torchbuild_tasks.core.report_page import Page, Report, render
 from torchbuild_tasks.core.step_history import Difference
 from torchbuild_tasks.core.timeline import Chain, lanes
+from torchbuild_tasks.model import CacheReport
+from torchbuild_tasks.model.history import PastBuild, Peak
 from torchbuild_tasks.stages.report import load_page
 
 HOSTILE = "a/</script><script>alert(1)</script>&\"'<b>@{data}\u2028\udcff.cpp.o"
@@ -87,8 +89,9 @@ def test_the_elements_close_and_a_hostile_name_stays_a_name() -> None:
         machine=HOSTILE,
         stages=[(HOSTILE, 1.0, HOSTILE)],
         notes=[HOSTILE],
-        cache=[(HOSTILE, HOSTILE)],
-        memory={HOSTILE: 1 << 30},
+        caches=[CacheReport(tool=HOSTILE, hits={HOSTILE: 1}, not_cached={HOSTILE: 2})],
+        peaks=[Peak(kind=HOSTILE, bytes=1 << 30, count=1)],
+        builds=[PastBuild(finished=HOSTILE, seconds=1.0, steps=1)],
         differences=[Difference(HOSTILE, 1.0, 9.0)],
         source=HOSTILE,
     )
@@ -123,7 +126,8 @@ def test_the_tables_are_there_without_a_script() -> None:
             differences=[Difference("x.dir/__/a.cpp.o", 50.0, 70.0), Difference("lib/libx.so", None, 1.0)],
             gone=["old.o"],
             hits=1,
-            memory={"C++": 3 << 29},
+            peaks=[Peak(kind="C++", bytes=3 << 29, count=1234), Peak(kind="link", bytes=5 << 20, count=2)],
+            builds=[PastBuild(finished="2025-12-31T23:00:00+00:00", seconds=35.5, steps=3, work=60.0)],
         ).words
     )
     for expected in (
@@ -137,6 +141,10 @@ def test_the_tables_are_there_without_a_script() -> None:
         "1 are new",
         "1 are gone",
         "1.50 GiB",
+        "1,234",
+        "5 MiB",
+        "The build before 35.5 s 2.00 of it now",
+        "2025-12-31 23:00:00 UTC",
         "less than a tenth of their usual time",
     ):
         assert expected in words
@@ -176,3 +184,18 @@ def test_a_missing_field_of_the_page_is_an_error() -> None:
 )
 def test_times(seconds: float, text: str) -> None:
     assert markup.took(seconds) == text
+
+
+def test_the_caches_own_figures_come_before_guesses() -> None:
+    ccache = CacheReport(
+        tool="ccache",
+        hits={"C/C++": 30},
+        misses={"C/C++": 9, "CUDA": 1},
+        not_cached={"bad compiler": 4},
+        shared=3,
+    )
+    words = " ".join(read(caches=[ccache], hits=12).words)
+    assert "75% 30 of 40 compiles" in words
+    assert "ccache, C/C++ 30 9" in words and "ccache, CUDA 0 1" in words
+    assert "of these from the shared cache 3" in words and "not kept: bad compiler 4" in words
+    assert "less than a tenth" not in words

@@ -23,6 +23,13 @@ def learned(*builds: dict[str, float], graph: Graph | None = None) -> History:
     return history
 
 
+def test_one_build_beside_other_work_is_no_new_usual_time() -> None:
+    history = History(
+        steps={"a.cpp.o": (90.0, 9.0, 0.1, 10.0), "lib.so": (50.0, 5.0), "b.cpp.o": (0.01, 4.0)}
+    )
+    assert costs(history) == {"a.cpp.o": 10.0, "lib.so": 5.0, "b.cpp.o": 4.0}
+
+
 def test_the_newest_real_time_is_the_cost() -> None:
     assert cost("a.cpp.o", (4.0, 9.0)) == 4.0
     assert cost("a.cpp.o", (0.1, 9.0)) == 9.0  # the newest is a hit

@@ -6,8 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from torchbuild_tasks.effects.history import Follower, history_file, read_history, write_history
-from torchbuild_tasks.model.history import History, PastBuild
+from torchbuild_tasks.effects.history import (
+    Follower,
+    history_file,
+    read_history,
+    read_peaks,
+    write_history,
+    write_peaks,
+)
+from torchbuild_tasks.model.history import History, PastBuild, PastPeak, PastPeaks
 
 SOURCE = Path("/src/pytorch")
 HEAD = "# ninja log v7\n"
@@ -29,6 +36,17 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     assert write_history(path, history()) == ""
     assert read_history(path, SOURCE, "g++") == history()
     assert path.parent == tmp_path / "store" / "history"
+
+
+def test_the_memory_that_was_taken_is_read_back(tmp_path: Path) -> None:
+    peak = PastPeak(source="/src", build_type="Debug", kind="C++", bytes=3, count=9)
+    assert read_peaks(tmp_path) == PastPeaks()
+    assert write_peaks(tmp_path, PastPeaks(peaks=(peak,))) == ""
+    assert read_peaks(tmp_path).peaks == (peak,)
+    (tmp_path / "file").write_text("", "utf-8")
+    assert write_peaks(tmp_path / "file", PastPeaks()).startswith(
+        "The memory that was taken is not remembered"
+    )
 
 
 def test_checkouts_and_compilers_are_apart(tmp_path: Path) -> None:

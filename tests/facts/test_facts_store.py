@@ -61,6 +61,23 @@ def test_the_lock_file_of_the_checkout_is_read(tmp_path: Path) -> None:
     assert look_at_store(door, LOCK).pins == {"mkl-2020": "ab" * 32}
 
 
+PEAKS = "/home/me/.cache/torchbuild-tasks/build-memory.json"
+PEAK = {"source": "/src", "build_type": "Release", "kind": "C++", "bytes": 5, "count": 7}
+
+
+def test_the_memory_that_builds_took_is_read(tmp_path: Path) -> None:
+    files = {PEAKS: json.dumps({"schema": 1, "peaks": [PEAK]})}
+    (peak,) = look_at_store(machine(tmp_path, files=files), LOCK).peaks
+    assert (peak.source, peak.kind, peak.bytes, peak.count) == ("/src", "C++", 5, 7)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"schema": 99}', '{"peaks": [3]}', json.dumps({"peaks": [{**PEAK, "more": 1}]})]
+)
+def test_a_damaged_file_of_them_counts_as_none(tmp_path: Path, text: str) -> None:
+    assert look_at_store(machine(tmp_path, files={PEAKS: text}), LOCK).peaks == ()
+
+
 def test_a_broken_lock_file_is_told_and_not_passed_over(tmp_path: Path) -> None:
     with pytest.raises(UsageError):
         look_at_store(machine(tmp_path, files={LOCK: "[[helper"}), LOCK)

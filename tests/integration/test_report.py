@@ -164,6 +164,18 @@ def test_the_next_build_is_compared_and_timed(root: Path) -> None:
     assert pace.seen(output.encode()) == 0.0
     page = made(root)[1]
     assert "Against the time before" in page and data(page)["compares"]
+    assert "Builds before" in page and "2026-01-01 00:00:00 UTC" in page
+
+
+def test_caches_and_memory_come_from_the_record(root: Path) -> None:
+    ninja(root / "build")
+    ccache = {"tool": "ccache", "hits": {"C/C++": 7}, "misses": {"C/C++": 1}}
+    peaks = [{"kind": "C++", "bytes": 3 * GIB, "count": 8}, {"of another": "version"}]
+    record(root, caches=[ccache, 3], peaks=peaks)
+    page = made(root)[1]
+    assert "7 of 8 compiles" in page and "3.00 GiB" in page
+    record(root, caches="none", peaks=None)
+    assert "Peak memory" not in made(root)[1]
 
 
 def test_a_build_that_cannot_be_remembered_is_a_line(root: Path) -> None:

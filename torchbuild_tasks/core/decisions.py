@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 
+from torchbuild_tasks.core.build_type import choose_build_type
 from torchbuild_tasks.core.cache.choose import ChosenCache, choose_cache
 from torchbuild_tasks.core.compiler import Compilers, choose_compilers
 from torchbuild_tasks.core.cuda.archs import ChosenArchs, choose_archs
@@ -17,10 +18,9 @@ from torchbuild_tasks.core.helpers import Helpers, choose_helpers, helper_choice
 from torchbuild_tasks.core.jetson import jetson_variables
 from torchbuild_tasks.core.jobs import choose_heavy_jobs, choose_jobs
 from torchbuild_tasks.core.patches import choose_patches
-from torchbuild_tasks.core.question import LAYERS, Question
-from torchbuild_tasks.core.rows import preset_rows
+from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.core.toolset import ChosenToolset, choose_toolset, toolset_variables
-from torchbuild_tasks.core.variables import decide, decide_all, is_off, preset_name
+from torchbuild_tasks.core.variables import decide, decide_all, preset_name
 from torchbuild_tasks.model import Choice, Patch
 
 
@@ -105,33 +105,6 @@ def _merged(*layers: tuple[Choice, ...]) -> tuple[Choice, ...]:
     """One choice a name, those of a later layer replacing those before, sorted by name."""
     by_name = {choice.name: choice for layer in layers for choice in layer}
     return tuple(by_name[name] for name in sorted(by_name))
-
-
-def choose_build_type(question: Question) -> Choice:
-    """The CMake build type: --build-type, else CMAKE_BUILD_TYPE, DEBUG, REL_WITH_DEB_INFO, else the preset's.
-
-    The layer comes first; within one it is the order of PyTorch's own env.py.
-    """
-    asked = [choice for choice in _asked_types(question) if choice]
-    if asked:
-        return min(asked, key=lambda choice: LAYERS.index(choice.source))
-    preset = preset_name(question).value
-    rows = preset_rows(question.catalog, preset, question.facts.host.os)
-    default = rows[-1].build_type if rows else "Release"
-    return Choice(name="build type", value=default, because=f"preset {preset}", source="preset")
-
-
-def _asked_types(question: Question) -> Iterator[Choice | None]:
-    """What each way of naming a build type says, in upstream's order within one layer."""
-    if given := question.given("build_type"):
-        yield Choice(name="build type", value=str(given[0]), because=given[2], source=given[1])
-    if asked := decide(question, "CMAKE_BUILD_TYPE"):
-        yield replace(asked, name="build type")
-    for name, value in (("DEBUG", "Debug"), ("REL_WITH_DEB_INFO", "RelWithDebInfo")):
-        asked = decide(question, name)
-        if asked and asked.value and not is_off(asked.value):
-            because = f"{name}={asked.value}: {asked.because}"
-            yield Choice(name="build type", value=value, because=because, source=asked.source)
 
 
 def choose_generator(question: Question) -> Choice:

@@ -23,7 +23,9 @@ from torchbuild_tasks.model.history import History
 
 _FORGET: Final = 0.99  # what the last 100 steps show counts most: other programs come and go
 _FORGET_HITS: Final = 0.985  # whether a cache answers changes from one step to the next (.cpp, .cu)
-_PRIOR: Final = 5.0  # mean steps by which the history is believed before this build says otherwise
+_PRIOR: Final = 10.0  # mean steps by which the history is believed before this build says otherwise
+_FEW: Final = 5.0  # steps of a kind after which its own share of hits counts more than that of all
+_ROOT: Final = 0.5  # a machine that is slow at one kind of step is not as slow at another
 _WINDOW: Final = 256
 _LEAST: Final = 1.0  # seconds: until the end is there, there is something to do
 
@@ -168,6 +170,7 @@ class TimeLeft:
     def _bound(self, steps_left: int, lanes: int, running: float) -> float:
         """The greatest of the bounds, over all chains; `running` is what the running steps have done."""
         share, ratio = self._all.share(0.0, 0.0), self._all.ratio(1.0, _PRIOR * self._mean)
+        other_ratio = self._ratio("link")
         costs_now = self._costs_now()
         known = sum(costs_now.values())
         mean = self._mean * ratio * (1 - share) + share * self._all.answer(self._mean)
@@ -176,7 +179,7 @@ class TimeLeft:
         for output, own in costs_now.items():
             work += own * grown
             chain, other = self._left.after.get(output, (0.0, 0.0))
-            after = (chain * (1 - share) + other) * ratio if grown >= 1 else 0.0
+            after = chain * (1 - share) * ratio + other * other_ratio if grown >= 1 else 0.0
             longest = max(longest, after + max(own, (work - min(running, work)) / lanes))
         return longest if costs_now else max(0.0, grown - running) / lanes
 
@@ -206,14 +209,18 @@ class TimeLeft:
 
     def _scales(self) -> dict[str, tuple[float, float]]:
         """For each kind of step: seconds to expect for a second of before, and the share of hits."""
-        weight = _PRIOR * self._mean
-        ratio, share = self._all.ratio(1.0, weight), self._all.share(0.0, 0.0)
-        scales = {}
+        share, scales = self._all.share(0.0, 0.0), {}
         for kind in {kind_of(output) for output in self._left.seconds}:
             pace = self._kinds.get(kind, _Pace())
-            hit = pace.share(share, _PRIOR) if kind in CACHEABLE else 0.0
-            scales[kind] = (pace.ratio(ratio, weight) * (1 - hit), hit)
+            hit = pace.share(share, _FEW) if kind in CACHEABLE else 0.0
+            scales[kind] = (self._ratio(kind) * (1 - hit), hit)
         return scales
+
+    def _ratio(self, kind: str) -> float:
+        """Seconds now for a second of before, of one kind; while it has shown little, the root of all."""
+        weight = _PRIOR * self._mean
+        together = self._all.ratio(1.0, weight)
+        return self._kinds.get(kind, _Pace()).ratio(together**_ROOT, weight)
 
     def _lanes(self) -> int:
         """Steps at once: the most in the recent past, or what was said while little is known."""

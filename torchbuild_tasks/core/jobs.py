@@ -15,6 +15,7 @@ from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.core.cuda.wanted import is_cuda
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.core.rows import admits, memory_row, variable_row
+from torchbuild_tasks.core.sizes import job_size
 from torchbuild_tasks.core.variables import decide
 from torchbuild_tasks.model import Choice, Cpu, Finding, Memory
 
@@ -78,6 +79,12 @@ def nvcc_threads(question: Question) -> int:
     return 1
 
 
+def each_job(question: Question, kind: str = "") -> float:
+    """GiB that one job may take at its peak, of its kind (else of the heaviest in this build)."""
+    kind = kind or _kind(question)
+    return job_size(question, kind).gib * (1 if kind == "c++" else nvcc_threads(question))
+
+
 def _kind(question: Question) -> str:
     """Which row of memory.toml a job of this build is reckoned by."""
     if not is_cuda(question) or question.facts.tree.sample:
@@ -95,11 +102,13 @@ def _reckon(question: Question, kind: str = "") -> tuple[int, str]:
         return cores, f"{why_cores}; free memory is not known"
     room, why_room = memory
     threads = 1 if kind == "c++" else nvcc_threads(question)
-    each = memory_row(question.catalog, kind).gib * threads
+    each = each_job(question, kind)
     reserve = memory_row(question.catalog, "reserve").gib
     fitting = max(1, int((room / GIB - reserve) / each))
     per = {"c++": "a job", "nvcc": "a job with nvcc"}.get(kind, "a heavy kernel")
     per += f" of {threads} threads" if threads > 1 else ""
+    if measured := job_size(question, kind).because:
+        per += f" [{measured}]"
     sums = f"({room / GIB:.1f} GiB {why_room} - {reserve:g} kept back) / {each:g} GiB {per} = {fitting}"
     return min(cores, fitting), f"the smaller of {why_cores} and {sums}"
 

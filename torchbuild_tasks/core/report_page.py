@@ -5,21 +5,27 @@ The tables are whole without JavaScript; the script draws the timeline, sorts an
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from torchbuild_tasks.core import markup
+from torchbuild_tasks.core.cache.stats import hit_rate
 from torchbuild_tasks.core.ninja_log import Step, kind_of
-from torchbuild_tasks.core.progress import short_path
-from torchbuild_tasks.core.step_history import Difference, is_hit
+from torchbuild_tasks.core.report_parts import (
+    builds_table,
+    cache_table,
+    changes_table,
+    memory_table,
+    shown,
+)
+from torchbuild_tasks.core.step_history import Difference
 from torchbuild_tasks.core.timeline import Chain, Placed, alone, by_kind, slowest, wall
+from torchbuild_tasks.model import CacheReport
+from torchbuild_tasks.model.history import PastBuild, Peak
 from torchbuild_tasks.templates import fill
 
 _SLOWEST: Final = 25
-_CHANGES: Final = 30
-_SAME: Final = 0.1  # a change below a tenth, or below half a second, is noise
-_LEAST: Final = 0.5
 # The colours of page.css by kind: one accent in three strengths, and greys.
 _COLOURS: Final = {
     "C++": 0,
@@ -50,9 +56,10 @@ class Page:
 class Report:
     """All that the page shows. Times are seconds, memory is bytes.
 
-    `stages` are the tool's own, with how each ended; `cache` rows are label and value; `memory` is the
-    peak of a step of each kind; `differences` compare with the time before; `notes` are what a reader
-    must know about what is missing.
+    `stages` are the tool's own, with how each ended; `caches` what each compiler cache did, `hits` the
+    compiles that one must have answered, by their times; `peaks` are the largest processes;
+    `differences` compare with the time before, `builds` are those before, the newest first; `notes` are
+    what a reader must know about what is missing.
     """
 
     torch: str
@@ -64,11 +71,12 @@ class Report:
     placed: Sequence[Placed]
     chain: Chain
     stages: Sequence[tuple[str, float, str]] = ()
-    cache: Sequence[tuple[str, str]] = ()
-    hits: int | None = None
-    memory: Mapping[str, int] = field(default_factory=dict)
+    caches: Sequence[CacheReport] = ()
+    hits: int = 0
+    peaks: Sequence[Peak] = ()
     differences: Sequence[Difference] = ()
     gone: Sequence[str] = ()
+    builds: Sequence[PastBuild] = ()
     notes: Sequence[str] = ()
 
 
@@ -90,9 +98,10 @@ def render(page: Page, report: Report) -> str:
             "slowest": _slowest(report, steps),
             "chain": _chain(report, wall(steps)),
             "kinds": _kinds(steps),
-            "memory": _memory(report.memory),
-            "cache": _cache(report),
-            "changes": _changes(report),
+            "memory": memory_table(report.peaks),
+            "cache": cache_table(report.caches, report.hits),
+            "builds": builds_table(report.builds, steps, report.hits),
+            "changes": changes_table(report.differences, len(report.gone), report.source),
             "footer": markup.text(f"Source: {report.source}. Times of steps: {report.log}."),
             "data": markup.embed(_payload(report)),
         },
@@ -112,7 +121,7 @@ def _payload(report: Report) -> dict[str, Any]:
         "wall": round(wall([each.step for each in report.placed]), 3),
         "steps": [
             [
-                _shown(report, each.step.output),
+                shown(report.source, each.step.output),
                 kinds.index(kind_of(each.step.output)),
                 each.lane,
                 round(each.step.start - zero, 3),
@@ -123,11 +132,6 @@ def _payload(report: Report) -> dict[str, Any]:
             for each in report.placed
         ],
     }
-
-
-def _shown(report: Report, output: str) -> str:
-    """An output as a person knows it, from the checkout on."""
-    return short_path(output).removeprefix(f"{report.source.replace(chr(92), '/').rstrip('/')}/")
 
 
 def _figures(report: Report, steps: Sequence[Step]) -> str:
@@ -148,11 +152,27 @@ def _figures(report: Report, steps: Sequence[Step]) -> str:
         ),
         ("One step alone", markup.took(alone(steps)), "more cores would not help here"),
     ]
-    if report.hits:
-        rows.append(("Cache hits", f"{report.hits:,}", f"{report.hits / len(steps):.0%} of the steps"))
+    if hits := _hits(report, len(steps)):
+        rows.append(hits)
+    if report.builds:
+        before = report.builds[0].seconds
+        said = f"{whole / before:.2f} of it now" if before else ""
+        rows.append(("The build before", markup.took(before), said))
     return "\n".join(
         f"<div><dt>{markup.text(name)}</dt><dd>{markup.text(value)}<small>{markup.text(more)}</small></dd></div>"
         for name, value, more in rows
+    )
+
+
+def _hits(report: Report, steps: int) -> tuple[str, str, str] | None:
+    """What the caches say of themselves, or else what the times say."""
+    rates = [rate for each in report.caches if (rate := hit_rate(each)) is not None]
+    if rates:
+        found = sum(sum(each.hits.values()) for each in report.caches)
+        asked = found + sum(sum(each.misses.values()) for each in report.caches)
+        return ("Cache hits", f"{found / asked:.0%}", f"{found:,} of {asked:,} compiles")
+    return (
+        ("Cache hits", f"{report.hits:,}", f"{report.hits / steps:.0%} of the steps") if report.hits else None
     )
 
 
@@ -166,12 +186,12 @@ def _swatch(kind: str) -> str:
 
 def _stages(stages: Sequence[tuple[str, float, str]]) -> str:
     whole = sum(seconds for _, seconds, _ in stages)
-    shown = [stage for stage in stages if stage[1] >= 0.05 or stage[2] != "ok"]
-    if not whole or not shown:
+    told = [stage for stage in stages if stage[1] >= 0.05 or stage[2] != "ok"]
+    if not whole or not told:
         return ""
     parts = "".join(
         f'<span style="flex:{seconds:.3f};opacity:{(1, 0.45)[index % 2]}" title="{markup.text(name)}"></span>'
-        for index, (name, seconds, _) in enumerate(shown)
+        for index, (name, seconds, _) in enumerate(told)
     )
     rows = [
         (
@@ -180,7 +200,7 @@ def _stages(stages: Sequence[tuple[str, float, str]]) -> str:
             markup.seconds(seconds),
             markup.share(seconds / whole),
         )
-        for name, seconds, result in shown
+        for name, seconds, result in told
     ]
     stack = f'<div class="stack" aria-hidden="true">{parts}</div>'
     table = markup.table(("Stage", "Ended", "#Time", "Share"), rows)
@@ -192,7 +212,7 @@ def _slowest(report: Report, steps: Sequence[Step]) -> str:
     zero = min((step.start for step in steps), default=0.0)
     rows = [
         (
-            markup.name(_shown(report, step.output)),
+            markup.name(shown(report.source, step.output)),
             markup.cell(kind_of(step.output)),
             markup.number(markup.clock(step.start - zero), step.start - zero),
             markup.seconds(step.seconds),
@@ -218,16 +238,16 @@ def _chain(report: Report, whole: float) -> str:
             "Read from the times, because Ninja's graph could not be asked: each step began when the one "
             "before it ended. It may have waited for that step, or only for a free core."
         )
-    shown = [step for step in chain.steps if step.seconds >= 0.01]
-    longest = max((step.seconds for step in shown), default=1.0)
+    told = [step for step in chain.steps if step.seconds >= 0.01]
+    longest = max((step.seconds for step in told), default=1.0)
     rows = [
         (
-            markup.name(_shown(report, step.output)),
+            markup.name(shown(report.source, step.output)),
             markup.cell(kind_of(step.output)),
             markup.seconds(step.seconds),
             markup.share(step.seconds / longest),
         )
-        for step in shown
+        for step in told
     ]
     table = markup.table(("Step", "Kind", "#Time", "Length"), rows)
     return markup.section("chain", "Longest chain", markup.note(note) + table)
@@ -246,54 +266,3 @@ def _kinds(steps: Sequence[Step]) -> str:
     ]
     table = markup.table(("Kind", "#Steps", "#Total", "#Median", "#Longest"), rows)
     return markup.section("kinds", "By kind", table)
-
-
-def _memory(memory: Mapping[str, int]) -> str:
-    rows = [
-        (markup.cell(kind), markup.number(f"{size / 2**30:.2f} GiB", size)) for kind, size in memory.items()
-    ]
-    table = markup.table(("Kind", "#Peak"), rows)
-    return markup.section("memory", "Peak memory of a step", table) if rows else ""
-
-
-def _cache(report: Report) -> str:
-    rows = [(markup.cell(label), markup.number(value, value)) for label, value in report.cache]
-    if rows:
-        return markup.section("cache", "Compiler cache", markup.table(("What", "#In this build"), rows))
-    if not report.hits:
-        return ""
-    note = (
-        f"{report.hits:,} compiles took less than a tenth of their usual time here, so a compiler cache "
-        "answered them. The record has no figures of the cache itself."
-    )
-    return markup.section("cache", "Compiler cache", markup.note(note))
-
-
-def _changes(report: Report) -> str:
-    both = [(each, each.before, each.now) for each in report.differences]
-    known = [(each, before, now) for each, before, now in both if before is not None and now is not None]
-    new = sum(before is None for _, before, _ in both)
-    answered = [row for row in known if is_hit(row[0].output, row[2], row[1])]
-    known = [row for row in known if row not in answered]
-    if not known:
-        return ""
-    changed = [row for row in known if abs(row[2] - row[1]) >= max(_LEAST, _SAME * row[1])]
-    slower = sum(now > before for _, before, now in changed)
-    then, since = sum(row[1] for row in known), sum(row[2] for row in known)
-    note = (
-        f"{len(known):,} of these steps ran before and now: {markup.took(then)} of work then, "
-        f"{markup.took(since)} now. {slower:,} took longer by more than a tenth and half a second, "
-        f"{len(changed) - slower:,} less; {new:,} are new"
-        + (f", {len(report.gone):,} are gone." if report.gone else ".")
-    )
-    rows = [
-        (
-            markup.name(_shown(report, each.output)),
-            markup.seconds(before),
-            markup.seconds(now),
-            markup.number(f"{now - before:+.1f} s", now - before, "bad" if now > before else ""),
-        )
-        for each, before, now in changed[:_CHANGES]
-    ]
-    table = markup.table(("Step", "#Before", "#Now", "#Change"), rows, sorts="changes") if rows else ""
-    return markup.section("changes", "Against the time before", markup.note(note) + table)

@@ -40,8 +40,17 @@ def cost(output: str, times: Sequence[float]) -> float:
 
 
 def costs(history: History) -> dict[str, float]:
-    """`cost` of every step that is known."""
-    return {output: cost(output, times) for output, times in history.steps.items()}
+    """What each step that is known takes when it really runs: the middle of its times.
+
+    The newest alone would carry on what other programs did to one build.
+    """
+    return {output: _middle(output, times) for output, times in history.steps.items()}
+
+
+def _middle(output: str, times: Sequence[float]) -> float:
+    usual = max(times, default=0.0)
+    real = sorted(each for each in times if not is_hit(output, each, usual)) or [usual]
+    return real[(len(real) - 1) // 2]
 
 
 def remember(
@@ -125,6 +134,13 @@ def gone(history: History, graph: Graph | None) -> list[str]:
     if graph is None or not graph.outputs:
         return []
     return sorted(output for output in history.steps if output not in graph.outputs)
+
+
+def builds_before(history: History, started: str) -> tuple[PastBuild, ...]:
+    """The builds that ended before this one started; all but the newest where that is not known."""
+    if not started:
+        return history.builds[1:]
+    return tuple(build for build in history.builds if build.finished < started)
 
 
 def hits(history: History, steps: Iterable[Step]) -> list[Step]:

@@ -10,15 +10,16 @@ import contextlib
 import hashlib
 import json
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from torchbuild_tasks import codec
 from torchbuild_tasks.effects.files import write_atomic
 from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.model.history import HISTORY_SCHEMA, History
+from torchbuild_tasks.model.history import HISTORY_SCHEMA, PEAKS, History, PastPeaks
 
 HISTORY: Final = "history"
 NINJA_LOG: Final = ".ninja_log"
+T = TypeVar("T", History, PastPeaks)
 
 
 def history_file(store: Path, source: Path, compiler: str) -> Path:
@@ -29,23 +30,42 @@ def history_file(store: Path, source: Path, compiler: str) -> Path:
 
 def read_history(path: Path, source: Path, compiler: str) -> History:
     """The history in this file; an empty one when there is none, or none that can be read."""
-    with contextlib.suppress(OSError, ValueError, UsageError):
-        found = codec.decode(History, json.loads(path.read_text("utf-8")))
-        if found.schema == HISTORY_SCHEMA:
-            return found
-    return History(source=str(source), compiler=compiler)
+    found = _read_value(History, path)
+    return found or History(source=str(source), compiler=compiler)
 
 
 def write_history(path: Path, history: History) -> str:
     """Write it; "" or why it could not be written, in a line."""
-    text = json.dumps(codec.encode(history), separators=(",", ":"))
+    return _write_value(path, history, "The step times are")
+
+
+def read_peaks(store: Path) -> PastPeaks:
+    """What builds on this machine took; nothing where that cannot be read."""
+    return _read_value(PastPeaks, store / PEAKS) or PastPeaks()
+
+
+def write_peaks(store: Path, peaks: PastPeaks) -> str:
+    """Write it; "" or why it could not be written, in a line."""
+    return _write_value(store / PEAKS, peaks, "The memory that was taken is")
+
+
+def _read_value(kind: type[T], path: Path) -> T | None:
+    with contextlib.suppress(OSError, ValueError, UsageError):
+        found = codec.decode(kind, json.loads(path.read_text("utf-8")))
+        if found.schema == HISTORY_SCHEMA:
+            return found
+    return None
+
+
+def _write_value(path: Path, value: History | PastPeaks, what: str) -> str:
+    text = json.dumps(codec.encode(value), separators=(",", ":"))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(path, text.encode("utf-8", "backslashreplace"), error=UsageError)
     except OSError as problem:
-        return f"The step times are not remembered: {path.parent}: {problem.strerror or problem}"
+        return f"{what} not remembered: {path.parent}: {problem.strerror or problem}"
     except UsageError as problem:
-        return f"The step times are not remembered: {problem.what}"
+        return f"{what} not remembered: {problem.what}"
     return ""
 
 

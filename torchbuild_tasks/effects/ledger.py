@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +22,7 @@ from torchbuild_tasks.effects.log import Log, open_log
 from torchbuild_tasks.effects.owned import Outputs
 from torchbuild_tasks.errors import BuildFailed, Interrupted, TorchbuildError
 from torchbuild_tasks.model import CacheReport
+from torchbuild_tasks.model.history import Peak
 from torchbuild_tasks.record import BuildRecord, StageTime, VerifyReport
 
 RECORD_FILE: Final = "torchbuild-record.json"
@@ -64,6 +65,15 @@ class Ledger:
         """Note that these inputs of the plan did not reach the build, so that the next plan sees it."""
         inputs = {name: value for name, value in self._record.inputs.items() if name not in names}
         self._record = dataclasses.replace(self._record, inputs=inputs)
+
+    def saw(self, peaks: Iterable[Peak]) -> None:
+        """Note what the processes of the build took, beside what was seen of it before."""
+        for new in peaks:
+            old = next((each for each in self._record.peaks if each.kind == new.kind), new)
+            others = tuple(each for each in self._record.peaks if each.kind != new.kind)
+            count = new.count + (old.count if old is not new else 0)
+            both = dataclasses.replace(new, bytes=max(old.bytes, new.bytes), count=count)
+            self._record = dataclasses.replace(self._record, peaks=(*others, both))
 
     @contextlib.contextmanager
     def stage(self, title: str) -> Iterator[None]:

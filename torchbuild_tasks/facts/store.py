@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 
+from torchbuild_tasks import codec
+from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.model import Store
+from torchbuild_tasks.model.history import HISTORY_SCHEMA, PEAKS, PastPeak, PastPeaks
 
 VARIABLE = "TORCHBUILD_CACHE"
 UNPACKED = "unpacked"
@@ -33,6 +36,7 @@ def look_at_store(probe: Probe, lock_file: str) -> Store:
             if (digest := _digest(probe, probe.join(shelf, name, MARKER), name))
         },
         pins=_pins(probe, lock_file),
+        peaks=_peaks(probe.read(probe.join(folder, PEAKS))),
     )
 
 
@@ -48,6 +52,15 @@ def _digest(probe: Probe, marker: str, name: str) -> str | None:
     if not isinstance(data, dict) or data.get("id") != name or data.get("finished", "") is None:
         return None
     return data["sha256"] if isinstance(data.get("sha256"), str) else None
+
+
+def _peaks(text: str | None) -> tuple[PastPeak, ...]:
+    """What builds took here; nothing where the file is missing, damaged or of another version."""
+    try:
+        found = codec.decode(PastPeaks, json.loads(text or "{}"))
+    except (ValueError, RecursionError, UsageError):
+        return ()
+    return found.peaks if found.schema == HISTORY_SCHEMA else ()
 
 
 def _pins(probe: Probe, lock_file: str) -> dict[str, str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -50,6 +51,8 @@ class ConsoleReporter:
         self._phase, self._last_plain, self._stage_start = "", 0.0, time.monotonic()
         self._total, self._total_start, self._skipped = 0, 0.0, 0
         self._left: float | None = None
+        self._newest: Progress | None = None
+        self._lock = threading.RLock()  # what watches a build beside it says things too
         self._transfers = Transfers(say=self.note, live=self._live)
 
     def __enter__(self) -> Self:
@@ -64,7 +67,7 @@ class ConsoleReporter:
         """A stage begins."""
         self._end_bar()
         self._phase, self._total, self._stage_start = "", 0, time.monotonic()
-        self._left = None
+        self._left = self._newest = None
         self._say(f"== {title}")
 
     def note(self, text: str) -> None:
@@ -81,11 +84,17 @@ class ConsoleReporter:
             self._write(block.decode(errors="replace"))
         newest = self._parser.feed_block(block)
         if newest and not self._quiet:
+            self._newest = newest
             self._show(newest)
 
     def left(self, seconds: float | None) -> None:
-        """So many seconds are left, by the history of this machine; None where it says nothing."""
+        """So many seconds are left, by the history of this machine; None where it says nothing.
+
+        Called from any thread; the time that is shown goes on also while the build says nothing.
+        """
         self._left = seconds
+        if self._newest and not self._quiet:
+            self._show(self._newest)
 
     def transfer(self, name: str, done: int, total: int | None) -> None:
         """So many bytes of a file were downloaded or unpacked; called from any thread."""
@@ -122,9 +131,10 @@ class ConsoleReporter:
             self._quiet = True
 
     def _show(self, now: Progress) -> None:
-        if self._live:
-            self._draw(now)
-            return
+        with self._lock:
+            self._draw(now) if self._live else self._tell(now)
+
+    def _tell(self, now: Progress) -> None:
         quiet_for = time.monotonic() - self._last_plain
         changed = now.phase != self._phase and quiet_for >= PLAIN_LEAST
         if not self._verbose and (changed or quiet_for >= PLAIN_EVERY):
@@ -168,6 +178,7 @@ class ConsoleReporter:
 
     def _end_bar(self) -> None:
         self._transfers.end()
-        if self._bar:
-            self._bar.stop()
-            self._bar = None
+        with self._lock:
+            if self._bar:
+                self._bar.stop()
+                self._bar = None

@@ -6,15 +6,50 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 HISTORY_SCHEMA = 1
+# The file of `PastPeaks`, below the store.
+PEAKS = "build-memory.json"
 
 
 @dataclass(frozen=True, kw_only=True)
 class PastBuild:
-    """One build that Ninja finished or was stopped in: `seconds` of wall time, how many steps ran."""
+    """One build that Ninja finished or was stopped in: `seconds` of wall time, how many steps ran.
+
+    `work` is the seconds of all steps together; `hits` are the compiles that a cache must have answered.
+    """
 
     finished: str
     seconds: float
     steps: int
+    work: float = 0.0
+    hits: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Peak:
+    """The most memory that one process of a kind was seen to have, in bytes, and how many were seen."""
+
+    kind: str
+    bytes: int
+    count: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class PastPeak:
+    """A `Peak` of the builds of one checkout with one build type, kept on the machine."""
+
+    source: str
+    build_type: str
+    kind: str
+    bytes: int
+    count: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class PastPeaks:
+    """The file in which the machine keeps them, the newest last."""
+
+    schema: int = HISTORY_SCHEMA
+    peaks: tuple[PastPeak, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from torchbuild_tasks.model.cuda import Cuda
+from torchbuild_tasks.model.history import PastPeak
 
 Era = Literal["setuptools", "scikit-build-core"]
 
@@ -210,12 +211,13 @@ class Store:
     """The cache of helpers, by artifact id.
 
     `unpacked` is what lies there, with the sha256 of its archive; `pins` are the hashes of
-    the checkout's torchbuild.lock.
+    the checkout's torchbuild.lock; `peaks` the memory that builds on this machine took.
     """
 
     folder: str
     unpacked: Mapping[str, str] = field(default_factory=dict)
     pins: Mapping[str, str] = field(default_factory=dict)
+    peaks: tuple[PastPeak, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

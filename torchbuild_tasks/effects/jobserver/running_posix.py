@@ -74,6 +74,8 @@ class Family:
         if fields is None or fields[0] in {b"Z", b"X"}:
             return None
         ticks, size = int(fields[11]) + int(fields[12]), int(fields[21]) * _PAGE
+        if not size:  # on its way out: its memory is gone already, and with it how much that was at most
+            return None
         before = self._busy.get(pid)
         if before is None or before[0] != ticks or pid in self._held:
             before = self._busy[pid] = (ticks, now)
