@@ -8,6 +8,7 @@ Its lines look like `[2026-11-21T13:27:13Z INFO  sccache_dist] Registered new se
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
@@ -15,6 +16,7 @@ SCHEDULER_LOG: Final = (
     "error,sccache_dist=info,sccache_dist::token_check=off,sccache::dist::http::server=warn"
 )
 SERVER_LOG: Final = "error,sccache::dist::http::server=info"
+CLIENT_LOG: Final = "off,sccache::compiler::compiler=warn"
 
 _LINE: Final = re.compile(r"\[\S+ (\w+) +([\w:]+)\] (.*)")
 _KNOWN: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
@@ -60,3 +62,16 @@ def plainly(line: str, secrets: Iterable[str] = ()) -> str:
     for secret in secrets:
         said = said.replace(secret, "***") if secret else said
     return said.removeprefix("sccache-dist: ")
+
+
+_BACK: Final = re.compile(r"Could not perform distributed compile, falling back to local: (.*)")
+
+
+def given_back(log: str) -> str:
+    """Why most of the compiles that were to be sent away were made here after all; "" if none was.
+
+    Args:
+        log: what a client's sccache server wrote with `CLIENT_LOG`.
+    """
+    reasons = Counter(_BACK.findall(log))
+    return reasons.most_common(1)[0][0] if reasons else ""
