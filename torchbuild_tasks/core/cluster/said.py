@@ -65,6 +65,8 @@ def plainly(line: str, secrets: Iterable[str] = ()) -> str:
 
 
 _BACK: Final = re.compile(r"Could not perform distributed compile, falling back to local: (.*)")
+_BUSY: Final = "Insufficient capacity across"
+BUSY: Final = "every server was busy"
 
 
 def given_back(log: str) -> str:
@@ -73,5 +75,5 @@ def given_back(log: str) -> str:
     Args:
         log: what a client's sccache server wrote with `CLIENT_LOG`.
     """
-    reasons = Counter(_BACK.findall(log))
-    return reasons.most_common(1)[0][0] if reasons else ""
+    said = (BUSY if _BUSY in reason else reason for reason in _BACK.findall(log))
+    return next((reason for reason, _ in Counter(said).most_common(1)), "")
