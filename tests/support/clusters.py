@@ -1,4 +1,4 @@
-"""A cluster of four hosts: a scheduler, two servers, and a client that has joined. All by the tool's own verbs."""
+"""A cluster of four hosts: a scheduler, two servers and a client, all by the tool's own verbs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from tests.support.driver import TORCHBUILD
+from tests.support.driver import TORCHBUILD, environment
 from tests.support.hosts import Host, hosts, until
 
 REPOSITORY: Final = Path(__file__).resolve().parents[2]
@@ -48,6 +48,11 @@ class ClusterOfHosts:
     url: str
     sccache: str
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    @property
+    def path(self) -> dict[str, str]:
+        """Where sccache and sccache-dist are found."""
+        return {"PATH": f"{Path(self.sccache).parent}{os.pathsep}{environment()['PATH']}"}
 
     @property
     def conf(self) -> Path:
@@ -86,10 +91,9 @@ def count(host: Host, url: str, environ: dict[str, str]) -> int:
 @contextlib.contextmanager
 def cluster(folder: Path, sccache: str) -> Iterator[ClusterOfHosts]:
     """Start everything, copy the tokens as a user would, and join."""
-    environ = {"PATH": f"{Path(sccache).parent}{os.pathsep}{os.environ['PATH']}"}
-    path = ("env", f"PATH={environ['PATH']}")
     with hosts(folder, "scheduler", "alpha", "beta", "client") as (scheduler, *servers, client):
         made = ClusterOfHosts(scheduler, servers, client, f"http://{scheduler.address}:10600", sccache)
+        path = ("env", f"PATH={made.path['PATH']}")
         allowed = [word for server in servers for word in ("--allow", server.address)]
         words = (*TORCHBUILD, "cluster", "scheduler", "--listen", scheduler.address, *allowed)
         made.processes["scheduler"] = scheduler.start(scheduler.folder / "log", *path, *words)
@@ -105,5 +109,5 @@ def cluster(folder: Path, sccache: str) -> Iterator[ClusterOfHosts]:
         shutil.copy(tokens / "client.token", client.folder / "token")
         joined = client.run(*TORCHBUILD, "cluster", "join", made.url, "--token-file", client.folder / "token")
         assert joined.returncode == 0, joined.stderr
-        assert count(client, made.url, environ) == len(servers)
+        assert count(client, made.url, made.path) == len(servers)
         yield made

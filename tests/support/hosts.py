@@ -1,4 +1,4 @@
-"""Several hosts on one machine: network name spaces on a bridge, each with an address and folders of its own."""
+"""Several hosts on one machine: network name spaces on a bridge, each with a user of its own."""
 
 from __future__ import annotations
 

@@ -7,6 +7,8 @@ import pytest
 from torchbuild_tasks.core.cluster.said import SCHEDULER_LOG, given_back, plainly
 
 AT = "[2026-11-21T13:27:13Z INFO  "
+WARN = "[2026-11-21T13:27:16Z WARN  "
+HTTP = "sccache::dist::http::server"
 
 
 @pytest.mark.parametrize(
@@ -17,30 +19,28 @@ AT = "[2026-11-21T13:27:13Z INFO  "
             "server 10.0.0.2:10501 has joined",
         ),
         (
-            "[2026-11-21T13:27:13Z WARN  sccache_dist] Server 10.0.0.2:10501 appears to be dead, pruning it in "
-            "the scheduler",
+            f"{WARN}sccache_dist] Server 10.0.0.2:10501 appears to be dead, pruning it in the scheduler",
             "server 10.0.0.2:10501 has been silent for 90 s and is left out",
         ),
         (
-            '[2026-11-21T13:27:16Z WARN  sccache::dist::http::server] Bearer auth failed: ClientVisibleMsg("Fixed '
-            'token mismatch")',
+            f'{WARN}{HTTP}] Bearer auth failed: ClientVisibleMsg("Fixed token mismatch")',
             "a client with a wrong token was refused",
         ),
         (
-            f"{AT}sccache::dist::http::server] Server listening for clients on 10.0.0.2:10501",
+            f"{AT}{HTTP}] Server listening for clients on 10.0.0.2:10501",
             "listening on 10.0.0.2:10501",
         ),
         (
-            f"{AT}sccache::dist::http::server] Server connected to scheduler",
+            f"{AT}{HTTP}] Server connected to scheduler",
             "the scheduler has taken this server",
         ),
         (f"{AT}sccache_dist] Job 3 created and will be assigned to server ServerId(10.0.0.2:10501)", ""),
         (f"{AT}sccache_dist] Job 3 successfully assigned and saved with state ready", ""),
         (f"{AT}sccache_dist] Job 3 updated state to Complete", ""),
-        (f"{AT}sccache::dist::http::server] Adding new certificate for 10.0.0.2:10501 to scheduler", ""),
+        (f"{AT}{HTTP}] Adding new certificate for 10.0.0.2:10501 to scheduler", ""),
         (
-            "[2026-11-21T13:27:16Z WARN  sccache::dist::http::server] Res 3 error: error while parsing the bincode "
-            "body, caused by: io error: failed to fill whole buffer",
+            f"{WARN}{HTTP}] Res 3 error: error while parsing the bincode body, caused by: "
+            "io error: failed to fill whole buffer",
             "",
         ),
         ("sccache-dist: error: Overlay builder failed to start", "error: Overlay builder failed to start"),
@@ -60,17 +60,13 @@ def test_the_module_that_writes_tokens_down_is_silent() -> None:
     assert "sccache_dist::token_check=off" in SCHEDULER_LOG
 
 
-LOG = """
-[2026-11-21T13:30:00Z WARN  sccache::compiler::compiler] ["a.o"]: Could not perform distributed compile, \
-falling back to local: Insufficient capacity across 2 available servers: Failed to allocate job
-[2026-11-21T13:30:01Z WARN  sccache::compiler::compiler] ["b.o"]: Could not perform distributed compile, \
-falling back to local: error sending request for url (http://10.0.0.1:10600/): Connection refused (os error 111)
-[2026-11-21T13:30:02Z WARN  sccache::compiler::compiler] ["c.o"]: Could not perform distributed compile, \
-falling back to local: error sending request for url (http://10.0.0.1:10600/): Connection refused (os error 111)
-[2026-11-21T13:30:02Z WARN  sccache::compiler::compiler] ["c.o"]: something else
-"""
+BACK = f"{WARN}x] ['a.o']: Could not perform distributed compile, falling back to local: "
+REFUSED = "tcp connect error: Connection refused (os error 111)"
+FULL = "Insufficient capacity across {} available servers: Failed to allocate job"
 
 
 def test_the_commonest_reason_for_what_came_back() -> None:
-    assert given_back(LOG).startswith("error sending request for url (http://10.0.0.1:10600/)")
+    log = f"{BACK}{FULL.format(2)}\n{BACK}{REFUSED}\n{BACK}{REFUSED}\n{WARN}x] something else\n"
+    assert given_back(log) == REFUSED
+    assert given_back(f"{log}{BACK}{FULL.format(2)}\n{BACK}{FULL.format(1)}\n") == "every server was busy"
     assert given_back("") == ""
