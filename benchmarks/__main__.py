@@ -10,6 +10,7 @@ from benchmarks import (
     archs,
     caches,
     detection,
+    distribution,
     download,
     eta,
     jobserver,
@@ -30,6 +31,7 @@ ALL = {
     "preflight": preflight.main,
     "detection": detection.main,
     "caches": caches.main,
+    "distribution": distribution.main,
     "eta": eta.main,
     "jobserver": jobserver.main,
 }

@@ -38,6 +38,7 @@ def tokens(made: ClusterOfHosts) -> list[str]:
     return [*found, *(line.split('"')[1] for line in conf.splitlines() if line.startswith("secret_key"))]
 
 
+@pytest.mark.slow
 def test_the_sample_is_built_by_the_cluster(tmp_path: Path, target: Path, hosts: ClusterOfHosts) -> None:
     """The same objects as from here, the scheduler's address in the record, a token nowhere."""
     tree = materialise(tmp_path / "minitorch")
@@ -73,7 +74,8 @@ def test_the_sample_is_built_by_the_cluster(tmp_path: Path, target: Path, hosts:
             assert not any(token.encode() in data for token in secret), file
 
 
-def test_files_with_tokens_are_for_one_user_s_eyes(hosts: ClusterOfHosts) -> None:
+def keep_their_secrets(hosts: ClusterOfHosts) -> None:
+    """Files with tokens are for one user's eyes, and no token was said."""
     checked = 0
     for host in (hosts.scheduler, *hosts.servers, hosts.client):
         for file in host.folder.joinpath(".config").rglob("*"):
@@ -179,6 +181,7 @@ def test_nvcc_for_two_architectures(tmp_path: Path, hosts: ClusterOfHosts) -> No
 
 def test_a_cluster_as_it_is_asked(hosts: ClusterOfHosts) -> None:
     """What status tells; a token of another cluster; a scheduler's token that is no server's."""
+    keep_their_secrets(hosts)
     client, path = hosts.client, hosts.path
 
     def say(*words: str | Path) -> subprocess.CompletedProcess[str]:

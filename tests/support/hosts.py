@@ -17,7 +17,7 @@ from tests.support.capabilities import has, needs
 NET: Final = "10.213.97"
 
 
-def _makes_hosts() -> bool:
+def has_hosts() -> bool:
     """Whether this user may make a network name space."""
     if sys.platform != "linux" or os.geteuid() != 0 or not has("ip"):
         return False
@@ -27,7 +27,7 @@ def _makes_hosts() -> bool:
     return not subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False).returncode
 
 
-needs_hosts = needs(_makes_hosts(), "network name spaces")
+needs_hosts = needs(has_hosts(), "network name spaces")
 needs_bubblewrap = needs(has("bwrap"), "bubblewrap")
 
 
