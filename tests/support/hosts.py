@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import signal
 import subprocess
@@ -15,6 +16,8 @@ from typing import Final
 from tests.support.capabilities import has, needs
 
 NET: Final = "10.213.97"
+# A kernel takes its time to remove a name space and what is in it, so no name is used twice.
+_NUMBERS: Final = itertools.count()
 
 
 def has_hosts() -> bool:
@@ -36,8 +39,9 @@ class Host:
 
     def __init__(self, name: str, number: int, folder: Path) -> None:
         self.name, self.folder = name, folder
+        self.link = f"tb{os.getpid() % 100000}n{next(_NUMBERS)}"
         self.address = f"{NET}.{number}"
-        self.space = f"tb-{os.getpid()}-{name}"
+        self.space = f"{self.link}-{name}"
         self.started: list[subprocess.Popen[bytes]] = []
         folder.mkdir()
 
@@ -88,7 +92,7 @@ class Host:
 
     def cut_off(self) -> None:
         """Nothing reaches it any more, and nothing says so."""
-        ip("link", "set", f"{_link(self)}b", "down")
+        ip("link", "set", f"{self.link}b", "down")
 
 
 def ip(*words: str) -> None:
@@ -96,20 +100,16 @@ def ip(*words: str) -> None:
     subprocess.run(["ip", *words], check=True, capture_output=True)
 
 
-def _link(host: Host) -> str:
-    return f"tb{os.getpid() % 100000}{host.name[:2]}"
-
-
 @contextlib.contextmanager
 def hosts(folder: Path, *names: str) -> Iterator[list[Host]]:
-    """Hosts that reach each other. Their names differ in the first two letters."""
-    bridge = f"tbr{os.getpid() % 100000}"
+    """Hosts that reach each other."""
+    bridge = f"tb{os.getpid() % 100000}r{next(_NUMBERS)}"
     made = [Host(name, number, folder / name) for number, name in enumerate(names, 1)]
     try:
         ip("link", "add", bridge, "type", "bridge")
         ip("link", "set", bridge, "up")
         for host in made:
-            link = _link(host)
+            link = host.link
             ip("netns", "add", host.space)
             ip("link", "add", f"{link}a", "type", "veth", "peer", "name", f"{link}b")
             ip("link", "set", f"{link}a", "netns", host.space)
@@ -124,6 +124,7 @@ def hosts(folder: Path, *names: str) -> Iterator[list[Host]]:
             host.kill()
             for process in host.started:
                 process.wait()
+            subprocess.run(["ip", "link", "del", f"{host.link}b"], check=False, capture_output=True)
             subprocess.run(["ip", "netns", "del", host.space], check=False, capture_output=True)
         subprocess.run(["ip", "link", "del", bridge], check=False, capture_output=True)
 
