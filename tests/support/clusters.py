@@ -82,6 +82,11 @@ def said(host: Host) -> str:
     return (host.folder / "log").read_text("utf-8", "replace")
 
 
+def has_said(host: Host, words: str) -> None:
+    """Wait until it has."""
+    until(lambda: words in said(host), f"{host.name} says: {words}")
+
+
 def count(host: Host, url: str, environ: dict[str, str]) -> int:
     """How many servers the scheduler has, as `cluster status` tells on a host."""
     done = host.run(*TORCHBUILD, "cluster", "status", "--scheduler", url, "--json", environ=environ)
@@ -97,7 +102,7 @@ def cluster(folder: Path, sccache: str) -> Iterator[ClusterOfHosts]:
         allowed = [word for server in servers for word in ("--allow", server.address)]
         words = (*TORCHBUILD, "cluster", "scheduler", "--listen", scheduler.address, *allowed)
         made.processes["scheduler"] = scheduler.start(scheduler.folder / "log", *path, *words)
-        until(lambda: "Ctrl-C ends it" in said(scheduler), "the scheduler listens")
+        has_said(scheduler, "Ctrl-C ends it")
         tokens = scheduler.folder / ".config" / "torchbuild-tasks" / "cluster"
         for server in servers:
             token = server.folder / "token"
@@ -105,7 +110,7 @@ def cluster(folder: Path, sccache: str) -> Iterator[ClusterOfHosts]:
             run = (*TORCHBUILD, "cluster", "server", made.url, "--token-file", token)
             made.processes[server.name] = server.start(server.folder / "log", *path, *run)
         for server in servers:
-            until(lambda server=server: "has taken this server" in said(server), "it is a server")
+            has_said(server, "has taken this server")
         shutil.copy(tokens / "client.token", client.folder / "token")
         joined = client.run(*TORCHBUILD, "cluster", "join", made.url, "--token-file", client.folder / "token")
         assert joined.returncode == 0, joined.stderr
