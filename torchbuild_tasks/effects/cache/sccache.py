@@ -181,6 +181,8 @@ class Server:
             return
         self._running = False
         for old in self._old:
+            if old.timer.finished.is_set():
+                continue  # its time was over, and its pid may be another's by now
             old.timer.cancel()
             if after := self._statistics(old.address):
                 self.answers.append((old.before or _EMPTY, after))

@@ -50,16 +50,16 @@ class Shelf:
         return tuple(sorted(self.root.glob("client-of-*.conf")))
 
 
-def shelf(environ_cache: str) -> Shelf:
+def shelf(cache_folder: str) -> Shelf:
     """The files of this user.
 
     Args:
-        environ_cache: the folder of helpers; what can be made again goes beside them.
+        cache_folder: the folder of helpers; what can be made again goes beside them.
     """
     from platformdirs import user_config_dir
 
     root = Path(user_config_dir("torchbuild-tasks", appauthor=False)) / "cluster"
-    return Shelf(root=root, space=Path(environ_cache) / "cluster")
+    return Shelf(root=root, space=Path(cache_folder) / "cluster")
 
 
 def write_secret(path: Path, text: str) -> None:
