@@ -11,6 +11,7 @@ from benchmarks import (
     archs,
     caches,
     detection,
+    distribution,
     download,
     eta,
     jobserver,
@@ -33,6 +34,7 @@ ALL = {
     "preflight": preflight.main,
     "detection": detection.main,
     "caches": caches.main,
+    "distribution": distribution.main,
     "eta": eta.main,
     "jobserver": jobserver.main,
 }

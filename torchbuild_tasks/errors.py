@@ -112,6 +112,12 @@ class PatchRefused(TorchbuildError):
     exit_code = 14
 
 
+class ClusterError(TorchbuildError):
+    """A scheduler or a server of distributed compiles cannot be run, reached or joined."""
+
+    exit_code = 15
+
+
 class Interrupted(TorchbuildError):
     """Ctrl-C or SIGTERM; 130 is what shells report for an interrupted command."""
 

@@ -23,10 +23,10 @@ from torchbuild_tasks.core.table import VersionLine, version_lines
 from torchbuild_tasks.effects import files, lock, made
 from torchbuild_tasks.effects.signals import interruptible
 from torchbuild_tasks.errors import EnvFileError, PlanRefused, UsageError
-from torchbuild_tasks.model import BuildPlan, CacheState, Facts
+from torchbuild_tasks.model import BuildPlan, CacheState, Cluster, Facts
 from torchbuild_tasks.record import VerifyReport
 from torchbuild_tasks.request import BuildRequest
-from torchbuild_tasks.sight import accepted, cache_words, checkout, decide, look, network
+from torchbuild_tasks.sight import accepted, cache_words, checkout, decide, look, network, our_shelf
 from torchbuild_tasks.stages import Reporter, run_stages
 from torchbuild_tasks.stages.cache_verbs import (
     cache_environ,
@@ -37,6 +37,8 @@ from torchbuild_tasks.stages.cache_verbs import (
     until_interrupted,
 )
 from torchbuild_tasks.stages.clean import remove_build
+from torchbuild_tasks.stages.cluster import join, run_scheduler, run_server, states
+from torchbuild_tasks.stages.cluster_program import have_dist, refuse_windows
 from torchbuild_tasks.stages.helpers import fetched, proved, pruned
 from torchbuild_tasks.stages.patches import undo_patches
 from torchbuild_tasks.stages.report import ReportFiles, make_report
@@ -169,6 +171,22 @@ def cache(request: BuildRequest, report: Reporter) -> tuple[CacheState, ...]:
                 serve_cache(made_plan.cache, words, environ, root, report.note, until_interrupted)
                 return ()
     return cache_states(made_plan.cache, environ)
+
+
+def cluster(request: BuildRequest, report: Reporter) -> tuple[Cluster, ...]:
+    """Run a scheduler or a server of distributed compiles until Ctrl-C, join one, or say how they are."""
+    sight = look(request)
+    shelf = our_shelf(sight.facts)
+    if request.action == "status":
+        return states(shelf, request)
+    refuse_windows(sight.facts)
+    if request.action == "join":
+        return (join(shelf, request, report.note),)
+    question = Question(sight.request, sight.facts, sight.catalog, sight.settings)
+    with interruptible():
+        dist = have_dist(question, network(sight), report)
+        (run_scheduler if request.action == "scheduler" else run_server)(shelf, dist, request, report.note)
+    return ()
 
 
 def versions(request: BuildRequest) -> tuple[VersionLine, ...]:

@@ -13,7 +13,19 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, Final
 
-VERBS: Final = ("doctor", "plan", "env", "build", "report", "clean", "verify", "helpers", "cache", "versions")
+VERBS: Final = (
+    "doctor",
+    "plan",
+    "env",
+    "build",
+    "report",
+    "clean",
+    "verify",
+    "helpers",
+    "cache",
+    "cluster",
+    "versions",
+)
 BUILDING: Final = ("doctor", "plan", "env", "build", "verify")
 FETCHING: Final = (*BUILDING, "helpers")
 CACHING: Final = (*BUILDING, "cache")
@@ -23,7 +35,10 @@ EVERY: Final = VERBS
 ACTIONS: Final = {
     "helpers": ("list", "fetch", "where", "verify", "prune"),
     "cache": ("stats", "clear", "serve"),
+    "cluster": ("scheduler", "server", "join", "status"),
 }
+# Actions that take a further word, the value of that field: `cluster join http://host:10600`.
+OBJECTS: Final = {("cluster", "server"): "scheduler", ("cluster", "join"): "scheduler"}
 
 PRESETS: Final = ("dev", "minimal", "full", "debug", "jetson")
 BUILD_TYPES: Final = ("Release", "Debug", "RelWithDebInfo", "MinSizeRel")
@@ -71,6 +86,13 @@ class BuildRequest:
         in_file=False,
         positional=True,
     )
+    scheduler: str | None = _flag(
+        "the scheduler of distributed compiles (with status: default all that were joined)",
+        verbs=("cluster",),
+        metavar="URL",
+        in_file=False,
+        positional=True,
+    )
     source: str | None = _flag(
         "PyTorch checkout to work on (default: the current folder)", verbs=EVERY, metavar="PATH"
     )
@@ -97,6 +119,36 @@ class BuildRequest:
         "MSVC toolset on Windows, such as 14.38 (default: the newest that fits)", metavar="VERSION"
     )
     jobs: int | None = _flag("parallel compile jobs (default: from cores and free memory)", metavar="N")
+    distribute: str | None = _flag(
+        "send compiles to the servers of this scheduler (`cluster join` it first)",
+        verbs=("doctor", "plan", "env", "build"),
+        metavar="SCHEDULER",
+    )
+    listen: str | None = _flag(
+        "where the scheduler or server listens (default: everywhere, or what the token is for)",
+        verbs=("cluster",),
+        metavar="ADDRESS[:PORT]",
+        in_file=False,
+    )
+    allow: tuple[str, ...] = _flag(
+        "make the token of a server at this address; may be repeated",
+        verbs=("cluster",),
+        metavar="ADDRESS[:PORT]",
+        default=(),
+        in_file=False,
+    )
+    token_file: str | None = _flag(
+        "a token's file, copied from the scheduler's machine",
+        verbs=("cluster",),
+        metavar="FILE",
+        in_file=False,
+    )
+    space: str | None = _flag(
+        "where a server keeps toolchains and compiles (default: beside the helpers)",
+        verbs=("cluster",),
+        metavar="FOLDER",
+        in_file=False,
+    )
     mode: str | None = _flag(
         "develop: editable install; wheel: a wheel in dist/ (default: develop)", metavar="MODE", choices=MODES
     )

@@ -13,14 +13,17 @@ from typing import Any
 
 from torchbuild_tasks import codec, version
 from torchbuild_tasks.catalog import Catalog, load_catalog
+from torchbuild_tasks.core.cluster.address import file_name, scheduler_url
 from torchbuild_tasks.core.plan import make_plan
 from torchbuild_tasks.core.settings import Settings, check_settings, check_value, split_assignment
 from torchbuild_tasks.effects import files
+from torchbuild_tasks.effects.cluster import keep
+from torchbuild_tasks.effects.cluster.look import look_at_cluster
 from torchbuild_tasks.effects.fetch.net import Net, read_mirrors
 from torchbuild_tasks.errors import PlanRefused, UsageError
 from torchbuild_tasks.facts.gather import gather
 from torchbuild_tasks.facts.settings import find_settings
-from torchbuild_tasks.model import BuildPlan, Facts
+from torchbuild_tasks.model import BuildPlan, Cluster, Facts
 from torchbuild_tasks.request import BuildRequest
 from torchbuild_tasks.stages import Fetching
 from torchbuild_tasks.templates import load_templates
@@ -53,7 +56,19 @@ def look(request: BuildRequest) -> Sight:
         cuda_toolkit=request.cuda_toolkit or settings.values.get("cuda_toolkit"),
         patterns=tuple(row.name for row in catalog.variable),
     )
+    if scheduler := request.distribute or settings.values.get("distribute"):
+        facts = dataclasses.replace(facts, cluster=_ask_scheduler(str(scheduler), facts))
     return Sight(request=request, settings=settings, catalog=catalog, facts=facts)
+
+
+def our_shelf(facts: Facts) -> keep.Shelf:
+    """Where this user's files of clusters are."""
+    return keep.shelf(facts.store.folder if facts.store else str(Path(facts.tree.root) / files.STATE_DIR))
+
+
+def _ask_scheduler(text: str, facts: Facts) -> Cluster:
+    url = scheduler_url(text)
+    return look_at_cluster(url, our_shelf(facts).client(file_name(url)))
 
 
 def network(sight: Sight) -> Fetching:

@@ -150,3 +150,35 @@ def test_an_action_may_be_called_like_a_verb() -> None:
         ("plan", []),
     ]
     assert parse("helpers", ["--offline", "verify"]).action == "verify"
+
+
+# ---------------------------------------------------------------- actions that take a further word
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["join", "big:10600", "--token-file", "t"],
+        ["join", "--token-file", "t", "big:10600"],
+        ["--token-file", "t", "join", "big:10600"],
+        ["join", "--scheduler", "big:10600", "--token-file=t"],
+    ],
+)
+def test_the_word_after_an_action(words: list[str]) -> None:
+    wanted = BuildRequest(action="join", scheduler="big:10600", token_file="t")
+    assert parse("cluster", words) == wanted
+
+
+def test_an_action_without_its_word() -> None:
+    with pytest.raises(UsageError, match="cluster join needs a scheduler"):
+        parse("cluster", ["--verbose", "join"])
+
+
+def test_what_follows_the_further_word_is_the_next_task() -> None:
+    words = ["cluster", "join", "build", "plan", "cluster", "status", "build", "--cpu"]
+    assert words_by_verb(words) == [
+        ("cluster", ["join", "build"]),
+        ("plan", []),
+        ("cluster", ["status"]),
+        ("build", ["--cpu"]),
+    ]

@@ -19,7 +19,7 @@ from torchbuild_tasks.codec import decode, dumps
 from torchbuild_tasks.core.helper_lines import HelperLine, HelperReport
 from torchbuild_tasks.core.table import version_lines
 from torchbuild_tasks.fronts.verbs import run_verb, show_error
-from torchbuild_tasks.model import BuildPlan, CacheState, Facts, Finding
+from torchbuild_tasks.model import BuildPlan, CacheState, Cluster, Facts, Finding
 from torchbuild_tasks.record import CheckResult, VerifyReport
 from torchbuild_tasks.request import VERBS, BuildRequest
 from torchbuild_tasks.stages.report import ReportFiles
@@ -55,9 +55,17 @@ RESULTS: dict[str, Any] = {
     "verify": GOOD,
     "helpers": HelperReport(action="list", lines=(LINE, dataclasses.replace(LINE, here=True, wanted=True))),
     "cache": (CacheState(tool="ccache", version="4.7.5", program="/usr/bin/ccache", folder="/c", used=9),),
+    "cluster": (
+        Cluster(url="http://big:10600", conf="/c", servers=2, cpus=64, busy=3),
+        Cluster(url="http://other:10600"),
+    ),
     "versions": version_lines(load_catalog(), linux_facts()),
 }
-WORDS: dict[str, dict[str, Any]] = {"helpers": {"action": "list"}, "cache": {"action": "stats"}}
+WORDS: dict[str, dict[str, Any]] = {
+    "helpers": {"action": "list"},
+    "cache": {"action": "stats"},
+    "cluster": {"action": "status"},
+}
 Give = Callable[[str, Any], None]
 
 
@@ -162,6 +170,7 @@ ERRORS = [
     errors.ArchiveRefused("It leaves its folder."),
     errors.PreflightFailed("The compilers do not work."),
     errors.PatchRefused("A patch does not fit."),
+    errors.ClusterError("Another program listens there."),
     errors.Interrupted("Interrupted."),
 ]
 

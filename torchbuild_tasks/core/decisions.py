@@ -8,6 +8,7 @@ from functools import cached_property
 
 from torchbuild_tasks.core.build_type import choose_build_type
 from torchbuild_tasks.core.cache.choose import ChosenCache, choose_cache
+from torchbuild_tasks.core.cluster.choose import ChosenDistribution, choose_distribution
 from torchbuild_tasks.core.compiler import Compilers, choose_compilers
 from torchbuild_tasks.core.cuda.archs import ChosenArchs, choose_archs
 from torchbuild_tasks.core.cuda.host import HostLimits, host_limits
@@ -43,6 +44,7 @@ class Decisions:
     generator: Choice
     helpers: Helpers
     cache: ChosenCache
+    distribution: ChosenDistribution
     patches: tuple[Patch, ...]
     variable_choices: tuple[Choice, ...]
 
@@ -59,7 +61,7 @@ class Decisions:
         jobs = filter(None, (self.jobs, self.heavy_jobs))
         how = (self.preset, self.build_type, self.mode, *jobs, *found, self.generator)
         helpers = helper_decisions(self.question, self.helpers)
-        how = (*how, *helpers, self.cache.choice)
+        how = (*how, *helpers, self.cache.choice, *filter(None, (self.distribution.choice,)))
         return (*_subject(self.question), self.python.choice, *how, *self.variable_choices)
 
 
@@ -72,6 +74,14 @@ def decide_build(question: Question) -> Decisions:
     compilers = choose_compilers(question, toolset, limits)
     helpers = choose_helpers(question, build_type.value, toolkit.version)
     cache = choose_cache(question, cuda=toolkit.choice is not None, helpers=helpers, compiler=compilers.tool)
+    jobs = choose_jobs(question)
+    distribution = choose_distribution(
+        question,
+        sccache=cache.tool_of("c++") == "sccache",
+        compiler=compilers.tool.path or "" if compilers.tool else "",
+        generator=generator.value,
+        jobs=jobs,
+    )
     cuda = (*toolkit_variables(question, toolkit), *filter(None, (archs.choice, compilers.host)))
     lower = (
         *toolset_variables(question, toolset, generator.value, cuda=toolkit.choice is not None),
@@ -79,6 +89,7 @@ def decide_build(question: Question) -> Decisions:
         *jetson_variables(question),
         *helper_choices(question, helpers),
         *cache.choices,
+        *distribution.choices,
     )
     return Decisions(
         question=question,
@@ -86,7 +97,7 @@ def decide_build(question: Question) -> Decisions:
         preset=preset_name(question),
         build_type=build_type,
         mode=question.choose("mode", "mode", "develop", "an editable install, for working on PyTorch"),
-        jobs=choose_jobs(question),
+        jobs=jobs,
         heavy_jobs=choose_heavy_jobs(question),
         toolkit=toolkit,
         archs=archs,
@@ -96,6 +107,7 @@ def decide_build(question: Question) -> Decisions:
         generator=generator,
         helpers=helpers,
         cache=cache,
+        distribution=distribution,
         patches=choose_patches(question),
         variable_choices=_merged(lower, decide_all(question), cuda),
     )

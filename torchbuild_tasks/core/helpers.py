@@ -140,9 +140,12 @@ def helper_check(question: Question, helper: Helper) -> tuple[str, ...]:
 
 
 def asked_names(question: Question) -> tuple[str, ...]:
-    """The names given with --with-helper."""
+    """The names given with --with-helper; --distribute asks for an sccache where there is none."""
     given = question.given("with_helper")
-    return tuple(given[0]) if given else ()
+    names = tuple(given[0]) if given else ()
+    here = any(tool.name == "sccache" and tool.path for tool in question.facts.tools)
+    linux = question.facts.host.os == "linux"
+    return (*names, "sccache") if question.given("distribute") and linux and not here else names
 
 
 def _wanted(question: Question, row: HelperRow) -> bool:

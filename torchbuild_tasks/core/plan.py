@@ -33,7 +33,7 @@ from torchbuild_tasks.core.settings import Settings
 from torchbuild_tasks.core.toolset import check_toolset
 from torchbuild_tasks.core.variables import check_variables
 from torchbuild_tasks.core.windows import check_windows
-from torchbuild_tasks.model import BuildPlan, Command, EnvFile, EnvOp, Facts, Finding, Freshness
+from torchbuild_tasks.model import BuildPlan, CachePlan, Command, EnvFile, EnvOp, Facts, Finding, Freshness
 from torchbuild_tasks.request import SHELLS, BuildRequest
 
 
@@ -78,7 +78,7 @@ def make_plan(
         toolkit=decisions.toolkit.managed,
         patches=decisions.patches,
         preflight=choose_preflight(decisions, freshness),
-        cache=plan_cache(question, decisions.cache, decisions.variables, inputs["compiler"]),
+        cache=_cache(decisions, inputs["compiler"]),
         env=ops,
         env_files=_env_files(question, ops, templates, writer),
         freshness=freshness,
@@ -122,6 +122,7 @@ def _findings(decisions: Decisions, ops: tuple[EnvOp, ...]) -> tuple[Finding, ..
         *check_windows(decisions),
         *check_helpers(question, decisions.helpers),
         *check_cache(question, decisions.cache),
+        *decisions.distribution.problems,
         *check_jobs(question, decisions.jobs.value),
         *check_variables(question),
         *_check_shells(question, ops),
@@ -142,6 +143,11 @@ def _cuda_findings(decisions: Decisions) -> tuple[Finding, ...]:
         *check_jetson(question),
         *check_patches(question),
     )
+
+
+def _cache(decisions: Decisions, compiler: str) -> CachePlan | None:
+    away = decisions.distribution.plan
+    return plan_cache(decisions.question, decisions.cache, decisions.variables, compiler, away)
 
 
 def _check_shells(question: Question, ops: tuple[EnvOp, ...]) -> tuple[Finding, ...]:

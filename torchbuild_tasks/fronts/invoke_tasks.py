@@ -25,6 +25,7 @@ SUMMARIES = {
     "verify": "Hold the installed torch to what the plan promises.",
     "helpers": "List, fetch, find, verify or prune the libraries and tools that builds download.",
     "cache": "Tell how full the compiler caches are, empty them, or serve one for builds by hand.",
+    "cluster": "Run a scheduler or a server of distributed compiles, join one, or say how they are.",
     "versions": "Show the torch versions and which of them fit this machine.",
 }
 
@@ -51,15 +52,17 @@ class VerbTask(Task[Any]):
             # A task that still waits for its action would take --help for it.
             named = set(ACTIONS.get(self.name, ())).intersection(sys.argv)
             return arguments(self.name, positional=bool(named))
+        own: list[str] = []
         try:
             for verb, words in words_by_verb(sys.argv[1:]):
                 if verb == self.name:
                     refuse_unknown(verb, words)
+                    own = words
         except UsageError as error:
             from torchbuild_tasks.fronts.paragraph import error_text
 
             raise Exit(error_text(error), code=error.exit_code) from None
-        return arguments(self.name)
+        return arguments(self.name, own)
 
 
 def make_namespace() -> Collection:

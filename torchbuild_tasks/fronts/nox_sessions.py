@@ -23,6 +23,7 @@ SESSIONS: Final[Mapping[str, tuple[str, Mapping[str, Any], str]]] = {
     "clean": ("clean", {}, "Remove what the build made, and nothing else."),
     "helpers": ("helpers", {}, "List, fetch, find, verify or prune what builds download."),
     "cache": ("cache", {}, "Tell how full the compiler caches are, empty or serve them."),
+    "cluster": ("cluster", {}, "Run, join or ask a scheduler and servers of distributed compiles."),
     "versions": ("versions", {}, "Show the torch versions and which of them fit this machine."),
 }
 

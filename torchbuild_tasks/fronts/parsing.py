@@ -16,14 +16,21 @@ from invoke.parser.argument import Argument
 from invoke.parser.context import ParserContext
 
 from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.request import ACTIONS, VERBS, BuildRequest, flag_name, flags
+from torchbuild_tasks.request import ACTIONS, OBJECTS, VERBS, BuildRequest, flag_name, flags
 
 SHORT = {"source": "s", "python": "p", "jobs": "j", "quiet": "q", "verbose": "v", "yes": "y"}
 
 
-def arguments(verb: str, *, positional: bool = True) -> list[Argument]:
-    """The verb's flags as Invoke arguments; without `positional` its action may be left out."""
-    return [_argument(field, verb, positional) for field in flags(verb)]
+def arguments(verb: str, words: Sequence[str] = (), *, positional: bool = True) -> list[Argument]:
+    """The verb's flags as Invoke arguments.
+
+    Args:
+        verb: whose flags.
+        words: what follows it; some actions take a further word.
+        positional: without it the action may be left out.
+    """
+    due = ("action", *(OBJECTS.get((verb, word), "") for word in words)) if positional else ()
+    return [_argument(field, verb, field.name in due) for field in flags(verb)]
 
 
 def _argument(field: dataclasses.Field[Any], verb: str, positional: bool) -> Argument:
@@ -34,7 +41,7 @@ def _argument(field: dataclasses.Field[Any], verb: str, positional: bool) -> Arg
         kind=kind,
         default=None if kind is str else kind(),
         help=help_text(field, verb),
-        positional=positional and field.metadata["positional"],
+        positional=positional,
     )
 
 
@@ -52,13 +59,16 @@ def refuse_unknown(verb: str, words: Sequence[str]) -> None:
     Raises:
         UsageError: an unknown flag or action (names the nearest), or a flag without its value.
     """
-    rest, action_due = list(words), verb in ACTIONS
+    rest, action_due, action, missing = list(words), verb in ACTIONS, "", ""
     while rest:
         word = rest.pop(0)
         if not word.startswith("-"):
-            if not action_due:
+            if not (action_due or missing):
                 return  # the next task's
-            _refuse_action(verb, word)
+            if action_due:
+                _refuse_action(verb, word)
+                action = word
+            missing = OBJECTS.get((verb, word), "") if action_due else ""
             action_due = False
             continue
         takes_value = _takes_value(verb, word)
@@ -70,6 +80,10 @@ def refuse_unknown(verb: str, words: Sequence[str]) -> None:
             rest.pop(0)
     if action_due:
         raise _action_error(verb, f"{verb} needs to be told what to do")
+    if missing and flag_name(missing) not in {word.partition("=")[0] for word in words}:
+        raise UsageError(
+            f"{verb} {action} needs a {missing}", next_step=f"Write: {verb} {action} http://HOST:10600"
+        )
 
 
 def _refuse_action(verb: str, word: str) -> None:
@@ -88,17 +102,18 @@ def words_by_verb(argv: Sequence[str]) -> list[tuple[str, list[str]]]:
     A value is not taken for a verb: in `plan --source build` the folder is called build.
     """
     found: list[tuple[str, list[str]]] = []
-    value_follows = action_due = False
+    value_follows, due = False, 0
     for word in argv:
         verb = word.rpartition(".")[2]
-        if not (value_follows or action_due or word.startswith("-")):
+        if not (value_follows or due or word.startswith("-")):
             found.append((verb, []))
-            action_due = verb in ACTIONS
+            due = int(verb in ACTIONS)
             continue
         if found:
             found[-1][1].append(word)
         if value_follows or not found or not word.startswith("-"):
-            action_due = action_due and value_follows
+            if due and not value_follows:
+                due += int((found[-1][0], word) in OBJECTS) - 1
             value_follows = False
         else:
             current = found[-1][0]
@@ -164,7 +179,7 @@ def parse(verb: str, argv: Sequence[str]) -> BuildRequest:
         UsageError: an unknown flag, a flag without its value, a word that is no flag.
     """
     refuse_unknown(verb, argv)
-    context = ParserContext(name=verb, args=arguments(verb))
+    context = ParserContext(name=verb, args=arguments(verb, argv))
     try:
         (parsed,) = Parser(contexts=[context]).parse_argv([verb, *argv])
     except ParseError as error:
@@ -179,7 +194,7 @@ def make_request(values: dict[str, Any]) -> BuildRequest:
         UsageError: --jobs is not a whole number.
     """
     clean = {key: value for key, value in values.items() if value not in (None, [])}
-    for name in ("set", "with_helper"):
+    for name in ("set", "with_helper", "allow"):
         if name in clean:
             clean[name] = tuple(clean[name])
     if "jobs" in clean:

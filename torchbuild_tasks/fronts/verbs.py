@@ -11,11 +11,12 @@ from collections.abc import Callable
 
 from torchbuild_tasks import flow
 from torchbuild_tasks.codec import dumps
-from torchbuild_tasks.errors import ArchiveRefused, PlanRefused, TorchbuildError, VerifyFailed
+from torchbuild_tasks.errors import ArchiveRefused, ClusterError, PlanRefused, TorchbuildError, VerifyFailed
 from torchbuild_tasks.fronts import show
 from torchbuild_tasks.fronts.paragraph import error_object, error_text
 from torchbuild_tasks.fronts.reporter import ConsoleReporter
 from torchbuild_tasks.fronts.show_cache import cache_text
+from torchbuild_tasks.fronts.show_cluster import clusters_text
 from torchbuild_tasks.fronts.show_helpers import helpers_text
 from torchbuild_tasks.request import BuildRequest
 
@@ -117,6 +118,15 @@ def _cache(request: BuildRequest, report: ConsoleReporter) -> int:
     return 0
 
 
+def _cluster(request: BuildRequest, report: ConsoleReporter) -> int:
+    clusters = flow.cluster(request, report)
+    if request.json:
+        _out(_json({"action": request.action, "clusters": clusters}))
+    elif request.action in ("join", "status"):
+        _out(clusters_text(clusters))
+    return ClusterError.exit_code if any(cluster.problem for cluster in clusters) else 0
+
+
 def _versions(request: BuildRequest, report: ConsoleReporter) -> int:
     lines = flow.versions(request)
     _out(_json({"versions": lines}) if request.json else show.versions_text(lines))
@@ -133,6 +143,7 @@ _VERBS: dict[str, Callable[[BuildRequest, ConsoleReporter], int]] = {
     "verify": _verify,
     "helpers": _helpers,
     "cache": _cache,
+    "cluster": _cluster,
     "versions": _versions,
 }
 

@@ -6,6 +6,7 @@ plan for one machine can be made and tested on another. Sizes are bytes, times s
 """
 
 from torchbuild_tasks.model.cache import CachePlan, CacheReport, CacheState, CacheTool
+from torchbuild_tasks.model.cluster import Cluster, Distribution
 from torchbuild_tasks.model.cuda import Cuda, Driver, GpuSeen, Library, Tegra, Toolkit
 from torchbuild_tasks.model.machine import (
     FACTS_SCHEMA,
@@ -56,10 +57,12 @@ __all__ = [
     "CacheTool",
     "Change",
     "Choice",
+    "Cluster",
     "Command",
     "Cpu",
     "Cuda",
     "Disk",
+    "Distribution",
     "Driver",
     "EnvFile",
     "EnvOp",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from torchbuild_tasks.model.cluster import Distribution
+
 
 @dataclass(frozen=True, kw_only=True)
 class CacheTool:
@@ -33,6 +35,7 @@ class CachePlan:
     tools: tuple[CacheTool, ...]
     remotes: tuple[str, ...] = ()
     read_only: bool = False
+    distribution: Distribution | None = None
     size: int = 0
     memory: str = ""
 
@@ -42,7 +45,8 @@ class CacheReport:
     """What one cache did in one build: hits and misses by language.
 
     `not_cached` are commands that it passed on, by the cache's own reason; `shared` are the hits
-    that came from a shared cache; `errors` are failures of the cache, none of the compiler.
+    that came from a shared cache; `errors` are failures of the cache, none of the compiler. `away` are
+    the compiles that servers of a cluster made, by address, `given_back` those that should have been.
     """
 
     tool: str
@@ -51,6 +55,8 @@ class CacheReport:
     not_cached: Mapping[str, int] = field(default_factory=dict)
     shared: int = 0
     errors: int = 0
+    away: Mapping[str, int] = field(default_factory=dict)
+    given_back: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

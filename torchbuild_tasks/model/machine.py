@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from torchbuild_tasks.model.cluster import Cluster
 from torchbuild_tasks.model.cuda import Cuda
 from torchbuild_tasks.model.history import PastPeak
 
@@ -240,4 +241,5 @@ class Facts:
     windows: Windows | None = None
     store: Store | None = None
     cuda: Cuda | None = None
+    cluster: Cluster | None = None
     environ: Mapping[str, str] = field(default_factory=dict)

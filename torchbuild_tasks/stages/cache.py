@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
@@ -22,6 +23,7 @@ from torchbuild_tasks.effects.cache.watch import EVERY, Watch
 from torchbuild_tasks.effects.files import unlink
 from torchbuild_tasks.errors import Interrupted
 from torchbuild_tasks.model import CachePlan, CacheReport, CacheTool
+from torchbuild_tasks.stages.away import sending_away, server_settings
 
 Say = Callable[[str], None]
 # How each tool is told to pass everything on, and to read only.
@@ -86,7 +88,7 @@ class _One:
     """One cache of a build."""
 
     def __init__(self, tool: CacheTool, plan: CachePlan, running: Running, memory: Memory, say: Say) -> None:
-        self._tool, self._running, self._memory, self._say = tool, running, memory, say
+        self._tool, self._plan, self._running, self._memory, self._say = tool, plan, running, memory, say
         self._server: sccache.Server | None = None
         self._logged, self._before = Path(), ""
         home = {"ccache": ccache.home, "sccache": sccache.home}[tool.name]
@@ -124,13 +126,14 @@ class _One:
         remotes = tuple(remote for remote in remotes if self._answers(remote))
         if remotes:  # those named by --cache alone, with a login that the environment has for them
             environ = {k: v for k, v in environ.items() if not sccache.REMOTE.match(k) or _is_login(k)}
-        server = sccache.Server(self._tool.program, own_place(root, name), environ)
+        away = server_settings(self._plan.distribution, root, self._say)
+        server = sccache.Server(self._tool.program, own_place(root, name), environ | away)
         levels = server_variables(remotes)
         problem = server.start(levels or None)
         if problem:
             if remotes or any(sccache.REMOTE.match(name) for name in environ):
                 self._say(f"Warning: the shared cache is left out: {problem}.")
-            remotes, problem = (), server.start_alone()
+            remotes, problem = (), server.start_alone(away.get("SCCACHE_CONF", os.devnull))
         if problem:
             self._without_server(problem)
             return
@@ -139,6 +142,11 @@ class _One:
         if remotes:
             self._say(f"shared cache: {', '.join(remote.shown for remote in remotes)}")
         at_end.enter_context(self._watch(remotes, every))
+        if away and self._plan.distribution:
+            program, environ = self._tool.program, self._running.environ
+            at_end.enter_context(
+                sending_away(self._plan.distribution, server, program, environ, away, self._say, every)
+            )
 
     def _answers(self, remote: Remote) -> bool:
         if reason := probe.why_unreachable(_target(remote)):

@@ -35,7 +35,8 @@ def compile_tree(work: Work) -> Work:
     if work.plan.quick:
         work = begin_cache(work)
     work.ledger.open()
-    jobs = next((int(op.value) for op in work.plan.env if op.name == "MAX_JOBS" and op.value.isdecimal()), 1)
+    said = (work.environ or os.environ).get("MAX_JOBS", "")
+    jobs = int(said) if said.isdecimal() else 1
     attempt = 0
     while True:
         attempt += 1

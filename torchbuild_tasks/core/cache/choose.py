@@ -59,6 +59,10 @@ class ChosenCache:
         """Each cache once."""
         return tuple(dict.fromkeys(candidate for _, candidate in self.languages))
 
+    def tool_of(self, language: str) -> str:
+        """The name of a language's cache; "" where it has none."""
+        return next((candidate.name for name, candidate in self.languages if name == language), "")
+
 
 def choose_cache(
     question: Question, *, cuda: bool, helpers: Helpers, compiler: Tool | None = None
@@ -74,7 +78,7 @@ def choose_cache(
     Raises:
         UsageError: a word of `cache` cannot be understood.
     """
-    value, source, because = question.given("cache") or (AUTO, "default", "")
+    value, source, because = question.given("cache") or _to_distribute(question) or (AUTO, "default", "")
     asked, remotes = _asked(question, str(value)), read_remotes(str(value), read_only=_read_only(question))
     here = _candidates(question, helpers)
     if asked == NONE:
@@ -125,6 +129,12 @@ def _asked(question: Question, value: str) -> str:
                 next_step="Choose auto, none, ccache, sccache, or the address of a shared cache.",
             )
     return words[0] if words else AUTO
+
+
+def _to_distribute(question: Question) -> tuple[str, Source, str] | None:
+    """sccache alone can send compiles away."""
+    given = question.given("distribute")
+    return ("sccache", given[1], f"{given[2]}: only sccache sends compiles away") if given else None
 
 
 def _declined(question: Question, candidate: Candidate) -> bool:

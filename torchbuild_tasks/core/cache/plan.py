@@ -10,7 +10,7 @@ from torchbuild_tasks.core.cache.choose import ChosenCache
 from torchbuild_tasks.core.cache.variables import FOLDERS, hashed_settings
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.model import CachePlan, CacheTool
+from torchbuild_tasks.model import CachePlan, CacheTool, Distribution
 
 # A whole PyTorch is 0.7 GB in sccache (1.13.1, CPU); debug information and CUDA are some times that.
 SIZE: Final = 20 * GIB
@@ -19,7 +19,11 @@ _UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": GIB, "T": 1 << 40}
 
 
 def plan_cache(
-    question: Question, chosen: ChosenCache, variables: Mapping[str, str], compiler: str
+    question: Question,
+    chosen: ChosenCache,
+    variables: Mapping[str, str],
+    compiler: str,
+    distribution: Distribution | None = None,
 ) -> CachePlan | None:
     """What runs beside the build; None without a cache.
 
@@ -28,6 +32,7 @@ def plan_cache(
         chosen: the decision.
         variables: all build variables as decided.
         compiler: path and version of the C++ compiler.
+        distribution: where sccache sends compiles.
 
     Raises:
         UsageError: the size cannot be read.
@@ -49,6 +54,7 @@ def plan_cache(
         remotes=chosen.remotes,
         read_only=chosen.read_only,
         size=read_size(question.value("cache_size", "")) or SIZE,
+        distribution=distribution,
         memory=f"{store.folder.rstrip(question.separator)}{question.separator}{MEMORY}" if store else "",
     )
 

@@ -36,6 +36,8 @@ def sccache_report(before: str, after: str) -> CacheReport | None:
             not_cached=_less(new["not_cached"], old["not_cached"]),
             shared=_shared(new) - _shared(old),
             errors=_errors(new) - _errors(old),
+            away=_less(new.get("dist_compiles") or {}, old.get("dist_compiles") or {}),
+            given_back=int(new.get("dist_errors") or 0) - int(old.get("dist_errors") or 0),
         )
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
@@ -121,6 +123,8 @@ def added(one: CacheReport, other: CacheReport) -> CacheReport:
         not_cached=Counter(one.not_cached) + Counter(other.not_cached),
         shared=one.shared + other.shared,
         errors=one.errors + other.errors,
+        away=Counter(one.away) + Counter(other.away),
+        given_back=one.given_back + other.given_back,
     )
 
 
@@ -142,11 +146,20 @@ def report_lines(report: CacheReport) -> tuple[str, ...]:
     if report.shared:
         line += f"; {report.shared} hits came from the shared cache"
     lines = [line]
+    if report.away or report.given_back:
+        lines.append(_away(report))
     if report.not_cached:
         lines.append(f"{report.tool}: not kept: {_counted(report.not_cached)}")
     if report.errors:
         lines.append(f"{report.tool}: {report.errors} of its own failures; none of them fails a build")
     return tuple(lines)
+
+
+def _away(report: CacheReport) -> str:
+    """Who compiled for this machine; an address without its port is enough for a person."""
+    each = ", ".join(f"{count} by {address.rpartition(':')[0]}" for address, count in report.away.items())
+    line = f"compiled on other machines: {sum(report.away.values())}" + (f" ({each})" if each else "")
+    return line + (f"; {report.given_back} were to be and were made here" if report.given_back else "")
 
 
 def _by_language(report: CacheReport) -> str:

@@ -10,8 +10,10 @@ import contextlib
 import json
 import os
 import re
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +22,7 @@ from torchbuild_tasks.effects.cache.place import Place
 from torchbuild_tasks.effects.tree import end_tree
 
 STOP: Final = 20.0  # seconds; it waits 10 s for what is being compiled
+DRAIN: Final = 60.0  # seconds that a server has for the compiles it waits for, when another takes over
 # Variables that name a shared cache, with those for their passwords; none of them goes to clients of ours.
 REMOTE: Final = re.compile(
     r"SCCACHE_(REDIS|MEMCACHED|WEBDAV|GCS|AZURE|GHA|OSS|COS|S3|MULTILEVEL)(_|$)"
@@ -38,6 +41,16 @@ def disk_only(environ: Mapping[str, str]) -> dict[str, str]:
     return {k: v for k, v in environ.items() if not REMOTE.match(k) and k not in _ADDRESS}
 
 
+@dataclass(frozen=True)
+class _Old:
+    """A server that ends its work while another has taken over."""
+
+    pid: int
+    address: Mapping[str, str]
+    before: str
+    timer: threading.Timer
+
+
 class Server:
     """The server of one build. `answers` holds its statistics, before and after, of each server there was."""
 
@@ -45,6 +58,9 @@ class Server:
         self.answers: list[tuple[str, str]] = []
         self._program, self._place = program, place
         self._environ = {k: v for k, v in environ.items() if k not in _ADDRESS}
+        self._levels: Mapping[str, str] = {}
+        self._old: list[_Old] = []
+        self._changing = threading.Lock()  # more than one thread may find a reason for another server
         self._before = ""
         self._running = False
 
@@ -64,31 +80,64 @@ class Server:
         """
         for pid in self._place.leftovers():
             end_tree(pid, 1.0)
-        environ = {**self._environ, "SCCACHE_IDLE_TIMEOUT": "0", **self._place.next()}
-        problem = self._run({**environ, **(levels or {})})
+        self._levels = levels or {}
+        problem = self._run(
+            {**self._environ, "SCCACHE_IDLE_TIMEOUT": "0", **self._place.next(), **self._levels}
+        )
         if problem and "Address in use" not in problem:
             return problem
         self._lead()
         return ""
 
-    def start_alone(self) -> str:
-        """Start it without any shared cache, whatever the environment or sccache's own file say."""
-        self._environ = {**disk_only(self._environ), "SCCACHE_CONF": os.devnull}
+    def start_alone(self, conf: str = os.devnull) -> str:
+        """Start it without any shared cache, whatever the environment or sccache's own file say.
+
+        `conf` is a file of ours that is read instead of that one.
+        """
+        self._environ = {**disk_only(self._environ), "SCCACHE_CONF": conf}
         return self.start({})
 
     def replace(self, levels: Mapping[str, str]) -> str:
         """Put another server in its place while compilers run; those that wait for it go on alone."""
+        with self._changing:
+            return self._replace(levels)
+
+    def _replace(self, levels: Mapping[str, str]) -> str:
         pid = self._place.pid(dict(self._place.server))
         self._keep()
         if pid is None:
             self._ask_to_stop()
             return self._start_again(levels)
-        environ = {**disk_only(self._environ), "SCCACHE_IDLE_TIMEOUT": "0", **self._place.next(), **levels}
-        if problem := self._run(environ):
+        self._environ, self._levels = disk_only(self._environ), levels
+        if problem := self._run_next():
             return problem
         self._lead()
         end_tree(pid, 0.5)
         return ""
+
+    def hand_over(self, without: Collection[str]) -> str:
+        """Lead clients to another server that lacks these variables, and let the old one end its work.
+
+        Nobody is sent off to compile alone, as with `replace`: where many wait for other machines, that
+        would be more compilers at once than this machine has memory for. Whoever still waits after
+        `DRAIN` seconds goes on alone.
+        """
+        with self._changing:
+            address = dict(self._place.server)
+            pid = self._place.pid(address)
+            self._environ = {k: v for k, v in self._environ.items() if k not in without}
+            if problem := self._run_next():
+                return problem
+            if pid is not None:
+                old = _Old(pid, address, self._before, threading.Timer(DRAIN, end_tree, (pid, 0.5)))
+                old.timer.daemon = True
+                old.timer.start()
+                self._old.append(old)
+            self._lead()
+        return ""
+
+    def _run_next(self) -> str:
+        return self._run({**self._environ, "SCCACHE_IDLE_TIMEOUT": "0", **self._place.next(), **self._levels})
 
     def _run(self, environ: Mapping[str, str]) -> str:
         """Start one; not by `capture`, for on Windows the server keeps our pipe as long as it lives."""
@@ -101,6 +150,10 @@ class Server:
     def _lead(self) -> None:
         self._place.lead()
         self._running = True
+        self.count_anew()
+
+    def count_anew(self) -> None:
+        """Leave out of `answers` what the server has done up to now."""
         self._before = self.statistics()
 
     def _start_again(self, levels: Mapping[str, str]) -> str:
@@ -115,7 +168,10 @@ class Server:
 
     def statistics(self) -> str:
         """Its statistics as JSON; "" when it does not answer."""
-        environ = {**disk_only(self._environ), **self._place.server}
+        return self._statistics(self._place.server)
+
+    def _statistics(self, address: Mapping[str, str]) -> str:
+        environ = {**disk_only(self._environ), **address}
         done = process.capture((self._program, *_STATS), env=environ, timeout=10.0)
         return done.stdout.decode(errors="replace") if done.rc == 0 else ""
 
@@ -124,6 +180,13 @@ class Server:
         if not self._running:
             return
         self._running = False
+        for old in self._old:
+            if old.timer.finished.is_set():
+                continue  # its time was over, and its pid may be another's by now
+            old.timer.cancel()
+            if after := self._statistics(old.address):
+                self.answers.append((old.before or _EMPTY, after))
+            end_tree(old.pid, 0.5)
         self._keep()
         pid = self._place.pid(dict(self._place.server))
         if not at_once or pid is None:

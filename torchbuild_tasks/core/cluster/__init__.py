@@ -1,0 +1,1 @@
+"""Distributed compiles: what a scheduler is called, its files, and what a build makes of it."""

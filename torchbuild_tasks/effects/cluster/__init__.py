@@ -1,0 +1,1 @@
+"""Runs and asks the schedulers and servers of distributed compiles (sccache-dist)."""
