@@ -7,13 +7,12 @@ anything: wall time is that of all four on the same cores. The toolchain is sent
 from __future__ import annotations
 
 import shutil
-import statistics
 import sys
 import tempfile
 from pathlib import Path
 
 from benchmarks.caches import SOURCE
-from benchmarks.measure import Command, run
+from benchmarks.measure import Command, note, run
 from tests.support.caches import clean, install_sccache, project
 from tests.support.clusters import REPOSITORY, ClusterOfHosts, cluster
 from tests.support.hosts import has_hosts
@@ -76,12 +75,8 @@ def _measure(hosts: ClusterOfHosts, folder: Path, runs: int) -> None:
         if number:  # the first round sends the toolchain to both servers
             ratios.append(cpu / alone)
             shares.append(100 * sent / FILES)
-    low, middle, high = min(ratios), statistics.median(ratios), max(ratios)
-    print(
-        f"distribution, CPU of the sending machine to compiling all itself: {low:.3f} - {middle:.3f} - "
-        f"{high:.3f} over {runs} rounds of {FILES} files, of which {min(shares):.0f} to {max(shares):.0f} % "
-        "were sent"
-    )
+    note("distribution, CPU of the sending machine to compiling all itself", ratios, "<= 0.05")
+    note("distribution, compiles that other machines made", shares, ">= 95", "%")
     print(f"    $ torchbuild build --distribute {hosts.url}\n    against\n    $ {local}", flush=True)
 
 
