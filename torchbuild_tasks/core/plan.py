@@ -79,6 +79,7 @@ def make_plan(
         patches=decisions.patches,
         preflight=choose_preflight(decisions, freshness),
         cache=_cache(decisions, inputs["compiler"]),
+        jobserver=decisions.jobserver.serve,
         env=ops,
         env_files=_env_files(question, ops, templates, writer),
         freshness=freshness,

@@ -143,6 +143,21 @@ class Preflight:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Jobserver:
+    """What is served to a build that takes its jobs from us: at most `cores` at once.
+
+    `reserve` and `largest` are bytes: what stays free, and what one compile is thought to take
+    at most. Only a `program` (ninja, make) of a `version` (PEP 440) takes them.
+    """
+
+    cores: int
+    reserve: int
+    largest: int
+    program: str
+    version: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Environment:
     """The Python that gets torch, and how it comes to be complete.
 
@@ -210,7 +225,11 @@ class BuildPlan:
     toolkit: ManagedToolkit | None = None
     patches: tuple[Patch, ...] = ()
     preflight: Preflight | None = None
+<<<<<<< HEAD
     cache: CachePlan | None = None
+=======
+    jobserver: Jobserver | None = None
+>>>>>>> 5421a96 (Only compiles that grow are held, and the simulated build that the policy is tuned with)
     env: tuple[EnvOp, ...]
     env_files: tuple[EnvFile, ...]
     freshness: Freshness

@@ -1,0 +1,112 @@
+"""Whether the build takes its jobs from a jobserver that watches the memory, and why or why not.
+
+With it no number of jobs is passed on; without it the number that `core/jobs.py` reckons is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from packaging.requirements import Requirement
+
+from torchbuild_tasks.catalog import GIB, JobserverRow
+from torchbuild_tasks.core.environment import ChosenPython
+from torchbuild_tasks.core.jobs import each_job, usable_cores, usable_memory
+from torchbuild_tasks.core.question import Question
+from torchbuild_tasks.core.rows import admits, applies, memory_row
+from torchbuild_tasks.core.variables import decide
+from torchbuild_tasks.model import Choice, Jobserver, Source
+
+# What a user can say that becomes a -j of the build program; that is obeyed, and is the end of tokens.
+NUMBERS = ("MAX_JOBS", "CMAKE_BUILD_PARALLEL_LEVEL")
+_LAUNCHERS = tuple(f"CMAKE_{language}_COMPILER_LAUNCHER" for language in ("C", "CXX", "CUDA"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChosenJobserver:
+    """The choice for printing, and what is served when it is on."""
+
+    choice: Choice
+    serve: Jobserver | None = None
+
+
+def choose_jobserver(
+    question: Question, python: ChosenPython, generator: Choice, jobs: Choice
+) -> ChosenJobserver:
+    """On where the build program knows the protocol, the memory can be read and nobody named a number.
+
+    Args:
+        question: the request, the facts, the rows.
+        python: the Python of the build, whose own ninja is found before others.
+        generator: the CMake generator.
+        jobs: the number of jobs and who decided it.
+    """
+    given = question.given("jobserver")
+    if given and given[0] == "off":
+        return _off(given[2], given[1])
+    if jobs.source != "default":
+        return _off(f"a number of jobs is obeyed ({jobs.because})", jobs.source)
+    if (level := decide(question, "CMAKE_BUILD_PARALLEL_LEVEL")) and level.value:
+        return _off(f"a number of jobs is obeyed ({level.because})", level.source)
+    if reason := _cannot_watch(question):
+        return _off(reason)
+    row = _row(question, generator.value)
+    if row is None:
+        return _off(f"CMake's generator {generator.value} takes no jobs from one")
+    reason, program = _program(question, python, row)
+    if reason:
+        return _off(reason)
+    cores, why = usable_cores(question.facts.cpu)
+    because = f"{program} takes up to {cores} jobs ({why}) while the memory lasts, instead of {jobs.value}"
+    serve = Jobserver(
+        cores=cores,
+        reserve=int(memory_row(question.catalog, "reserve").gib * GIB),
+        largest=int(each_job(question) * GIB),
+        program=row.program,
+        version=row.version,
+    )
+    return ChosenJobserver(choice=Choice(name="jobserver", value="on", because=because), serve=serve)
+
+
+def _off(because: str, source: Source = "default") -> ChosenJobserver:
+    return ChosenJobserver(choice=Choice(name="jobserver", value="off", because=because, source=source))
+
+
+def _cannot_watch(question: Question) -> str:
+    """Why the memory, or the compiles that take it, cannot be seen here; "" when they can."""
+    if usable_memory(question.facts.memory) is None:
+        return "the free memory is not known here"
+    for name in _LAUNCHERS:
+        launcher = decide(question, name)
+        if launcher and "sccache" in launcher.value:
+            return "sccache compiles in a server of its own, where the jobserver cannot hold a compile"
+    return ""
+
+
+def _row(question: Question, generator: str) -> JobserverRow | None:
+    for row in question.catalog.jobserver:
+        asked = ((row.era, question.era), (row.generator, generator), (row.os, question.facts.host.os))
+        if all(wanted in ("", here) for wanted, here in asked) and applies(row.torch, question.version):
+            return row
+    return None
+
+
+def _program(question: Question, python: ChosenPython, row: JobserverRow) -> tuple[str, str]:
+    """Why the build program takes no tokens, or "" and its name with the version."""
+    if row.off:
+        return row.off, ""
+    own = next((p for p in question.facts.pythons if p.executable == python.environment.python), None)
+    if row.program in (own.packages if own else {}):
+        assert own is not None
+        version, where = own.packages[row.program], f"of {own.executable}"
+    elif any(Requirement(text).name == row.program for text in python.missing):
+        return "", f"{row.program} from PyPI"
+    else:
+        tool = next((t for t in question.facts.tools if t.name == row.program and t.path), None)
+        if tool is None:
+            return f"there is no {row.program}", ""
+        version, where = tool.version or "", str(tool.path)
+    named = f"{row.program} {version or 'of an unknown version'} ({where})"
+    if not admits(row.version, version):
+        return f"{named} knows none; {row.program}{row.version} does", ""
+    return "", named
