@@ -94,6 +94,8 @@ def decide_build(question: Question) -> Decisions:
         *distribution.choices,
     )
     python, jobs = choose_python(question, helpers.requires), choose_jobs(question)
+    choices = _merged(lower, decide_all(question), cuda)
+    variables = {choice.name: choice.value for choice in choices}
     return Decisions(
         question=question,
         python=python,
@@ -102,7 +104,7 @@ def decide_build(question: Question) -> Decisions:
         mode=question.choose("mode", "mode", "develop", "an editable install, for working on PyTorch"),
         jobs=jobs,
         heavy_jobs=choose_heavy_jobs(question),
-        jobserver=choose_jobserver(question, python, generator, jobs),
+        jobserver=choose_jobserver(question, python, jobs, generator.value, variables),
         toolkit=toolkit,
         archs=archs,
         limits=limits,
@@ -113,7 +115,7 @@ def decide_build(question: Question) -> Decisions:
         cache=cache,
         distribution=distribution,
         patches=choose_patches(question),
-        variable_choices=_merged(lower, decide_all(question), cuda),
+        variable_choices=choices,
     )
 
 

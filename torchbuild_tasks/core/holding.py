@@ -43,7 +43,8 @@ class Growth:
             return float(one.size)
         if one.held or before.held:
             return self._rates[key]
-        return max((one.size - before.size) / passed, self._rates[key] * 0.5 ** (passed / _HALF))
+        forgotten: float = 0.5 ** (passed / _HALF)
+        return max((one.size - before.size) / passed, self._rates[key] * forgotten)
 
 
 def left_beside(running: Sequence[Running], free: int, largest: int) -> int:

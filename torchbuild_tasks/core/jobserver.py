@@ -5,6 +5,7 @@ With it no number of jobs is passed on; without it the number that `core/jobs.py
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from packaging.requirements import Requirement
@@ -17,8 +18,6 @@ from torchbuild_tasks.core.rows import admits, applies, memory_row
 from torchbuild_tasks.core.variables import decide
 from torchbuild_tasks.model import Choice, Jobserver, Source
 
-# What a user can say that becomes a -j of the build program; that is obeyed, and is the end of tokens.
-NUMBERS = ("MAX_JOBS", "CMAKE_BUILD_PARALLEL_LEVEL")
 _LAUNCHERS = tuple(f"CMAKE_{language}_COMPILER_LAUNCHER" for language in ("C", "CXX", "CUDA"))
 
 
@@ -31,15 +30,20 @@ class ChosenJobserver:
 
 
 def choose_jobserver(
-    question: Question, python: ChosenPython, generator: Choice, jobs: Choice
+    question: Question,
+    python: ChosenPython,
+    jobs: Choice,
+    generator: str,
+    variables: Mapping[str, str],
 ) -> ChosenJobserver:
     """On where the build program knows the protocol, the memory can be read and nobody named a number.
 
     Args:
         question: the request, the facts, the rows.
         python: the Python of the build, whose own ninja is found before others.
-        generator: the CMake generator.
         jobs: the number of jobs and who decided it.
+        generator: the CMake generator.
+        variables: the decided build variables, name to value.
     """
     given = question.given("jobserver")
     if given and given[0] == "off":
@@ -48,11 +52,11 @@ def choose_jobserver(
         return _off(f"a number of jobs is obeyed ({jobs.because})", jobs.source)
     if (level := decide(question, "CMAKE_BUILD_PARALLEL_LEVEL")) and level.value:
         return _off(f"a number of jobs is obeyed ({level.because})", level.source)
-    if reason := _cannot_watch(question):
+    if reason := _cannot_watch(question, variables):
         return _off(reason)
-    row = _row(question, generator.value)
+    row = _row(question, generator)
     if row is None:
-        return _off(f"CMake's generator {generator.value} takes no jobs from one")
+        return _off(f"CMake's generator {generator} takes no jobs from one")
     reason, program = _program(question, python, row)
     if reason:
         return _off(reason)
@@ -72,14 +76,12 @@ def _off(because: str, source: Source = "default") -> ChosenJobserver:
     return ChosenJobserver(choice=Choice(name="jobserver", value="off", because=because, source=source))
 
 
-def _cannot_watch(question: Question) -> str:
+def _cannot_watch(question: Question, variables: Mapping[str, str]) -> str:
     """Why the memory, or the compiles that take it, cannot be seen here; "" when they can."""
     if usable_memory(question.facts.memory) is None:
         return "the free memory is not known here"
-    for name in _LAUNCHERS:
-        launcher = decide(question, name)
-        if launcher and "sccache" in launcher.value:
-            return "sccache compiles in a server of its own, where the jobserver cannot hold a compile"
+    if any("sccache" in variables.get(name, "") for name in _LAUNCHERS):
+        return "sccache compiles in a server of its own, where the jobserver cannot hold a compile"
     return ""
 
 

@@ -130,7 +130,7 @@ class TokenPolicy:
 
     @property
     def typical(self) -> int:
-        """Bytes to reckon for one job: what it has on average while it runs, or at most where none is held."""
+        """Bytes to reckon for one job: what it has on average, or at most where none can be held."""
         if not self._holds:
             return self.largest
         if self._ended < _KNOWN or not self._all.seconds:
