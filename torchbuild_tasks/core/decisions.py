@@ -94,8 +94,6 @@ def decide_build(question: Question) -> Decisions:
         *distribution.choices,
     )
     python, jobs = choose_python(question, helpers.requires), choose_jobs(question)
-    choices = _merged(lower, decide_all(question), cuda)
-    variables = {choice.name: choice.value for choice in choices}
     return Decisions(
         question=question,
         python=python,
@@ -104,7 +102,7 @@ def decide_build(question: Question) -> Decisions:
         mode=question.choose("mode", "mode", "develop", "an editable install, for working on PyTorch"),
         jobs=jobs,
         heavy_jobs=choose_heavy_jobs(question),
-        jobserver=choose_jobserver(question, python, jobs, generator.value, variables),
+        jobserver=choose_jobserver(question, python, jobs, generator.value, cache),
         toolkit=toolkit,
         archs=archs,
         limits=limits,
@@ -115,7 +113,7 @@ def decide_build(question: Question) -> Decisions:
         cache=cache,
         distribution=distribution,
         patches=choose_patches(question),
-        variable_choices=choices,
+        variable_choices=_merged(lower, decide_all(question), cuda),
     )
 
 

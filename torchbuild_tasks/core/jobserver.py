@@ -5,20 +5,19 @@ With it no number of jobs is passed on; without it the number that `core/jobs.py
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from packaging.requirements import Requirement
 
 from torchbuild_tasks.catalog import GIB, JobserverRow
+from torchbuild_tasks.core.cache.choose import ChosenCache
+from torchbuild_tasks.core.cache.variables import LAUNCHERS
 from torchbuild_tasks.core.environment import ChosenPython
 from torchbuild_tasks.core.jobs import each_job, usable_cores, usable_memory
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.core.rows import admits, applies, memory_row
 from torchbuild_tasks.core.variables import decide
 from torchbuild_tasks.model import Choice, Jobserver, Source
-
-_LAUNCHERS = tuple(f"CMAKE_{language}_COMPILER_LAUNCHER" for language in ("C", "CXX", "CUDA"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +33,7 @@ def choose_jobserver(
     python: ChosenPython,
     jobs: Choice,
     generator: str,
-    variables: Mapping[str, str],
+    cache: ChosenCache,
 ) -> ChosenJobserver:
     """On where the build program knows the protocol, the memory can be read and nobody named a number.
 
@@ -43,7 +42,7 @@ def choose_jobserver(
         python: the Python of the build, whose own ninja is found before others.
         jobs: the number of jobs and who decided it.
         generator: the CMake generator.
-        variables: the decided build variables, name to value.
+        cache: the compiler cache; sccache compiles in a server.
     """
     given = question.given("jobserver")
     if given and given[0] == "off":
@@ -52,7 +51,7 @@ def choose_jobserver(
         return _off(f"a number of jobs is obeyed ({jobs.because})", jobs.source)
     if (level := decide(question, "CMAKE_BUILD_PARALLEL_LEVEL")) and level.value:
         return _off(f"a number of jobs is obeyed ({level.because})", level.source)
-    if reason := _cannot_watch(question, variables):
+    if reason := _cannot_watch(question, cache):
         return _off(reason)
     row = _row(question, generator)
     if row is None:
@@ -76,12 +75,15 @@ def _off(because: str, source: Source = "default") -> ChosenJobserver:
     return ChosenJobserver(choice=Choice(name="jobserver", value="off", because=because, source=source))
 
 
-def _cannot_watch(question: Question, variables: Mapping[str, str]) -> str:
+def _cannot_watch(question: Question, cache: ChosenCache) -> str:
     """Why the memory, or the compiles that take it, cannot be seen here; "" when they can."""
     if usable_memory(question.facts.memory) is None:
         return "the free memory is not known here"
-    if any("sccache" in variables.get(name, "") for name in _LAUNCHERS):
-        return "sccache compiles in a server of its own, where the jobserver cannot hold a compile"
+    own = (decide(question, name) for names in LAUNCHERS.values() for name in names)
+    if any(launcher and "sccache" in launcher.value for launcher in own):
+        return "an sccache that this tool does not start compiles in a server that it does not know"
+    if question.facts.host.os == "windows" and any(tool.name == "sccache" for tool in cache.tools):
+        return "on Windows the server in which sccache compiles cannot be found"
     return ""
 
 

@@ -225,11 +225,8 @@ class BuildPlan:
     toolkit: ManagedToolkit | None = None
     patches: tuple[Patch, ...] = ()
     preflight: Preflight | None = None
-<<<<<<< HEAD
     cache: CachePlan | None = None
-=======
     jobserver: Jobserver | None = None
->>>>>>> 5421a96 (Only compiles that grow are held, and the simulated build that the policy is tuned with)
     env: tuple[EnvOp, ...]
     env_files: tuple[EnvFile, ...]
     freshness: Freshness
