@@ -79,7 +79,7 @@ def to_hold(
     if free <= 0:
         return frozenset(one.pid for one in jobs[1:])
     margin = left_beside(jobs, free, likely)
-    allowed: float = max(left_beside(jobs, free, largest) // _SHARE, min(spare, margin))
+    allowed: float = max(0, left_beside(jobs, free, largest) // _SHARE, min(spare, margin))
     hold = set()
     for one in jobs[1:]:
         grows = growth.get(one.pid, 0)

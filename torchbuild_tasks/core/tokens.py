@@ -138,11 +138,12 @@ class TokenPolicy:
         return int(_UNEVEN * self._all.byte_seconds / self._all.seconds)
 
     def _learn(self, running: Sequence[Running], now: float) -> None:
-        passed, self._when = max(0.0, now - self._when) if self._alive else 0.0, now
+        passed, self._when = max(0.0, now - self._when), now
         alive = {}
         for one in running:
-            before = self._alive.get((one.pid, one.started), _Life(0, 0.0, 0.0))
-            ran = 0.0 if one.held or one.idle else passed
+            before = self._alive.get((one.pid, one.started))
+            ran = passed if before and not one.held and not one.idle else 0.0
+            before = before or _Life(0, 0.0, 0.0)
             alive[one.pid, one.started] = _Life(
                 max(before.peak, one.peak), before.byte_seconds + one.size * ran, before.seconds + ran
             )
