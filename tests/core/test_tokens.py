@@ -152,15 +152,17 @@ def outcome(seed: int, gib: int, shape: Shape) -> Outcome:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("gib", [3, 4, 6])
 def test_a_build_that_plain_ninja_does_not_survive_ends_about_as_soon_as_with_the_best_number(
-    gib: int, shape: Shape
+    shape: Shape,
 ) -> None:
-    assert any(plain(jobs(seed, shape=shape), gib * GIB, 8).died for seed in SEEDS)
-    outcomes = {seed: outcome(seed, gib, shape) for seed in SEEDS}
-    assert not any(out.died for out in outcomes.values())
-    ratios = sorted(out.seconds / best_by_hand(seed, gib, shape) for seed, out in outcomes.items())
-    assert ratios[1] <= 1.1 and ratios[-1] <= 1.4
+    ratios = []
+    assert all(plain(jobs(seed, shape=shape), 4 * GIB, 8).died for seed in SEEDS)
+    for gib in (3, 4, 6):
+        for seed in SEEDS:
+            out = outcome(seed, gib, shape)
+            assert not out.died
+            ratios.append(out.seconds / best_by_hand(seed, gib, shape))
+    assert sorted(ratios)[len(ratios) // 2] <= 1.1 and max(ratios) <= 1.5
 
 
 @pytest.mark.parametrize("shape", SHAPES)

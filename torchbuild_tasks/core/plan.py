@@ -61,9 +61,8 @@ def make_plan(
     """
     question = Question(request, facts, catalog, settings or Settings())
     decisions = decide_build(question)
-    inputs = fingerprint(decisions)
+    inputs, ops = fingerprint(decisions), operations(decisions)
     freshness = compare(decisions, inputs)
-    ops = operations(decisions)
     findings = _findings(decisions, ops)
     return BuildPlan(
         verdict=verdict(findings),
