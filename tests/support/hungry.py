@@ -20,9 +20,9 @@ from torchbuild_tasks.effects.jobserver.serve import CAN_HOLD, serve
 
 MIB = 1 << 20
 # Small for most of its time, as a compiler is that parses; then it grows to its peak and stays
-# there. It sleeps more than it computes and takes huge pages, so that eight of them fit on two cores.
+# there. It sleeps more than it computes, so that eight of them fit on two cores.
 COMPILE = """
-import mmap, sys, time
+import sys, time
 out, mib, seconds = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
 def work(until):
     while (left := until - time.monotonic()) > 0:
@@ -31,8 +31,7 @@ start, parts = time.monotonic(), []
 work(start + 0.6 * seconds)
 steps = max(1, mib // 8)
 for number in range(steps):
-    part = mmap.mmap(-1, 8 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    part.madvise(mmap.MADV_HUGEPAGE)
+    part = bytearray(8 << 20)
     part[::4096] = bytes(2048)
     parts.append(part)
     work(time.monotonic() + 0.2 * seconds / steps)

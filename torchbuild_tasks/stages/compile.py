@@ -43,7 +43,7 @@ def compile_tree(work: Work) -> Work:
         if rc == 0:
             return work
         lines = scanner.found.lines if scanner.found else scanner.last
-        if again := without_jobserver(work, lines):
+        if again := without_jobserver(work, (*lines, *scanner.last)):
             work = again
             continue
         killed = killed_for_memory(lines, rc)
