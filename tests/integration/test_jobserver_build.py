@@ -25,13 +25,15 @@ from torchbuild_tasks.request import BuildRequest
 from torchbuild_tasks.stages.compile import compile_tree
 from torchbuild_tasks.stages.work import Fetching, Work
 
-pytestmark = [pytest.mark.integration, needs_ninja_1_13, needs_fifo]
+pytestmark = [pytest.mark.integration, needs_ninja_1_13]
 
 
-def work_on(tree: Path, command: str) -> tuple[Work, Said]:
-    """A planned build of three steps, each of which runs `command` with $out as its output."""
+def work_on(tree: Path, program: str) -> tuple[Work, Said]:
+    """A planned build of three steps, each of which runs the Python program with its output as argument."""
     build = tree / "build"
     build.mkdir()
+    (tree / "step.py").write_text(program, "utf-8")
+    command = f'"{sys.executable}" "{tree / "step.py"}" $out'
     lines = ["rule one", f"  command = {command}", *(f"build {number}.o: one" for number in range(3))]
     (build / "build.ninja").write_text("\n".join(lines) + "\n", "utf-8")
     request, facts, said = BuildRequest(), linux_facts(tools=(tool("ninja", "1.13.2"),)), Said()
@@ -52,7 +54,7 @@ def work_on(tree: Path, command: str) -> tuple[Work, Said]:
         report=said,
         ledger=Ledger(record, tree, build, patterns(catalog, plan.era)),
         fetching=fetching,
-        environ={**os.environ, "PATH": f"{Path(str(NINJA)).parent}:{os.environ['PATH']}", "MAX_JOBS": "4"},
+        environ={**os.environ, "PATH": str(Path(str(NINJA)).parent), "MAX_JOBS": "4"},
     )
     return work, said
 
@@ -61,18 +63,24 @@ def outputs(tree: Path) -> list[str]:
     return [(tree / f"build/{number}.o").read_text("utf-8").strip() for number in range(3)]
 
 
-SAYS = 'echo "$$MAX_JOBS $$MAKEFLAGS" > $out'
+SAYS = """
+import os, sys
+text = f"{os.environ.get('MAX_JOBS', '')} {os.environ.get('MAKEFLAGS', '')}"
+open(sys.argv[1], "w").write(text)
+"""
 
 
 def test_the_build_gets_tokens_and_no_number(tmp_path: Path) -> None:
     work, said = work_on(tmp_path, SAYS)
     with work.ledger:
         compile_tree(work)
-    assert all(line.startswith("--jobserver-auth=fifo:") for line in outputs(tmp_path))
+    wanted = "--jobserver-auth=" + ("torchbuild-jobs-" if sys.platform == "win32" else "fifo:")
+    assert all(line.startswith(wanted) for line in outputs(tmp_path))
     assert work.ledger.jobserver is not None and work.ledger.jobserver.most == 8
     assert said.notes == []  # it had nothing to do about memory
 
 
+@needs_fifo
 def test_a_tree_that_was_configured_with_an_old_ninja_gets_the_number(tmp_path: Path) -> None:
     work, said = work_on(tmp_path, SAYS)
     old = tmp_path / "ninja"
@@ -85,6 +93,7 @@ def test_a_tree_that_was_configured_with_an_old_ninja_gets_the_number(tmp_path: 
     assert said.notes == [f"Without a jobserver, with 4 jobs: {old} is ninja 1.11.1, and >=1.13 is needed."]
 
 
+@needs_fifo
 def test_without_a_place_for_tokens_it_builds_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,8 +115,7 @@ open(sys.argv[1], "w").write(os.environ["MAX_JOBS"])
 
 
 def test_a_program_that_breaks_on_the_jobserver_gets_none(tmp_path: Path) -> None:
-    (tmp_path / "make.py").write_text(MAKE_4_3, "utf-8")
-    work, said = work_on(tmp_path, f"{sys.executable} {tmp_path}/make.py $out")
+    work, said = work_on(tmp_path, MAKE_4_3)
     with work.ledger:
         compile_tree(work)
     assert outputs(tmp_path) == ["4"] * 3
@@ -125,8 +133,7 @@ open(sys.argv[1], "w").write("done")
 
 
 def test_a_compile_that_is_killed_all_the_same_is_made_again_with_fewer_tokens(tmp_path: Path) -> None:
-    (tmp_path / "compile.py").write_text(KILLED, "utf-8")
-    work, said = work_on(tmp_path, f"{sys.executable} {tmp_path}/compile.py $out")
+    work, said = work_on(tmp_path, KILLED)
     with work.ledger:
         compile_tree(work)
     assert outputs(tmp_path) == ["done"] * 3
