@@ -12,16 +12,16 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.measure import Command, pairs, run, show
+from benchmarks.measure import Command, run, show
 from tests.support import hungry
 
 CORES = 8
-SECONDS = 6.0
+SECONDS = 15.0
 TIGHT, PLENTY = 4096 * hungry.MIB, 20480 * hungry.MIB
 
 
 def main(runs: int = 3) -> None:
-    """Look for the best -j under a tight limit and measure against it; then with plenty of memory."""
+    """Under a tight limit against the most jobs that plain Ninja survives; then with plenty of memory."""
     ninja = shutil.which("ninja", path=str(Path(sys.executable).parent)) or shutil.which("ninja")
     if ninja is None or not _is_new(ninja):
         print("jobserver: no ninja 1.13 or later here")
@@ -34,8 +34,7 @@ def main(runs: int = 3) -> None:
                 print("jobserver: no memory cgroup can be made here")
                 return
             for best in range(CORES, 0, -1):
-                if _survives(folder, group, ninja, best):
-                    _compare(folder, group, ninja, best, f"jobserver, 4 GiB, to -j{best}", "<= 1.1", runs)
+                if _compare(folder, group, ninja, best, f"jobserver, 4 GiB, to -j{best}", "<= 1.1", runs):
                     break
         with hungry.memory_group(PLENTY) as group:
             assert group is not None
@@ -47,28 +46,26 @@ def _is_new(ninja: str) -> bool:
     return tuple(map(int, said.split(".")[:2])) >= (1, 13)
 
 
-def _survives(folder: Path, group: Path, ninja: str, jobs: int) -> bool:
-    """Whether plain Ninja ends well with so many jobs, three times over: it must not be luck."""
-    try:
-        for _ in range(3):
-            run(_command(folder, group, ninja, jobs))
-    except SystemExit as died:
-        print(f"    -j{jobs} under 4 GiB: {died}", flush=True)
-        return False
-    return True
-
-
 def _command(folder: Path, group: Path, ninja: str, jobs: int, *more: str) -> Command:
     driver = (sys.executable, "-m", "tests.support.hungry", str(folder), ninja, str(jobs), "strict", *more)
     return Command(argv=hungry.inside(group, *driver), cwd=Path.cwd(), before=lambda: _clear(folder))
 
 
-def _compare(folder: Path, group: Path, ninja: str, jobs: int, title: str, goal: str, runs: int) -> None:
+def _compare(folder: Path, group: Path, ninja: str, jobs: int, title: str, goal: str, runs: int) -> bool:
+    """Measure pair by pair; False when plain Ninja died in one of them: then so many jobs are too many."""
     ours = _command(folder, group, ninja, CORES, "ours")
     plain = _command(folder, group, ninja, jobs)
-    costs = pairs(ours, plain, runs, warm_up=0)
+    costs = []
+    for number in range(runs):
+        try:
+            other = run(plain)
+        except SystemExit:
+            print(f"    plain ninja -j{jobs} was killed in run {number + 1} of {runs}", flush=True)
+            return False
+        costs.append((run(ours), other))
     show(f"{title}, wall", ours, plain, [a.wall / b.wall for a, b in costs], goal)
     show(f"{title}, CPU", ours, plain, [a.cpu / b.cpu for a, b in costs], "none")
+    return True
 
 
 def _clear(folder: Path) -> None:

@@ -44,6 +44,15 @@ class VerifyReport:
 
 
 @dataclass(frozen=True, kw_only=True)
+class JobserverUse:
+    """What the jobserver did: `most` and `fewest` jobs at once, and how long compiles were held in all."""
+
+    most: int
+    fewest: int
+    held_seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class BuildRecord:
     """The build's memory, a JSON file in the build tree.
 
@@ -66,6 +75,7 @@ class BuildRecord:
     caches: tuple[CacheReport, ...] = ()
     peaks: tuple[Peak, ...] = ()
     verify: VerifyReport | None = None
+    jobserver: JobserverUse | None = None
 
 
 def start_record(request: BuildRequest, facts: Facts, plan: BuildPlan, *, started: str) -> BuildRecord:

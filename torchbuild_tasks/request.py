@@ -43,6 +43,7 @@ OBJECTS: Final = {("cluster", "server"): "scheduler", ("cluster", "join"): "sche
 PRESETS: Final = ("dev", "minimal", "full", "debug", "jetson")
 BUILD_TYPES: Final = ("Release", "Debug", "RelWithDebInfo", "MinSizeRel")
 MODES: Final = ("develop", "wheel")
+JOBSERVER: Final = ("auto", "off")
 SHELLS: Final = ("sh", "bat", "ps1", "fish", "all")
 
 
@@ -148,6 +149,11 @@ class BuildRequest:
         verbs=("cluster",),
         metavar="FOLDER",
         in_file=False,
+    )
+    jobserver: str | None = _flag(
+        "auto: start compiles while the memory lasts, where the build program can; off: a fixed number",
+        metavar="WHEN",
+        choices=JOBSERVER,
     )
     mode: str | None = _flag(
         "develop: editable install; wheel: a wheel in dist/ (default: develop)", metavar="MODE", choices=MODES

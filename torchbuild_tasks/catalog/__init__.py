@@ -35,6 +35,7 @@ from torchbuild_tasks.catalog.rows import (
     EntryRow,
     HelperRow,
     InputRow,
+    JobserverRow,
     MemoryRow,
     MsvcRow,
     OutputRow,
@@ -66,6 +67,7 @@ __all__ = [
     "GpuRow",
     "HelperRow",
     "InputRow",
+    "JobserverRow",
     "JetpackRow",
     "MemoryRow",
     "MsvcRow",
@@ -96,6 +98,7 @@ class Catalog:
     input: tuple[InputRow, ...]
     check: tuple[CheckRow, ...]
     memory: tuple[MemoryRow, ...]
+    jobserver: tuple[JobserverRow, ...]
     output: tuple[OutputRow, ...]
     submodule: tuple[SubmoduleRow, ...]
     backport: tuple[BackportRow, ...]
@@ -135,6 +138,7 @@ TABLES: Mapping[str, tuple[str, type[Any]]] = {
     "input": ("inputs.toml", InputRow),
     "check": ("checks.toml", CheckRow),
     "memory": ("memory.toml", MemoryRow),
+    "jobserver": ("jobserver.toml", JobserverRow),
     "output": ("outputs.toml", OutputRow),
     "submodule": ("submodules.toml", SubmoduleRow),
     "backport": ("backports.toml", BackportRow),

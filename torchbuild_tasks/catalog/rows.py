@@ -107,6 +107,20 @@ class MemoryRow:
 
 
 @dataclass(frozen=True, kw_only=True)
+class JobserverRow:
+    """Which `program` (`version`: PEP 440) of a build takes its jobs from a jobserver, or why `off`."""
+
+    source: str
+    era: str = ""
+    torch: str = ""
+    generator: str = ""
+    os: str = ""
+    program: str = ""
+    version: str = ""
+    off: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class OutputRow:
     """A pattern of files that a build of `era` writes inside the checkout."""
 

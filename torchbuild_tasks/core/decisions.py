@@ -18,6 +18,7 @@ from torchbuild_tasks.core.environment import ChosenPython, choose_python
 from torchbuild_tasks.core.helpers import Helpers, choose_helpers, helper_choices, helper_decisions
 from torchbuild_tasks.core.jetson import jetson_variables
 from torchbuild_tasks.core.jobs import choose_heavy_jobs, choose_jobs
+from torchbuild_tasks.core.jobserver import ChosenJobserver, choose_jobserver
 from torchbuild_tasks.core.patches import choose_patches
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.core.toolset import ChosenToolset, choose_toolset, toolset_variables
@@ -36,6 +37,7 @@ class Decisions:
     mode: Choice
     jobs: Choice
     heavy_jobs: Choice | None
+    jobserver: ChosenJobserver
     toolkit: ChosenToolkit
     archs: ChosenArchs
     limits: HostLimits
@@ -58,7 +60,7 @@ class Decisions:
         """All of them for printing: what is built, then how, then the variables."""
         tools = (self.toolkit.choice, self.toolset.choice, self.compilers.cxx, self.compilers.cc)
         found = tuple(choice for choice in tools if choice)
-        jobs = filter(None, (self.jobs, self.heavy_jobs))
+        jobs = filter(None, (self.jobs, self.heavy_jobs, self.jobserver.choice))
         how = (self.preset, self.build_type, self.mode, *jobs, *found, self.generator)
         helpers = helper_decisions(self.question, self.helpers)
         how = (*how, *helpers, self.cache.choice, *filter(None, (self.distribution.choice,)))
@@ -91,14 +93,16 @@ def decide_build(question: Question) -> Decisions:
         *cache.choices,
         *distribution.choices,
     )
+    python, jobs = choose_python(question, helpers.requires), choose_jobs(question)
     return Decisions(
         question=question,
-        python=choose_python(question, helpers.requires),
+        python=python,
         preset=preset_name(question),
         build_type=build_type,
         mode=question.choose("mode", "mode", "develop", "an editable install, for working on PyTorch"),
         jobs=jobs,
         heavy_jobs=choose_heavy_jobs(question),
+        jobserver=choose_jobserver(question, python, jobs, generator.value, cache),
         toolkit=toolkit,
         archs=archs,
         limits=limits,

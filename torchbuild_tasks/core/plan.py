@@ -61,9 +61,8 @@ def make_plan(
     """
     question = Question(request, facts, catalog, settings or Settings())
     decisions = decide_build(question)
-    inputs = fingerprint(decisions)
+    inputs, ops = fingerprint(decisions), operations(decisions)
     freshness = compare(decisions, inputs)
-    ops = operations(decisions)
     findings = _findings(decisions, ops)
     return BuildPlan(
         verdict=verdict(findings),
@@ -79,6 +78,7 @@ def make_plan(
         patches=decisions.patches,
         preflight=choose_preflight(decisions, freshness),
         cache=_cache(decisions, inputs["compiler"]),
+        jobserver=decisions.jobserver.serve,
         env=ops,
         env_files=_env_files(question, ops, templates, writer),
         freshness=freshness,

@@ -1,36 +1,36 @@
 """How many jobs a build may run at this moment, and which of them wait: by memory alone.
 
 A jobserver can give a token at any time, but gets one back only when a job ends, and not
-surely then; and a compile takes most of its memory late. So tokens go by what compiles have while
-they are small, and when those that run could fill the memory, some are held: stopped for a while.
-
-The largest is never held, and what it may still need is kept free for it: it ends, its memory
-is free again, and the next largest goes on. So a build that is held cannot get stuck.
+surely then; and a compile takes most of its memory late. So tokens go by what compiles have on
+average, and when those that run could fill the memory, some are held (`core/holding.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
+from torchbuild_tasks.core.holding import Growth, left_beside, to_hold
 from torchbuild_tasks.model.pressure import MemoryState, Orders, Running
 
 _MIB: Final = 1 << 20
 # A process that never had this much is a shell or a tool, and says nothing about compiles.
 _COMPILE: Final = 32 * _MIB
 # Compiles that must have ended before their sizes count more than the size that was tabled.
-_KNOWN: Final = 6
+_KNOWN: Final = 4
 # After n compiles the next may be larger than all by this over n (of evenly spread sizes 1/n on average).
-_UNSURE: Final = 2
+_UNSURE: Final = 1.5
 # A compile that parses headers has this share of what the largest takes when it optimises.
 _SMALL: Final = 8
+# Room for a job more than the average, for they do not all grow and end in turn.
+_UNEVEN: Final = 1.2
 # Of the memory there is for the build, at most one part in so many is kept back.
 _RESERVE: Final = 16
+# Of what is kept back, one part in so many may go at each look when nothing else is left.
+_SPARE: Final = 32
 # With compilers of a GB/s of growth: how long the free memory lasts decides the next look.
 _FILL: Final = 2 << 30
 _SOONEST, _LATEST = 0.05, 0.5
-# Growth for so many seconds fits between the decision to hold and its being carried out.
-_AHEAD: Final = 0.25
 
 
 def usable(state: MemoryState) -> int | None:
@@ -65,31 +65,12 @@ def wanted(state: MemoryState, *, cores: int, held: int, reserve: int, typical: 
     return max(0, min(cores - 1, fitting))
 
 
-def to_hold(running: Sequence[Running], free: int, *, largest: int, slack: int) -> frozenset[int]:
-    """The processes that must wait: none while the largest may grow to `largest` and `slack` is left.
+class _Life(NamedTuple):
+    """What was seen of one process: its peak, and its size summed over the time that it ran."""
 
-    Where it is less, those with the most run, as many as could all grow to `largest` together.
-    Processes that use no CPU wait for others, and are not counted.
-
-    Args:
-        running: all processes of the build that have no children.
-        free: bytes that may be taken, what is kept back already taken off.
-        largest: bytes that a process may come to have.
-        slack: bytes that all others together may grow by until the next look.
-    """
-    jobs = sorted((job for job in running if not job.idle), key=lambda job: (-job.size, job.started, job.pid))
-    if len(jobs) < 2:
-        return frozenset()
-    # One that is larger than was thought is not done growing either.
-    left = free - max(jobs[0].size // 10, largest - jobs[0].size)
-    if left >= 2 * slack:
-        return frozenset()
-    short, rest = left < slack, left
-    for number, job in enumerate(jobs[1:], 1):
-        rest -= max(0, largest - job.size)
-        if rest < 0:
-            return frozenset(each.pid for each in jobs[number:] if short or each.held)
-    return frozenset()
+    peak: int
+    byte_seconds: float
+    seconds: float
 
 
 class TokenPolicy:
@@ -97,52 +78,81 @@ class TokenPolicy:
 
     Args:
         cores: jobs that there may be at most.
-        reserve: bytes to keep free; of a small limit a tenth.
+        reserve: bytes to keep free; of a small limit a part.
         largest: bytes that one compile is thought to take at most, before any has ended.
         holds: whether processes can be held here. Without that, tokens go by the largest.
     """
 
     def __init__(self, *, cores: int, reserve: int, largest: int, holds: bool = True) -> None:
         self._cores, self._reserve, self._tabled, self._holds = cores, reserve, largest, holds
-        self._peaks: list[int] = []
-        self._alive: dict[tuple[int, float], int] = {}
-        self._last: tuple[float, int] | None = None
+        self._alive: dict[tuple[int, float], _Life] = {}
+        self._ended, self._all = 0, _Life(0, 0.0, 0.0)
+        self._growth, self._when = Growth(), 0.0
 
     def __call__(self, state: MemoryState, running: Sequence[Running], tokens: int, now: float) -> Orders:
         """Decide until the next look."""
-        self._learn(running)
+        self._learn(running, now)
+        rates = self._growth.look(running, now)
         room = usable(state)
         if room is None:
             return Orders(tokens=self._cores - 1, wait=_LATEST)
-        in_use = sum(job.size for job in running)
+        in_use = sum(one.size for one in running)
         budget = room + in_use
         reserve = min(self._reserve, budget // _RESERVE)
-        # More than there is cannot be kept free for one, or there would never be another.
-        largest = min(self.largest, budget * 2 // 3)
-        typical = self._tabled // _SMALL if self._holds else self.largest
         number = wanted(
-            state, cores=self._cores, held=tokens, reserve=reserve, typical=typical, in_use=in_use
+            state, cores=self._cores, held=tokens, reserve=reserve, typical=self.typical, in_use=in_use
         )
-        slack = max(reserve // 2, int(self._growth(room, now) * _AHEAD))
-        hold = to_hold(running, room - reserve, largest=largest, slack=slack)
-        wait = min(_LATEST, max(_SOONEST, (room - reserve - largest) / _FILL))
-        return Orders(tokens=number, hold=hold if self._holds else frozenset(), wait=wait)
+        # More than there is cannot be kept free for one, or there would never be another.
+        largest, free = min(self.largest, budget * 5 // 6), room - reserve
+        left = left_beside(running, free, largest)
+        wait = min(_LATEST, max(_SOONEST, min(free - largest, left) / max(_FILL, sum(rates.values()))))
+        if not self._holds:
+            return Orders(tokens=number, wait=wait)
+        growth = {pid: rate * wait for pid, rate in rates.items()}
+        spare = reserve // _SPARE
+        likely = int(largest / (1 + self._unsure))
+        hold = to_hold(running, free, largest=largest, likely=likely, growth=growth, spare=spare)
+        return Orders(tokens=number, hold=hold, wait=wait)
 
     @property
     def largest(self) -> int:
         """Bytes that one compile may come to have: of few that ended little is known of the next."""
-        seen = max((*self._peaks, *self._alive.values()), default=0)
-        known = int(seen * (1 + _UNSURE / max(len(self._peaks), _KNOWN)))
-        return known if len(self._peaks) >= _KNOWN else max(known, self._tabled)
+        known = int(self._peak * (1 + self._unsure))
+        return known if self._ended >= _KNOWN else max(known, self._tabled)
 
-    def _learn(self, running: Sequence[Running]) -> None:
-        now = {(job.pid, job.started): job.peak for job in running}
-        self._peaks += [peak for key, peak in self._alive.items() if key not in now and peak >= _COMPILE]
-        self._alive = now
+    @property
+    def _peak(self) -> int:
+        return max(self._all.peak, *(life.peak for life in self._alive.values()), 0)
 
-    def _growth(self, room: int, now: float) -> float:
-        """Bytes a second by which the room has shrunk since the last look."""
-        last, self._last = self._last, (now, room)
-        if last is None or now <= last[0]:
-            return 0.0
-        return max(0.0, (last[1] - room) / (now - last[0]))
+    @property
+    def _unsure(self) -> float:
+        return _UNSURE / max(self._ended, _KNOWN)
+
+    @property
+    def typical(self) -> int:
+        """Bytes to reckon for one job: what it has on average, or at most where none can be held."""
+        if not self._holds:
+            return self.largest
+        if self._ended < _KNOWN or not self._all.seconds:
+            return self._tabled // _SMALL
+        return int(_UNEVEN * self._all.byte_seconds / self._all.seconds)
+
+    def _learn(self, running: Sequence[Running], now: float) -> None:
+        passed, self._when = max(0.0, now - self._when), now
+        alive = {}
+        for one in running:
+            before = self._alive.get((one.pid, one.started))
+            ran = passed if before and not one.held and not one.idle else 0.0
+            before = before or _Life(0, 0.0, 0.0)
+            alive[one.pid, one.started] = _Life(
+                max(before.peak, one.peak), before.byte_seconds + one.size * ran, before.seconds + ran
+            )
+        for key, life in self._alive.items():
+            if key not in alive and life.peak >= _COMPILE:
+                self._ended += 1
+                self._all = _Life(
+                    max(self._all.peak, life.peak),
+                    self._all.byte_seconds + life.byte_seconds,
+                    self._all.seconds + life.seconds,
+                )
+        self._alive = alive

@@ -23,7 +23,7 @@ from torchbuild_tasks.effects.owned import Outputs
 from torchbuild_tasks.errors import BuildFailed, Interrupted, TorchbuildError
 from torchbuild_tasks.model import CacheReport
 from torchbuild_tasks.model.history import Peak
-from torchbuild_tasks.record import BuildRecord, StageTime, VerifyReport
+from torchbuild_tasks.record import BuildRecord, JobserverUse, StageTime, VerifyReport
 
 RECORD_FILE: Final = "torchbuild-record.json"
 LOGS: Final = "logs"
@@ -41,6 +41,7 @@ class Ledger:
     def __init__(self, record: BuildRecord, root: Path, build_dir: Path, outputs: Outputs) -> None:
         self.verified: VerifyReport | None = None
         self.caches: tuple[CacheReport, ...] = ()
+        self.jobserver: JobserverUse | None = None
         self._record, self._root, self._build_dir, self._outputs = record, root, build_dir, outputs
         self._build: made.Build | None = None
 
@@ -107,7 +108,12 @@ class Ledger:
     def _write(self, result: str) -> None:
         finished = None if result == "running" else now()
         self._record = dataclasses.replace(
-            self._record, result=result, finished=finished, caches=self.caches, verify=self.verified
+            self._record,
+            result=result,
+            finished=finished,
+            caches=self.caches,
+            verify=self.verified,
+            jobserver=self.jobserver,
         )
         with files.told_as(BuildFailed, self.record_path):
             self._build_dir.mkdir(parents=True, exist_ok=True)

@@ -143,6 +143,21 @@ class Preflight:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Jobserver:
+    """What is served to a build that takes its jobs from us: at most `cores` at once.
+
+    `reserve` and `largest` are bytes: what stays free, and what one compile is thought to take
+    at most. Only a `program` (ninja, make) of a `version` (PEP 440) takes them.
+    """
+
+    cores: int
+    reserve: int
+    largest: int
+    program: str
+    version: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Environment:
     """The Python that gets torch, and how it comes to be complete.
 
@@ -211,6 +226,7 @@ class BuildPlan:
     patches: tuple[Patch, ...] = ()
     preflight: Preflight | None = None
     cache: CachePlan | None = None
+    jobserver: Jobserver | None = None
     env: tuple[EnvOp, ...]
     env_files: tuple[EnvFile, ...]
     freshness: Freshness

@@ -18,6 +18,7 @@ from torchbuild_tasks.errors import BuildFailed
 from torchbuild_tasks.model import Command
 from torchbuild_tasks.stages.caching import begin_cache
 from torchbuild_tasks.stages.history import Pace, keep, recall
+from torchbuild_tasks.stages.jobs import fewer_jobs, jobs_at_once, jobserver, without_jobserver
 from torchbuild_tasks.stages.monitor import monitored
 from torchbuild_tasks.stages.prepare import install
 from torchbuild_tasks.stages.work import Work, where
@@ -35,24 +36,23 @@ def compile_tree(work: Work) -> Work:
     if work.plan.quick:
         work = begin_cache(work)
     work.ledger.open()
-    said = (work.environ or os.environ).get("MAX_JOBS", "")
-    jobs = int(said) if said.isdecimal() else 1
-    attempt = 0
+    attempt = 1
     while True:
-        attempt += 1
         scanner = FirstErrorScanner()
         rc = _build(work, scanner)
         if rc == 0:
             return work
         lines = scanner.found.lines if scanner.found else scanner.last
+        if again := without_jobserver(work, (*lines, *scanner.last)):
+            work = again
+            continue
         killed = killed_for_memory(lines, rc)
         # The pool of heavy kernels stands in CMake's cache, so the jobs are what can be lowered in between.
-        fewer = lowered(jobs, None, killed, attempt) if killed else None
+        fewer = lowered(jobs_at_once(work), None, killed, attempt) if killed else None
         if fewer is None:
             raise _failed(work, rc, scanner)
         work.report.note(fewer.because)
-        jobs = fewer.jobs
-        work = dataclasses.replace(work, environ={**(work.environ or os.environ), "MAX_JOBS": str(jobs)})
+        work, attempt = fewer_jobs(work, fewer.jobs), attempt + 1
 
 
 def _build(work: Work, scanner: FirstErrorScanner) -> int:
@@ -60,8 +60,8 @@ def _build(work: Work, scanner: FirstErrorScanner) -> int:
     compiler = compiler_of({choice.name: choice.value for choice in work.plan.choices})
     pace = Pace(work.build_dir, recall(work.fetching.store, work.root, compiler))
     began = time.time()
-    with monitored(work, pace):
-        rc = _stream(work, work.plan.compile, scanner, pace)
+    with jobserver(work) as served, monitored(served, pace):
+        rc = _stream(served, work.plan.compile, scanner, pace)
     problem = keep(work.fetching.store, work.root, compiler, work.build_dir, started=began, finished=now())
     if problem:
         work.report.note(problem)

@@ -15,6 +15,7 @@ import stat
 import struct
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -114,6 +115,12 @@ Place = SocketPlace | PortPlace
 def own_place(root: Path, name: str = "build") -> Place:
     """The place for the server of one checkout."""
     return PortPlace() if sys.platform == "win32" else SocketPlace(root, name)
+
+
+def server_of(environ: Mapping[str, str]) -> int | None:
+    """The process of the server to which an environment leads clients; None where that is not known."""
+    address = environ.get("SCCACHE_SERVER_UDS")
+    return _listener(Path(address)) if address else None
 
 
 def _private_folder() -> Path:

@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -24,14 +24,14 @@ _PAGE: Final = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 
 class Family:
-    """All that descends from these processes, and who of it we hold.
+    """All that descends from us, and from other processes that work for us, and who of it we hold.
 
     Args:
-        roots: pids; ours unless others are given. They are not of the family themselves.
+        also: asked at each look for the pids of those others; they are not of the family themselves.
     """
 
-    def __init__(self, roots: Sequence[int] = ()) -> None:
-        self._roots = tuple(roots) or (os.getpid(),)
+    def __init__(self, also: Callable[[], Sequence[int]] = tuple) -> None:
+        self._also = also
         self._held: dict[int, float] = {}
         self._busy: dict[int, tuple[int, float]] = {}  # pid -> CPU ticks, and since when so many
 
@@ -57,7 +57,8 @@ class Family:
         return tuple(self._held.items())
 
     def _leaves(self) -> Iterator[int]:
-        todo, seen = [child for root in self._roots for child in _children(root)], set(self._roots)
+        roots = (os.getpid(), *self._also())
+        todo, seen = [child for root in roots for child in _children(root)], set(roots)
         while todo:
             pid = todo.pop()
             if pid in seen:

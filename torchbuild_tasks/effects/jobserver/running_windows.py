@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from torchbuild_tasks.model.pressure import Running
@@ -20,14 +20,14 @@ _IDLE: Final = 2.0
 
 
 class Family:
-    """All that descends from these processes, and who of it we hold.
+    """All that descends from us, and from other processes that work for us, and who of it we hold.
 
     Args:
-        roots: pids; ours unless others are given. They are not of the family themselves.
+        also: asked at each look for the pids of those others; they are not of the family themselves.
     """
 
-    def __init__(self, roots: Sequence[int] = ()) -> None:
-        self._roots = tuple(roots) or (os.getpid(),)
+    def __init__(self, also: Callable[[], Sequence[int]] = tuple) -> None:
+        self._also = also
         self._held: dict[int, psutil.Process] = {}
         self._seen: dict[int, psutil.Process] = {}
         self._busy: dict[int, tuple[float, float]] = {}  # pid -> CPU seconds, and since when so many
@@ -58,7 +58,7 @@ class Family:
         import psutil
 
         family: dict[int, psutil.Process] = {}
-        for root in self._roots:
+        for root in (os.getpid(), *self._also()):
             with contextlib.suppress(psutil.Error, OSError):
                 family.update((each.pid, each) for each in psutil.Process(root).children(recursive=True))
         parents = set()

@@ -1,0 +1,127 @@
+"""A build in numbers: compiles that grow, Ninja 1.13 that takes tokens, a memory that ends.
+
+So that the policy of the jobserver can be held to what it promises without a clock: in seconds
+of its own, the same ones on every machine.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from torchbuild_tasks.core.tokens import TokenPolicy
+from torchbuild_tasks.model.pressure import MemoryState, Running
+
+MIB: Final = 1 << 20
+GIB: Final = 1 << 30
+STEP: Final = 0.05
+_START: Final = 25 * MIB
+
+Shape = Literal["late", "steady", "waves"]
+
+
+@dataclass
+class Job:
+    """A compile of `seconds` that comes to have `peak` bytes.
+
+    It grows late (small until 0.6 of its time, at its peak from 0.8 on), steadily from the start, or
+    in waves, giving memory back between two passes.
+    """
+
+    pid: int
+    peak: int
+    seconds: float
+    shape: Shape = "late"
+    done: float = 0.0
+    held: bool = False
+    started: float = 0.0
+    most: int = 0
+
+    @property
+    def size(self) -> int:
+        """Bytes that it has now."""
+        part = self.done / self.seconds
+        if self.shape == "late":
+            grown = ramp(part, 0.6, 0.8)
+        elif self.shape == "steady":
+            grown = 0.85 * ramp(part, 0, 0.55) + 0.15 * ramp(part, 0.55, 0.9)
+        else:
+            grown = 0.5 * ramp(part, 0, 0.3) if part < 0.45 else 0.3 + 0.7 * ramp(part, 0.6, 0.75)
+        return int(_START + grown * (self.peak - _START))
+
+
+def ramp(part: float, low: float, high: float) -> float:
+    """From 0 at `low` to 1 at `high`."""
+    return min(1.0, max(0.0, (part - low) / (high - low)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """Simulated seconds, and the least room there ever was; `died` when it was less than none."""
+
+    seconds: float
+    least: int
+    held: float = 0.0
+
+    @property
+    def died(self) -> bool:
+        """Whether the kernel would have killed one."""
+        return self.least < 0
+
+
+def jobs(
+    seed: int = 24, count: int = 24, low: int = 200, high: int = 1500, shape: Shape = "late"
+) -> list[Job]:
+    """Compiles with peaks of so many MiB."""
+    dice = random.Random(seed)
+    return [
+        Job(100 + number, dice.randint(low, high) * MIB, 6 * dice.uniform(0.7, 1.3), shape)
+        for number in range(count)
+    ]
+
+
+def plain(todo: list[Job], limit: int, parallel: int) -> Outcome:
+    """What `ninja -jN` does."""
+    return _run(todo, limit, parallel, None)
+
+
+def ours(todo: list[Job], limit: int, cores: int, *, holds: bool = True, largest: int = 2 * GIB) -> Outcome:
+    """What Ninja does with our tokens."""
+    return _run(todo, limit, cores, TokenPolicy(cores=cores, reserve=GIB, largest=largest, holds=holds))
+
+
+def _run(todo: list[Job], limit: int, parallel: int, policy: TokenPolicy | None) -> Outcome:
+    waiting, running = list(todo), list[Job]()
+    dice = random.Random(7)
+    tokens = wanted = 0 if policy else parallel - 1
+    clock, next_look, held, least, fill = 0.0, 0.0, 0.0, limit, True
+    while waiting or running:
+        room = limit - sum(job.size for job in running)
+        least = min(least, room)
+        if policy and clock >= next_look:
+            state = MemoryState(available=limit * 4, limit=limit, used=limit - room)
+            for job in running:
+                job.most = max(job.most, job.size)
+            seen = [Running(job.pid, job.started, job.size, job.most, job.held) for job in running]
+            orders = policy(state, seen, tokens, clock)
+            # What is not held by a job can be taken back at once, the others when a job ends.
+            wanted = orders.tokens
+            tokens = max(wanted, min(tokens, max(0, len(running) - 1)))
+            next_look = clock + orders.wait
+            for job in running:
+                job.held = job.pid in orders.hold
+        while fill and waiting and len(running) < tokens + 1:
+            running.append(waiting.pop(0))
+            running[-1].started = clock
+        for job in running:
+            job.done += 0 if job.held else STEP
+            held += STEP if job.held else 0
+        ended = [job for job in running if job.done >= job.seconds]
+        running = [job for job in running if job not in ended]
+        # Ninja looks for tokens at the start and whenever a job ends; of what a job gives back it is
+        # every second time quicker than we are.
+        fill = bool(ended)
+        tokens -= sum(tokens > wanted and dice.random() < 0.5 for _ in ended)
+        clock += STEP
+    return Outcome(seconds=clock, least=least, held=held)

@@ -1,0 +1,132 @@
+"""The jobserver around a compile: served while it runs, and what it did told in a line.
+
+Nothing here fails a build: what cannot be served is one line, and the build runs with the number
+of jobs that the plan reckoned.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import re
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from torchbuild_tasks.core.rows import admits
+from torchbuild_tasks.core.tokens import TokenPolicy
+from torchbuild_tasks.effects import process
+from torchbuild_tasks.effects.cache.place import server_of
+from torchbuild_tasks.effects.jobserver.serve import CAN_HOLD, Family, Served, serve
+from torchbuild_tasks.model import Jobserver
+from torchbuild_tasks.record import JobserverUse
+from torchbuild_tasks.stages.history import build_program
+from torchbuild_tasks.stages.work import Work
+
+# GNU make before 4.4, called by something in the build, stops at a named pipe (jobserver_parse_auth).
+_NOT_UNDERSTOOD: Final = "invalid --jobserver-auth string"
+_VERSION: Final = re.compile(r"\d+(\.\d+)+")
+_PATIENCE: Final = 20.0
+_SERVER_EVERY: Final = 5.0
+# What is held for less than this, in seconds together, is not worth a line.
+_WORTH_TELLING: Final = 1.0
+
+
+@contextlib.contextmanager
+def jobserver(work: Work) -> Iterator[Work]:
+    """Serve the jobs of a build, if the plan wants it; the work with the environment to build in."""
+    planned = work.plan.jobserver
+    if planned is None:
+        yield work
+        return
+    environ = os.environ if work.environ is None else work.environ
+    if problem := _cannot_take(planned, work.build_dir, environ):
+        work.report.note(f"Without a jobserver, with {environ.get('MAX_JOBS')} jobs: {problem}.")
+        yield work
+        return
+    policy = TokenPolicy(
+        cores=planned.cores, reserve=planned.reserve, largest=planned.largest, holds=CAN_HOLD
+    )
+    with contextlib.ExitStack() as at_end:
+        try:
+            family = Family(_CacheServer(environ))
+            served = at_end.enter_context(serve(planned.cores - 1, policy=policy, family=family))
+        except OSError as error:
+            work.report.note(f"Without a jobserver, with {environ.get('MAX_JOBS')} jobs: {error}.")
+            yield work
+            return
+        at_end.callback(_tell, work, served)
+        yield dataclasses.replace(work, environ=served.environment(environ))
+
+
+def fewer_jobs(work: Work, jobs: int) -> Work:
+    """The same build with so many jobs at most, whoever limits them."""
+    planned = work.plan.jobserver
+    if planned is not None:
+        planned = dataclasses.replace(planned, cores=jobs)
+    environ = {**(os.environ if work.environ is None else work.environ), "MAX_JOBS": str(jobs)}
+    return dataclasses.replace(work, plan=dataclasses.replace(work.plan, jobserver=planned), environ=environ)
+
+
+def without_jobserver(work: Work, lines: Iterable[str]) -> Work | None:
+    """The same build with the plan's number, if these lines say that a program in it broke on tokens."""
+    line = next((line for line in lines if _NOT_UNDERSTOOD in line), None)
+    if line is None or work.plan.jobserver is None:
+        return None
+    number = (work.environ or os.environ).get("MAX_JOBS")
+    work.report.note(f"Going on without a jobserver, with {number} jobs: {line.strip()[:200]}")
+    return dataclasses.replace(work, plan=dataclasses.replace(work.plan, jobserver=None))
+
+
+def jobs_at_once(work: Work) -> int:
+    """How many jobs the build may run at once."""
+    if work.plan.jobserver is not None:
+        return work.plan.jobserver.cores
+    said = (work.environ or os.environ).get("MAX_JOBS", "")
+    return int(said) if said.isdecimal() else 1
+
+
+class _CacheServer:
+    """The pid of the server in which sccache compiles; another takes its place when a shared cache dies."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ, self._asked = environ, -_SERVER_EVERY
+        self._found: tuple[int, ...] = ()
+
+    def __call__(self) -> tuple[int, ...]:
+        """Look for it, at most every few seconds."""
+        if time.monotonic() - self._asked >= _SERVER_EVERY:
+            pid, self._asked = server_of(self._environ), time.monotonic()
+            self._found = () if pid is None else (pid,)
+        return self._found
+
+
+def _tell(work: Work, served: Served) -> None:
+    use = JobserverUse(
+        most=served.most + 1, fewest=served.fewest + 1, held_seconds=round(served.held_seconds, 1)
+    )
+    work.ledger.jobserver = use
+    if use.held_seconds < _WORTH_TELLING and use.fewest == use.most:
+        return
+    held = f", and compiles waited {use.held_seconds:.0f} s together" if use.held_seconds else ""
+    work.report.note(f"Memory was short: the jobserver let {use.fewest} to {use.most} jobs run{held}.")
+
+
+def _cannot_take(planned: Jobserver, build_dir: Path, environ: Mapping[str, str]) -> str:
+    """Why the program that will build takes no tokens, or "". An older one would run without any limit.
+
+    The plan knows what stands on PATH; a tree that is configured may remember another.
+    """
+    path = next((value for name, value in environ.items() if name.upper() == "PATH"), None)
+    program = build_program(build_dir, planned.program, path)
+    if not program:
+        return f"there is no {planned.program}"
+    said = process.capture((program, "--version"), env=environ, timeout=_PATIENCE)
+    found = _VERSION.search(said.stdout.decode(errors="replace")) if said.rc == 0 else None
+    if found is None:
+        return f"{program} does not say its version"
+    if not admits(planned.version, found[0]):
+        return f"{program} is {planned.program} {found[0]}, and {planned.version} is needed"
+    return ""
