@@ -26,7 +26,16 @@ from torchbuild_tasks.errors import EnvFileError, PlanRefused, UsageError
 from torchbuild_tasks.model import BuildPlan, CacheState, Cluster, Facts
 from torchbuild_tasks.record import VerifyReport
 from torchbuild_tasks.request import BuildRequest
-from torchbuild_tasks.sight import accepted, cache_words, checkout, decide, look, network, our_shelf
+from torchbuild_tasks.sight import (
+    accepted,
+    cache_words,
+    checkout,
+    decide,
+    look,
+    network,
+    our_shelf,
+    settled,
+)
 from torchbuild_tasks.stages import Reporter, run_stages
 from torchbuild_tasks.stages.cache_verbs import (
     cache_environ,
@@ -77,6 +86,7 @@ def build(request: BuildRequest, report: Reporter) -> tuple[BuildPlan, VerifyRep
     if request.dry_run:
         return made_plan, None
     with interruptible(), lock.hold(Path(made_plan.source), "build"):
+        made_plan = settled(sight, made_plan, report)
         return made_plan, run_stages(
             sight.request,
             sight.facts,

@@ -35,6 +35,8 @@ from torchbuild_tasks.catalog.rows import (
     EntryRow,
     HelperRow,
     InputRow,
+    InstallerRow,
+    LinkerRow,
     MemoryRow,
     MsvcRow,
     OutputRow,
@@ -66,7 +68,9 @@ __all__ = [
     "GpuRow",
     "HelperRow",
     "InputRow",
+    "InstallerRow",
     "JetpackRow",
+    "LinkerRow",
     "MemoryRow",
     "MsvcRow",
     "OutputRow",
@@ -114,6 +118,8 @@ class Catalog:
     part: tuple[PartRow, ...]
     toolchain: tuple[CauseRow, ...]
     cache: tuple[CacheRow, ...]
+    linker: tuple[LinkerRow, ...]
+    installer: tuple[InstallerRow, ...]
 
     def __init__(self, **tables: tuple[Any, ...]) -> None:
         """Tables that are given here are not read."""
@@ -153,6 +159,8 @@ TABLES: Mapping[str, tuple[str, type[Any]]] = {
     "part": ("toolkits.toml", PartRow),
     "toolchain": ("preflight.toml", CauseRow),
     "cache": ("caches.toml", CacheRow),
+    "linker": ("linkers.toml", LinkerRow),
+    "installer": ("linkers.toml", InstallerRow),
 }
 
 
