@@ -6,13 +6,10 @@ what linkers get wrong when they do not fit the compiler, its runtime or the fla
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from torchbuild_tasks.core.compiler import Compilers
-from torchbuild_tasks.core.linker import ChosenLinker
-from torchbuild_tasks.core.question import Question
+from torchbuild_tasks.core.decisions import Decisions
 from torchbuild_tasks.core.words import flag_words
 from torchbuild_tasks.model import Freshness, LinkerPlan, LinkTrial
 
@@ -59,23 +56,10 @@ int main() {
 """
 
 
-def plan_linker(
-    question: Question,
-    compilers: Compilers,
-    chosen: ChosenLinker,
-    flags: Mapping[str, str],
-    freshness: Freshness,
-) -> LinkerPlan | None:
-    """The linker to use; with its trial where the last build has not proved it.
-
-    Args:
-        question: --no-preflight leaves the trial out.
-        compilers: the C++ compiler calls the linker.
-        chosen: the decision.
-        flags: the build variables, of which CXXFLAGS and LDFLAGS are used.
-        freshness: a tree that only has to be built again was linked with the same words before.
-    """
-    plan, previous = chosen.plan, question.facts.tree.previous
+def plan_linker(decisions: Decisions, freshness: Freshness) -> LinkerPlan | None:
+    """The linker to use; with its trial where the last build has not proved it, unless --no-preflight."""
+    question, compilers, flags = decisions.question, decisions.compilers, decisions.variables
+    plan, previous = decisions.linker.plan, question.facts.tree.previous
     if plan is None or compilers.cxx is None:
         return None
     proved = previous is not None and previous.result == "ok" and freshness.needs in ("nothing", "build")

@@ -64,8 +64,7 @@ def make_plan(
     question = Question(request, facts, catalog, settings or Settings())
     decisions = decide_build(question)
     inputs = fingerprint(decisions)
-    freshness = compare(decisions, inputs)
-    ops = operations(decisions)
+    freshness, ops = compare(decisions, inputs), operations(decisions)
     findings = _findings(decisions, ops)
     return BuildPlan(
         verdict=verdict(findings),
@@ -80,8 +79,8 @@ def make_plan(
         toolkit=decisions.toolkit.managed,
         patches=decisions.patches,
         preflight=choose_preflight(decisions, freshness),
+        linker=plan_linker(decisions, freshness),
         cache=_cache(decisions, inputs["compiler"]),
-        linker=plan_linker(question, decisions.compilers, decisions.linker, decisions.variables, freshness),
         env=ops,
         env_files=_env_files(question, ops, templates, writer),
         freshness=freshness,
