@@ -42,6 +42,7 @@ from torchbuild_tasks.catalog.rows import (
     OutputRow,
     PresetRow,
     SubmoduleRow,
+    SwitchRow,
     TorchRow,
     VariableRow,
     make_row,
@@ -78,6 +79,7 @@ __all__ = [
     "PatchRow",
     "PresetRow",
     "SubmoduleRow",
+    "SwitchRow",
     "TorchRow",
     "VariableRow",
     "load_catalog",
@@ -119,6 +121,7 @@ class Catalog:
     toolchain: tuple[CauseRow, ...]
     cache: tuple[CacheRow, ...]
     linker: tuple[LinkerRow, ...]
+    switch: tuple[SwitchRow, ...]
     installer: tuple[InstallerRow, ...]
 
     def __init__(self, **tables: tuple[Any, ...]) -> None:
@@ -159,6 +162,7 @@ TABLES: Mapping[str, tuple[str, type[Any]]] = {
     "part": ("toolkits.toml", PartRow),
     "toolchain": ("preflight.toml", CauseRow),
     "cache": ("caches.toml", CacheRow),
+    "switch": ("presets.toml", SwitchRow),
     "linker": ("linkers.toml", LinkerRow),
     "installer": ("linkers.toml", InstallerRow),
 }

@@ -51,6 +51,22 @@ class PresetRow:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SwitchRow:
+    """A value of a build variable that a preset may set, what that does, and what it was measured to save.
+
+    `compiles` are the files that are not compiled then, `cpu` the per cent of the CPU time of all compiles
+    of a CPU build of `torch` with upstream's defaults that they take. 0: nothing is left out.
+    """
+
+    variable: str
+    value: str
+    what: str
+    compiles: int = 0
+    cpu: float = 0.0
+    torch: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class VariableRow:
     """A variable, or a pattern of names, that a PyTorch build reads.
 

@@ -113,8 +113,8 @@ def _automatic(question: Question, compilers: Compilers) -> ChosenLinker:
     kept = kept_linker(question)
     if kept == DEFAULT:
         because = (
-            "the tree was linked with it, and with another one all of it would be linked again "
-            "(nothing compiled); see --linker"
+            "the tree was linked with it, and with another one CMake would run anew and all be linked again; "
+            "see --linker"
         )
         return ChosenLinker(choice=_said(DEFAULT, because))
     program = kept.partition(" ")[2]
