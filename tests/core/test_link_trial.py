@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 from tests.support.machines import built, linux_facts, plan_of, tool
 from torchbuild_tasks.core.link_trial import LIBRARY
@@ -36,7 +37,7 @@ def test_only_where_something_about_it_changed() -> None:
     facts = dataclasses.replace(linux_facts(), tools=(*linux_facts().tools, LLD))
     facts = built(facts)
 
-    def trial(**flags: object) -> LinkTrial | None:
+    def trial(**flags: Any) -> LinkTrial | None:
         linker = plan_of(facts, **flags).linker
         assert linker is not None
         return linker.trial

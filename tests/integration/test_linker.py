@@ -122,6 +122,15 @@ def test_one_that_fails(tried: Callable[..., tuple[str, Said]], tmp_path: Path) 
     assert "cannot map this" in "\n".join(caught.value.looked)
 
 
+@needs_lld
+def test_the_env_file_alone_has_its_linker_too(tmp_path: Path, target: Path) -> None:
+    tree, lld = materialise(tmp_path / "minitorch"), Path(str(shutil.which("ld.lld"))).resolve()
+    done = torchbuild("env", "--source", tree, "--python", target, "--linker", lld)
+    assert done.code == 0, done.err
+    assert f"-B{tree}/.torchbuild/linker" in (tree / "env_set.sh").read_text("utf-8")
+    assert (tree / ".torchbuild/linker/ld").readlink() == lld
+
+
 # ---------------------------------------------------------------- a whole build
 
 

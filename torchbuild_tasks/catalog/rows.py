@@ -54,14 +54,15 @@ class PresetRow:
 class SwitchRow:
     """A value of a build variable that a preset may set, what that does, and what it was measured to save.
 
-    `compiles` are the files that are not compiled then, `cpu` the per cent of the CPU time of all compiles
-    of a CPU build of `torch` with upstream's defaults that they take. 0: nothing is left out.
+    `compiles` are the files that are not compiled then, `of` those of a CPU build of `torch` with upstream's
+    defaults, `cpu` the per cent of their CPU time (0: not measured). Without `compiles` nothing is left out.
     """
 
     variable: str
     value: str
     what: str
     compiles: int = 0
+    of: int = 0
     cpu: float = 0.0
     torch: str = ""
 

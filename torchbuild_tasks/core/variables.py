@@ -71,10 +71,10 @@ def decide(question: Question, name: str) -> Choice | None:
 def _saved(question: Question, name: str, value: str) -> str:
     """What a switch leaves out and what that was measured to save, or "" where no row says it."""
     row = next((r for r in question.catalog.switch if (r.variable, r.value) == (name, value)), None)
-    if row is None:
-        return ""
-    figures = f"{row.compiles} compiles and {row.cpu:g} % of the CPU time less in a CPU build of {row.torch}"
-    return f"{row.what}: {figures}" if row.compiles else row.what
+    if row is None or not row.compiles:
+        return row.what if row else ""
+    cpu = f", {row.cpu:g} % of their CPU time" if row.cpu else ""
+    return f"{row.what}: {row.compiles:,} of {row.of:,} compiles{cpu} less in a CPU build of {row.torch}"
 
 
 def decide_all(question: Question) -> tuple[Choice, ...]:

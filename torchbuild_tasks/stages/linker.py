@@ -27,23 +27,29 @@ def try_linker(plan: BuildPlan, report: Reporter) -> str:
     Raises:
         PreflightFailed: it does not, and was asked for by name.
     """
-    linker, root = plan.linker, Path(plan.source)
+    linker = plan.linker
     if linker is None:
         return ""
-    if linker.folder:
-        if not os.access(linker.program, os.X_OK):
-            return _problem(linker, f"{linker.program} is no program", (), report)
-        link_linker(root, Path(linker.folder), Path(linker.program).absolute())
+    if linker.folder and not os.access(linker.program, os.X_OK):
+        return _problem(linker, f"{linker.program} is no program", (), report)
+    place_linker(plan)
     if linker.trial is None:
         return ""
     start = time.monotonic()
-    with trial_folder(root, linker.trial.sources) as folder:
+    with trial_folder(Path(plan.source), linker.trial.sources) as folder:
         reason, said = _tried(linker.trial, folder, report)
     if reason:
         return _problem(linker, reason, said, report)
     took = time.monotonic() - start
     report.note(f"Pre-flight, {took:.1f} s: a library and a program are linked by {linker.program} and run.")
     return ""
+
+
+def place_linker(plan: BuildPlan) -> None:
+    """Have the linker stand where the plan's LDFLAGS say, when it is called by its folder."""
+    if plan.linker and plan.linker.folder:
+        program = Path(plan.linker.program).absolute()
+        link_linker(Path(plan.source), Path(plan.linker.folder), program)
 
 
 def _tried(trial: LinkTrial, folder: Path, report: Reporter) -> tuple[str, tuple[str, ...]]:
