@@ -15,6 +15,7 @@ from benchmarks import (
     download,
     eta,
     jobserver,
+    linkers,
     markdown,
     preflight,
     sample,
@@ -37,6 +38,7 @@ ALL = {
     "distribution": distribution.main,
     "eta": eta.main,
     "jobserver": jobserver.main,
+    "linkers": linkers.main,
 }
 
 

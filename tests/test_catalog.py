@@ -103,6 +103,12 @@ def test_preset_rows(row: PresetRow) -> None:
         assert variable_row(CATALOG, name, ERAS[0], None), f"{name} is read by nothing"
 
 
+def test_every_switch_of_a_preset_has_its_reason() -> None:
+    rows = {(row.variable, row.value) for row in CATALOG.switch}
+    wanted = {pair for row in CATALOG.preset for pair in row.variables.items()}
+    assert wanted == rows
+
+
 @pytest.mark.parametrize("row", CATALOG.variable, ids=lambda row: row.name + row.era + row.torch)
 def test_variable_rows(row: VariableRow) -> None:
     assert row.era in ("", *ERAS)

@@ -101,7 +101,7 @@ class ArchiveRefused(TorchbuildError):
 
 
 class PreflightFailed(TorchbuildError):
-    """The planned compilers cannot compile two small files, or make something else of them than planned."""
+    """The planned compilers or linker cannot make of a few small files what is planned."""
 
     exit_code = 13
 

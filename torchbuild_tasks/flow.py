@@ -26,7 +26,16 @@ from torchbuild_tasks.errors import EnvFileError, PlanRefused, UsageError
 from torchbuild_tasks.model import BuildPlan, CacheState, Cluster, Facts
 from torchbuild_tasks.record import VerifyReport
 from torchbuild_tasks.request import BuildRequest
-from torchbuild_tasks.sight import accepted, cache_words, checkout, decide, look, network, our_shelf
+from torchbuild_tasks.sight import (
+    accepted,
+    cache_words,
+    checkout,
+    decide,
+    look,
+    network,
+    our_shelf,
+    settled,
+)
 from torchbuild_tasks.stages import Reporter, run_stages
 from torchbuild_tasks.stages.cache_verbs import (
     cache_environ,
@@ -40,6 +49,7 @@ from torchbuild_tasks.stages.clean import remove_build
 from torchbuild_tasks.stages.cluster import join, run_scheduler, run_server, states
 from torchbuild_tasks.stages.cluster_program import have_dist, refuse_windows
 from torchbuild_tasks.stages.helpers import fetched, proved, pruned
+from torchbuild_tasks.stages.linker import place_linker
 from torchbuild_tasks.stages.patches import undo_patches
 from torchbuild_tasks.stages.report import ReportFiles, make_report
 from torchbuild_tasks.verify.session import verify as run_verification
@@ -60,6 +70,7 @@ def env(request: BuildRequest) -> BuildPlan:
     """Write the env files of the plan, unless --dry-run."""
     made_plan = accepted(decide(look(request)))
     if not request.dry_run:
+        place_linker(made_plan)
         for env_file in made_plan.env_files:
             data = encode(env_file.shell, env_file.text)
             files.write_atomic(Path(env_file.path), data, error=EnvFileError)
@@ -77,6 +88,7 @@ def build(request: BuildRequest, report: Reporter) -> tuple[BuildPlan, VerifyRep
     if request.dry_run:
         return made_plan, None
     with interruptible(), lock.hold(Path(made_plan.source), "build"):
+        made_plan = settled(sight, made_plan, report)
         return made_plan, run_stages(
             sight.request,
             sight.facts,

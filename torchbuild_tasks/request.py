@@ -187,6 +187,10 @@ class BuildRequest:
         metavar="NAME",
         default=(),
     )
+    linker: str | None = _flag(
+        "linker: auto, default, bfd, gold, lld, mold, or the path of one (default: auto)",
+        metavar="NAME|PATH",
+    )
     cache: str | None = _flag(
         "compiler cache: auto, none, ccache, sccache, or the address of a shared one such as redis://host",
         verbs=CACHING,

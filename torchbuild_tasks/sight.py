@@ -14,6 +14,7 @@ from typing import Any
 from torchbuild_tasks import codec, version
 from torchbuild_tasks.catalog import Catalog, load_catalog
 from torchbuild_tasks.core.cluster.address import file_name, scheduler_url
+from torchbuild_tasks.core.linker import left_out
 from torchbuild_tasks.core.plan import make_plan
 from torchbuild_tasks.core.settings import Settings, check_settings, check_value, split_assignment
 from torchbuild_tasks.effects import files
@@ -25,7 +26,8 @@ from torchbuild_tasks.facts.gather import gather
 from torchbuild_tasks.facts.settings import find_settings
 from torchbuild_tasks.model import BuildPlan, Cluster, Facts
 from torchbuild_tasks.request import BuildRequest
-from torchbuild_tasks.stages import Fetching
+from torchbuild_tasks.stages import Fetching, Reporter
+from torchbuild_tasks.stages.linker import try_linker
 from torchbuild_tasks.templates import load_templates
 
 
@@ -142,6 +144,14 @@ def decide(sight: Sight) -> BuildPlan:
         templates=templates,
         writer=f"torchbuild_tasks {version()}",
     )
+
+
+def settled(sight: Sight, made_plan: BuildPlan, report: Reporter) -> BuildPlan:
+    """The plan with a linker that links here: the planned one is tried, and left out if it does not."""
+    while made_plan.linker and (reason := try_linker(made_plan, report)):
+        sight = dataclasses.replace(sight, catalog=left_out(sight.catalog, made_plan.linker, reason))
+        made_plan = accepted(decide(sight))
+    return made_plan
 
 
 def accepted(made_plan: BuildPlan) -> BuildPlan:

@@ -34,6 +34,14 @@ def test_finds_tools_by_all_their_names(tmp_path: Path) -> None:
     assert not any(command.startswith("/usr/bin/sh") for command in door.asked)
 
 
+def test_an_lld_that_is_there_with_its_number_alone(tmp_path: Path) -> None:
+    lld = {f"/usr/bin/ld.lld-{number}": f"Debian LLD {number}.0.6\n" for number in (9, 14)}
+    found = by_name(look_for_tools(machine(tmp_path, programs=lld)))["ld.lld"]
+    assert (found.path, found.version) == ("/usr/bin/ld.lld-14", "14.0.6")
+    both = machine(tmp_path, programs={**lld, "/usr/bin/ld.lld": "LLD 13.0.1\n"})
+    assert by_name(look_for_tools(both))["ld.lld"].path == "/usr/bin/ld.lld"
+
+
 def test_a_miss_lists_where_we_looked(tmp_path: Path) -> None:
     tools = look_for_tools(machine(tmp_path, environ={"PATH": "/a:/b"}))
     assert [tool.name for tool in tools] == [row.name for row in TOOLS if row.on != "windows"]
@@ -55,7 +63,7 @@ def test_the_real_machine_has_a_shell() -> None:
 
 def test_windows_is_asked_for_its_own_tools(tmp_path: Path) -> None:
     tools = by_name(look_for_tools(windows_machine(tmp_path)))
-    assert {"cmake", "ninja", "git", "ccache", "sccache", "7z"} == set(tools)
+    assert {"cmake", "ninja", "git", "lld-link", "ccache", "sccache", "7z"} == set(tools)
     assert "7z" not in by_name(look_for_tools(machine(tmp_path)))
 
 

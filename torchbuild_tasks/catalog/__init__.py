@@ -35,12 +35,15 @@ from torchbuild_tasks.catalog.rows import (
     EntryRow,
     HelperRow,
     InputRow,
+    InstallerRow,
     JobserverRow,
+    LinkerRow,
     MemoryRow,
     MsvcRow,
     OutputRow,
     PresetRow,
     SubmoduleRow,
+    SwitchRow,
     TorchRow,
     VariableRow,
     make_row,
@@ -68,7 +71,9 @@ __all__ = [
     "HelperRow",
     "InputRow",
     "JobserverRow",
+    "InstallerRow",
     "JetpackRow",
+    "LinkerRow",
     "MemoryRow",
     "MsvcRow",
     "OutputRow",
@@ -76,6 +81,7 @@ __all__ = [
     "PatchRow",
     "PresetRow",
     "SubmoduleRow",
+    "SwitchRow",
     "TorchRow",
     "VariableRow",
     "load_catalog",
@@ -117,6 +123,9 @@ class Catalog:
     part: tuple[PartRow, ...]
     toolchain: tuple[CauseRow, ...]
     cache: tuple[CacheRow, ...]
+    linker: tuple[LinkerRow, ...]
+    switch: tuple[SwitchRow, ...]
+    installer: tuple[InstallerRow, ...]
 
     def __init__(self, **tables: tuple[Any, ...]) -> None:
         """Tables that are given here are not read."""
@@ -157,6 +166,9 @@ TABLES: Mapping[str, tuple[str, type[Any]]] = {
     "part": ("toolkits.toml", PartRow),
     "toolchain": ("preflight.toml", CauseRow),
     "cache": ("caches.toml", CacheRow),
+    "switch": ("presets.toml", SwitchRow),
+    "linker": ("linkers.toml", LinkerRow),
+    "installer": ("linkers.toml", InstallerRow),
 }
 
 

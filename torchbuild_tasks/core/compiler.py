@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from torchbuild_tasks.core.cuda.host import NO_LIMITS, HostLimits, refusal
@@ -9,6 +10,7 @@ from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.core.rows import admits
 from torchbuild_tasks.core.toolset import ChosenToolset
 from torchbuild_tasks.core.variables import decide
+from torchbuild_tasks.core.words import flag_words
 from torchbuild_tasks.model import Choice, Finding, Tool
 
 CXX_FAMILIES = ("g++", "clang++", "c++", "cl", "clang-cl")
@@ -30,6 +32,17 @@ class Compilers:
     cc: Choice | None
     tool: Tool | None
     host: Choice | None = None
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """What CXX says as words: the compiler and options behind it; a launcher before it is left out."""
+        value = self.cxx.value if self.cxx else ""
+        if self.tool and self.tool.path == value:  # a path may hold blanks
+            return (value,)
+        words = flag_words(value)
+        return (
+            words[1:] if len(words) > 1 and re.fullmatch(r"(.*/)?s?ccache", words[0]) else words or (value,)
+        )
 
 
 def choose_compilers(

@@ -19,6 +19,7 @@ from torchbuild_tasks.core.helpers import Helpers, choose_helpers, helper_choice
 from torchbuild_tasks.core.jetson import jetson_variables
 from torchbuild_tasks.core.jobs import choose_heavy_jobs, choose_jobs
 from torchbuild_tasks.core.jobserver import ChosenJobserver, choose_jobserver
+from torchbuild_tasks.core.linker import ChosenLinker, choose_linker
 from torchbuild_tasks.core.patches import choose_patches
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.core.toolset import ChosenToolset, choose_toolset, toolset_variables
@@ -47,6 +48,7 @@ class Decisions:
     helpers: Helpers
     cache: ChosenCache
     distribution: ChosenDistribution
+    linker: ChosenLinker
     patches: tuple[Patch, ...]
     variable_choices: tuple[Choice, ...]
 
@@ -63,7 +65,8 @@ class Decisions:
         jobs = filter(None, (self.jobs, self.heavy_jobs, self.jobserver.choice))
         how = (self.preset, self.build_type, self.mode, *jobs, *found, self.generator)
         helpers = helper_decisions(self.question, self.helpers)
-        how = (*how, *helpers, self.cache.choice, *filter(None, (self.distribution.choice,)))
+        distribution = filter(None, (self.distribution.choice,))
+        how = (*how, *helpers, self.cache.choice, *distribution, self.linker.choice)
         return (*_subject(self.question), self.python.choice, *how, *self.variable_choices)
 
 
@@ -74,6 +77,7 @@ def decide_build(question: Question) -> Decisions:
     archs, limits = choose_archs(question, toolkit), host_limits(question, toolkit)
     toolset = choose_toolset(question, limits)
     compilers = choose_compilers(question, toolset, limits)
+    linker = choose_linker(question, compilers)
     helpers = choose_helpers(question, build_type.value, toolkit.version)
     cache = choose_cache(question, cuda=toolkit.choice is not None, helpers=helpers, compiler=compilers.tool)
     jobs = choose_jobs(question)
@@ -112,8 +116,9 @@ def decide_build(question: Question) -> Decisions:
         helpers=helpers,
         cache=cache,
         distribution=distribution,
+        linker=linker,
         patches=choose_patches(question),
-        variable_choices=_merged(lower, decide_all(question), cuda),
+        variable_choices=_merged(lower, decide_all(question), cuda, linker.choices),
     )
 
 

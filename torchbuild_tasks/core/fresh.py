@@ -43,6 +43,8 @@ def fingerprint(decisions: Decisions) -> dict[str, str]:
         inputs["toolset"] = decisions.toolset.choice.value
     if decisions.toolkit.root:
         inputs["cuda toolkit"] = f"{decisions.toolkit.root} {decisions.toolkit.version or ''}".rstrip()
+    if decisions.linker.plan:
+        inputs["linker"] = f"{decisions.linker.plan.name} {decisions.linker.plan.program}"
     inputs |= {f"patch {patch.id}": "applied" for patch in decisions.patches}
     inputs |= {f"variable {name}": value for name, value in decisions.variables.items()}
     return inputs

@@ -25,6 +25,8 @@ from torchbuild_tasks.core.fresh import compare, fingerprint
 from torchbuild_tasks.core.helper_lines import check_helpers
 from torchbuild_tasks.core.jetson import check_jetson
 from torchbuild_tasks.core.jobs import check_jobs
+from torchbuild_tasks.core.link_trial import plan_linker
+from torchbuild_tasks.core.linker import check_linker
 from torchbuild_tasks.core.operations import operations
 from torchbuild_tasks.core.patches import check_patches
 from torchbuild_tasks.core.question import Question
@@ -77,6 +79,7 @@ def make_plan(
         toolkit=decisions.toolkit.managed,
         patches=decisions.patches,
         preflight=choose_preflight(decisions, freshness),
+        linker=plan_linker(decisions, freshness),
         cache=_cache(decisions, inputs["compiler"]),
         jobserver=decisions.jobserver.serve,
         env=ops,
@@ -123,6 +126,7 @@ def _findings(decisions: Decisions, ops: tuple[EnvOp, ...]) -> tuple[Finding, ..
         *check_helpers(question, decisions.helpers),
         *check_cache(question, decisions.cache),
         *decisions.distribution.problems,
+        *check_linker(question, decisions.linker),
         *check_jobs(question, decisions.jobs.value),
         *check_variables(question),
         *_check_shells(question, ops),

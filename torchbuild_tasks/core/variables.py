@@ -59,11 +59,22 @@ def decide(question: Question, name: str) -> Choice | None:
         if name == "USE_CUDA" and (given := question.given(device)):
             return Choice(name=name, value=value, because=given[2], source=given[1])
     if name in (preset := preset_variables(question)):
-        because = f"preset {preset_name(question).value}"
+        because = "; ".join(
+            filter(None, (f"preset {preset_name(question).value}", _saved(question, name, preset[name])))
+        )
         return Choice(name=name, value=preset[name], because=because, source="preset")
     if name == "USE_CUDA":
         return Choice(name=name, value="0", because="a CPU build unless --cuda is given")
     return None
+
+
+def _saved(question: Question, name: str, value: str) -> str:
+    """What a switch leaves out and what that was measured to save, or "" where no row says it."""
+    row = next((r for r in question.catalog.switch if (r.variable, r.value) == (name, value)), None)
+    if row is None or not row.compiles:
+        return row.what if row else ""
+    cpu = f", {row.cpu:g} % of their CPU time" if row.cpu else ""
+    return f"{row.what}: {row.compiles:,} of {row.of:,} compiles{cpu} less in a CPU build of {row.torch}"
 
 
 def decide_all(question: Question) -> tuple[Choice, ...]:

@@ -1,8 +1,17 @@
-"""Mistyped words: the known one that was most likely meant."""
+"""Words: a mistyped one and the one that was meant, and the words of a line of flags."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
+
+
+def flag_words(text: str) -> tuple[str, ...]:
+    """The words of CXXFLAGS, LDFLAGS or CXX, as a shell splits them."""
+    try:
+        return tuple(shlex.split(text))
+    except ValueError:  # an open quote; the build itself will say so
+        return tuple(text.split())
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:

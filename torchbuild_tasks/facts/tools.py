@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal, NamedTuple
 
 from torchbuild_tasks.facts.parallel import each
@@ -14,7 +15,8 @@ class _Row(NamedTuple):
     """A tool, the file names that it goes by (best first), and how its version is asked for.
 
     `ask` is None when it is not asked. `studio` and `installed` are folders that are looked at
-    when PATH has none, in each Visual Studio and in Program Files.
+    when PATH has none, in each Visual Studio and in Program Files. One that is `numbered` may go by
+    names such as ld.lld-14 alone; the newest of these is taken.
     """
 
     name: str
@@ -23,6 +25,7 @@ class _Row(NamedTuple):
     on: Literal["linux", "windows", "both"] = "both"
     studio: str | None = None
     installed: str | None = None
+    numbered: bool = False
 
 
 _VS = "Common7/IDE/CommonExtensions/Microsoft/CMake"
@@ -36,8 +39,9 @@ TOOLS: tuple[_Row, ...] = (
     _Row("make", ("make", "gmake"), on="linux"),
     _Row("ld", ("ld", "ld.bfd"), on="linux"),
     _Row("ld.gold", ("ld.gold",), on="linux"),
-    _Row("ld.lld", ("ld.lld",), on="linux"),
-    _Row("mold", ("mold",), on="linux"),
+    _Row("ld.lld", ("ld.lld",), on="linux", numbered=True),
+    _Row("mold", ("ld.mold", "mold"), on="linux"),
+    _Row("lld-link", ("lld-link",), on="windows", studio="VC/Tools/Llvm/x64/bin", installed="LLVM/bin"),
     _Row("ccache", ("ccache",)),
     _Row("sccache", ("sccache",)),
     _Row("sh", ("sh",), ask=None, on="linux"),
@@ -57,7 +61,8 @@ def look_for_tools(probe: Probe, windows: Windows | None = None) -> tuple[Tool, 
 
 
 def _look(probe: Probe, row: _Row, windows: Windows | None) -> Tool:
-    path = next((found for file in row.files if (found := probe.which(file))), None)
+    files = (*row.files, *_numbered(probe, row.name)) if row.numbered else row.files
+    path = next((found for file in files if (found := probe.which(file))), None)
     if path is not None:
         return _found(probe, row, path, "PATH")
     others = _elsewhere(probe, row, windows)
@@ -66,6 +71,18 @@ def _look(probe: Probe, row: _Row, windows: Windows | None) -> Tool:
             if path := probe.program_at(probe.join(folder, file)):
                 return _found(probe, row, path, via)
     return Tool(name=row.name, looked=(*probe.path_folders, *(folder for folder, _ in others)))
+
+
+def _numbered(probe: Probe, name: str) -> list[str]:
+    """Its names with a number behind on PATH, newest first; some distributions have no other."""
+    pattern = re.compile(re.escape(name) + r"-(\d+)")
+    numbers = {
+        int(found[1])
+        for folder in probe.path_folders
+        for child in probe.children(folder)
+        if (found := pattern.fullmatch(child))
+    }
+    return [f"{name}-{number}" for number in sorted(numbers, reverse=True)]
 
 
 def _found(probe: Probe, row: _Row, path: str, via: str) -> Tool:

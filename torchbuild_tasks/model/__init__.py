@@ -8,6 +8,7 @@ plan for one machine can be made and tested on another. Sizes are bytes, times s
 from torchbuild_tasks.model.cache import CachePlan, CacheReport, CacheState, CacheTool
 from torchbuild_tasks.model.cluster import Cluster, Distribution
 from torchbuild_tasks.model.cuda import Cuda, Driver, GpuSeen, Library, Tegra, Toolkit
+from torchbuild_tasks.model.linker import LinkerPlan, LinkTrial
 from torchbuild_tasks.model.machine import (
     FACTS_SCHEMA,
     CMakeCache,
@@ -78,6 +79,8 @@ __all__ = [
     "Host",
     "Jobserver",
     "Library",
+    "LinkTrial",
+    "LinkerPlan",
     "ManagedToolkit",
     "Memory",
     "Need",

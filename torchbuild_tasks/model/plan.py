@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from torchbuild_tasks.model.cache import CachePlan
+from torchbuild_tasks.model.linker import LinkerPlan
 from torchbuild_tasks.model.machine import Era
 
 Status = Literal["ok", "warn", "error", "unknown"]
@@ -227,6 +228,7 @@ class BuildPlan:
     preflight: Preflight | None = None
     cache: CachePlan | None = None
     jobserver: Jobserver | None = None
+    linker: LinkerPlan | None = None
     env: tuple[EnvOp, ...]
     env_files: tuple[EnvFile, ...]
     freshness: Freshness

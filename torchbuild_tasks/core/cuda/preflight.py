@@ -8,7 +8,6 @@ add (warnings, definitions) is not tried.
 from __future__ import annotations
 
 import re
-import shlex
 from typing import Final
 
 from packaging.version import Version
@@ -18,6 +17,7 @@ from torchbuild_tasks.core.cuda.parts import nvcc_of
 from torchbuild_tasks.core.cuda.preflight_sources import CPP, CPP_FILE, KERNEL, KERNEL_FILE
 from torchbuild_tasks.core.decisions import Decisions
 from torchbuild_tasks.core.helpers import helper_check
+from torchbuild_tasks.core.words import flag_words
 from torchbuild_tasks.model import Freshness, Preflight, Trial
 
 _ENTRY: Final = re.compile(r"(\d+)\.(\d)([a-z]?)(\+PTX)?")
@@ -38,15 +38,13 @@ def choose_preflight(decisions: Decisions, freshness: Freshness) -> Preflight | 
         return None
     tool = compilers.tool
     nvcc = variables.get("CUDA_NVCC_EXECUTABLE") or variables.get("CUDACXX")
-    cxx, options = (
-        (tool.path, ()) if tool and tool.path == compilers.cxx.value else _compiler(compilers.cxx.value)
-    )
+    cxx, *options = compilers.command
     return plan_preflight(
         cxx=cxx,
-        cxx_flags=(*options, *_words(variables.get("CXXFLAGS") or variables.get("CFLAGS", ""))),
+        cxx_flags=(*options, *flag_words(variables.get("CXXFLAGS") or variables.get("CFLAGS", ""))),
         nvcc=nvcc or nvcc_of(question, decisions.toolkit),
         host=variables.get("CUDAHOSTCXX", ""),
-        nvcc_flags=_words(variables.get("TORCH_NVCC_FLAGS", "")),
+        nvcc_flags=flag_words(variables.get("TORCH_NVCC_FLAGS", "")),
         archs=tuple(map(str, decisions.archs.archs)),
         launcher=variables.get("CMAKE_CXX_COMPILER_LAUNCHER", ""),
         cuda_launcher=variables.get("CMAKE_CUDA_COMPILER_LAUNCHER", ""),
@@ -116,21 +114,6 @@ def _cuobjdump(decisions: Decisions) -> str:
     if helper is not None:
         return helper_check(decisions.question, helper)[0]
     return next((t.cuobjdump for t in decisions.question.cuda.toolkits if t.cuobjdump), "")
-
-
-def _compiler(value: str) -> tuple[str, tuple[str, ...]]:
-    """What CXX says: the compiler, and options behind it. A launcher before it is planned apart."""
-    words = _words(value)
-    if len(words) > 1 and re.fullmatch(r"(.*/)?s?ccache", words[0]):
-        words = words[1:]
-    return (words[0], words[1:]) if words else (value, ())
-
-
-def _words(text: str) -> tuple[str, ...]:
-    try:
-        return tuple(shlex.split(text))
-    except ValueError:  # an open quote; the build itself will say so
-        return tuple(text.split())
 
 
 def _cpp_words(flags: tuple[str, ...], standard: int, output: str, msvc: bool) -> tuple[str, ...]:
