@@ -28,17 +28,12 @@ from torchbuild_tasks.catalog.cuda import (
 )
 from torchbuild_tasks.catalog.rows import (
     BackportRow,
-    CacheRow,
     CauseRow,
     CharacterRow,
     CheckRow,
     EntryRow,
     HelperRow,
     InputRow,
-    InstallerRow,
-    JobserverRow,
-    LinkerRow,
-    MemoryRow,
     MsvcRow,
     OutputRow,
     PresetRow,
@@ -47,6 +42,13 @@ from torchbuild_tasks.catalog.rows import (
     TorchRow,
     VariableRow,
     make_row,
+)
+from torchbuild_tasks.catalog.speed import (
+    CacheRow,
+    InstallerRow,
+    JobserverRow,
+    LinkerRow,
+    MemoryRow,
 )
 
 R = TypeVar("R")

@@ -62,7 +62,11 @@ def make_plan(
         The plan; its verdict is "refuse" when a finding is an error.
     """
     question = Question(request, facts, catalog, settings or Settings())
-    decisions = decide_build(question)
+    return _plan(decide_build(question), templates, writer)
+
+
+def _plan(decisions: Decisions, templates: Mapping[str, str], writer: str) -> BuildPlan:
+    question = decisions.question
     inputs, ops = fingerprint(decisions), operations(decisions)
     freshness = compare(decisions, inputs)
     findings = _findings(decisions, ops)
@@ -70,7 +74,7 @@ def make_plan(
         verdict=verdict(findings),
         findings=findings,
         choices=decisions.choices,
-        source=facts.tree.root,
+        source=question.facts.tree.root,
         build_dir=build_dir(question),
         era=question.era,
         mode=decisions.mode.value,

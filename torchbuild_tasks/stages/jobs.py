@@ -10,7 +10,6 @@ import contextlib
 import dataclasses
 import os
 import re
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
@@ -18,10 +17,10 @@ from typing import Final
 from torchbuild_tasks.core.rows import admits
 from torchbuild_tasks.core.tokens import TokenPolicy
 from torchbuild_tasks.effects import process
-from torchbuild_tasks.effects.cache.place import server_of
-from torchbuild_tasks.effects.jobserver.serve import CAN_HOLD, Family, Served, serve
+from torchbuild_tasks.effects.jobserver.serve import CAN_HOLD, Served, serve
 from torchbuild_tasks.model import Jobserver
 from torchbuild_tasks.record import JobserverUse
+from torchbuild_tasks.stages.family import build_family
 from torchbuild_tasks.stages.history import build_program
 from torchbuild_tasks.stages.work import Work
 
@@ -29,7 +28,6 @@ from torchbuild_tasks.stages.work import Work
 _NOT_UNDERSTOOD: Final = "invalid --jobserver-auth string"
 _VERSION: Final = re.compile(r"\d+(\.\d+)+")
 _PATIENCE: Final = 20.0
-_SERVER_EVERY: Final = 5.0
 # What is held for less than this, in seconds together, is not worth a line.
 _WORTH_TELLING: Final = 1.0
 
@@ -51,7 +49,7 @@ def jobserver(work: Work) -> Iterator[Work]:
     )
     with contextlib.ExitStack() as at_end:
         try:
-            family = Family(_CacheServer(environ))
+            family = build_family(environ)
             served = at_end.enter_context(serve(planned.cores - 1, policy=policy, family=family))
         except OSError as error:
             work.report.note(f"Without a jobserver, with {environ.get('MAX_JOBS')} jobs: {error}.")
@@ -86,21 +84,6 @@ def jobs_at_once(work: Work) -> int:
         return work.plan.jobserver.cores
     said = (work.environ or os.environ).get("MAX_JOBS", "")
     return int(said) if said.isdecimal() else 1
-
-
-class _CacheServer:
-    """The pid of the server in which sccache compiles; another takes its place when a shared cache dies."""
-
-    def __init__(self, environ: Mapping[str, str]) -> None:
-        self._environ, self._asked = environ, -_SERVER_EVERY
-        self._found: tuple[int, ...] = ()
-
-    def __call__(self) -> tuple[int, ...]:
-        """Look for it, at most every few seconds."""
-        if time.monotonic() - self._asked >= _SERVER_EVERY:
-            pid, self._asked = server_of(self._environ), time.monotonic()
-            self._found = () if pid is None else (pid,)
-        return self._found
 
 
 def _tell(work: Work, served: Served) -> None:
