@@ -27,7 +27,9 @@ def with_disk(free: int | None, **changes: Any) -> Facts:
 
 
 def test_a_sound_machine_is_ok() -> None:
-    plan = plan_of(linux_facts(tools=(*linux_facts().tools, tool("ccache", "4.7.5"))))
+    plan = plan_of(
+        linux_facts(tools=(*linux_facts().tools, tool("ccache", "4.7.5"), tool("ld.lld", "14.0.6")))
+    )
     assert plan.verdict == "ok"
     assert {finding.status for finding in plan.findings} == {"ok"}
 
