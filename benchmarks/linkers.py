@@ -1,6 +1,6 @@
 """What each linker takes to what GNU ld takes, run by run in turn.
 
-`nox -s bench -- linkers`: a shared library of 300 objects with debug information, made up here.
+`nox -s bench -- linkers`: a shared library of 100 objects with debug information, made up here.
 `python -m benchmarks.linkers BUILD LIBRARY`: the link of LIBRARY in a finished Ninja tree, by the command
 that Ninja has for it, into another file; nothing in the tree changes.
 """
@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import shlex
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import Final
 
-from benchmarks.measure import Command, run
+from benchmarks.measure import Command, note, run
 
 LINKERS: Final = {"gold": "ld.gold", "lld": "ld.lld", "mold": "ld.mold"}
-OBJECTS: Final = 300
+OBJECTS: Final = 100
 FILE: Final = """\
 #include <functional>
 #include <map>
@@ -30,11 +29,11 @@ struct Node {
   std::map<std::string, std::vector<Node*>> next;
   std::function<int(int)> work;
 };
-int part_N(int n) {
-  static Node<N> node;
+int part_@(int n) {
+  static Node<@> node;
   node.work = [n](int m) { return n + m + int(node.next.size()); };
-  node.next["N"].push_back(&node);
-  return node.work(N);
+  node.next["@"].push_back(&node);
+  return node.work(@);
 }
 """
 
@@ -45,31 +44,28 @@ def main(runs: int = 5) -> None:
         folder = Path(scratch)
         names = [f"{number}.cpp" for number in range(OBJECTS)]
         for number, name in enumerate(names):
-            (folder / name).write_text(
-                FILE.replace("N", str(number)).replace(f"{number}ode", "Node"), "utf-8"
-            )
+            (folder / name).write_text(FILE.replace("@", str(number)), "utf-8")
         subprocess.run(["g++", "-g", "-O0", "-fPIC", "-c", *names], cwd=folder, check=True)
         objects = [f"{number}.o" for number in range(OBJECTS)]
-        compare(f"{OBJECTS} objects with debug information", ["g++", "-shared", *objects], folder, runs)
+        compare(f"{OBJECTS} objects with -g", ["g++", "-shared", *objects], folder, runs)
 
 
 def compare(title: str, argv: list[str], folder: Path, runs: int) -> None:
-    """Print the ratio of each linker that is here to GNU ld, wall and CPU."""
+    """Note the ratio of each linker that is here to GNU ld."""
     here = [name for name, program in LINKERS.items() if shutil.which(program)]
+    if not here:
+        raise SystemExit("no linker but the system's is here")
     with tempfile.TemporaryDirectory() as out:
         commands = {
             name: Command(argv=[*argv, f"-fuse-ld={name}", "-o", f"{out}/{name}.so"], cwd=folder)
             for name in ("bfd", *here)
         }
         rounds = [{name: run(command) for name, command in commands.items()} for _ in range(runs + 1)][1:]
-    print(f"{title}: {argv[0]} -shared … -fuse-ld=NAME, {runs} rounds")
-    walls = [each["bfd"].wall for each in rounds]
-    print(f"    bfd {min(walls):.2f} - {statistics.median(walls):.2f} - {max(walls):.2f} s")
+    note(f"GNU ld, {title}", [each["bfd"].wall for each in rounds], "none", "s")
     for name in here:
-        for kind in ("wall", "cpu"):
-            ratios = [getattr(each[name], kind) / getattr(each["bfd"], kind) for each in rounds]
-            low, middle, high = min(ratios), statistics.median(ratios), max(ratios)
-            print(f"    {name} {kind} to bfd {low:.2f} - {middle:.2f} - {high:.2f}", flush=True)
+        goal = "none" if name == "gold" else "<= 0.5"
+        note(f"{name}, {title}, wall", [each[name].wall / each["bfd"].wall for each in rounds], goal)
+    print(f"    $ {argv[0]} -shared ... -fuse-ld=NAME, each in turn", flush=True)
 
 
 def of_tree(build: Path, library: str, runs: int = 5) -> None:
