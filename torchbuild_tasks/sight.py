@@ -52,6 +52,7 @@ def look(request: BuildRequest) -> Sight:
         python=request.python or settings.values.get("python"),
         cuda_toolkit=request.cuda_toolkit or settings.values.get("cuda_toolkit"),
         patterns=tuple(row.name for row in catalog.variable),
+        front_end=tuple(row.path for row in catalog.front_end if row.role == "reads"),
     )
     return Sight(request=request, settings=settings, catalog=catalog, facts=facts)
 

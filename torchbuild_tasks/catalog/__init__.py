@@ -33,6 +33,7 @@ from torchbuild_tasks.catalog.rows import (
     CharacterRow,
     CheckRow,
     EntryRow,
+    FrontEndRow,
     HelperRow,
     InputRow,
     MemoryRow,
@@ -62,6 +63,7 @@ __all__ = [
     "CudaTorchRow",
     "EntryRow",
     "FamilyRow",
+    "FrontEndRow",
     "GIB",
     "GpuRow",
     "HelperRow",
@@ -95,6 +97,7 @@ class Catalog:
     variable: tuple[VariableRow, ...]
     input: tuple[InputRow, ...]
     check: tuple[CheckRow, ...]
+    front_end: tuple[FrontEndRow, ...]
     memory: tuple[MemoryRow, ...]
     output: tuple[OutputRow, ...]
     submodule: tuple[SubmoduleRow, ...]
@@ -134,6 +137,7 @@ TABLES: Mapping[str, tuple[str, type[Any]]] = {
     "variable": ("variables.toml", VariableRow),
     "input": ("inputs.toml", InputRow),
     "check": ("checks.toml", CheckRow),
+    "front_end": ("front_end.toml", FrontEndRow),
     "memory": ("memory.toml", MemoryRow),
     "output": ("outputs.toml", OutputRow),
     "submodule": ("submodules.toml", SubmoduleRow),

@@ -44,6 +44,7 @@ from torchbuild_tasks.model.plan import (
     Source,
     Status,
     Trial,
+    Way,
 )
 
 __all__ = [
@@ -90,5 +91,6 @@ __all__ = [
     "Tree",
     "Trial",
     "VisualStudio",
+    "Way",
     "Windows",
 ]
