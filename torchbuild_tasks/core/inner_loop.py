@@ -133,22 +133,32 @@ def editable_variables(
 # ---------------------------------------------------------------- --target
 
 
-def check_target(question: Question, way: Way, freshness: Freshness, mode: str) -> tuple[Finding, ...]:
-    """Whether one target can be built at all."""
+def check_loop(decisions: Decisions, freshness: Freshness) -> tuple[Finding, ...]:
+    """Whether --target and --watch can be done at all."""
+    question, mode = decisions.question, decisions.mode.value
+    if question.request.watch and mode != "develop":
+        text = f"--watch keeps an editable install up to date; --mode {mode} makes something else."
+        return (Finding(id="watch", status="error", text=text, fix="Say --watch or --mode, not both."),)
     target = question.request.target
-    if not target:
-        return ()
-    problem, fix = "", "Say `build` without --target."
-    if mode != "develop":
-        problem = f"--mode {mode} packs the whole of torch"
-    elif question.request.clean:
-        problem = "--clean removes what one target is made from"
-    elif target in ("all", "install"):
-        problem = f"{target} is what `build` makes anyway, and `build` looks at more"
-    elif freshness.needs in ("first", "reconfigure", "clean"):
-        problem = f"the build tree has to be made first: {freshness.because}"
-    elif question.facts.tree.cache and question.facts.tree.cache.generator != "Ninja":
-        problem = f"one target is built by Ninja, and this tree is for {question.facts.tree.cache.generator}"
+    problem = _no_target(decisions, freshness, target) if target else ""
     if not problem:
         return ()
-    return (Finding(id="target", status="error", text=f"--target {target}: {problem}.", fix=fix),)
+    text = f"--target {target}: {problem}."
+    return (Finding(id="target", status="error", text=text, fix="Say `build` without --target."),)
+
+
+def _no_target(decisions: Decisions, freshness: Freshness, target: str) -> str:
+    generator = decisions.generator.value
+    if decisions.mode.value != "develop":
+        return f"--mode {decisions.mode.value} packs the whole of torch"
+    if decisions.question.request.clean:
+        return "--clean removes what one target is made from"
+    if generator != "Ninja":
+        return f"one target is built by Ninja, and the generator is {generator}"
+    if target in ("all", "install"):
+        return f"{target} is what `build` makes anyway, and `build` looks at more"
+    if target.startswith("-"):
+        return "a name is wanted, and that is an option"
+    if freshness.needs in ("first", "reconfigure", "clean"):
+        return f"the build tree has to be made first: {freshness.because}"
+    return ""

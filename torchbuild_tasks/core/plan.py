@@ -23,7 +23,7 @@ from torchbuild_tasks.core.expect import expectations
 from torchbuild_tasks.core.fit import check_machine_and_tree
 from torchbuild_tasks.core.fresh import compare, fingerprint
 from torchbuild_tasks.core.helper_lines import check_helpers
-from torchbuild_tasks.core.inner_loop import check_target, choose_way
+from torchbuild_tasks.core.inner_loop import check_loop, choose_way
 from torchbuild_tasks.core.jetson import check_jetson
 from torchbuild_tasks.core.jobs import check_jobs
 from torchbuild_tasks.core.operations import operations
@@ -65,11 +65,7 @@ def make_plan(
     inputs = fingerprint(decisions)
     freshness = compare(decisions, inputs)
     ops = operations(decisions)
-    way = choose_way(decisions, freshness, inputs, build_dir(question))
-    findings = (
-        *_findings(decisions, ops),
-        *check_target(question, way, freshness, decisions.mode.value),
-    )
+    findings = (*_findings(decisions, ops), *check_loop(decisions, freshness))
     return BuildPlan(
         verdict=verdict(findings),
         findings=findings,
@@ -88,7 +84,7 @@ def make_plan(
         env_files=_env_files(question, ops, templates, writer),
         freshness=freshness,
         inputs=inputs,
-        way=way,
+        way=choose_way(decisions, freshness, inputs, build_dir(question)),
         compile=_compile(decisions),
         expectations=expectations(decisions),
     )

@@ -17,6 +17,7 @@ from torchbuild_tasks.fronts.paragraph import error_object, error_text
 from torchbuild_tasks.fronts.reporter import ConsoleReporter
 from torchbuild_tasks.fronts.show_cache import cache_text
 from torchbuild_tasks.fronts.show_helpers import helpers_text
+from torchbuild_tasks.fronts.watching import watch
 from torchbuild_tasks.request import BuildRequest
 
 
@@ -65,6 +66,8 @@ def _env(request: BuildRequest, report: ConsoleReporter) -> int:
 
 
 def _build(request: BuildRequest, report: ConsoleReporter) -> int:
+    if request.watch:
+        return watch(request, report, _build)
     if request.dry_run:
         return _plan(request, report)
     plan, verified = flow.build(request, report)

@@ -65,15 +65,17 @@ def _where_it_is(work: Work, ninja: Command, target: str) -> list[str]:
         if not file.is_file():
             continue
         place = next((_place(work, rule, file) for rule in rules if _copies(rule, file)), None)
-        if place is None:
-            lines.append(
-                f"{file} is built. No install rule copies it: torch reads it from there or not at all."
-            )
-        elif place == file:
-            lines.append(f"{file} is built, and it is where torch reads it from.")
-        else:
-            lines.append(f"{file} is built. Not importable yet: torch reads {place}; `build` puts it there.")
+        lines.append(f"{file} is built. {_read_from(file, place)}")
     return lines or [f"{target} is built. Nothing was installed: `build` does that."]
+
+
+def _read_from(file: Path, place: Path | None) -> str:
+    """Whether torch gets what was built; CMake's install keeps the time of a file."""
+    if place is None:
+        return "No install rule copies it: torch reads it from there, or not at all."
+    if place.is_file() and place.stat().st_mtime_ns == file.stat().st_mtime_ns:
+        return f"In {place} it is as torch reads it."
+    return f"Not importable yet: torch reads {place}; `build` puts it there."
 
 
 def _copies(rule: Rule, file: Path) -> bool:
