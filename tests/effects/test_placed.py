@@ -78,7 +78,7 @@ def test_an_edit_shows_and_a_folder_as_it_was_is_not_read_again(
 
     monkeypatch.setattr(placed, "_folder", noted)
     (where.root / "c10/core/new.cpp").write_text("", "utf-8")
-    os.utime(where.root / "c10/core", ns=(1, before.folders["c10/core"].changed + 1))
+    os.utime(where.root / "c10/core", ns=(1, before.folders["c10/core"].changed + 10**6))
     now = look(where, before)
     assert now.sources != before.sources
     assert now.carried != before.carried

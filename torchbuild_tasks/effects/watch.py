@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -37,6 +38,9 @@ class Saves:
             step=_STEP,
             rust_timeout=_START,
             yield_on_timeout=True,
+            # Left to itself watchfiles looks at every file again and again under WSL, where that
+            # is needed for Windows' drives only; who has a checkout there says so.
+            force_polling=None if "WATCHFILES_FORCE_POLLING" in os.environ else False,
         )
         self._next()  # the first question starts the watching
 

@@ -66,8 +66,10 @@ def _env(request: BuildRequest, report: ConsoleReporter) -> int:
 
 
 def _build(request: BuildRequest, report: ConsoleReporter) -> int:
-    if request.watch:
-        return watch(request, report, _build)
+    return watch(request, report, _build_once) if request.watch else _build_once(request, report)
+
+
+def _build_once(request: BuildRequest, report: ConsoleReporter) -> int:
     if request.dry_run:
         return _plan(request, report)
     plan, verified = flow.build(request, report)

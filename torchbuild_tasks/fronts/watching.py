@@ -33,7 +33,6 @@ def watch(
     for name in ("json", "dry_run"):
         if getattr(request, name):
             raise UsageError(f"--watch builds again and again; {flag_name(name)} shows one thing and ends")
-    request = dataclasses.replace(request, watch=False)
     watched = flow.watch(request)
     _once(request, report, build, first=True)
     again = dataclasses.replace(request, clean=False)
