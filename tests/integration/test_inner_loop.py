@@ -222,17 +222,8 @@ def test_a_torch_from_elsewhere(loop: Loop, tmp_path: Path) -> None:
         tags = "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
         archive.writestr("torch-9.0.dist-info/WHEEL", tags)
         archive.writestr("torch-9.0.dist-info/RECORD", "")
-    argv = [
-        loop.python,
-        "-m",
-        "pip",
-        "install",
-        "-q",
-        "--no-index",
-        "--no-deps",
-        "--force-reinstall",
-        str(wheel),
-    ]
+    options = ("-q", "--no-index", "--no-deps", "--force-reinstall", str(wheel))
+    argv = [str(loop.python), "-m", "pip", "install", *options]
     subprocess.run(argv, check=True)
     assert loop.way().startswith(FRONT)
     assert loop.torch("torch.__file__").startswith(str(loop.tree))

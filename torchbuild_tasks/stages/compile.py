@@ -17,7 +17,7 @@ from torchbuild_tasks.errors import BuildFailed
 from torchbuild_tasks.model import Command
 from torchbuild_tasks.stages.caching import begin_cache
 from torchbuild_tasks.stages.history import Pace, keep, recall
-from torchbuild_tasks.stages.inner_loop import first_route, next_route
+from torchbuild_tasks.stages.inner_loop import first_route, next_route, still_open
 from torchbuild_tasks.stages.prepare import install
 from torchbuild_tasks.stages.work import Work, where
 from torchbuild_tasks.verify.session import ALWAYS, verify
@@ -36,6 +36,7 @@ def compile_tree(work: Work) -> Work:
         return dataclasses.replace(work, up_to_date=True)
     if work.plan.way.name == "install":
         work = begin_cache(work)
+        route = still_open(work, route)
     work.ledger.open()
     went_round = True
     while route is not None:

@@ -55,6 +55,13 @@ def first_route(work: Work) -> Route | None:
     return _round(work, ninja, found, before)
 
 
+def still_open(work: Work, route: Route) -> Route:
+    """The route, or the front end where CMake's memory was set aside: only that fills it anew."""
+    if not route.round_it or (work.build_dir / "CMakeCache.txt").exists():
+        return route
+    return _front_end(work, "CMake has to be run anew")
+
+
 def next_route(work: Work, route: Route) -> Route | None:
     """After a route was run: None when torch is in place, else the front end, which is needed after all."""
     if not route.round_it:

@@ -9,8 +9,9 @@ from pathlib import Path
 from torchbuild_tasks.core.targets import files_of, near, unknown
 from torchbuild_tasks.effects import process
 from torchbuild_tasks.effects.install_rules import Rule, read_rules
-from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.errors import BuildFailed, UsageError
 from torchbuild_tasks.model import Command
+from torchbuild_tasks.stages.caching import begin_cache
 from torchbuild_tasks.stages.compile import run_build
 from torchbuild_tasks.stages.work import Work
 
@@ -29,6 +30,13 @@ def build_target(work: Work) -> Work:
         argv=("ninja", "-C", str(work.build_dir)), cwd=work.plan.source, because=f"--target {target}"
     )
     _refuse_unknown(work, ninja, target)
+    if work.plan.way.name == "install":
+        work = begin_cache(work)
+    if not (work.build_dir / "CMakeCache.txt").exists():
+        raise BuildFailed(
+            "CMake has to be run anew, which builds more than one target.",
+            next_step="Say `build` without --target.",
+        )
     work.ledger.open()
     work = run_build(work, dataclasses.replace(ninja, argv=(*ninja.argv, target)))
     for line in _where_it_is(work, ninja, target):
@@ -70,10 +78,10 @@ def _where_it_is(work: Work, ninja: Command, target: str) -> list[str]:
 
 
 def _read_from(file: Path, place: Path | None) -> str:
-    """Whether torch gets what was built; CMake's install keeps the time of a file."""
+    """Whether torch gets what was built; CMake's install keeps the time of a file, in seconds."""
     if place is None:
         return "No install rule copies it: torch reads it from there, or not at all."
-    if place.is_file() and place.stat().st_mtime_ns == file.stat().st_mtime_ns:
+    if place.is_file() and int(place.stat().st_mtime) == int(file.stat().st_mtime):
         return f"In {place} it is as torch reads it."
     return f"Not importable yet: torch reads {place}; `build` puts it there."
 

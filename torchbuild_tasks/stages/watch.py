@@ -16,8 +16,7 @@ from torchbuild_tasks.model import Tree
 class Watch:
     """The saves in a checkout from now on."""
 
-    def __init__(self, tree: Tree, catalog: Catalog) -> None:
-        root = Path(tree.root)
+    def __init__(self, root: Path, tree: Tree, catalog: Catalog) -> None:
         within = owned.within(root, Path(tree.build_dir or root / "build"))
         outputs = patterns(catalog, tree.era or "setuptools").below(within)
         self._saves = Saves(root, lambda path: starts_build(path, outputs))
