@@ -1,4 +1,4 @@
-"""The sample through the tool: a whole build against by hand, and a no-op against bare Ninja."""
+"""The sample through the tool: a whole build against by hand."""
 
 from __future__ import annotations
 
@@ -20,14 +20,13 @@ def main(runs: int = 3) -> None:
             tree = materialise(Path(scratch) / "minitorch", era=era)
             tool = Command(argv=(*TOOL, "build", "--source", str(tree), "--yes", "--quiet"), cwd=tree)
             subprocess.run([str(word) for word in tool.argv], cwd=tree, check=True, capture_output=True)
-            _noop(era, tree, tool, runs * 5)
             _whole(era, tree, tool, runs)
 
 
 TOOL = (sys.executable, "-m", "torchbuild_tasks.fronts.console")
 
 
-def _environment(tree: Path) -> dict[str, str]:
+def environment(tree: Path) -> dict[str, str]:
     """What `. env_set.sh` gives: by hand and through the tool must differ in nothing else."""
     script = '. ./env_set.sh && exec "$0" -c "import json, os; print(json.dumps(dict(os.environ)))"'
     out = subprocess.run(["sh", "-c", script, sys.executable], cwd=tree, check=True, capture_output=True)
@@ -35,23 +34,18 @@ def _environment(tree: Path) -> dict[str, str]:
     return environment
 
 
-def _noop(era: str, tree: Path, tool: Command, runs: int) -> None:
-    env = _environment(tree)
-    ninja = Command(argv=("ninja", "-C", "build"), cwd=tree, env=env)
-    costs = pairs(tool, ninja, runs)
-    show(f"no-op, {era}, wall over ninja", tool, ninja, [a.wall - b.wall for a, b in costs], "<= 0.5", "s")
-    upstream = Command(argv=_by_hand(era, tree), cwd=tree, env=env)
-    costs = pairs(tool, upstream, max(3, runs // 3))
-    show(f"no-op, {era}, wall", tool, upstream, [a.wall / b.wall for a, b in costs], "< 1")
-
-
 def _whole(era: str, tree: Path, tool: Command, runs: int) -> None:
-    env = _environment(tree)
+    env = environment(tree)
 
     def scratch_build() -> None:
         shutil.rmtree(tree / "build")
 
-    hand = Command(argv=_by_hand(era, tree), cwd=tree, env=env, before=scratch_build)
+    hand = Command(
+        argv=by_hand(era, next(tree.glob(".torchbuild/venv-*/bin/python"))),
+        cwd=tree,
+        env=env,
+        before=scratch_build,
+    )
 
     def verification() -> float:
         """Seconds that the tool spent on what a build by hand does not do."""
@@ -64,8 +58,8 @@ def _whole(era: str, tree: Path, tool: Command, runs: int) -> None:
     show(title, through, hand, [a.wall / b.wall for a, b in costs], "<= 1.05")
 
 
-def _by_hand(era: str, tree: Path) -> tuple[str, ...]:
-    python = next(tree.glob(".torchbuild/venv-*/bin/python"))
+def by_hand(era: str, python: Path) -> tuple[str, ...]:
+    """The command of PyTorch's own documentation."""
     if era == "setuptools":
         return (str(python), "setup.py", "develop")
     return (str(python), "-m", "pip", "install", "--no-build-isolation", "-v", "-e", ".")

@@ -52,6 +52,7 @@ from torchbuild_tasks.stages.helpers import fetched, proved, pruned
 from torchbuild_tasks.stages.linker import place_linker
 from torchbuild_tasks.stages.patches import undo_patches
 from torchbuild_tasks.stages.report import ReportFiles, make_report
+from torchbuild_tasks.stages.watch import Watch
 from torchbuild_tasks.verify.session import verify as run_verification
 
 
@@ -98,6 +99,12 @@ def build(request: BuildRequest, report: Reporter) -> tuple[BuildPlan, VerifyRep
             network(sight),
             cache_words=cache_words(sight),
         )
+
+
+def watch(request: BuildRequest) -> Watch:
+    """The saves in the checkout from now on, each of which is worth a build."""
+    sight = look(request)
+    return Watch(Path(checkout(sight)), sight.facts.tree, sight.catalog)
 
 
 def verify(request: BuildRequest, report: Reporter) -> VerifyReport:

@@ -36,10 +36,11 @@ class CheckResult:
 
 @dataclass(frozen=True, kw_only=True)
 class VerifyReport:
-    """What the built torch showed; `torch` is what it says of itself."""
+    """What the built torch showed; `torch` is what it says of itself, `left_out` what was not looked at."""
 
     python: str
     checks: tuple[CheckResult, ...]
+    left_out: tuple[str, ...] = ()
     torch: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -84,7 +85,7 @@ def start_record(request: BuildRequest, facts: Facts, plan: BuildPlan, *, starte
         result="running",
         started=started,
         request=codec.encode(request),
-        facts=replace(facts, tree=replace(facts.tree, previous=None)),
+        facts=replace(facts, tree=replace(facts.tree, previous=None, installed=None)),
         choices=plan.choices,
         inputs=plan.inputs,
         env=plan.env,

@@ -164,6 +164,18 @@ class BuildRequest:
         default=False,
         in_file=False,
     )
+    target: str | None = _flag(
+        "build this target of Ninja (c10, torch_cpu, a file ...) and nothing else; nothing is installed",
+        verbs=("plan", "build"),
+        metavar="NAME",
+        in_file=False,
+    )
+    watch: bool = _flag(
+        "build again whenever a file of the checkout is saved, until Ctrl-C",
+        verbs=("build",),
+        default=False,
+        in_file=False,
+    )
     no_patches: bool = _flag(
         "leave the source as it is, where a build on this machine would patch it",
         verbs=("plan", "build"),

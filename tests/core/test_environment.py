@@ -82,7 +82,7 @@ def test_the_machines_own_python_gets_a_venv_inside_the_checkout() -> None:
 @pytest.mark.parametrize("version", ["2.8.0a0", "2.13.0"])
 def test_the_machines_own_python_is_never_changed(version: str) -> None:
     plan = plan_of(with_tree(machine(base_python()), version=version), mode="wheel")
-    commands = [plan.environment.install, plan.compile, plan.quick]
+    commands = [plan.environment.install, plan.compile, plan.way.ninja]
     assert not [command for command in commands if command and command.argv[0] == "/usr/bin/python3"]
     assert plan.environment.create
     assert "pip" not in plan.environment.create.argv

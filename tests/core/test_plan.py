@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from typing import Any
 
@@ -19,7 +18,6 @@ from tests.support.machines import (
     settings,
     tool,
     tree,
-    with_tree,
 )
 from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.codec import decode, dumps
@@ -53,40 +51,6 @@ def test_how_it_is_built(own: Any, mode: str, words: tuple[str, ...]) -> None:
 def test_the_build_runs_with_the_python_that_gets_torch() -> None:
     plan = plan_of(linux_facts(pythons=(base_python(),)))
     assert plan.compile.argv[0] == plan.environment.python == "/src/pytorch/.torchbuild/venv-3.11/bin/python"
-
-
-# ---------------------------------------------------------------- the quick way
-
-
-@pytest.mark.parametrize("own", [tree(), modern_tree()], ids=["setuptools", "scikit-build-core"])
-def test_an_up_to_date_tree_is_left_to_ninja(own: Any) -> None:
-    plan = plan_of(built(linux_facts(tree=own)))
-    assert plan.quick is not None
-    assert plan.quick.argv == ("ninja", "-C", plan.build_dir)
-
-
-@pytest.mark.parametrize(
-    ("facts", "flags"),
-    [
-        (linux_facts(), {}),
-        (built(), {"set": ("USE_MKLDNN=0",)}),
-        (built(result="failed"), {}),
-        (built(), {"clean": True}),
-        (built(), {"mode": "wheel"}),
-        (with_tree(built(), commit="f" * 40), {}),
-        (dataclasses.replace(built(), pythons=linux_facts().pythons), {}),
-        (built(set=("CMAKE_GENERATOR=Unix Makefiles",)), {"set": ("CMAKE_GENERATOR=Unix Makefiles",)}),
-    ],
-    ids=["first", "variable", "failed", "clean", "wheel", "commit", "not installed", "no ninja"],
-)
-def test_what_forbids_the_quick_way(facts: Facts, flags: dict[str, Any]) -> None:
-    assert plan_of(facts, **flags).quick is None
-
-
-def test_an_install_of_another_checkout_forbids_it_too() -> None:
-    facts = built()
-    other = dataclasses.replace(facts.pythons[0], torch_from="/other/pytorch")
-    assert plan_of(dataclasses.replace(facts, pythons=(other,))).quick is None
 
 
 # ---------------------------------------------------------------- env files

@@ -70,7 +70,7 @@ def test_the_plan_shows_value_source_and_reason_of_every_choice(plan: BuildPlan)
 @pytest.mark.parametrize("plan", PLANS)
 def test_the_plan_shows_what_would_be_done_and_verified(plan: BuildPlan) -> None:
     text = show.plan_text(plan)
-    commands = [plan.environment.create, plan.environment.install, plan.quick, plan.compile]
+    commands = [plan.environment.create, plan.environment.install, plan.way.ninja, plan.compile]
     for command in filter(None, commands):
         assert command.because in text
         assert all(word in text for word in command.argv)

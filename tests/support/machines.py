@@ -133,11 +133,17 @@ def built(facts: Facts | None = None, result: str = "ok", **flags: Any) -> Facts
     inputs = dict(plan_of(facts, **flags).inputs)
     first = dataclasses.replace(facts.pythons[0], torch_from=facts.tree.root)
     facts = dataclasses.replace(facts, pythons=(first, *facts.pythons[1:]))
-    cache = CMakeCache(home=facts.tree.root, generator="Ninja", python=first.executable)
+    prefix = "torch" if facts.tree.era == "setuptools" else "build/editable/torch"
+    cache = CMakeCache(
+        home=facts.tree.root,
+        generator="Ninja",
+        python=first.executable,
+        prefix=f"{facts.tree.root}/{prefix}",
+    )
     previous = Previous(
         result=result, inputs=inputs, finished="2026-11-01T10:00:00Z", verified=result == "ok"
     )
-    return with_tree(facts, cache=cache, previous=previous)
+    return with_tree(facts, cache=cache, previous=previous, installed=inputs if result == "ok" else None)
 
 
 def found(findings: tuple[Finding, ...], id: str) -> Finding:

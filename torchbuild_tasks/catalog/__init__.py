@@ -32,6 +32,7 @@ from torchbuild_tasks.catalog.rows import (
     CharacterRow,
     CheckRow,
     EntryRow,
+    FrontEndRow,
     HelperRow,
     InputRow,
     MsvcRow,
@@ -68,6 +69,7 @@ __all__ = [
     "CudaTorchRow",
     "EntryRow",
     "FamilyRow",
+    "FrontEndRow",
     "GIB",
     "GpuRow",
     "HelperRow",
@@ -105,6 +107,7 @@ class Catalog:
     variable: tuple[VariableRow, ...]
     input: tuple[InputRow, ...]
     check: tuple[CheckRow, ...]
+    front_end: tuple[FrontEndRow, ...]
     memory: tuple[MemoryRow, ...]
     jobserver: tuple[JobserverRow, ...]
     output: tuple[OutputRow, ...]
@@ -148,6 +151,7 @@ TABLES: Mapping[str, tuple[str, type[Any]]] = {
     "variable": ("variables.toml", VariableRow),
     "input": ("inputs.toml", InputRow),
     "check": ("checks.toml", CheckRow),
+    "front_end": ("front_end.toml", FrontEndRow),
     "memory": ("memory.toml", MemoryRow),
     "jobserver": ("jobserver.toml", JobserverRow),
     "output": ("outputs.toml", OutputRow),

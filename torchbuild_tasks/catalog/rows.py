@@ -93,6 +93,17 @@ class InputRow:
 
 
 @dataclass(frozen=True, kw_only=True)
+class FrontEndRow:
+    """A file or folder that ties a build to the Python front end; the roles stand in front_end.toml."""
+
+    path: str
+    role: Literal["reads", "makes", "carries", "holds"]
+    because: str
+    era: str = ""
+    torch: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class CheckRow:
     """One promise of the verification.
 

@@ -16,6 +16,7 @@ from torchbuild_tasks.core.cuda.parts import library_variables, toolkit_variable
 from torchbuild_tasks.core.cuda.toolkit import ChosenToolkit, choose_toolkit
 from torchbuild_tasks.core.environment import ChosenPython, choose_python
 from torchbuild_tasks.core.helpers import Helpers, choose_helpers, helper_choices, helper_decisions
+from torchbuild_tasks.core.inner_loop import editable_variables
 from torchbuild_tasks.core.jetson import jetson_variables
 from torchbuild_tasks.core.jobs import choose_heavy_jobs, choose_jobs
 from torchbuild_tasks.core.jobserver import ChosenJobserver, choose_jobserver
@@ -80,7 +81,8 @@ def decide_build(question: Question) -> Decisions:
     linker = choose_linker(question, compilers)
     helpers = choose_helpers(question, build_type.value, toolkit.version)
     cache = choose_cache(question, cuda=toolkit.choice is not None, helpers=helpers, compiler=compilers.tool)
-    jobs = choose_jobs(question)
+    python, jobs = choose_python(question, helpers.requires), choose_jobs(question)
+    mode = question.choose("mode", "mode", "develop", "an editable install, for working on PyTorch")
     distribution = choose_distribution(
         question,
         sccache=cache.tool_of("c++") == "sccache",
@@ -96,14 +98,14 @@ def decide_build(question: Question) -> Decisions:
         *helper_choices(question, helpers),
         *cache.choices,
         *distribution.choices,
+        *editable_variables(question, python.python, mode.value, build_dir(question)),
     )
-    python, jobs = choose_python(question, helpers.requires), choose_jobs(question)
     return Decisions(
         question=question,
         python=python,
         preset=preset_name(question),
         build_type=build_type,
-        mode=question.choose("mode", "mode", "develop", "an editable install, for working on PyTorch"),
+        mode=mode,
         jobs=jobs,
         heavy_jobs=choose_heavy_jobs(question),
         jobserver=choose_jobserver(question, python, jobs, generator.value, cache),
@@ -133,6 +135,11 @@ def choose_generator(question: Question) -> Choice:
     because = "the generator that PyTorch is built with"
     asked = decide(question, "CMAKE_GENERATOR")
     return asked if asked and asked.value else Choice(name="CMAKE_GENERATOR", value="Ninja", because=because)
+
+
+def build_dir(question: Question) -> str:
+    """The build tree: where the checkout says, else `build` inside it."""
+    return question.facts.tree.build_dir or question.join("build")
 
 
 def _subject(question: Question) -> tuple[Choice, ...]:

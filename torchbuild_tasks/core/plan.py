@@ -17,12 +17,13 @@ from torchbuild_tasks.core.cuda.devices import check_devices
 from torchbuild_tasks.core.cuda.driver import check_driver
 from torchbuild_tasks.core.cuda.preflight import choose_preflight
 from torchbuild_tasks.core.cuda.wanted import is_cuda
-from torchbuild_tasks.core.decisions import Decisions, decide_build
+from torchbuild_tasks.core.decisions import Decisions, build_dir, decide_build
 from torchbuild_tasks.core.environment import check_python
 from torchbuild_tasks.core.expect import expectations
 from torchbuild_tasks.core.fit import check_machine_and_tree
 from torchbuild_tasks.core.fresh import compare, fingerprint
 from torchbuild_tasks.core.helper_lines import check_helpers
+from torchbuild_tasks.core.inner_loop import check_loop, choose_way
 from torchbuild_tasks.core.jetson import check_jetson
 from torchbuild_tasks.core.jobs import check_jobs
 from torchbuild_tasks.core.link_trial import plan_linker
@@ -35,7 +36,7 @@ from torchbuild_tasks.core.settings import Settings
 from torchbuild_tasks.core.toolset import check_toolset
 from torchbuild_tasks.core.variables import check_variables
 from torchbuild_tasks.core.windows import check_windows
-from torchbuild_tasks.model import BuildPlan, CachePlan, Command, EnvFile, EnvOp, Facts, Finding, Freshness
+from torchbuild_tasks.model import BuildPlan, CachePlan, Command, EnvFile, EnvOp, Facts, Finding
 from torchbuild_tasks.request import SHELLS, BuildRequest
 
 
@@ -69,7 +70,7 @@ def _plan(decisions: Decisions, templates: Mapping[str, str], writer: str) -> Bu
     question = decisions.question
     inputs, ops = fingerprint(decisions), operations(decisions)
     freshness = compare(decisions, inputs)
-    findings = _findings(decisions, ops)
+    findings = (*_findings(decisions, ops), *check_loop(decisions, freshness))
     return BuildPlan(
         verdict=verdict(findings),
         findings=findings,
@@ -90,7 +91,7 @@ def _plan(decisions: Decisions, templates: Mapping[str, str], writer: str) -> Bu
         env_files=_env_files(question, ops, templates, writer),
         freshness=freshness,
         inputs=inputs,
-        quick=_quick(decisions, freshness),
+        way=choose_way(decisions, freshness, inputs, build_dir(question)),
         compile=_compile(decisions),
         expectations=expectations(decisions),
     )
@@ -100,11 +101,6 @@ def verdict(findings: tuple[Finding, ...]) -> Literal["ok", "warn", "refuse"]:
     """Refuse on any error, warn on any warning; an unknown alone is neither."""
     states = {finding.status for finding in findings}
     return "refuse" if "error" in states else "warn" if "warn" in states else "ok"
-
-
-def build_dir(question: Question) -> str:
-    """The build tree: where the checkout says, else `build` inside it."""
-    return question.facts.tree.build_dir or question.join("build")
 
 
 def shells(question: Question) -> tuple[str, ...]:
@@ -191,14 +187,3 @@ def _compile(decisions: Decisions) -> Command:
     row = entry_row(question.catalog, question.era, decisions.mode.value, question.version)
     argv = tuple(word.replace("{python}", python) for word in row.argv)
     return Command(argv=argv, cwd=question.facts.tree.root, because=row.because)
-
-
-def _quick(decisions: Decisions, freshness: Freshness) -> Command | None:
-    """Bare Ninja, when nothing but sources can have changed and the install is in place."""
-    question, python = decisions.question, decisions.python.python
-    installed = python is not None and python.torch_from == question.facts.tree.root
-    if freshness.needs != "nothing" or not installed or decisions.generator.value != "Ninja":
-        return None
-    folder = build_dir(question)
-    because = "no input changed: Ninja alone finds out whether a source did"
-    return Command(argv=("ninja", "-C", folder), cwd=question.facts.tree.root, because=because)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.model import CMakeCache, Previous
 
 RECORD = "torchbuild-record.json"
+INSTALL = "torchbuild-install.json"
 # In the order of trust: what PyTorch's own build passes in comes first.
 PYTHON_KEYS = ("PYTHON_EXECUTABLE", "Python_EXECUTABLE", "Python3_EXECUTABLE")
 
@@ -27,6 +29,7 @@ def look_at_cache(probe: Probe, build_dir: str | None) -> CMakeCache | None:
         build_type=entries.get("CMAKE_BUILD_TYPE"),
         python=next((entries[key] for key in PYTHON_KEYS if key in entries), None),
         compiler=entries.get("CMAKE_CXX_COMPILER"),
+        prefix=entries.get("CMAKE_INSTALL_PREFIX"),
     )
 
 
@@ -58,7 +61,19 @@ def look_at_record(probe: Probe, build_dir: str | None) -> Previous | None:
         inputs=inputs,
         finished=finished if isinstance(finished, str) else None,
         verified=_verified(data.get("verify")),
+        left_out=_left_out(data.get("verify")),
     )
+
+
+def look_at_install(probe: Probe, build_dir: str | None) -> Mapping[str, str] | None:
+    """The inputs of the last editable install that this tool finished; None when there is none."""
+    text = probe.read(probe.join(build_dir, INSTALL)) if build_dir else None
+    try:
+        inputs = json.loads(text or "")["inputs"]
+    except (ValueError, RecursionError, LookupError, TypeError):
+        return None
+    good = isinstance(inputs, dict) and all(isinstance(value, str) for value in inputs.values())
+    return inputs if good else None
 
 
 def _verified(report: object) -> bool:
@@ -67,3 +82,9 @@ def _verified(report: object) -> bool:
     if not isinstance(checks, list) or not all(isinstance(check, dict) for check in checks):
         return False
     return all(check.get("outcome") != "failed" for check in checks)
+
+
+def _left_out(report: object) -> tuple[str, ...]:
+    """The checks that the verification left out, to be quick."""
+    names = report.get("left_out") if isinstance(report, dict) else None
+    return tuple(name for name in names if isinstance(name, str)) if isinstance(names, list) else ()

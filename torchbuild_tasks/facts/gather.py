@@ -33,6 +33,7 @@ def gather(
     python: str | None,
     patterns: Sequence[str],
     cuda_toolkit: str | None = None,
+    front_end: Sequence[str] = (),
     probe: Probe | None = None,
 ) -> Facts:
     """Look at the machine and the checkout; waits for the slowest program, not for all in turn.
@@ -42,6 +43,7 @@ def gather(
         python: the interpreter asked for (path, version or command), if any.
         patterns: names of variables that a build reads; only these are kept.
         cuda_toolkit: the CUDA toolkit asked for; its folder is looked at.
+        front_end: files of the checkout that the Python front end reads.
         probe: another machine than this one, for tests.
 
     Raises:
@@ -57,7 +59,7 @@ def gather(
         pythons = pool.submit(look_for_pythons, door, python, root)
         tools = pool.submit(lambda: look_for_tools(door, windows.result()))
         compilers = pool.submit(lambda: look_for_compilers(door, windows.result()))
-        tree = pool.submit(look_at_tree, door, root)
+        tree = pool.submit(look_at_tree, door, root, front_end)
         store = pool.submit(look_at_store, door, door.join(root, LOCK_FILE))
         gpus = pool.submit(look_for_gpus, door)
         cuda = pool.submit(_look_at_cuda, door, cuda_toolkit, store, pythons, gpus)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fnmatch
 import hashlib
 import re
+from collections.abc import Sequence
 
 from torchbuild_tasks.facts import build_tree
 from torchbuild_tasks.facts.git import Repository, look_at_git
@@ -19,8 +21,10 @@ SAMPLE_MARK = "__sample__"
 _ARCHIVE_NAME = re.compile(r"pytorch-[\w.-]+")
 
 
-def look_at_tree(probe: Probe, root: str) -> Tree:
+def look_at_tree(probe: Probe, root: str, front_end: Sequence[str] = ()) -> Tree:
     """Everything about the folder `root`; `problem` when it is no checkout that can be read.
+
+    `front_end` are the files, relative to it, that the Python front end reads (`*` in the last part).
 
     The root is reported without symbolic links, as CMake and pip will record it. A
     checkout from which only the submodules are missing is read in full all the same.
@@ -50,9 +54,10 @@ def look_at_tree(probe: Probe, root: str) -> Tree:
         dirty=repository.dirty,
         empty=empty,
         writable=probe.writable(root),
-        digests=_digests(probe, root),
+        digests=_digests(probe, root, front_end),
         cache=build_tree.look_at_cache(probe, build_dir),
         previous=build_tree.look_at_record(probe, build_dir),
+        installed=build_tree.look_at_install(probe, build_dir),
     )
 
 
@@ -101,14 +106,27 @@ def _version(probe: Probe, root: str) -> str | None:
     return words[0] if words else None
 
 
-def _digests(probe: Probe, root: str) -> dict[str, str]:
+def _digests(probe: Probe, root: str, front_end: Sequence[str]) -> dict[str, str]:
     """The first 16 hex digits of the SHA-256 of each file that decides how a build is configured.
 
     With the line ends of Linux: git's core.autocrlf changes the bytes of a file and nothing else.
     """
-    contents = {name: probe.read_bytes(probe.join(root, name)) for name in DIGESTED}
+    names = (*DIGESTED, *(name for pattern in front_end for name in _named(probe, root, pattern)))
+    contents = {name: probe.read_bytes(probe.join(root, name)) for name in dict.fromkeys(names)}
     return {
         name: hashlib.sha256(data.replace(b"\r\n", b"\n")).hexdigest()[:16]
         for name, data in contents.items()
         if data is not None
     }
+
+
+def _named(probe: Probe, root: str, pattern: str) -> list[str]:
+    """The files that a pattern means, relative to the root."""
+    folder, slash, last = pattern.rpartition("/")
+    if "*" not in last:
+        return [pattern]
+    return [
+        f"{folder}{slash}{name}"
+        for name in probe.children(probe.join(root, folder))
+        if fnmatch.fnmatchcase(name, last)
+    ]

@@ -30,6 +30,10 @@ class Removable(Protocol):
     def kept(self) -> tuple[tuple[str, str], ...]: ...
 
 
+WAYS = {
+    "front end": "by the Python front end",
+    "install": "by Ninja and install, unless a file that lies in place says otherwise",
+}
 OUTCOME = {"passed": "passed      ", "failed": "FAILED      ", "not possible": "not possible"}
 
 
@@ -52,6 +56,7 @@ def plan_text(plan: BuildPlan, *, verbose: bool = False) -> str:
         columns(
             [(c.name, f"{c.before} -> {c.after}", f"needs {c.needs}") for c in plan.freshness.changes], "    "
         ),
+        f"  way: {WAYS[plan.way.name]}: {plan.way.because}\n",
         "\nCommands\n",
         *(command_text(command) for command in commands(plan)),
         "\nEnv files\n",
@@ -73,7 +78,7 @@ def _expected(key: str, wanted: str) -> str:
 def commands(plan: BuildPlan) -> Iterable[Command]:
     """The commands of a plan in their order."""
     environment = plan.environment
-    steps = (environment.create, environment.remove, environment.install, plan.quick, plan.compile)
+    steps = (environment.create, environment.remove, environment.install, plan.way.ninja, plan.compile)
     return (step for step in steps if step is not None)
 
 

@@ -18,6 +18,7 @@ from torchbuild_tasks.fronts.reporter import ConsoleReporter
 from torchbuild_tasks.fronts.show_cache import cache_text
 from torchbuild_tasks.fronts.show_cluster import clusters_text
 from torchbuild_tasks.fronts.show_helpers import helpers_text
+from torchbuild_tasks.fronts.watching import watch
 from torchbuild_tasks.request import BuildRequest
 
 
@@ -66,6 +67,10 @@ def _env(request: BuildRequest, report: ConsoleReporter) -> int:
 
 
 def _build(request: BuildRequest, report: ConsoleReporter) -> int:
+    return watch(request, report, _build_once) if request.watch else _build_once(request, report)
+
+
+def _build_once(request: BuildRequest, report: ConsoleReporter) -> int:
     if request.dry_run:
         return _plan(request, report)
     plan, verified = flow.build(request, report)

@@ -47,6 +47,7 @@ from torchbuild_tasks.model.plan import (
     Source,
     Status,
     Trial,
+    Way,
 )
 
 __all__ = [
@@ -98,5 +99,6 @@ __all__ = [
     "Tree",
     "Trial",
     "VisualStudio",
+    "Way",
     "Windows",
 ]

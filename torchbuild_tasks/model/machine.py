@@ -110,28 +110,32 @@ class Python:
 
 @dataclass(frozen=True, kw_only=True)
 class CMakeCache:
-    """What an existing build tree remembers of its making."""
+    """What an existing build tree remembers of its making; `prefix` is where its install rules go."""
 
     home: str | None = None
     generator: str | None = None
     build_type: str | None = None
     python: str | None = None
     compiler: str | None = None
+    prefix: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Previous:
-    """The last build's record, as far as the next plan needs it."""
+    """The last build's record, as far as the next plan needs it; `left_out` are checks that were not made."""
 
     result: str
     inputs: Mapping[str, str] = field(default_factory=dict)
     finished: str | None = None
     verified: bool = False
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tree:
     """The source tree: `problem` is None when it is a torch checkout that can be read.
+
+    `installed` are the inputs of the last editable install that was finished, if that was ours.
 
     `empty` lists third_party folders that .gitmodules (or the folder itself) names and
     that hold nothing. `commit` is None outside git; `dirty` counts tracked files only.
@@ -154,6 +158,7 @@ class Tree:
     digests: Mapping[str, str] = field(default_factory=dict)
     cache: CMakeCache | None = None
     previous: Previous | None = None
+    installed: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -72,6 +72,19 @@ class Command:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Way:
+    """How a build gets to an importable torch: by the Python front end, or round it.
+
+    Round it, `ninja` is the command to which `-n` or a target is added, and what it builds is
+    installed where the editable install reads from.
+    """
+
+    name: Literal["front end", "install"]
+    because: str
+    ninja: Command | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Artifact:
     """One helper that is downloaded and unpacked: a file by address, or a wheel by name.
 
@@ -233,6 +246,6 @@ class BuildPlan:
     env_files: tuple[EnvFile, ...]
     freshness: Freshness
     inputs: Mapping[str, str]
-    quick: Command | None
+    way: Way
     compile: Command
     expectations: tuple[Expectation, ...]

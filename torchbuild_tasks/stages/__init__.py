@@ -26,6 +26,7 @@ from torchbuild_tasks.stages.helpers import fetch_helpers
 from torchbuild_tasks.stages.patches import apply_patches
 from torchbuild_tasks.stages.preflight import preflight
 from torchbuild_tasks.stages.prepare import make_fresh, prepare_python, source_env_file, write_env_files
+from torchbuild_tasks.stages.target import build_target
 from torchbuild_tasks.stages.toolkit import assemble_toolkit
 from torchbuild_tasks.stages.work import Fetching, Reporter, Work
 from torchbuild_tasks.verify.judge import require_passed
@@ -42,6 +43,7 @@ STAGES: Final[tuple[tuple[str, Callable[[Work], Work]], ...]] = (
     ("check what is there", make_fresh),
     ("prepare Python", prepare_python),
     ("patch the source", apply_patches),
+    ("build one target", build_target),
     ("compile", compile_tree),
     ("install the wheel", install_wheel),
     ("stop the compiler cache", stop_cache),

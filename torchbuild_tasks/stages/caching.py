@@ -15,7 +15,7 @@ from torchbuild_tasks.stages.work import Work
 
 def start_cache(work: Work) -> Work:
     """Start it, unless Ninja may find nothing to do: then a server is not worth its start."""
-    return work if work.plan.quick else begin_cache(work)
+    return work if work.plan.way.name == "install" else begin_cache(work)
 
 
 def begin_cache(work: Work) -> Work:

@@ -5,41 +5,60 @@ from __future__ import annotations
 import dataclasses
 import os
 import time
+from collections.abc import Mapping
 from typing import Final
 
 from torchbuild_tasks.core.first_error import FirstErrorScanner
 from torchbuild_tasks.core.out_of_memory import killed_for_memory, lowered
-from torchbuild_tasks.core.progress import ProgressParser
 from torchbuild_tasks.core.step_history import compiler_of
-from torchbuild_tasks.effects import process
 from torchbuild_tasks.effects.ledger import now
 from torchbuild_tasks.effects.search import stream_searched
 from torchbuild_tasks.errors import BuildFailed
 from torchbuild_tasks.model import Command
 from torchbuild_tasks.stages.caching import begin_cache
 from torchbuild_tasks.stages.history import Pace, keep, recall
+from torchbuild_tasks.stages.inner_loop import first_route, next_route, still_open
 from torchbuild_tasks.stages.jobs import fewer_jobs, jobs_at_once, jobserver, without_jobserver
 from torchbuild_tasks.stages.monitor import monitored
 from torchbuild_tasks.stages.prepare import install
 from torchbuild_tasks.stages.work import Work, where
-from torchbuild_tasks.verify.session import verify
+from torchbuild_tasks.verify.session import ALWAYS, verify
 
-UP_TO_DATE: Final = b"ninja: no work to do"
 PACE_EVERY: Final = 0.5
+ALL_CHECKS: Final = "`verify` makes all checks."
 
 
 def compile_tree(work: Work) -> Work:
-    """Run the build, unless Ninja says that there is nothing to do."""
-    if work.plan.quick and _up_to_date(work, work.plan.quick):
-        work.report.note("Up to date: Ninja finds nothing to compile or link.")
+    """Run the build on the shortest correct way, unless nothing is to be done."""
+    if work.request.target:
+        return work  # that was a stage of its own
+    route = first_route(work)
+    if route is None:
+        work.report.note("Up to date: Ninja finds nothing to compile or link, and all is in place.")
         return dataclasses.replace(work, up_to_date=True)
-    if work.plan.quick:
+    if work.plan.way.name == "install":
         work = begin_cache(work)
+        route = still_open(work, route)
     work.ledger.open()
+    went_round = True
+    while route is not None:
+        went_round = went_round and route.round_it
+        for command in route.commands:
+            work = run_build(work, command)
+        route = next_route(work, route)
+    return dataclasses.replace(work, went_round=went_round)
+
+
+def run_build(work: Work, command: Command) -> Work:
+    """Run one command of the build; one that memory ends is made again with fewer jobs.
+
+    Raises:
+        BuildFailed: it failed.
+    """
     attempt = 1
     while True:
         scanner = FirstErrorScanner()
-        rc = _build(work, scanner)
+        rc = _build(work, command, scanner)
         if rc == 0:
             return work
         lines = scanner.found.lines if scanner.found else scanner.last
@@ -50,28 +69,36 @@ def compile_tree(work: Work) -> Work:
         # The pool of heavy kernels stands in CMake's cache, so the jobs are what can be lowered in between.
         fewer = lowered(jobs_at_once(work), None, killed, attempt) if killed else None
         if fewer is None:
-            raise _failed(work, rc, scanner)
+            raise _failed(work, command, rc, scanner)
         work.report.note(fewer.because)
         work, attempt = fewer_jobs(work, fewer.jobs), attempt + 1
 
 
-def _build(work: Work, scanner: FirstErrorScanner) -> int:
+def _build(work: Work, command: Command, scanner: FirstErrorScanner) -> int:
     """Run the build once, and keep the times of its steps for the next one."""
     compiler = compiler_of({choice.name: choice.value for choice in work.plan.choices})
     pace = Pace(work.build_dir, recall(work.fetching.store, work.root, compiler))
     began = time.time()
     with jobserver(work) as served, monitored(served, pace):
-        rc = _stream(served, work.plan.compile, scanner, pace)
+        rc = _stream(served, _with_jobs(command, served.environ or os.environ), scanner, pace)
     problem = keep(work.fetching.store, work.root, compiler, work.build_dir, started=began, finished=now())
     if problem:
         work.report.note(problem)
     return rc
 
 
-def _failed(work: Work, rc: int, scanner: FirstErrorScanner) -> BuildFailed:
+def _with_jobs(command: Command, environ: Mapping[str, str]) -> Command:
+    """Ninja does not read MAX_JOBS, from which the front end takes its jobs."""
+    jobs = environ.get("MAX_JOBS", "")
+    if command.argv[0] != "ninja" or not jobs.isdecimal():
+        return command
+    return dataclasses.replace(command, argv=(*command.argv, "-j", jobs))
+
+
+def _failed(work: Work, command: Command, rc: int, scanner: FirstErrorScanner) -> BuildFailed:
     block = scanner.found
     return BuildFailed(
-        f"The build failed: {' '.join(work.plan.compile.argv)} ended with exit code {rc}.",
+        f"The build failed: {' '.join(command.argv)} ended with exit code {rc}.",
         looked=block.lines if block else ("No line of it looks like an error. Its last ones:", *scanner.last),
         next_step=where(work, block.line_number if block else None),
     )
@@ -93,19 +120,31 @@ def install_wheel(work: Work) -> Work:
 
 
 def verify_torch(work: Work) -> Work:
-    """Hold the built torch to what the plan promised, unless nothing was built since it passed."""
+    """Hold the built torch to what the plan promised, unless nothing was built since it passed.
+
+    After an edit that went round the front end, whether torch imports and is the right one is
+    enough: all checks take many times what the edit took. What was left out is said.
+    """
+    if work.request.target:
+        return work
     previous = work.facts.tree.previous
     if work.up_to_date and previous is not None and previous.verified:
-        work.report.note(f"Verified after the build of {previous.finished}; nothing was built since.")
+        since = f"after the build of {previous.finished}; nothing was built since."
+        work.report.note(f"Verified {since}" if not previous.left_out else f"Imported {since} {ALL_CHECKS}")
         return work
+    expectations = work.plan.expectations
+    kept = tuple(each for each in expectations if each.check in ALWAYS) if work.went_round else expectations
     report = verify(
         python=work.plan.environment.python,
-        expectations=work.plan.expectations,
+        expectations=kept,
         environ=work.environ or os.environ,
     )
+    left_out = tuple(dict.fromkeys(each.check for each in expectations if each not in kept))
+    if left_out:
+        work.report.note(f"Imported, not computed with. Left out: {', '.join(left_out)}. {ALL_CHECKS}")
     work.ledger.open()
-    work.ledger.verified = report
-    return dataclasses.replace(work, verified=report)
+    work.ledger.verified = dataclasses.replace(report, left_out=left_out)
+    return dataclasses.replace(work, verified=work.ledger.verified)
 
 
 def _stream(work: Work, command: Command, scanner: FirstErrorScanner, pace: Pace) -> int:
@@ -127,19 +166,3 @@ def _stream(work: Work, command: Command, scanner: FirstErrorScanner, pace: Pace
         on_block=tell,
         scanner=scanner,
     )
-
-
-def _up_to_date(work: Work, command: Command) -> bool:
-    """Whether Ninja would compile, link or configure nothing.
-
-    Steps that run at every build, such as PyTorch's writing of torch/version.py, are run
-    and do not count.
-    """
-    dry = process.capture((*command.argv, "-n"), env=work.environ, cwd=command.cwd)
-    if dry.rc != 0 or UP_TO_DATE in dry.stdout:
-        return dry.rc == 0
-    parser = ProgressParser()
-    steps = [parser.feed(line) for line in dry.stdout.decode(errors="replace").splitlines()]
-    if any(step is not None and step.phase != "codegen" for step in steps):
-        return False
-    return process.capture(command.argv, env=work.environ, cwd=command.cwd).rc == 0

@@ -46,6 +46,7 @@ class Work:
 
     `cache_words` is what --cache said, with the passwords that the plan does not hold. What runs beside
     the build ends with `at_end`.
+    `went_round` is true when all that was done was done without the Python front end.
     """
 
     request: BuildRequest
@@ -59,6 +60,7 @@ class Work:
     at_end: ExitStack = field(default_factory=ExitStack)
     environ: Mapping[str, str] | None = None
     up_to_date: bool = False
+    went_round: bool = False
     verified: VerifyReport | None = None
 
     @property

@@ -133,6 +133,12 @@ rem CUDA_PATH: CUDA 13.0, the toolkit of this build
 set "CUDA_PATH=C:\Program Files\NVIDIA GPU Computing Toolkit\CUDA\v13.0"
 rem DISTUTILS_USE_SDK: MSVC 14.44.35207 is activated by the env file; setuptools would look for one of its own
 set "DISTUTILS_USE_SDK=1"
+rem SKBUILD_EDITABLE_REBUILD: an import of torch builds nothing
+set "SKBUILD_EDITABLE_REBUILD=false"
+rem SKBUILD_EDITABLE_REBUILD_DIR: the editable install reads from here; no wheel is zipped to be unzipped
+set "SKBUILD_EDITABLE_REBUILD_DIR=C:\src\pytorch\build\editable"
+rem SKBUILD_INSTALL_STRIP: stripping takes time, and the symbols that a debugger reads
+set "SKBUILD_INSTALL_STRIP=false"
 rem TORCH_CUDA_ARCH_LIST: the GPUs that are here: GPU of 8.6 (8.6)
 set "TORCH_CUDA_ARCH_LIST=8.6"
 rem USE_CUDA: --cuda on the command line

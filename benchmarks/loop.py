@@ -1,0 +1,90 @@
+"""The inner loop: nothing to do, and one edited .cpp to an importable torch, against upstream's own way.
+
+With TORCHBUILD_BENCH_SETTINGS=torchbuild.toml also on that checkout, which must have been built.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+import tempfile
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks.measure import Command, pairs, run, show
+from benchmarks.sample import TOOL, by_hand, environment
+from tests.support.sample import materialise
+
+SOURCES = ("aten/src/ATen/native/Linear.cpp", "aten/src/ATen/relu.cpp")
+
+
+def main(runs: int = 5) -> None:
+    """Measure on copies of the sample in both eras, and on a real checkout where one is named."""
+    for era in ("scikit-build-core", "setuptools"):
+        with tempfile.TemporaryDirectory() as scratch:
+            tree = materialise(Path(scratch) / "minitorch", era=era)
+            argv = (*TOOL, "build", "--source", str(tree), "--yes", "--quiet")
+            subprocess.run(argv, cwd=tree, check=True, capture_output=True)
+            python = next(tree.glob(".torchbuild/venv-*/bin/python"))
+            _measure(f"sample, {era}", tree, Command(argv=argv, cwd=tree), by_hand(era, python), runs)
+    if settings := os.environ.get("TORCHBUILD_BENCH_SETTINGS"):
+        said = tomllib.loads(Path(settings).read_text("utf-8"))
+        tree, python = Path(said["source"]), Path(said["python"])
+        tool = Command(argv=(*TOOL, "build", "--config", settings, "--quiet"), cwd=tree)
+        hand = by_hand("setuptools" if (tree / "setup.py").exists() else "", python)
+        _measure(f"{tree.name}", tree, tool, hand, min(runs, 3))
+
+
+def _measure(what: str, tree: Path, tool: Command, by_hand: tuple[str, ...], runs: int) -> None:
+    env = environment(tree)
+    ninja = Command(argv=("ninja", "-C", "build"), cwd=tree, env=env)
+    upstream = Command(argv=by_hand, cwd=tree, env=env)
+    subprocess.run([str(word) for word in tool.argv], cwd=tree, check=True, capture_output=True)
+    costs = pairs(tool, ninja, runs)
+    show(f"no-op, {what}, wall over ninja", tool, ninja, [a.wall - b.wall for a, b in costs], "<= 0.5", "s")
+    show(f"no-op, {what}, CPU over ninja", tool, ninja, [a.cpu - b.cpu for a, b in costs], "", "s")
+    _no_op_of_upstream(what, tool, upstream, runs)
+    source = next(tree / name for name in SOURCES if (tree / name).exists())
+    before, edit = source.read_text("utf-8"), _editor(source)
+    try:
+        script = 'cd "$0" && "$@" && cd / && "$PYTHON" -I -c "import torch"'
+        hand = Command(
+            argv=("sh", "-c", script, str(tree), *by_hand),
+            cwd=tree,
+            env={**env, "PYTHON": by_hand[0]},
+            before=edit,
+        )
+        edited = Command(argv=tool.argv, cwd=tree, before=edit)
+        bare = Command(argv=("ninja", "-C", "build", "install"), cwd=tree, env=env, before=edit)
+        walls = [(run(edited).wall, run(hand).wall, run(tool).wall, run(bare).wall) for _ in range(runs)]
+        title = f"one .cpp edited to importable, {what}, wall"
+        show(title, edited, hand, [ours / theirs for ours, theirs, _, _ in walls], "< 1")
+        over = [ours - alone for ours, _, _, alone in walls]
+        show(f"the same, {what}, over ninja install", edited, bare, over, "", "s")
+        run(tool)
+    finally:
+        source.write_text(before, "utf-8")
+
+
+def _no_op_of_upstream(what: str, tool: Command, upstream: Command, runs: int) -> None:
+    """Turn by turn would never be a no-op for us: what the front end rewrites is looked at."""
+    run(upstream)
+    theirs = [run(upstream) for _ in range(runs)]
+    run(tool)
+    ours = [run(tool) for _ in range(runs)]
+    for part, goal in (("wall", ">= 5"), ("cpu", "")):
+        their, our = (sorted(getattr(cost, part) for cost in costs) for costs in (theirs, ours))
+        ratios = [a / b for a, b in zip(their, our, strict=True)]
+        show(f"no-op, {what}, {part} of upstream to ours, each sorted", upstream, tool, ratios, goal)
+
+
+def _editor(source: Path) -> Callable[[], None]:
+    counter = itertools.count()
+
+    def edit() -> None:
+        with source.open("a", encoding="utf-8") as file:
+            file.write(f"\nint edited_{os.getpid()}_{next(counter)}() {{ return 1; }}\n")
+
+    return edit

@@ -1,0 +1,36 @@
+"""What Ninja says of its targets."""
+
+from __future__ import annotations
+
+from torchbuild_tasks.core.targets import files_of, near, unknown
+
+LISTED = """\
+all: phony
+c10: phony
+lib/libc10.so: CXX_SHARED_LIBRARY_LINKER__c10_Release
+torch_cpu: phony
+torch_python: phony
+c10/CMakeFiles/c10.dir/core/Allocator.cpp.o: CXX_COMPILER__c10_unscanned_Release
+"""
+
+
+def test_an_unknown_target() -> None:
+    assert unknown("ninja: error: unknown target 'c1O', did you mean 'c10'?")
+    assert not unknown("ninja: no work to do.")
+
+
+def test_names_that_may_have_been_meant() -> None:
+    assert near("c1O", LISTED)[0] == "c10"
+    assert near("TorchPython", LISTED)[0] == "torch_python"
+    assert near("torch", LISTED) == ("torch_cpu", "torch_python")
+    assert near("zzz", LISTED) == ()
+    assert not any("CMakeFiles" in name for name in near("Allocator.cpp.o", LISTED))
+
+
+def test_the_files_behind_a_name() -> None:
+    said = "c10:\n  input: phony\n    lib/libc10.so\n  outputs:\n    all\n"
+    assert files_of("c10", said) == ("lib/libc10.so",)
+    said = (
+        "lib/libc10.so:\n  input: CXX_SHARED_LIBRARY_LINKER__c10\n    a.o\n    | x.h\n  outputs:\n    c10\n"
+    )
+    assert files_of("lib/libc10.so", said) == ("lib/libc10.so",)

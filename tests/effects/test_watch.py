@@ -1,0 +1,30 @@
+"""Waiting for saves, with the real events of the system."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from torchbuild_tasks.effects.watch import Saves
+from torchbuild_tasks.errors import UsageError
+
+
+def test_what_is_saved_while_nobody_waits_is_told(tmp_path: Path) -> None:
+    saves = Saves(tmp_path, lambda path: not path.startswith("build/"))
+    (tmp_path / "build").mkdir()
+    (tmp_path / "build/a.o").write_text("", "utf-8")
+    (tmp_path / "a.cpp").write_text("", "utf-8")
+    time.sleep(0.3)  # as long as a build may take
+    (tmp_path / "new").mkdir()
+    (tmp_path / "b.cpp").write_text("", "utf-8")
+    found = set(saves.wait())
+    while not {"a.cpp", "b.cpp"} <= found:
+        found.update(saves.wait())
+    assert found <= {"a.cpp", "b.cpp", "new", "build"}
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be watched"):
+        Saves(tmp_path / "none", lambda path: True)

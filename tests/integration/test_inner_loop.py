@@ -1,0 +1,342 @@
+"""The way from an edit to an importable torch, in both eras: the shortest, and never another result.
+
+What the front end would have made is the measure: it is run by hand in the sourced env file, at the
+end over all edits, with --slow after each.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import signal
+import subprocess
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from tests.support.capabilities import needs_linux_compiler
+from tests.support.driver import TORCHBUILD, Run, environment, torchbuild
+from tests.support.sample import Era, materialise
+
+pytestmark = [pytest.mark.integration, needs_linux_compiler]
+
+FRONT_END = {
+    "setuptools": "python setup.py develop",
+    "scikit-build-core": "python -m pip install --no-build-isolation -e .",
+}
+ROUND, FRONT, NOTHING = "by Ninja and install:", "by the Python front end:", "Up to date:"
+
+
+class Loop:
+    """A copy of the sample that was built, and the Python that has its torch."""
+
+    def __init__(self, tree: Path, python: Path, era: Era, *, strict: bool) -> None:
+        self.tree, self.python, self.era, self.strict = tree, python, era, strict
+
+    def __call__(self, *words: str) -> Run:
+        return torchbuild("build", "--source", self.tree, "--python", self.python, "--yes", *words)
+
+    def way(self, *words: str) -> str:
+        """Build; the line that says the way."""
+        done = self(*words)
+        assert done.code == 0, done.out + done.err
+        (said,) = re.findall(r"^   ((?:by |Up to date).*)$", done.err, re.MULTILINE)
+        if self.strict:
+            self.same_as_front_end()
+        return str(said)
+
+    def append(self, name: str, text: str) -> None:
+        with (self.tree / name).open("a", encoding="utf-8") as file:
+            file.write(text)
+
+    @property
+    def place(self) -> Path:
+        """Where CMake installs."""
+        return self.tree / ("torch" if self.era == "setuptools" else "build/editable/torch")
+
+    def module(self) -> Path:
+        (module,) = self.place.glob("_C.*.so")
+        return module
+
+    def torch(self, expression: str) -> str:
+        code = f"import torch; print({expression})"
+        argv = [str(self.python), "-I", "-c", code]
+        done = subprocess.run(argv, cwd=self.tree.parent, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    def result(self) -> dict[str, str]:
+        """Everything that an install leaves, by its content, and what pip says of it."""
+        patterns = ("lib/**/*", "include/**/*", "share/**/*", "bin/*", "_C*.so")
+        files = [path for pattern in patterns for path in self.place.glob(pattern) if path.is_file()]
+        files.append(self.tree / "torch/version.py")
+        found = {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+        shown = subprocess.run(
+            [self.python, "-m", "pip", "show", "-f", "torch"], capture_output=True, text=True, check=True
+        )
+        return {**found, "pip": shown.stdout}
+
+    def same_as_front_end(self) -> None:
+        before = self.result()
+        script = f". ./env_set.sh && {FRONT_END[self.era]}"
+        done = subprocess.run(
+            ["sh", "-c", script],
+            cwd=self.tree,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert self.result() == before
+        assert self().code == 0  # which notes what the front end has written anew by hand
+
+
+@pytest.fixture(scope="module", params=list(FRONT_END))
+def loop(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, target: Path
+) -> Iterator[Loop]:
+    """The sample with globs and a copied Python file, as PyTorch has them, built once an era."""
+    era = cast(Era, request.param)
+    tree = materialise(tmp_path_factory.mktemp(era) / "minitorch", era=era)
+    aten = tree / "aten/CMakeLists.txt"
+    globbed = re.sub(
+        r"add_library\(torch_cpu SHARED(\s+src/ATen/\w+\.cpp)+",
+        "file(GLOB SOURCES src/ATen/*.cpp)\nadd_library(torch_cpu SHARED ${SOURCES}",
+        aten.read_text("utf-8"),
+    )
+    aten.write_text(globbed, "utf-8")
+    loop = Loop(tree, target, era, strict=bool(request.config.getoption("--slow")))
+    loop.append(
+        "torch/CMakeLists.txt", "install(FILES utils/__init__.py DESTINATION share RENAME copied.py)\n"
+    )
+    assert loop.way().startswith(FRONT)
+    yield loop
+    subprocess.run([str(target), "-m", "pip", "uninstall", "-q", "-y", "torch"], check=True)
+
+
+def test_nothing_to_do(loop: Loop) -> None:
+    assert loop.way().startswith(NOTHING)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("aten/src/ATen/relu.cpp", "\nint edited_cpp() { return 1; }\n"),
+        ("aten/src/ATen/Version.h", "\n// edited\n"),
+        ("CMakeLists.txt", "\n# edited\n"),
+        ("cmake/TorchConfig.cmake", "\n# edited\n"),
+        ("torch/utils/__init__.py", "\nCOPIED = 1\n"),
+    ],
+)
+def test_what_ninja_and_install_do_alone(loop: Loop, name: str, text: str) -> None:
+    loop.append(name, text)
+    assert loop.way().startswith(ROUND)
+    if name.endswith(".py"):
+        assert "COPIED" in (loop.place / "share/copied.py").read_text("utf-8")
+    if name.endswith(".cpp"):
+        assert b"edited_cpp" in (loop.place / "lib/libtorch_cpu.so").read_bytes()
+    assert loop.way().startswith(NOTHING)
+
+
+def test_a_python_file_that_is_not_copied_needs_nothing(loop: Loop) -> None:
+    loop.append("torch/serialization.py", "\nLIVE = 7\n")
+    assert loop.way().startswith(NOTHING)
+    assert loop.torch("torch.serialization.LIVE") == "7"
+
+
+def test_a_new_source_is_found_and_a_removed_one_forgotten(loop: Loop) -> None:
+    source = loop.tree / "aten/src/ATen/fresh.cpp"
+    source.write_text("extern int at_fresh() { return 1; }\n", "utf-8")
+    assert loop.way().startswith("by CMake, Ninja and install: aten/src/ATen/fresh.cpp is new")
+    assert b"at_fresh" in (loop.place / "lib/libtorch_cpu.so").read_bytes()
+    source.unlink()
+    assert loop.way().startswith("by CMake, Ninja and install:")
+    assert b"at_fresh" not in (loop.place / "lib/libtorch_cpu.so").read_bytes()
+
+
+def test_what_code_is_generated_from(loop: Loop) -> None:
+    """setup.py copies this file in PyTorch, so there it is the front end's, too."""
+    loop.append("aten/src/ATen/native/native_functions.yaml", "# edited\n")
+    said = loop.way()
+    assert said.startswith(FRONT if loop.era == "setuptools" else ROUND)
+    assert loop.way().startswith(NOTHING)
+
+
+def test_what_the_front_end_reads(loop: Loop) -> None:
+    name = "setup.py" if loop.era == "setuptools" else "pyproject.toml"
+    loop.append(name, "\n# edited\n")
+    assert loop.way() == f"{FRONT} changed since the last install: {name}"
+    loop.append("README.md", "\nedited\n")
+    assert loop.way() == f"{FRONT} changed since the last install: README.md"
+
+
+def test_the_version(loop: Loop) -> None:
+    version = loop.tree / "version.txt"
+    before = version.read_text("utf-8")
+    version.write_text(before.replace("a0", "a1"), "utf-8")
+    assert loop.way().startswith(FRONT)
+    assert loop.torch("torch.__version__").endswith("a1")
+    version.write_text(before, "utf-8")
+    assert loop.way().startswith(FRONT)
+
+
+def test_a_library_that_is_gone_or_another_comes_back(loop: Loop) -> None:
+    library = loop.place / "lib/libc10.so"
+    good = library.read_bytes()
+    library.unlink()
+    assert loop.way() == f"{ROUND} {library} is gone"
+    library.write_bytes(b"not a library")
+    assert loop.way() == f"{ROUND} {library} is not as it was installed"
+    assert library.read_bytes() == good
+
+
+def test_an_extension_module_that_is_gone_comes_back(loop: Loop) -> None:
+    module = loop.module()
+    module.unlink()
+    assert loop.way().startswith(FRONT if loop.era == "setuptools" else ROUND)
+    assert module.exists()
+
+
+def test_a_module_that_is_gone(loop: Loop) -> None:
+    """scikit-build-core's editable install lists the modules, setuptools' does not."""
+    loop.append("torch/extra.py", "X = 1\n")
+    assert loop.way().startswith(NOTHING)
+    assert loop.torch("__import__('torch.extra').extra.X") == "1"
+    if loop.era == "scikit-build-core":
+        loop.append("pyproject.toml", "\n# so that it is listed\n")
+        assert loop.way().startswith(FRONT)
+    (loop.tree / "torch/extra.py").unlink()
+    assert loop.way().startswith(FRONT if loop.era == "scikit-build-core" else NOTHING)
+
+
+def test_a_torch_from_elsewhere(loop: Loop, tmp_path: Path) -> None:
+    wheel = tmp_path / "torch-9.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("torch/__init__.py", "")
+        archive.writestr("torch-9.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: torch\nVersion: 9.0\n")
+        tags = "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        archive.writestr("torch-9.0.dist-info/WHEEL", tags)
+        archive.writestr("torch-9.0.dist-info/RECORD", "")
+    options = ("-q", "--no-index", "--no-deps", "--force-reinstall", str(wheel))
+    argv = [str(loop.python), "-m", "pip", "install", *options]
+    subprocess.run(argv, check=True)
+    assert loop.way().startswith(FRONT)
+    assert loop.torch("torch.__file__").startswith(str(loop.tree))
+
+
+def test_a_failed_build_is_made_good_on_the_same_way(loop: Loop) -> None:
+    source = loop.tree / "aten/src/ATen/mul.cpp"
+    before = source.read_text("utf-8")
+    source.write_text(f"{before}\nbroken\n", "utf-8")
+    failed = loop()
+    assert failed.code == 6
+    assert "broken" in failed.err
+    source.write_text(f"{before}\n// mended\n", "utf-8")
+    assert loop.way().startswith(ROUND)
+
+
+def test_the_front_end_is_not_forgotten_over_a_failed_build(loop: Loop) -> None:
+    source = loop.tree / "aten/src/ATen/mul.cpp"
+    before = source.read_text("utf-8")
+    loop.append("README.md", "\nagain\n")
+    source.write_text(f"{before}\nbroken\n", "utf-8")
+    assert loop().code == 6
+    source.write_text(before, "utf-8")
+    assert loop.way().startswith(FRONT)
+
+
+def test_one_target_is_built_and_not_installed(loop: Loop) -> None:
+    loop.append("c10/core/Threads.cpp", "\nint only_target() { return 1; }\n")
+    done = loop("--target", "c10")
+    assert done.code == 0, done.err
+    assert "Not importable yet" in done.err
+    assert b"only_target" not in (loop.place / "lib/libc10.so").read_bytes()
+    assert loop.way().startswith(ROUND)
+    assert b"only_target" in (loop.place / "lib/libc10.so").read_bytes()
+    assert "it is as torch reads it" in loop("--target", "c10").err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--target", "torch_pyton"), "torch_python"),
+        (("--target", "install"), "install is what `build` makes anyway"),
+        (("--target", "c10", "--mode", "wheel"), "--mode wheel packs the whole of torch"),
+        (("--target", "c10", "--clean"), "--clean removes"),
+        (("--target", "c10", "--set", "USE_OPENMP=0"), "has to be made first"),
+        (("--watch", "--json"), "--json"),
+        (("--watch", "--mode", "wheel"), "--watch keeps an editable install up to date"),
+    ],
+)
+def test_what_cannot_be_asked_for(loop: Loop, words: tuple[str, ...], told: str) -> None:
+    done = loop(*words)
+    assert done.code in (2, 3)
+    assert told in done.out + done.err
+    assert "Traceback" not in done.err
+
+
+class Watching:
+    """`build --watch` in a process of its own, and what it has said so far."""
+
+    def __init__(self, loop: Loop, log: Path) -> None:
+        self._log = log
+        argv = [*TORCHBUILD, "build", "--source", str(loop.tree), "--python", str(loop.python), "--watch"]
+        with log.open("wb") as file:
+            self.process = subprocess.Popen(argv, env=environment(), stdout=file, stderr=file)
+
+    def said(self) -> str:
+        return self._log.read_text("utf-8", errors="replace")
+
+    def rounds(self) -> int:
+        return self.said().count("Waiting for a save")
+
+    def until(self, happened: Callable[[], bool]) -> None:
+        end = time.monotonic() + 120
+        while not happened():
+            assert time.monotonic() < end and self.process.poll() is None, self.said()
+            time.sleep(0.05)
+
+
+def test_watching(loop: Loop, tmp_path: Path) -> None:
+    watching = Watching(loop, tmp_path / "log")
+    source = loop.tree / "aten/src/ATen/add.cpp"
+    before = source.read_text("utf-8")
+    try:
+        watching.until(lambda: watching.rounds() == 1)
+        source.write_text(f"{before}\nbroken\n", "utf-8")
+        watching.until(lambda: watching.rounds() == 2)
+        assert "broken" in watching.said()
+        (loop.tree / "aten/src/ATen/.add.cpp.swp").write_text("an editor's", "utf-8")
+        source.write_text(f"{before}\n// mended\n", "utf-8")
+        watching.until(lambda: watching.said().count(ROUND) == 2)
+        loop.append("aten/src/ATen/mul.cpp", "\nint while_building() { return 1; }\n")  # during that build
+        watching.until(lambda: watching.said().count("== saved:") == 3 and watching.rounds() == 4)
+        assert b"while_building" in (loop.place / "lib/libtorch_cpu.so").read_bytes()
+        assert ".swp" not in watching.said()
+        loop.append("README.md", "\nwatched\n")
+        watching.until(lambda: watching.rounds() == 5)
+        assert f"{FRONT} changed since the last install: README.md" in watching.said()
+    finally:
+        watching.process.send_signal(signal.SIGINT)
+        code = watching.process.wait(timeout=60)
+    assert code == 0
+    assert "Traceback" not in watching.said()
+
+
+def test_all_of_it_is_what_the_front_end_makes(loop: Loop) -> None:
+    loop.append("aten/src/ATen/sum.cpp", "\n// edited\n")
+    assert loop.way().startswith(ROUND)
+    loop.same_as_front_end()
+
+
+def test_a_clean_removes_what_was_placed_on_every_way(loop: Loop) -> None:
+    done = torchbuild("clean", "--source", loop.tree, "--python", loop.python, "--yes")
+    assert done.code == 0, done.err
+    assert not loop.place.joinpath("lib").exists()
+    assert not (loop.tree / "build").exists()
+    shutil.rmtree(loop.tree / ".torchbuild")

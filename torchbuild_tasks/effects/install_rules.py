@@ -1,0 +1,95 @@
+"""Reads CMake's install scripts: which files and folders they copy from, and whereto."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+SCRIPT: Final = "cmake_install.cmake"
+MANIFEST: Final = "install_manifest.txt"
+
+_INSTALL: Final = "file(INSTALL DESTINATION "
+_INCLUDE: Final = re.compile(r'^\s*include\("([^"]+/cmake_install\.cmake)"\)', re.MULTILINE)
+_TOKEN: Final = re.compile(r'"((?:[^"\\]|\\.)*)"|(\))|([A-Z_]+)')
+_LISTS: Final = ("FILES", "REGEX", "PERMISSIONS")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule: its sources; of folders the files whose path `wanted` finds and `excluded` does not.
+
+    Both are the regular expressions of CMake; no `wanted` means all files.
+    """
+
+    destination: str
+    sources: tuple[str, ...]
+    wanted: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+
+
+def read_rules(build_dir: Path) -> list[Rule]:
+    """The rules of every script that an install of the build tree runs.
+
+    Raises:
+        OSError: a script is missing, so that it cannot be known what is installed.
+    """
+    rules: list[Rule] = []
+    todo = [build_dir / SCRIPT]
+    while todo:
+        text = todo.pop().read_text("utf-8", errors="surrogateescape")
+        todo += (Path(name) for name in _INCLUDE.findall(text))
+        rules += _rules(text)
+    return rules
+
+
+def _rules(text: str) -> Iterator[Rule]:
+    start = text.find(_INSTALL)
+    while start >= 0:
+        end = start + len(_INSTALL)
+        words: list[tuple[str, str]] = []  # a keyword, or nothing and a text
+        for token in _TOKEN.finditer(text, end):
+            end = token.end()
+            if token[2]:
+                break
+            words.append((token[3] or "", _unescaped(token[1] or "")))
+        yield _rule(words)
+        start = text.find(_INSTALL, end)
+
+
+def _rule(words: list[tuple[str, str]]) -> Rule:
+    """Of `"lib" TYPE X FILES "a" "b" FILES_MATCHING REGEX "r" REGEX "s" EXCLUDE`."""
+    sources: list[str] = []
+    patterns: list[str] = []
+    excluded: list[str] = []
+    section = ""
+    for keyword, text in words[1:]:
+        if keyword:
+            if keyword == "EXCLUDE" and patterns:
+                excluded.append(patterns.pop())
+            section = keyword
+        elif section == "FILES":
+            sources.append(text)
+        elif section == "REGEX":
+            patterns.append(text)
+    return Rule(
+        destination=words[0][1] if words else "",
+        sources=tuple(sources),
+        wanted=tuple(patterns) if any(keyword == "FILES_MATCHING" for keyword, _ in words) else (),
+        excluded=tuple(excluded),
+    )
+
+
+def _unescaped(text: str) -> str:
+    return re.sub(r"\\(.)", r"\1", text) if "\\" in text else text
+
+
+def read_manifest(build_dir: Path) -> list[str]:
+    """The files that the last install put in place; empty when there was none."""
+    try:
+        text = (build_dir / MANIFEST).read_text("utf-8", errors="surrogateescape")
+    except OSError:
+        return []
+    return text.splitlines()
