@@ -83,13 +83,7 @@ def decide_build(question: Question) -> Decisions:
     cache = choose_cache(question, cuda=toolkit.choice is not None, helpers=helpers, compiler=compilers.tool)
     python, jobs = choose_python(question, helpers.requires), choose_jobs(question)
     mode = question.choose("mode", "mode", "develop", "an editable install, for working on PyTorch")
-    distribution = choose_distribution(
-        question,
-        sccache=cache.tool_of("c++") == "sccache",
-        compiler=compilers.tool.path or "" if compilers.tool else "",
-        generator=generator.value,
-        jobs=jobs,
-    )
+    distribution = _distribution(question, cache, compilers, generator, jobs)
     cuda = (*toolkit_variables(question, toolkit), *filter(None, (archs.choice, compilers.host)))
     lower = (
         *toolset_variables(question, toolset, generator.value, cuda=toolkit.choice is not None),
@@ -121,6 +115,18 @@ def decide_build(question: Question) -> Decisions:
         linker=linker,
         patches=choose_patches(question),
         variable_choices=_merged(lower, decide_all(question), cuda, linker.choices),
+    )
+
+
+def _distribution(
+    question: Question, cache: ChosenCache, compilers: Compilers, generator: Choice, jobs: Choice
+) -> ChosenDistribution:
+    return choose_distribution(
+        question,
+        sccache=cache.tool_of("c++") == "sccache",
+        compiler=compilers.tool.path or "" if compilers.tool else "",
+        generator=generator.value,
+        jobs=jobs,
     )
 
 
