@@ -74,7 +74,7 @@ def is_kthreadd(comm: Path) -> bool:
 @needs(is_kthreadd(Path("/proc/2/comm")), "threads of the kernel in /proc")
 def test_what_has_no_memory_any_more_is_not_taken_for_small() -> None:
     """A process on its way out looks as the kernel's own threads do: it has no memory, and never had."""
-    sizes = Sizes(lambda name: "any", Family((2,)))
+    sizes = Sizes(lambda name: "any", Family(lambda: (2,)))
     assert sizes.look() == () and sizes.peaks == ()
 
 

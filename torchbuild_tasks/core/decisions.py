@@ -93,7 +93,7 @@ def decide_build(question: Question) -> Decisions:
         *cache.choices,
         *distribution.choices,
     )
-    python, jobs = choose_python(question, helpers.requires), choose_jobs(question)
+    python = choose_python(question, helpers.requires)
     return Decisions(
         question=question,
         python=python,
@@ -102,7 +102,9 @@ def decide_build(question: Question) -> Decisions:
         mode=question.choose("mode", "mode", "develop", "an editable install, for working on PyTorch"),
         jobs=jobs,
         heavy_jobs=choose_heavy_jobs(question),
-        jobserver=choose_jobserver(question, python, jobs, generator.value, cache),
+        jobserver=choose_jobserver(
+            question, python, jobs, generator.value, cache, away=distribution.plan is not None
+        ),
         toolkit=toolkit,
         archs=archs,
         limits=limits,

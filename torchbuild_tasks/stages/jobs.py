@@ -51,7 +51,7 @@ def jobserver(work: Work) -> Iterator[Work]:
     )
     with contextlib.ExitStack() as at_end:
         try:
-            family = Family(_CacheServer(environ))
+            family = Family(CacheServer(environ))
             served = at_end.enter_context(serve(planned.cores - 1, policy=policy, family=family))
         except OSError as error:
             work.report.note(f"Without a jobserver, with {environ.get('MAX_JOBS')} jobs: {error}.")
@@ -88,7 +88,7 @@ def jobs_at_once(work: Work) -> int:
     return int(said) if said.isdecimal() else 1
 
 
-class _CacheServer:
+class CacheServer:
     """The pid of the server in which sccache compiles; another takes its place when a shared cache dies."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:

@@ -17,13 +17,13 @@ from typing import Final
 from torchbuild_tasks.core.hints import Advice, State, advice, hint
 from torchbuild_tasks.core.programs import program_kind
 from torchbuild_tasks.core.sizes import with_peaks
-from torchbuild_tasks.effects.cache.place import own_place
 from torchbuild_tasks.effects.history import read_peaks, write_peaks
 from torchbuild_tasks.effects.jobserver.serve import Family
 from torchbuild_tasks.effects.sizes import Sizes
 from torchbuild_tasks.effects.swap import swap_used
 from torchbuild_tasks.model.history import Peak
 from torchbuild_tasks.stages.history import Pace
+from torchbuild_tasks.stages.jobs import CacheServer
 from torchbuild_tasks.stages.work import Reporter, Work
 
 _SOONEST: Final = 0.2
@@ -36,7 +36,7 @@ _TELL: Final = 1.0  # seconds between two answers of how much is left
 def monitored(work: Work, pace: Pace) -> Iterator[None]:
     """Watch the build of the body; what its processes took at most is in the ledger afterwards."""
     can = advice(work.plan, work.facts.tools, work.facts.host)
-    family = Family((os.getpid(), *_servers(work)))
+    family = Family(CacheServer(work.environ or os.environ))
     monitor = Monitor(pace, Sizes(program_kind, family), can, work.report)
     try:
         with monitor:
@@ -44,12 +44,6 @@ def monitored(work: Work, pace: Pace) -> Iterator[None]:
     finally:
         work.ledger.saw(monitor.sizes.peaks)
         _remember(work, monitor.sizes.peaks)
-
-
-def _servers(work: Work) -> tuple[int, ...]:
-    """The cache server of this build: what compiles behind it is no child of ours."""
-    tools = work.plan.cache.tools if work.plan.cache else ()
-    return own_place(work.root).leftovers() if any(tool.name == "sccache" for tool in tools) else ()
 
 
 def _remember(work: Work, peaks: Sequence[Peak]) -> None:
