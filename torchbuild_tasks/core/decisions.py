@@ -102,7 +102,9 @@ def decide_build(question: Question) -> Decisions:
         mode=mode,
         jobs=jobs,
         heavy_jobs=choose_heavy_jobs(question),
-        jobserver=choose_jobserver(question, python, jobs, generator.value, cache),
+        jobserver=choose_jobserver(
+            question, python, jobs, generator.value, cache, away=distribution.plan is not None
+        ),
         toolkit=toolkit,
         archs=archs,
         limits=limits,

@@ -34,6 +34,8 @@ def choose_jobserver(
     jobs: Choice,
     generator: str,
     cache: ChosenCache,
+    *,
+    away: bool = False,
 ) -> ChosenJobserver:
     """On where the build program knows the protocol, the memory can be read and nobody named a number.
 
@@ -43,6 +45,7 @@ def choose_jobserver(
         jobs: the number of jobs and who decided it.
         generator: the CMake generator.
         cache: the compiler cache; sccache compiles in a server.
+        away: whether compiles are sent to other machines, whose memory is not ours.
     """
     given = question.given("jobserver")
     if given and given[0] == "off":
@@ -51,6 +54,8 @@ def choose_jobserver(
         return _off(f"a number of jobs is obeyed ({jobs.because})", jobs.source)
     if (level := decide(question, "CMAKE_BUILD_PARALLEL_LEVEL")) and level.value:
         return _off(f"a number of jobs is obeyed ({level.because})", level.source)
+    if away:
+        return _off("compiles are sent to other machines, as many as these have cores for")
     if reason := _cannot_watch(question, cache):
         return _off(reason)
     row = _row(question, generator)

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from tests.support.caches import CCACHE, SCCACHE
-from tests.support.machines import built, found, linux_facts, plan_of
+from tests.support.machines import built, found, linux_facts, plan_of, tool
 from torchbuild_tasks.core.cache.stats import added, report_lines, sccache_report
 from torchbuild_tasks.model import BuildPlan, CacheReport, Cluster, Facts, Tool
 
@@ -40,6 +40,14 @@ def test_the_env_file_has_the_jobs_of_this_machine() -> None:
     """A build by hand from it has no server of sccache that sends anything away."""
     alone = plan_of(facts(CCACHE, SCCACHE))
     assert variables(plan(facts(CCACHE, SCCACHE)))["MAX_JOBS"] == variables(alone)["MAX_JOBS"]
+
+
+def test_the_jobserver_does_not_hold_the_jobs_down_to_this_machine() -> None:
+    here = facts(CCACHE, SCCACHE)
+    new = [tool("ninja", "1.13.2") if one.name == "ninja" else one for one in here.tools]
+    here = dataclasses.replace(here, tools=tuple(new))
+    assert plan_of(here).jobserver is not None
+    assert plan(here).jobserver is None
 
 
 def test_an_sccache_is_fetched_where_there_is_none() -> None:
