@@ -73,7 +73,11 @@ class Decisions:
 
 def decide_build(question: Question) -> Decisions:
     """Make every choice."""
-    build_type, generator = choose_build_type(question), choose_generator(question)
+    build_type, generator, mode = (
+        choose_build_type(question),
+        choose_generator(question),
+        choose_mode(question),
+    )
     toolkit = choose_toolkit(question)
     archs, limits = choose_archs(question, toolkit), host_limits(question, toolkit)
     toolset = choose_toolset(question, limits)
@@ -82,7 +86,6 @@ def decide_build(question: Question) -> Decisions:
     helpers = choose_helpers(question, build_type.value, toolkit.version)
     cache = choose_cache(question, cuda=toolkit.choice is not None, helpers=helpers, compiler=compilers.tool)
     python, jobs = choose_python(question, helpers.requires), choose_jobs(question)
-    mode = question.choose("mode", "mode", "develop", "an editable install, for working on PyTorch")
     distribution = choose_distribution(
         question,
         sccache=cache.tool_of("c++") == "sccache",
@@ -128,6 +131,11 @@ def _merged(*layers: tuple[Choice, ...]) -> tuple[Choice, ...]:
     """One choice a name, those of a later layer replacing those before, sorted by name."""
     by_name = {choice.name: choice for layer in layers for choice in layer}
     return tuple(by_name[name] for name in sorted(by_name))
+
+
+def choose_mode(question: Question) -> Choice:
+    """An editable install unless a wheel is asked for."""
+    return question.choose("mode", "mode", "develop", "an editable install, for working on PyTorch")
 
 
 def choose_generator(question: Question) -> Choice:
