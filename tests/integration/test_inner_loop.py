@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import shutil
 import signal
 import subprocess
 import time
@@ -328,15 +327,16 @@ def test_watching(loop: Loop, tmp_path: Path) -> None:
     assert "Traceback" not in watching.said()
 
 
+def test_a_clean_would_remove_what_was_placed_on_every_way(loop: Loop) -> None:
+    done = torchbuild("clean", "--source", loop.tree, "--python", loop.python, "--dry-run", "--json")
+    assert done.code == 0, done.err
+    going = {str(loop.tree / name) for name in done.json["files"]}
+    placed = [path for path in loop.place.glob("[li]*/**/*") if path.is_file()]
+    assert placed
+    assert not {str(path) for path in (*placed, *loop.tree.glob("build/torchbuild-*.json"))} - going
+
+
 def test_all_of_it_is_what_the_front_end_makes(loop: Loop) -> None:
     loop.append("aten/src/ATen/sum.cpp", "\n// edited\n")
     assert loop.way().startswith(ROUND)
     loop.same_as_front_end()
-
-
-def test_a_clean_removes_what_was_placed_on_every_way(loop: Loop) -> None:
-    done = torchbuild("clean", "--source", loop.tree, "--python", loop.python, "--yes")
-    assert done.code == 0, done.err
-    assert not loop.place.joinpath("lib").exists()
-    assert not (loop.tree / "build").exists()
-    shutil.rmtree(loop.tree / ".torchbuild")

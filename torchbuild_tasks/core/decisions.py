@@ -82,8 +82,8 @@ def decide_build(question: Question) -> Decisions:
     helpers = choose_helpers(question, build_type.value, toolkit.version)
     cache = choose_cache(question, cuda=toolkit.choice is not None, helpers=helpers, compiler=compilers.tool)
     python, jobs = choose_python(question, helpers.requires), choose_jobs(question)
-    mode = question.choose("mode", "mode", "develop", "an editable install, for working on PyTorch")
     distribution = _distribution(question, cache, compilers, generator, jobs)
+    away = distribution.plan is not None
     cuda = (*toolkit_variables(question, toolkit), *filter(None, (archs.choice, compilers.host)))
     lower = (
         *toolset_variables(question, toolset, generator.value, cuda=toolkit.choice is not None),
@@ -92,19 +92,17 @@ def decide_build(question: Question) -> Decisions:
         *helper_choices(question, helpers),
         *cache.choices,
         *distribution.choices,
-        *editable_variables(question, python.python, mode.value, build_dir(question)),
+        *editable_variables(question, python.python, choose_mode(question).value, build_dir(question)),
     )
     return Decisions(
         question=question,
         python=python,
         preset=preset_name(question),
         build_type=build_type,
-        mode=mode,
+        mode=choose_mode(question),
         jobs=jobs,
         heavy_jobs=choose_heavy_jobs(question),
-        jobserver=choose_jobserver(
-            question, python, jobs, generator.value, cache, away=distribution.plan is not None
-        ),
+        jobserver=choose_jobserver(question, python, jobs, generator.value, cache, away=away),
         toolkit=toolkit,
         archs=archs,
         limits=limits,
@@ -136,6 +134,11 @@ def _merged(*layers: tuple[Choice, ...]) -> tuple[Choice, ...]:
     """One choice a name, those of a later layer replacing those before, sorted by name."""
     by_name = {choice.name: choice for layer in layers for choice in layer}
     return tuple(by_name[name] for name in sorted(by_name))
+
+
+def choose_mode(question: Question) -> Choice:
+    """An editable install unless a wheel is asked for."""
+    return question.choose("mode", "mode", "develop", "an editable install, for working on PyTorch")
 
 
 def choose_generator(question: Question) -> Choice:
