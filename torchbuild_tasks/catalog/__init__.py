@@ -26,6 +26,7 @@ from torchbuild_tasks.catalog.cuda import (
     PartRow,
     PatchRow,
 )
+from torchbuild_tasks.catalog.linkers import InstallerRow, LinkerRow
 from torchbuild_tasks.catalog.rows import (
     BackportRow,
     CacheRow,
@@ -35,9 +36,7 @@ from torchbuild_tasks.catalog.rows import (
     EntryRow,
     HelperRow,
     InputRow,
-    InstallerRow,
     JobserverRow,
-    LinkerRow,
     MemoryRow,
     MsvcRow,
     OutputRow,

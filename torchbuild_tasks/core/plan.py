@@ -61,9 +61,8 @@ def make_plan(
     Returns:
         The plan; its verdict is "refuse" when a finding is an error.
     """
-    question = Question(request, facts, catalog, settings or Settings())
-    decisions = decide_build(question)
-    inputs, ops = fingerprint(decisions), operations(decisions)
+    decisions = decide_build(Question(request, facts, catalog, settings or Settings()))
+    question, inputs, ops = decisions.question, fingerprint(decisions), operations(decisions)
     freshness = compare(decisions, inputs)
     findings = _findings(decisions, ops)
     return BuildPlan(
