@@ -208,6 +208,8 @@ def table(work: Path) -> None:
 
 
 def _seconds(one: Sum, sign: int = 1) -> str:
+    if math.isnan(one.seconds):
+        return "a group has no file that was compiled yet"
     return f"{sign * one.seconds:{'+' if sign < 0 else ''},.0f}" + (
         f" ± {one.error:,.0f}" if one.error else ""
     )

@@ -56,7 +56,7 @@ class LinkerRow:
     `tool` is its name among the facts' tools, `command` its program's name where a compiler can find it
     by `-fuse-ld=name`, which the versions of `gcc` and `clang` can be told (PEP 440). `library` and
     `debug` are its wall time to that of GNU ld (0 where nobody measured it): linking libtorch_cpu.so, and
-    300 objects with debug information. `mark` is what it leaves in what it links, `asked` why it
+    100 objects with debug information. `mark` is what it leaves in what it links, `asked` why it
     is taken only where it is asked for; `refused`, which no file says, why it does not link here.
     """
 
