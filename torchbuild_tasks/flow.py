@@ -10,19 +10,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from torchbuild_tasks.core.build_type import choose_build_type
-from torchbuild_tasks.core.cache.choose import HOW
-from torchbuild_tasks.core.cuda.check_toolkit import check_toolkit
-from torchbuild_tasks.core.cuda.toolkit import choose_toolkit
 from torchbuild_tasks.core.env_files import encode
-from torchbuild_tasks.core.helper_lines import HelperReport, check_helpers, helper_lines, part_lines
-from torchbuild_tasks.core.helpers import choose_helpers
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.core.table import VersionLine, version_lines
-from torchbuild_tasks.effects import files, lock, made
+from torchbuild_tasks.effects import files, lock
 from torchbuild_tasks.effects.signals import interruptible
-from torchbuild_tasks.errors import EnvFileError, PlanRefused, UsageError
+from torchbuild_tasks.errors import EnvFileError, PlanRefused
 from torchbuild_tasks.model import BuildPlan, CacheState, Cluster, Facts
 from torchbuild_tasks.record import VerifyReport
 from torchbuild_tasks.request import BuildRequest
@@ -37,23 +32,16 @@ from torchbuild_tasks.sight import (
     settled,
 )
 from torchbuild_tasks.stages import Reporter, run_stages
-from torchbuild_tasks.stages.cache_verbs import (
-    cache_environ,
-    cache_states,
-    clear_caches,
-    no_cache,
-    serve_cache,
-    until_interrupted,
-)
-from torchbuild_tasks.stages.clean import remove_build
-from torchbuild_tasks.stages.cluster import join, run_scheduler, run_server, states
-from torchbuild_tasks.stages.cluster_program import have_dist, refuse_windows
-from torchbuild_tasks.stages.helpers import fetched, proved, pruned
 from torchbuild_tasks.stages.linker import place_linker
-from torchbuild_tasks.stages.patches import undo_patches
-from torchbuild_tasks.stages.report import ReportFiles, make_report
-from torchbuild_tasks.stages.watch import Watch
 from torchbuild_tasks.verify.session import verify as run_verification
+
+if TYPE_CHECKING:
+    from torchbuild_tasks.core.helper_lines import HelperReport
+    from torchbuild_tasks.effects.made import Removal
+    from torchbuild_tasks.stages.report import ReportFiles
+    from torchbuild_tasks.stages.watch import Watch
+
+# What one verb alone needs is imported inside it, so that a build which finds nothing to do is quick.
 
 
 def doctor(request: BuildRequest) -> tuple[Facts, BuildPlan]:
@@ -103,6 +91,8 @@ def build(request: BuildRequest, report: Reporter) -> tuple[BuildPlan, VerifyRep
 
 def watch(request: BuildRequest) -> Watch:
     """The saves in the checkout from now on, each of which is worth a build."""
+    from torchbuild_tasks.stages.watch import Watch
+
     sight = look(request)
     return Watch(Path(checkout(sight)), sight.facts.tree, sight.catalog)
 
@@ -121,51 +111,45 @@ def verify(request: BuildRequest, report: Reporter) -> VerifyReport:
 
 def report(request: BuildRequest) -> ReportFiles:
     """Write the report of the last build: one HTML page, with --trace also a timeline for Perfetto."""
+    from torchbuild_tasks.stages.report import make_report
+
     sight = look(request)
     root, build_dir = Path(checkout(sight)), sight.facts.tree.build_dir
     out, trace = (Path(name).expanduser() if name else None for name in (request.out, request.trace))
     return make_report(root, Path(build_dir or root / "build"), sight.catalog, out, trace)
 
 
-def clean(request: BuildRequest, report: Reporter) -> made.Removal:
+def clean(request: BuildRequest, report: Reporter) -> Removal:
     """Remove what the build made, and nothing else; lists first, --dry-run stops there.
 
     With --patches it undoes the source patches instead, and removes nothing.
     """
+    from torchbuild_tasks.stages.clean import remove_build, remove_patches
+
     sight = look(request)
     root = Path(checkout(sight))
     with interruptible(), lock.hold(root, "clean"):
         if request.patches:
-            undo_patches(root, report, request.dry_run)
-            return made.Removal(root=str(root), files=(), folders=(), kept=(), planned=0)
+            return remove_patches(root, report, request.dry_run)
         return remove_build(request, sight.facts, sight.catalog, report)
 
 
 def helpers(request: BuildRequest, report: Reporter) -> HelperReport:
     """List, fetch, find, verify or prune the libraries and tools that builds download."""
+    from torchbuild_tasks.stages.helpers import fetched, proved, pruned, wanted
+
     sight = look(request)
     question = Question(sight.request, sight.facts, sight.catalog, sight.settings)
-    toolkit = choose_toolkit(question)
-    chosen = choose_helpers(question, choose_build_type(question).value, toolkit.version)
-    checked = (
-        *check_helpers(question, chosen),
-        *(check_toolkit(question, toolkit) if toolkit.problem else ()),
-    )
-    if errors := tuple(finding for finding in checked if finding.status == "error"):
-        raise PlanRefused("These helpers cannot be had.", findings=errors)
-    fetching, artifacts = network(sight), (*chosen.artifacts, *toolkit.artifacts)
-    lines = (*helper_lines(question, chosen), *part_lines(question, toolkit.artifacts))
-    made_report = HelperReport(action=str(request.action), lines=lines)
+    listed, artifacts, kept = wanted(question, str(request.action))
     with interruptible():
         match request.action:
             case "fetch":
-                return fetched(made_report, artifacts, fetching, request, report)
+                return fetched(listed, artifacts, network(sight), request, report)
             case "verify":
-                return proved(made_report, question, fetching)
+                return proved(listed, question, network(sight))
             case "prune":
-                keep = {artifact.id for artifact in artifacts} | toolkit.kept
-                return pruned(made_report, keep, fetching, request, report)
-    return made_report
+                return pruned(listed, kept, network(sight), request, report)
+    return listed
 
 
 def cache(request: BuildRequest, report: Reporter) -> tuple[CacheState, ...]:
@@ -174,26 +158,30 @@ def cache(request: BuildRequest, report: Reporter) -> tuple[CacheState, ...]:
     Returns:
         The caches as they are; after clear as they were before; after serve none.
     """
+    from torchbuild_tasks.stages import cache_verbs
+
     sight = look(request)
     made_plan = decide(sight)
-    if made_plan.cache is None:
-        raise UsageError(f"This build takes no compiler cache: {no_cache(made_plan)}.", next_step=f"{HOW}.")
-    environ = cache_environ(made_plan, os.environ)
+    caches = cache_verbs.caches_of(made_plan)
+    environ = cache_verbs.cache_environ(made_plan, os.environ)
     with interruptible():
         match request.action:
             case "clear":
-                return clear_caches(
-                    made_plan.cache, environ, lambda ask: request.yes or report.confirm(ask), report.note
+                return cache_verbs.clear_caches(
+                    caches, environ, lambda ask: request.yes or report.confirm(ask), report.note
                 )
             case "serve":
-                root, words = Path(checkout(sight)), cache_words(sight)
-                serve_cache(made_plan.cache, words, environ, root, report.note, until_interrupted)
+                root, words, wait = Path(checkout(sight)), cache_words(sight), cache_verbs.until_interrupted
+                cache_verbs.serve_cache(caches, words, environ, root, report.note, wait)
                 return ()
-    return cache_states(made_plan.cache, environ)
+    return cache_verbs.cache_states(caches, environ)
 
 
 def cluster(request: BuildRequest, report: Reporter) -> tuple[Cluster, ...]:
     """Run a scheduler or a server of distributed compiles until Ctrl-C, join one, or say how they are."""
+    from torchbuild_tasks.stages.cluster import join, run_scheduler, run_server, states
+    from torchbuild_tasks.stages.cluster_program import have_dist, refuse_windows
+
     sight = look(request)
     shelf = our_shelf(sight.facts)
     if request.action == "status":

@@ -8,12 +8,12 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from torchbuild_tasks.core.cache.choose import CHOICE
+from torchbuild_tasks.core.cache.choose import CHOICE, HOW
 from torchbuild_tasks.core.cache.variables import PREFIXES
 from torchbuild_tasks.effects.cache import ccache, sccache
 from torchbuild_tasks.effects.cache.memory import Memory
 from torchbuild_tasks.effects.helpers.sweep import remove_tree, size_of
-from torchbuild_tasks.errors import CleanRefused
+from torchbuild_tasks.errors import CleanRefused, UsageError
 from torchbuild_tasks.model import BuildPlan, CachePlan, CacheState, CacheTool
 from torchbuild_tasks.stages.cache import Say, cache_running
 
@@ -24,9 +24,16 @@ def cache_environ(plan: BuildPlan, environ: Mapping[str, str]) -> dict[str, str]
     return {**environ, **ours}
 
 
-def no_cache(plan: BuildPlan) -> str:
-    """Why the plan has none."""
-    return next((choice.because for choice in plan.choices if choice.name == CHOICE), "no reason is known")
+def caches_of(plan: BuildPlan) -> CachePlan:
+    """The caches of the plan.
+
+    Raises:
+        UsageError: it takes none; says why.
+    """
+    if plan.cache is None:
+        why = next((choice.because for choice in plan.choices if choice.name == CHOICE), "no reason is known")
+        raise UsageError(f"This build takes no compiler cache: {why}.", next_step=f"{HOW}.")
+    return plan.cache
 
 
 def cache_states(plan: CachePlan, environ: Mapping[str, str]) -> tuple[CacheState, ...]:

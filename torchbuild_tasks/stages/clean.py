@@ -13,6 +13,7 @@ from torchbuild_tasks.effects.log import last_write
 from torchbuild_tasks.errors import CleanRefused
 from torchbuild_tasks.model import Command, Facts
 from torchbuild_tasks.request import BuildRequest
+from torchbuild_tasks.stages.patches import undo_patches
 from torchbuild_tasks.stages.work import Reporter
 
 
@@ -44,6 +45,12 @@ def remove_build(request: BuildRequest, facts: Facts, catalog: Catalog, report: 
             looked=tuple(f"{path}: {reason}" for path, reason in removed.failed[:20]),
         )
     return removal
+
+
+def remove_patches(root: Path, report: Reporter, dry_run: bool) -> made.Removal:
+    """Undo the source patches that builds applied; no file is removed."""
+    undo_patches(root, report, dry_run)
+    return made.Removal(root=str(root), files=(), folders=(), kept=(), planned=0)
 
 
 def _run(command: Command) -> None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from torchbuild_tasks.core.helper_lines import HelperReport
-from torchbuild_tasks.core.helpers import helper_check, machine_rows, make_helper
+from torchbuild_tasks.core.build_type import choose_build_type
+from torchbuild_tasks.core.cuda.check_toolkit import check_toolkit
+from torchbuild_tasks.core.cuda.toolkit import choose_toolkit
+from torchbuild_tasks.core.helper_lines import HelperReport, check_helpers, helper_lines, part_lines
+from torchbuild_tasks.core.helpers import choose_helpers, helper_check, machine_rows, make_helper
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.effects import process
 from torchbuild_tasks.effects.helpers import store
-from torchbuild_tasks.effects.helpers.obtain import obtain
-from torchbuild_tasks.errors import CleanRefused
+from torchbuild_tasks.errors import CleanRefused, PlanRefused
 from torchbuild_tasks.model import Artifact, Finding
 from torchbuild_tasks.request import BuildRequest
 from torchbuild_tasks.stages.work import Fetching, Reporter, Work
@@ -29,6 +31,8 @@ def fetch_helpers(work: Work) -> Work:
 
 def fetch(artifacts: tuple[Artifact, ...], fetching: Fetching, report: Reporter) -> Mapping[str, Path]:
     """Fetch and unpack what is missing; the folder of each artifact by its id."""
+    from torchbuild_tasks.effects.helpers.obtain import obtain  # all that downloads and unpacks
+
     return obtain(
         artifacts,
         fetching.store,
@@ -38,6 +42,26 @@ def fetch(artifacts: tuple[Artifact, ...], fetching: Fetching, report: Reporter)
         tell=report.transfer,
         note=report.note,
     )
+
+
+def wanted(question: Question, action: str) -> tuple[HelperReport, tuple[Artifact, ...], frozenset[str]]:
+    """What the `helpers` verbs work on: the list, what a build wants of it, and the ids to keep.
+
+    Raises:
+        PlanRefused: a helper that is wanted cannot be had.
+    """
+    toolkit = choose_toolkit(question)
+    chosen = choose_helpers(question, choose_build_type(question).value, toolkit.version)
+    checked = (
+        *check_helpers(question, chosen),
+        *(check_toolkit(question, toolkit) if toolkit.problem else ()),
+    )
+    if errors := tuple(finding for finding in checked if finding.status == "error"):
+        raise PlanRefused("These helpers cannot be had.", findings=errors)
+    artifacts = (*chosen.artifacts, *toolkit.artifacts)
+    lines = (*helper_lines(question, chosen), *part_lines(question, toolkit.artifacts))
+    kept = frozenset(artifact.id for artifact in artifacts) | frozenset(toolkit.kept)
+    return HelperReport(action=action, lines=lines), artifacts, kept
 
 
 def fetched(
@@ -78,7 +102,7 @@ def _does_not_run(name: str, program: str, done: process.Captured) -> Finding:
 
 
 def pruned(
-    before: HelperReport, keep: set[str], fetching: Fetching, request: BuildRequest, report: Reporter
+    before: HelperReport, keep: Collection[str], fetching: Fetching, request: BuildRequest, report: Reporter
 ) -> HelperReport:
     """Remove what the plan does not want; lists first, --dry-run stops there."""
     found = store.prune(fetching.store, keep, dry_run=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from torchbuild_tasks.core.cuda.managed import part_folders
-from torchbuild_tasks.effects.toolkits.assemble import assemble
 from torchbuild_tasks.stages.helpers import fetch
 from torchbuild_tasks.stages.work import Work
 
@@ -15,6 +14,8 @@ def assemble_toolkit(work: Work) -> Work:
     wanted = work.plan.toolkit
     if wanted is None or wanted.here:
         return work
+    from torchbuild_tasks.effects.toolkits.assemble import assemble
+
     parts = tuple(artifact for artifact in work.plan.artifacts if artifact.id in wanted.parts)
     folders, inside = fetch(parts, work.fetching, work.report), part_folders(work.catalog.part)
     assemble(
