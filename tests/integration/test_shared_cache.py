@@ -155,8 +155,8 @@ def test_one_that_hangs_is_left_out_in_seconds(sccache: str, tmp_path: Path) -> 
 # ---------------------------------------------------------------- gone during the build
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
-def test_one_that_dies_during_a_build_costs_seconds(sccache: str, tmp_path: Path, number: int) -> None:
+@pytest.mark.parametrize("death", ["SIGKILL", "SIGSTOP"])
+def test_one_that_dies_during_a_build_costs_seconds(sccache: str, tmp_path: Path, death: str) -> None:
     """By itself sccache would wait a minute for it at each of the files that are left."""
     with redis(PASSWORD) as (port, server):
         address = f"redis://:{PASSWORD}@127.0.0.1:{port}"
@@ -166,7 +166,7 @@ def test_one_that_dies_during_a_build_costs_seconds(sccache: str, tmp_path: Path
             thread = threading.Thread(target=lambda: done.append(ninja(machine.root, running.environ)))
             thread.start()
             _wait_for_objects(machine.root, 2)
-            server.send_signal(number)
+            server.send_signal(getattr(signal, death))
             start = time.monotonic()
             thread.join()
             took = time.monotonic() - start
