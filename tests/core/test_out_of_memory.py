@@ -19,6 +19,7 @@ DEATHS = [
     ("clang: error: clang frontend command failed due to signal 9 (use -v to see invocation)", "c++"),
     ("nvcc error   : 'cicc' died due to signal 9 (Kill signal)", "cuda"),
     ("nvcc error   : 'ptxas' died due to signal 9 (Kill signal)", "cuda"),
+    ("sccache: Compiler killed by signal 9", "c++"),
     ("make[2]: *** [x.dir/build.make:76: x.dir/a.cpp.o] Killed", "c++"),
     ("make[2]: *** [x.dir/build.make:76: x.dir/a.cpp.o] Error 137", "c++"),
     ("FAILED: [code=137] caffe2/CMakeFiles/torch_cpu.dir/a.cpp.o ", "c++"),
@@ -42,6 +43,7 @@ DEATHS = [
 NEAR_MISSES = [
     "c++: fatal error: Segmentation fault signal terminated program cc1plus",
     "nvcc error   : 'cicc' died due to signal 11 (Invalid memory reference)",
+    "sccache: Compiler killed by signal 11",
     "collect2: fatal error: ld terminated with signal 11 [Segmentation fault], core dumped",
     "FAILED: [code=1] src/Killed.cpp.o ",
     "FAILED: [code=139] a.o ",

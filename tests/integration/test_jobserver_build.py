@@ -22,7 +22,7 @@ from torchbuild_tasks.effects.ledger import Ledger
 from torchbuild_tasks.model import Command
 from torchbuild_tasks.record import start_record
 from torchbuild_tasks.request import BuildRequest
-from torchbuild_tasks.stages.compile import compile_tree
+from torchbuild_tasks.stages.compile import run_build
 from torchbuild_tasks.stages.work import Fetching, Work
 
 pytestmark = [pytest.mark.integration, needs_ninja_1_13]
@@ -73,7 +73,7 @@ open(sys.argv[1], "w").write(text)
 def test_the_build_gets_tokens_and_no_number(tmp_path: Path) -> None:
     work, said = work_on(tmp_path, SAYS)
     with work.ledger:
-        compile_tree(work)
+        run_build(work, work.plan.compile)
     wanted = "--jobserver-auth=" + ("torchbuild-jobs-" if sys.platform == "win32" else "fifo:")
     assert all(line.startswith(wanted) for line in outputs(tmp_path))
     assert work.ledger.jobserver is not None and work.ledger.jobserver.most == 8
@@ -88,8 +88,21 @@ def test_a_tree_that_was_configured_with_an_old_ninja_gets_the_number(tmp_path: 
     old.chmod(stat.S_IRWXU)
     (tmp_path / "build/CMakeCache.txt").write_text(f"CMAKE_MAKE_PROGRAM:FILEPATH={old}\n", "ascii")
     with work.ledger:
-        compile_tree(work)
+        run_build(work, work.plan.compile)
     assert outputs(tmp_path) == ["4"] * 3
+    assert said.notes == [f"Without a jobserver, with 4 jobs: {old} is ninja 1.11.1, and >=1.13 is needed."]
+
+
+@needs_fifo
+def test_an_old_ninja_on_path_gets_the_number_for_the_short_way_calls_it(tmp_path: Path) -> None:
+    work, said = work_on(tmp_path, SAYS)
+    old = tmp_path / "ninja"
+    old.write_text("#!/bin/sh\necho 1.11.1\n", "ascii")
+    old.chmod(stat.S_IRWXU)
+    (tmp_path / "build/CMakeCache.txt").write_text(f"CMAKE_MAKE_PROGRAM:FILEPATH={NINJA}\n", "ascii")
+    work = dataclasses.replace(work, environ={**(work.environ or {}), "PATH": str(tmp_path)})
+    with work.ledger:
+        run_build(work, work.plan.compile)
     assert said.notes == [f"Without a jobserver, with 4 jobs: {old} is ninja 1.11.1, and >=1.13 is needed."]
 
 
@@ -100,7 +113,7 @@ def test_without_a_place_for_tokens_it_builds_all_the_same(
     work, said = work_on(tmp_path, SAYS)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
     with work.ledger:
-        compile_tree(work)
+        run_build(work, work.plan.compile)
     assert outputs(tmp_path) == ["4"] * 3
     (note,) = said.notes
     assert note.startswith("Without a jobserver, with 4 jobs: ") and "nowhere" in note
@@ -117,7 +130,7 @@ open(sys.argv[1], "w").write(os.environ["MAX_JOBS"])
 def test_a_program_that_breaks_on_the_jobserver_gets_none(tmp_path: Path) -> None:
     work, said = work_on(tmp_path, MAKE_4_3)
     with work.ledger:
-        compile_tree(work)
+        run_build(work, work.plan.compile)
     assert outputs(tmp_path) == ["4"] * 3
     assert said.notes[-1].startswith("Going on without a jobserver, with 4 jobs: make: *** internal error")
 
@@ -135,8 +148,9 @@ open(sys.argv[1], "w").write("done")
 def test_a_compile_that_is_killed_all_the_same_is_made_again_with_fewer_tokens(tmp_path: Path) -> None:
     work, said = work_on(tmp_path, KILLED)
     with work.ledger:
-        compile_tree(work)
+        run_build(work, work.plan.compile)
     assert outputs(tmp_path) == ["done"] * 3
     (note,) = said.notes
     assert "ran out of memory" in note and note.endswith("with 4 jobs, not 8.")
-    assert work.ledger.jobserver is not None and work.ledger.jobserver.most == 4
+    assert work.ledger.jobserver is not None
+    assert (work.ledger.jobserver.most, work.ledger.jobserver.fewest) == (8, 4)

@@ -21,7 +21,8 @@ _LINK: Final = re.compile(r"\b(ld(\.\w+)?|collect2|lld|mold|link)\b|LNK\d")
 
 # A line of one of these shapes says it. They are anchored, so that a source line quoted by a compiler,
 # a file's name or a command cannot be taken for one. Sources: gcc's libiberty (xmalloc) and gcc.c, clang's
-# Driver, binutils, NVIDIA's and EDG's messages, learn.microsoft.com (C1060, C1002, C3859, LNK1102; ntstatus).
+# Driver, sccache's commands.rs, binutils, NVIDIA's and EDG's messages, learn.microsoft.com (C1060, C1002,
+# C3859, LNK1102; ntstatus).
 _SAYINGS: Final = tuple(
     re.compile(pattern)
     for pattern in (
@@ -32,6 +33,7 @@ _SAYINGS: Final = tuple(
         r"^collect2: (fatal )?error: ld terminated with signal 9\b",
         r"^\S*clang[\w.+-]*: error: (unable to execute command: Killed|.* command failed due to signal 9\b)",
         r"^nvcc error +: '[\w+]+' died due to signal 9\b",
+        r"^sccache: Compiler killed by signal 9\b",
         r"^\S*make(\.exe)?(\[\d+\])?: \*\*\* \[.*\] (Killed|Error 137)$",
         r"^FAILED: \[code=(137|-9|3221225495|-1073741801|3221226505|-1073740791)\] ",
         r"^virtual memory exhausted: ",

@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import os
 import re
+import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
@@ -90,22 +91,39 @@ def _tell(work: Work, served: Served) -> None:
     use = JobserverUse(
         most=served.most + 1, fewest=served.fewest + 1, held_seconds=round(served.held_seconds, 1)
     )
-    work.ledger.jobserver = use
+    work.ledger.jobserver = _added(work.ledger.jobserver, use)
     if use.held_seconds < _WORTH_TELLING and use.fewest == use.most:
         return
     held = f", and compiles waited {use.held_seconds:.0f} s together" if use.held_seconds else ""
     work.report.note(f"Memory was short: the jobserver let {use.fewest} to {use.most} jobs run{held}.")
 
 
-def _cannot_take(planned: Jobserver, build_dir: Path, environ: Mapping[str, str]) -> str:
-    """Why the program that will build takes no tokens, or "". An older one would run without any limit.
+def _added(before: JobserverUse | None, use: JobserverUse) -> JobserverUse:
+    """With that of another command of the same build, or of an earlier try."""
+    if before is None:
+        return use
+    return JobserverUse(
+        most=max(before.most, use.most),
+        fewest=min(before.fewest, use.fewest),
+        held_seconds=round(before.held_seconds + use.held_seconds, 1),
+    )
 
-    The plan knows what stands on PATH; a tree that is configured may remember another.
+
+def _cannot_take(planned: Jobserver, build_dir: Path, environ: Mapping[str, str]) -> str:
+    """Why a program that may build takes no tokens, or "". An older one would run without any limit.
+
+    CMake calls the one that the tree was configured with, and the short way the one on PATH.
     """
     path = next((value for name, value in environ.items() if name.upper() == "PATH"), None)
-    program = build_program(build_dir, planned.program, path)
-    if not program:
+    here = shutil.which(planned.program, path=path) or ""
+    programs = {build_program(build_dir, planned.program, path), here} - {""}
+    if not programs:
         return f"there is no {planned.program}"
+    problems = (_too_old(planned, program, environ) for program in sorted(programs))
+    return next(filter(None, problems), "")
+
+
+def _too_old(planned: Jobserver, program: str, environ: Mapping[str, str]) -> str:
     said = process.capture((program, "--version"), env=environ, timeout=_PATIENCE)
     found = _VERSION.search(said.stdout.decode(errors="replace")) if said.rc == 0 else None
     if found is None:
