@@ -55,7 +55,7 @@ class CudaLine:
 
     def codes(self) -> set[str]:
         """What the library with the kernel holds, by cuobjdump."""
-        (library,) = (self.tree / "build").rglob("libtorch_cuda.so")
+        library, *_ = sorted((self.tree / "build").rglob("libtorch_cuda.so"))  # beside it may be an installed one
         program = next(self.store.glob("unpacked/*cuobjdump*/nvidia/*/bin/cuobjdump"))
         done = subprocess.run(
             [str(program), "--list-elf", "--list-ptx", str(library)],
