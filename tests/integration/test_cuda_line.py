@@ -55,7 +55,8 @@ class CudaLine:
 
     def codes(self) -> set[str]:
         """What the library with the kernel holds, by cuobjdump."""
-        library, *_ = sorted((self.tree / "build").rglob("libtorch_cuda.so"))  # beside it may be an installed one
+        # Beside the one that was linked may be an installed one.
+        library, *_ = sorted((self.tree / "build").rglob("libtorch_cuda.so"))
         program = next(self.store.glob("unpacked/*cuobjdump*/nvidia/*/bin/cuobjdump"))
         done = subprocess.run(
             [str(program), "--list-elf", "--list-ptx", str(library)],
