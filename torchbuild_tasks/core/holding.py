@@ -16,9 +16,9 @@ from torchbuild_tasks.model.pressure import Running
 # The others may together take this part of what is left until the next look, so it never ends.
 _SHARE: Final = 3
 # A rate that is not seen again is half forgotten after so many seconds: memory comes in steps.
-_HALF: Final = 0.1
+_HALF: Final = 0.5
 # Below this (bytes a second) it is no growth.
-_STILL: Final = 20 << 20
+_STILL: Final = 1 << 20
 
 
 class Growth:

@@ -18,6 +18,8 @@ _MIB: Final = 1 << 20
 _COMPILE: Final = 32 * _MIB
 # Compiles that must have ended before their sizes count more than the size that was tabled.
 _KNOWN: Final = 4
+# What is tabled is believed ever less, until so many have ended.
+_BELIEVED: Final = 16
 # After n compiles the next may be larger than all by this over n (of evenly spread sizes 1/n on average).
 _UNSURE: Final = 1.5
 # A compile that parses headers has this share of what the largest takes when it optimises.
@@ -118,7 +120,8 @@ class TokenPolicy:
     def largest(self) -> int:
         """Bytes that one compile may come to have: of few that ended little is known of the next."""
         known = int(self._peak * (1 + self._unsure))
-        return known if self._ended >= _KNOWN else max(known, self._tabled)
+        believed = max(0.0, 1 - self._ended / _BELIEVED)
+        return max(known, int(self._peak + (self._tabled - self._peak) * believed))
 
     @property
     def _peak(self) -> int:
