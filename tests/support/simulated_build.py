@@ -18,15 +18,16 @@ GIB: Final = 1 << 30
 STEP: Final = 0.05
 _START: Final = 25 * MIB
 
-Shape = Literal["late", "steady", "waves"]
+Shape = Literal["late", "steady", "waves", "creep"]
 
 
 @dataclass
 class Job:
     """A compile of `seconds` that comes to have `peak` bytes.
 
-    It grows late (small until 0.6 of its time, at its peak from 0.8 on), steadily from the start, or
-    in waves, giving memory back between two passes.
+    It grows late (small until 0.6 of its time, at its peak from 0.8 on), steadily from the start, in
+    waves, giving memory back between two passes, or creeps: as cc1plus does, quickly while it reads and
+    slowly while it optimises.
     """
 
     pid: int
@@ -46,6 +47,8 @@ class Job:
             grown = ramp(part, 0.6, 0.8)
         elif self.shape == "steady":
             grown = 0.85 * ramp(part, 0, 0.55) + 0.15 * ramp(part, 0.55, 0.9)
+        elif self.shape == "creep":
+            grown = 0.7 * ramp(part, 0, 0.35) + 0.3 * ramp(part, 0.35, 0.95)
         else:
             grown = 0.5 * ramp(part, 0, 0.3) if part < 0.45 else 0.3 + 0.7 * ramp(part, 0.6, 0.75)
         return int(_START + grown * (self.peak - _START))
@@ -71,12 +74,17 @@ class Outcome:
 
 
 def jobs(
-    seed: int = 24, count: int = 24, low: int = 200, high: int = 1500, shape: Shape = "late"
+    seed: int = 24,
+    count: int = 24,
+    low: int = 200,
+    high: int = 1500,
+    shape: Shape = "late",
+    seconds: float = 6,
 ) -> list[Job]:
-    """Compiles with peaks of so many MiB."""
+    """Compiles with peaks of so many MiB that take about so many seconds."""
     dice = random.Random(seed)
     return [
-        Job(100 + number, dice.randint(low, high) * MIB, 6 * dice.uniform(0.7, 1.3), shape)
+        Job(100 + number, dice.randint(low, high) * MIB, seconds * dice.uniform(0.7, 1.3), shape)
         for number in range(count)
     ]
 
