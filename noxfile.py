@@ -52,7 +52,7 @@ def tests_windows(session: nox.Session) -> None:
         session.run(*bench, step)
     session.run("python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/windows/test_relay.py")
     # Byte code goes elsewhere: Linux's Python takes the same files for its own.
-    options = ("--seconds", "1500", "--path", r"C:\cc", "--set", r"PYTHONPYCACHEPREFIX=C:\pycache")
+    options = ("--seconds", "2700", "--path", r"C:\cc", "--set", r"PYTHONPYCACHEPREFIX=C:\pycache")
     inside = (*bench, "run", *options, "--", "python", "-m")
     session.run(*inside, "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "-e", ".")
     # Whoever ends the processes of the bench ends the tests without a word and with exit code 0.

@@ -129,19 +129,11 @@ def test_the_env_file_is_what_the_build_ran_in(line: Line) -> None:
 
 
 def test_a_second_build_is_told_who_holds_the_tree(line: Line) -> None:
-    argv = [
-        *TORCHBUILD,
-        "build",
-        "--source",
-        str(line.tree),
-        "--python",
-        str(line.python),
-        "--set",
-        "WERROR=1",
-    ]
+    _slow_to_compile(line.tree / "aten/src/ATen/matmul.cpp", 0)
+    argv = [*TORCHBUILD, "build", "--source", str(line.tree), "--python", str(line.python)]
     first = subprocess.Popen(argv, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        _wait_for(lambda: '"running"' in (line.tree / "build/torchbuild-record.json").read_text("utf-8"))
+        _wait_for(lambda: any("matmul.cpp" in command for command in _processes_in(line.tree)))
         done = line("build")
         assert done.code == 8
         assert str(first.pid) in done.err
@@ -151,14 +143,12 @@ def test_a_second_build_is_told_who_holds_the_tree(line: Line) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_build_goes_on(line: Line, number: int) -> None:
-    for source in (line.tree / "aten/src/ATen").glob("*.cpp"):
-        source.touch()
+    _slow_to_compile(line.tree / "aten/src/ATen/matmul.cpp", number)
     argv = [*TORCHBUILD, "build", "--source", str(line.tree), "--python", str(line.python)]
     build = subprocess.Popen(
         argv, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )
-    _wait_for(lambda: '"running"' in (line.tree / "build/torchbuild-record.json").read_text("utf-8"))
-    time.sleep(0.5)
+    _wait_for(lambda: any("matmul.cpp" in command for command in _processes_in(line.tree)))
     start = time.monotonic()
     build.send_signal(number)
     _, err = build.communicate(timeout=30)
@@ -222,6 +212,14 @@ def _wait_for(happened: Any, seconds: float = 60) -> None:
     while not happened():
         assert time.monotonic() < end, "it did not happen"
         time.sleep(0.05)
+
+
+def _slow_to_compile(source: Path, salt: int) -> None:
+    """Give a source some seconds of work at compile time, which no compiler cache has seen with this salt."""
+    text = source.read_text("utf-8").partition("\n// slow")[0]
+    loops = "for (int i = 0; i < 6; ++i) for (int j = 0; j < 200000; ++j) n += j;"
+    spin = f"constexpr unsigned spin() {{ unsigned n = 0; {loops} return n; }}"
+    source.write_text(f'{text}\n// slow\n{spin}\nstatic_assert(spin() != {salt}, "");\n', "utf-8")
 
 
 def _processes_in(folder: Path) -> list[str]:
