@@ -31,7 +31,7 @@ SUMMARIES = {
 
 
 class VerbTask(Task[Any]):
-    """A task whose arguments come from the declarations in `request.py`."""
+    """A task whose arguments come from the declarations in `request/`."""
 
     def __init__(self, verb: str) -> None:
         def body(context: Context, **values: Any) -> None:

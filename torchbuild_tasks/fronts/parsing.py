@@ -1,4 +1,4 @@
-"""The flags of `request.py` as arguments of Invoke's parser, for both runners.
+"""The flags of `request/` as arguments of Invoke's parser, for both runners.
 
 nox has no argument parser of its own for posargs, so it borrows this one: the same words
 mean the same, and an unknown one is refused with the nearest in both.

@@ -12,7 +12,7 @@ from torchbuild_tasks.request import VERBS, BuildRequest, flag_name
 
 HEAD = """# Flags
 
-Written by `nox -s docs` from [`request.py`](../torchbuild_tasks/request.py); the same in nox
+Written by `nox -s docs` from [`request/`](../torchbuild_tasks/request/__init__.py); the same in nox
 (after `--`), Invoke and `torchbuild`. A flag marked *file* may have its default in
 `torchbuild.toml`.
 

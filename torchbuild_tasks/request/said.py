@@ -1,0 +1,64 @@
+"""Where things come from and go to, and how much is said and asked."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from torchbuild_tasks.request.flag import flag
+from torchbuild_tasks.request.verbs import EVERY, FETCHING
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class SaidFlags:
+    """Where things come from and go to, and how much is said and asked."""
+
+    mirror: str | None = flag(
+        "where downloads come from instead: OLD=NEW prefixes, or one NEW for all (TORCHBUILD_MIRROR)",
+        verbs=("build", "helpers"),
+        metavar="URL",
+    )
+    offline: bool = flag("download nothing; name what is missing", verbs=("build", "helpers"), default=False)
+    require_hashes: bool = flag(
+        "refuse downloads whose hash is not known beforehand", verbs=FETCHING, default=False
+    )
+    out: str | None = flag(
+        "where to write the page (default: .torchbuild/report.html in the checkout)",
+        verbs=("report",),
+        metavar="FILE",
+        in_file=False,
+    )
+    trace: str | None = flag(
+        "also write the timeline as a trace that Perfetto and Chrome show",
+        verbs=("report",),
+        metavar="FILE",
+        in_file=False,
+    )
+    dry_run: bool = flag(
+        "show what would be done and stop",
+        verbs=("build", "clean", "env", "helpers"),
+        default=False,
+        in_file=False,
+    )
+    facts: str | None = flag(
+        "plan from a `doctor --json` dump instead of this machine",
+        verbs=("doctor", "plan", "versions"),
+        metavar="FILE",
+        in_file=False,
+    )
+    config: str | None = flag(
+        "settings file (default: torchbuild.toml here or in the checkout)",
+        verbs=EVERY,
+        metavar="FILE",
+        in_file=False,
+    )
+    json: bool = flag("print one JSON object", verbs=EVERY, default=False, in_file=False)
+    quiet: bool = flag("print results and problems only", verbs=EVERY, default=False, in_file=False)
+    verbose: bool = flag(
+        "print every command and every line of its output", verbs=EVERY, default=False, in_file=False
+    )
+    yes: bool = flag(
+        "answer yes to every question",
+        verbs=("build", "clean", "helpers", "cache"),
+        default=False,
+        in_file=False,
+    )

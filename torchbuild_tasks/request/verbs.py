@@ -1,0 +1,38 @@
+"""The verbs, the words that some of them take, and the choices of flags."""
+
+from __future__ import annotations
+
+from typing import Final
+
+VERBS: Final = (
+    "doctor",
+    "plan",
+    "env",
+    "build",
+    "report",
+    "clean",
+    "verify",
+    "helpers",
+    "cache",
+    "cluster",
+    "versions",
+)
+BUILDING: Final = ("doctor", "plan", "env", "build", "verify")
+FETCHING: Final = (*BUILDING, "helpers")
+CACHING: Final = (*BUILDING, "cache")
+EVERY: Final = VERBS
+
+# Verbs that take a word after them: `helpers fetch`.
+ACTIONS: Final = {
+    "helpers": ("list", "fetch", "where", "verify", "prune"),
+    "cache": ("stats", "clear", "serve"),
+    "cluster": ("scheduler", "server", "join", "status"),
+}
+# Actions that take a further word, the value of that field: `cluster join http://host:10600`.
+OBJECTS: Final = {("cluster", "server"): "scheduler", ("cluster", "join"): "scheduler"}
+
+PRESETS: Final = ("dev", "minimal", "full", "debug", "jetson")
+BUILD_TYPES: Final = ("Release", "Debug", "RelWithDebInfo", "MinSizeRel")
+MODES: Final = ("develop", "wheel")
+JOBSERVER: Final = ("auto", "off")
+SHELLS: Final = ("sh", "bat", "ps1", "fish", "all")

@@ -1,0 +1,76 @@
+"""What is built, from which source, for which Python."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from torchbuild_tasks.request.flag import flag
+from torchbuild_tasks.request.verbs import ACTIONS, BUILD_TYPES, EVERY, FETCHING, MODES, PRESETS, SHELLS
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class WhatFlags:
+    """What is built, from which source, for which Python."""
+
+    action: str | None = flag(
+        "what to do",
+        verbs=tuple(ACTIONS),
+        metavar="ACTION",
+        choices=tuple(word for words in ACTIONS.values() for word in words),
+        in_file=False,
+        positional=True,
+    )
+    scheduler: str | None = flag(
+        "the scheduler of distributed compiles (with status: default all that were joined)",
+        verbs=("cluster",),
+        metavar="URL",
+        in_file=False,
+        positional=True,
+    )
+    source: str | None = flag(
+        "PyTorch checkout to work on (default: the current folder)", verbs=EVERY, metavar="PATH"
+    )
+    python: str | None = flag(
+        "Python that gets torch: a path or a version such as 3.12", verbs=EVERY, metavar="PATH|VERSION"
+    )
+    cpu: bool = flag("build without CUDA (the default)", verbs=FETCHING, default=False)
+    cuda: bool = flag("build with CUDA", verbs=FETCHING, default=False)
+    cuda_toolkit: str | None = flag(
+        "CUDA toolkit: its folder, a version such as 12.6, or pypi:13.0 for one made of NVIDIA's wheels",
+        verbs=FETCHING,
+        metavar="PATH|VERSION|pypi:VERSION",
+    )
+    arch: str | None = flag(
+        "GPU architectures: auto, native, common, a list such as '8.6;9.0+PTX', or a family such as Ampere",
+        metavar="LIST",
+    )
+    preset: str | None = flag("named set of build variables (default: dev)", metavar="NAME", choices=PRESETS)
+    build_type: str | None = flag("CMake build type", verbs=FETCHING, metavar="TYPE", choices=BUILD_TYPES)
+    toolset: str | None = flag(
+        "MSVC toolset on Windows, such as 14.38 (default: the newest that fits)", metavar="VERSION"
+    )
+    mode: str | None = flag(
+        "develop: editable install; wheel: a wheel in dist/ (default: develop)", metavar="MODE", choices=MODES
+    )
+    target: str | None = flag(
+        "build this target of Ninja (c10, torch_cpu, a file ...) and nothing else; nothing is installed",
+        verbs=("plan", "build"),
+        metavar="NAME",
+        in_file=False,
+    )
+    set: tuple[str, ...] = flag(
+        "set a build variable; may be repeated", metavar="KEY=VALUE", default=(), in_file=False
+    )
+    env_shell: str | None = flag(
+        "which env files to write (default: sh on Linux, bat on Windows)", metavar="SHELL", choices=SHELLS
+    )
+    with_helper: tuple[str, ...] = flag(
+        "also use this helper (mkl, sccache ...), `none` for none but those named; may be repeated",
+        verbs=FETCHING,
+        metavar="NAME",
+        default=(),
+    )
+    linker: str | None = flag(
+        "linker: auto, default, bfd, gold, lld, mold, or the path of one (default: auto)",
+        metavar="NAME|PATH",
+    )
