@@ -26,6 +26,7 @@ from torchbuild_tasks.catalog.cuda import (
     PartRow,
     PatchRow,
 )
+from torchbuild_tasks.catalog.failures import FailureRow, ManagerRow, PackageRow
 from torchbuild_tasks.catalog.rows import (
     BackportRow,
     CauseRow,
@@ -68,6 +69,7 @@ __all__ = [
     "CudaRow",
     "CudaTorchRow",
     "EntryRow",
+    "FailureRow",
     "FamilyRow",
     "FrontEndRow",
     "GIB",
@@ -78,9 +80,11 @@ __all__ = [
     "InstallerRow",
     "JetpackRow",
     "LinkerRow",
+    "ManagerRow",
     "MemoryRow",
     "MsvcRow",
     "OutputRow",
+    "PackageRow",
     "PartRow",
     "PatchRow",
     "PresetRow",
@@ -131,6 +135,9 @@ class Catalog:
     linker: tuple[LinkerRow, ...]
     switch: tuple[SwitchRow, ...]
     installer: tuple[InstallerRow, ...]
+    failure: tuple[FailureRow, ...]
+    manager: tuple[ManagerRow, ...]
+    package: tuple[PackageRow, ...]
 
     def __init__(self, **tables: tuple[Any, ...]) -> None:
         """Tables that are given here are not read."""
@@ -175,7 +182,14 @@ TABLES: Mapping[str, tuple[str, type[Any]]] = {
     "switch": ("presets.toml", SwitchRow),
     "linker": ("linkers.toml", LinkerRow),
     "installer": ("linkers.toml", InstallerRow),
+    "failure": ("failures/{}.toml", FailureRow),
+    "manager": ("packages.toml", ManagerRow),
+    "package": ("packages.toml", PackageRow),
 }
+
+
+# The files of the failure rows, one for each phase of a build.
+PHASES = ("checkout", "python", "configure", "compile", "link", "install", "import", "runtime")
 
 
 @functools.cache
@@ -189,7 +203,10 @@ def _table(table: str) -> tuple[Any, ...]:
         from torchbuild_tasks.catalog.parts import part_rows  # for toolkits of NVIDIA's wheels only
 
         return part_rows(_table_file("toolkits.toml"))
-    rows = _rows(*TABLES[table], table)
+    file, kind = TABLES[table]
+    if table == "failure":
+        return tuple(row for phase in PHASES for row in _rows(file.format(phase), kind, table))
+    rows = _rows(file, kind, table)
     if table != "patch":
         return rows
     # `core` reads no files, so a patch's row carries the text of its diff.

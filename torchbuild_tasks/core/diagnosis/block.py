@@ -1,0 +1,163 @@
+"""Lines of a log that belong together: what led up to an error, the error, and what was said of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from torchbuild_tasks.core.diagnosis import shapes
+
+MAX_LINES: Final = 60
+_CONTEXT: Final = 3
+_COMMAND_WIDTH: Final = 200
+_LINE_WIDTH: Final = 1000
+_BEFORE_ERROR: Final = 20
+_MESSAGE: Final = 12  # lines of an exception's text
+_DURING: Final = "During handling of the above exception"
+_DIRECT: Final = "The above exception was the direct cause"
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the log: its number (from 1), as it stands there, and what was said in it."""
+
+    number: int
+    raw: str
+    said: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErrorBlock:
+    """The error that stopped a build.
+
+    `kind` is killed, linker, compiler, python, cmake, make, ninja or words (said in words by
+    setup.py, pip or another tool). `error` is the line that names it; `lines` are those of the
+    block, at most `MAX_LINES`. `weak` means that only its consequence stands in the log.
+    """
+
+    kind: shapes.Kind
+    error: Line
+    lines: tuple[Line, ...]
+    weak: bool = False
+
+    @property
+    def line_number(self) -> int:
+        """The number of the first line."""
+        return self.lines[0].number
+
+    @property
+    def text(self) -> tuple[str, ...]:
+        """The lines as a person reads them; a long command is cut."""
+        return tuple(_shortened(line, index) for index, line in enumerate(self.lines))
+
+
+def _shortened(line: Line, index: int) -> str:
+    width = _COMMAND_WIDTH if index == 1 and shapes.is_command(line.said.strip()) else _LINE_WIDTH
+    return line.said if len(line.said) <= width else line.said[:width] + " ..."
+
+
+class Block:
+    """A block that is being read. `shape` says how its end is found, `kind` what error it is."""
+
+    def __init__(self, kind: shapes.Kind, lines: list[Line], shape: str, *, weak: bool = False) -> None:
+        self.kind, self.lines, self.shape, self.weak = kind, lines, shape, weak
+        last = lines[-1]
+        self._first = last
+        self._indent = len(last.said) - len(last.said.lstrip())
+        self._blank = False
+        self._trace = last.said.lstrip().startswith(("Traceback (", "+ Exception Group"))
+        self._message = 0
+        self._chain = ""
+        self._error = None if shape == "ninja" or self._trace else last
+
+    @property
+    def last_number(self) -> int:
+        """The number of its last line."""
+        return self.lines[-1].number
+
+    def done(self) -> ErrorBlock:
+        """The block as far as it was read."""
+        error = self._error or self._first
+        return ErrorBlock(kind=self.kind, error=error, lines=tuple(self.lines), weak=self.weak)
+
+    def reopen(self, line: Line, shape: str) -> None:
+        """Go on with what this was the cause of."""
+        self.lines.append(line)
+        self.shape, self._blank, self._trace = shape, False, False
+        self._indent = len(line.said) - len(line.said.lstrip())
+
+    def blame(self, line: Line) -> None:
+        """Name the line that says the error."""
+        self._error = line
+
+    def take(self, line: Line) -> bool:
+        """Add the line if it still belongs here."""
+        said = line.said
+        text = said[self._indent :] if said[: self._indent].isspace() else said
+        if not self._belongs(text):
+            return False
+        if len(self.lines) >= MAX_LINES:
+            if not self._trace:
+                return False
+            del self.lines[MAX_LINES // 2]  # of a deep traceback the ends count
+        if text.strip():
+            self.lines.append(line)
+            self._look(line, text)
+        return True
+
+    def _belongs(self, text: str) -> bool:
+        if self.shape == "cmake":  # paragraphs, and two empty lines after the last
+            blank, self._blank = self._blank, not text
+            return text.startswith((" ", "Call Stack")) or (not text and not blank)
+        if self.shape == "python":
+            return self._in_trace(text)
+        if shapes.STATUS.match(text) or shapes.proof(text) or shapes.is_marker(text):
+            return False
+        return self.shape == "ninja" or (bool(text.strip()) and not text.startswith("-- "))
+
+    def _in_trace(self, text: str) -> bool:
+        """A traceback, the text of its exception, and those that followed from it or led to it."""
+        if self._trace:
+            return True
+        if not text.strip():
+            self._message = _MESSAGE
+            was, self._blank = self._blank and not self._chain, True
+            return not was
+        if text.startswith((_DURING, _DIRECT)):
+            self._chain = text
+            return True
+        if self._chain and text.startswith("Traceback ("):
+            self._trace, self._message = True, 0
+            return True
+        ends = shapes.STATUS.match(text) or shapes.goes_on(text) or shapes.proof(text) or shapes.is_marker(text)
+        ends = ends or text.startswith("Traceback (") or shapes.PIP_ENDS.match(text)
+        return not ends and self._message < _MESSAGE
+
+    def _look(self, line: Line, text: str) -> None:
+        """Find the line that names the error."""
+        if self._trace:
+            if not text.startswith((" ", "Traceback (")):
+                self._end_trace(line)
+        elif self.shape == "python":
+            self._message += 1
+        elif self.shape == "ninja" and self._error is None:
+            self._look_for_cause(line, text)
+
+    def _end_trace(self, line: Line) -> None:
+        """The line that names an exception; of a chain the root counts, or else the last."""
+        self._trace = self._blank = False
+        if self._error is None or not self._chain.startswith(_DIRECT):
+            self._error = line
+        self._chain = ""
+
+    def _look_for_cause(self, line: Line, text: str) -> None:
+        """Ninja's block begins with FAILED and the command; then with what leads up to the error."""
+        if len(self.lines) > 2 and (kind := shapes.cause(text)):
+            self.kind = kind
+            if kind == "python" and text.startswith("Traceback ("):
+                self._trace = True
+            else:
+                self._error = line
+            del self.lines[2 : max(2, len(self.lines) - 1 - _CONTEXT)]
+        elif len(self.lines) > _BEFORE_ERROR:
+            del self.lines[2]

@@ -1,0 +1,105 @@
+"""The names in the sentences of rows, as this machine and this build have them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from torchbuild_tasks.catalog import GIB, Catalog, ManagerRow
+from torchbuild_tasks.core.jobs import usable_memory
+from torchbuild_tasks.core.rows import parse_version
+from torchbuild_tasks.model import BuildPlan, Facts
+
+_NAME: Final = re.compile(r"\{([^{}]+)\}")
+_GROUP: Final = re.compile(r"\{(\d)\}")
+
+
+class Machine:
+    """What is known by name; a name that is not known has no value.
+
+    Args:
+        facts: the machine and the tree.
+        plan: what this build was to do.
+        catalog: the rows of packages.
+    """
+
+    def __init__(self, facts: Facts, plan: BuildPlan, catalog: Catalog) -> None:
+        self._facts, self._catalog = facts, catalog
+        self._values = _values(facts, plan)
+        self._manager = _manager(facts, catalog)
+
+    def value(self, name: str) -> str:
+        """What a name stands for here; empty when that is not known."""
+        if name.startswith("package:"):
+            return self._install(name.removeprefix("package:"))
+        if name.startswith("g++<="):
+            return self._newest_gcc(name.removeprefix("g++<="))
+        return self._values.get(name, "")
+
+    def fill(self, sentences: Sequence[str], groups: Sequence[str]) -> str:
+        """The first of these sentences whose names are all known, filled in; "" for none."""
+        return next(filter(None, (self._filled(sentence, groups) for sentence in sentences)), "")
+
+    def _filled(self, sentence: str, groups: Sequence[str]) -> str:
+        def group(match: re.Match[str]) -> str:
+            number = int(match[1]) - 1
+            return groups[number] if number < len(groups) else ""
+
+        if any(number > len(groups) or not groups[number - 1] for number in map(int, _GROUP.findall(sentence))):
+            return ""
+        sentence = _GROUP.sub(group, sentence)
+        values = {name: self.value(name) for name in _NAME.findall(sentence)}
+        return _NAME.sub(lambda match: values[match[1]], sentence) if all(values.values()) else ""
+
+    def _install(self, package: str) -> str:
+        """The command that installs a package; without a package manager, a sentence that names it."""
+        stem, _, version = package.rpartition("-")
+        for row in self._catalog.package:
+            if row.name in (package, f"{stem}-*"):
+                name = row.names.get(self._manager.name, "") if self._manager else ""
+                if self._manager and name:
+                    return f"{self._manager.install} {name.replace('*', version)}"
+        return f"install {package}"
+
+    def _newest_gcc(self, limit: str) -> str:
+        """The path of the newest installed g++ of at most this major version."""
+        found = []
+        for tool in self._facts.compilers:
+            version = parse_version(tool.version)
+            if tool.name == "g++" and tool.path and version and limit.isdecimal() and version.major <= int(limit):
+                found.append((version, tool.path))
+        return max(found)[1] if found else ""
+
+
+def _values(facts: Facts, plan: BuildPlan) -> Mapping[str, str]:
+    choices = {choice.name: choice.value for choice in plan.choices}
+    values = {
+        "source": plan.source,
+        "build": plan.build_dir,
+        "python": plan.environment.python or "python3",
+        "cxx": choices.get("CXX", ""),
+        "archs": choices.get("TORCH_CUDA_ARCH_LIST", ""),
+        "toolset": choices.get("toolset", ""),
+        "torch": facts.tree.version or "",
+        "distribution": facts.host.distribution or "",
+        "libc": facts.host.libc or "",
+    }
+    jobs = choices.get("jobs", "")
+    if jobs.isdecimal():
+        values |= {"planned jobs": jobs, "jobs": str(max(1, int(jobs) // 2))}
+    if room := usable_memory(facts.memory):
+        values["free memory"] = f"{room[0] / GIB:.1f} GiB"
+    if facts.cuda is not None:
+        gpus = sorted({gpu.capability for gpu in facts.cuda.gpus if gpu.capability})
+        values |= {"gpus": ";".join(gpus), "toolkit": choices.get("CUDA toolkit", "")}
+        if facts.cuda.driver and facts.cuda.driver.cuda:
+            values["driver cuda"] = facts.cuda.driver.cuda
+    return values
+
+
+def _manager(facts: Facts, catalog: Catalog) -> ManagerRow | None:
+    system = f"{facts.host.distribution or ''} {facts.host.os}".casefold()
+    return next(
+        (row for row in catalog.manager if any(name.casefold() in system for name in row.systems)), None
+    )
