@@ -14,17 +14,8 @@ import dataclasses
 from typing import Any, Final
 
 VERBS: Final = (
-    "doctor",
-    "plan",
-    "env",
-    "build",
-    "report",
-    "clean",
-    "verify",
-    "helpers",
-    "cache",
-    "cluster",
-    "versions",
+    *("doctor", "plan", "env", "build", "diagnose", "report", "clean", "verify"),
+    *("helpers", "cache", "cluster", "versions"),
 )
 BUILDING: Final = ("doctor", "plan", "env", "build", "verify")
 FETCHING: Final = (*BUILDING, "helpers")
@@ -39,6 +30,8 @@ ACTIONS: Final = {
 }
 # Actions that take a further word, the value of that field: `cluster join http://host:10600`.
 OBJECTS: Final = {("cluster", "server"): "scheduler", ("cluster", "join"): "scheduler"}
+# The same, and those whose word can be anything: `diagnose build.log`.
+WORDED: Final = (*ACTIONS, "diagnose")
 
 PRESETS: Final = ("dev", "minimal", "full", "debug", "jetson")
 BUILD_TYPES: Final = ("Release", "Debug", "RelWithDebInfo", "MinSizeRel")
@@ -91,6 +84,13 @@ class BuildRequest:
         "the scheduler of distributed compiles (with status: default all that were joined)",
         verbs=("cluster",),
         metavar="URL",
+        in_file=False,
+        positional=True,
+    )
+    log: str | None = _flag(
+        "log of a build, or - for what comes in by a pipe",
+        verbs=("diagnose",),
+        metavar="LOG",
         in_file=False,
         positional=True,
     )
@@ -249,7 +249,7 @@ class BuildRequest:
     )
     facts: str | None = _flag(
         "plan from a `doctor --json` dump instead of this machine",
-        verbs=("doctor", "plan", "versions"),
+        verbs=("doctor", "plan", "diagnose", "versions"),
         metavar="FILE",
         in_file=False,
     )

@@ -29,7 +29,6 @@ from torchbuild_tasks.catalog.cuda import (
 from torchbuild_tasks.catalog.failures import FailureRow, ManagerRow, PackageRow
 from torchbuild_tasks.catalog.rows import (
     BackportRow,
-    CauseRow,
     CharacterRow,
     CheckRow,
     EntryRow,
@@ -62,7 +61,6 @@ __all__ = [
     "BoardRow",
     "CacheRow",
     "Catalog",
-    "CauseRow",
     "CharacterRow",
     "CheckRow",
     "CudaDriverRow",
@@ -130,7 +128,6 @@ class Catalog:
     jetpack: tuple[JetpackRow, ...]
     patch: tuple[PatchRow, ...]
     part: tuple[PartRow, ...]
-    toolchain: tuple[CauseRow, ...]
     cache: tuple[CacheRow, ...]
     linker: tuple[LinkerRow, ...]
     switch: tuple[SwitchRow, ...]
@@ -177,7 +174,6 @@ TABLES: Mapping[str, tuple[str, type[Any]]] = {
     "jetpack": ("jetson.toml", JetpackRow),
     "patch": ("patches.toml", PatchRow),
     "part": ("toolkits.toml", PartRow),
-    "toolchain": ("preflight.toml", CauseRow),
     "cache": ("caches.toml", CacheRow),
     "switch": ("presets.toml", SwitchRow),
     "linker": ("linkers.toml", LinkerRow),

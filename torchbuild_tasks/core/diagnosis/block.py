@@ -13,6 +13,7 @@ _COMMAND_WIDTH: Final = 200
 _LINE_WIDTH: Final = 1000
 _BEFORE_ERROR: Final = 20
 _MESSAGE: Final = 12  # lines of an exception's text
+_BLANKS: Final = 3
 _DURING: Final = "During handling of the above exception"
 _DIRECT: Final = "The above exception was the direct cause"
 
@@ -64,8 +65,8 @@ class Block:
         last = lines[-1]
         self._first = last
         self._indent = len(last.said) - len(last.said.lstrip())
-        self._blank = False
-        self._trace = last.said.lstrip().startswith(("Traceback (", "+ Exception Group"))
+        self._blank, self._blanks = False, 0
+        self._trace = shapes.is_traceback(last.said.lstrip())
         self._message = 0
         self._chain = ""
         self._error = None if shape == "ninja" or self._trace else last
@@ -96,19 +97,26 @@ class Block:
         text = said[self._indent :] if said[: self._indent].isspace() else said
         if not self._belongs(text):
             return False
-        if len(self.lines) >= MAX_LINES:
-            if not self._trace:
-                return False
-            del self.lines[MAX_LINES // 2]  # of a deep traceback the ends count
+        if len(self.lines) >= MAX_LINES and not self._make_room():
+            return False
         if text.strip():
             self.lines.append(line)
             self._look(line, text)
         return True
 
+    def _make_room(self) -> bool:
+        """Of a deep traceback, and of what CMake quotes at length, the ends and the errors count."""
+        if not self._trace and self.shape != "cmake":
+            return False
+        middle = range(MAX_LINES // 4, MAX_LINES - 1)
+        dull = (index for index in middle if not shapes.cause(self.lines[index].said.strip()))
+        del self.lines[next(dull, MAX_LINES // 2)]
+        return True
+
     def _belongs(self, text: str) -> bool:
-        if self.shape == "cmake":  # paragraphs, and two empty lines after the last
-            blank, self._blank = self._blank, not text
-            return text.startswith((" ", "Call Stack")) or (not text and not blank)
+        if self.shape == "cmake":  # paragraphs, between which it leaves up to three lines
+            self._blanks = self._blanks + 1 if not text else 0
+            return text.startswith((" ", "Call Stack")) or (not text and self._blanks <= _BLANKS)
         if self.shape == "python":
             return self._in_trace(text)
         if shapes.STATUS.match(text) or shapes.proof(text) or shapes.is_marker(text):
@@ -126,17 +134,16 @@ class Block:
         if text.startswith((_DURING, _DIRECT)):
             self._chain = text
             return True
-        if self._chain and text.startswith("Traceback ("):
+        if self._chain and shapes.is_traceback(text):
             self._trace, self._message = True, 0
             return True
-        ends = shapes.STATUS.match(text) or shapes.goes_on(text) or shapes.proof(text) or shapes.is_marker(text)
-        ends = ends or text.startswith("Traceback (") or shapes.PIP_ENDS.match(text)
-        return not ends and self._message < _MESSAGE
+        others = (shapes.goes_on, shapes.proof, shapes.is_marker, shapes.is_traceback, shapes.PIP_ENDS.match)
+        return self._message < _MESSAGE and not any(other(text) for other in others)
 
     def _look(self, line: Line, text: str) -> None:
         """Find the line that names the error."""
         if self._trace:
-            if not text.startswith((" ", "Traceback (")):
+            if not text.startswith(" ") and not shapes.is_traceback(text):
                 self._end_trace(line)
         elif self.shape == "python":
             self._message += 1
@@ -154,7 +161,7 @@ class Block:
         """Ninja's block begins with FAILED and the command; then with what leads up to the error."""
         if len(self.lines) > 2 and (kind := shapes.cause(text)):
             self.kind = kind
-            if kind == "python" and text.startswith("Traceback ("):
+            if shapes.is_traceback(text):
                 self._trace = True
             else:
                 self._error = line

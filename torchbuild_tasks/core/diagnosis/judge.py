@@ -82,7 +82,7 @@ def _tells(text: str) -> bool:
 
 
 def _ranked(block: ErrorBlock, met: list[_Met]) -> list[_Met]:
-    """Each row once, roots first; a consequence only where it is the error itself and nothing else is known."""
+    """Each row once, roots first; a consequence only where it is the error, and nothing else is known."""
     first: dict[str, _Met] = {}
     for each in met:
         first.setdefault(each.hit.row.id, each)

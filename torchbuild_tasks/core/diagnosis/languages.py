@@ -38,7 +38,16 @@ _ERROR: Final = (
     "erro",
     "ошибка",
 )
-_WARNING: Final = ("Warnung", "警告", "경고", "avertissement", "attention", "aviso", "avviso", "предупреждение")
+_WARNING: Final = (
+    "Warnung",
+    "警告",
+    "경고",
+    "avertissement",
+    "attention",
+    "aviso",
+    "avviso",
+    "предупреждение",
+)
 _SENTENCES: Final = (
     (
         "undefined reference to ",
@@ -76,6 +85,7 @@ _WORDS: Final = (
     (_word(_ERROR), "error: "),
     (_word(_WARNING), "warning: "),
     *((re.compile("|".join(said)), english) for english, said in _SENTENCES),
+    (re.compile(r"(?<=ld)\s?: (?!cannot find|warning)\D{0,40}?(-l[\w:.+-]{2,60})"), r": cannot find \1"),
 )
 # Any of these in a block of a log, in one of these encodings, is worth a look at its line.
 SIGNS: Final = tuple(
@@ -88,7 +98,7 @@ SIGNS: Final = tuple(
             ("cp949", ("오류",)),
             ("cp1251", ("ошибка",)),
             ("cp866", ("ошибка",)),
-            ("utf-8", ("Fehler: ", "Fehler:\n", "erreur: ", "erreur :", "erreur fatale", "errore: ", "erro: ")),
+            ("utf-8", ("errore: ", "erro: ")),
         )
         for word in words
     )

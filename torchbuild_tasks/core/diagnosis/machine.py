@@ -20,13 +20,14 @@ class Machine:
 
     Args:
         facts: the machine and the tree.
-        plan: what this build was to do.
+        plan: what this build was to do, or what one here would do.
         catalog: the rows of packages.
+        built: whether the log is of that very build; else nobody knows what its jobs and architectures were.
     """
 
-    def __init__(self, facts: Facts, plan: BuildPlan, catalog: Catalog) -> None:
+    def __init__(self, facts: Facts, plan: BuildPlan, catalog: Catalog, *, built: bool) -> None:
         self._facts, self._catalog = facts, catalog
-        self._values = _values(facts, plan)
+        self._values = {**_values(facts, plan), **(_of_the_build(facts, plan) if built else {})}
         self._manager = _manager(facts, catalog)
 
     def value(self, name: str) -> str:
@@ -42,13 +43,10 @@ class Machine:
         return next(filter(None, (self._filled(sentence, groups) for sentence in sentences)), "")
 
     def _filled(self, sentence: str, groups: Sequence[str]) -> str:
-        def group(match: re.Match[str]) -> str:
-            number = int(match[1]) - 1
-            return groups[number] if number < len(groups) else ""
-
-        if any(number > len(groups) or not groups[number - 1] for number in map(int, _GROUP.findall(sentence))):
+        wanted = [int(number) for number in _GROUP.findall(sentence)]
+        if any(number > len(groups) or not groups[number - 1] for number in wanted):
             return ""
-        sentence = _GROUP.sub(group, sentence)
+        sentence = _GROUP.sub(lambda match: groups[int(match[1]) - 1], sentence)
         values = {name: self.value(name) for name in _NAME.findall(sentence)}
         return _NAME.sub(lambda match: values[match[1]], sentence) if all(values.values()) else ""
 
@@ -64,38 +62,40 @@ class Machine:
 
     def _newest_gcc(self, limit: str) -> str:
         """The path of the newest installed g++ of at most this major version."""
-        found = []
-        for tool in self._facts.compilers:
-            version = parse_version(tool.version)
-            if tool.name == "g++" and tool.path and version and limit.isdecimal() and version.major <= int(limit):
-                found.append((version, tool.path))
-        return max(found)[1] if found else ""
+        named = (
+            (parse_version(tool.version), tool.path) for tool in self._facts.compilers if tool.name == "g++"
+        )
+        found = [(version, path) for version, path in named if version and path]
+        fitting = [(version, path) for version, path in found if version.major <= int(limit)]
+        return max(fitting)[1] if fitting else ""
 
 
 def _values(facts: Facts, plan: BuildPlan) -> Mapping[str, str]:
     choices = {choice.name: choice.value for choice in plan.choices}
+    here = facts.tree.problem is None
     values = {
-        "source": plan.source,
-        "build": plan.build_dir,
-        "python": plan.environment.python or "python3",
-        "cxx": choices.get("CXX", ""),
-        "archs": choices.get("TORCH_CUDA_ARCH_LIST", ""),
+        "source": plan.source if here else ".",
+        "build": plan.build_dir if here else "build",
+        "python": plan.environment.python if here and plan.environment.python else "python",
         "toolset": choices.get("toolset", ""),
-        "torch": facts.tree.version or "",
-        "distribution": facts.host.distribution or "",
         "libc": facts.host.libc or "",
     }
-    jobs = choices.get("jobs", "")
-    if jobs.isdecimal():
-        values |= {"planned jobs": jobs, "jobs": str(max(1, int(jobs) // 2))}
-    if room := usable_memory(facts.memory):
-        values["free memory"] = f"{room[0] / GIB:.1f} GiB"
+    if choices.get("jobs", "").isdecimal():
+        values["jobs"] = str(max(1, int(choices["jobs"]) // 2))
     if facts.cuda is not None:
-        gpus = sorted({gpu.capability for gpu in facts.cuda.gpus if gpu.capability})
-        values |= {"gpus": ";".join(gpus), "toolkit": choices.get("CUDA toolkit", "")}
-        if facts.cuda.driver and facts.cuda.driver.cuda:
-            values["driver cuda"] = facts.cuda.driver.cuda
+        values["gpus"] = ";".join(sorted({gpu.capability for gpu in facts.cuda.gpus if gpu.capability}))
+        values["driver cuda"] = (facts.cuda.driver.cuda or "") if facts.cuda.driver else ""
     return values
+
+
+def _of_the_build(facts: Facts, plan: BuildPlan) -> Mapping[str, str]:
+    choices = {choice.name: choice.value for choice in plan.choices}
+    room = usable_memory(facts.memory)
+    return {
+        "planned jobs": choices.get("jobs", ""),
+        "free memory": f"{room[0] / GIB:.1f} GiB" if room else "",
+        "archs": choices.get("TORCH_CUDA_ARCH_LIST", ""),
+    }
 
 
 def _manager(facts: Facts, catalog: Catalog) -> ManagerRow | None:

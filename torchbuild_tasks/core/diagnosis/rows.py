@@ -9,6 +9,8 @@ from typing import Final
 
 from torchbuild_tasks.catalog import FailureRow
 from torchbuild_tasks.core.diagnosis.patterns import anchors
+from torchbuild_tasks.core.rows import applies, parse_version
+from torchbuild_tasks.model import Facts
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,9 @@ class FailureBook:
     def __init__(self, rows: Iterable[FailureRow]) -> None:
         self.rows: Final = tuple(rows)
         self._known = [
-            (_anchors(row, pattern), re.compile(pattern), row) for row in self.rows for pattern in row.patterns
+            (_anchors(row, pattern), re.compile(pattern), row)
+            for row in self.rows
+            for pattern in row.patterns
         ]
         self.anchors: Final = frozenset(anchor for texts, _, _ in self._known for anchor in texts)
 
@@ -48,3 +52,13 @@ def _anchors(row: FailureRow, pattern: str) -> tuple[str, ...]:
         return anchors(pattern)
     except ValueError as error:
         raise ValueError(f"failure {row.id}, pattern {pattern!r}: {error}") from None
+
+
+def fitting(rows: Iterable[FailureRow], facts: Facts) -> tuple[FailureRow, ...]:
+    """The rows that a build of this tree on this machine can meet."""
+    tree, version = facts.tree, parse_version(facts.tree.version)
+    return tuple(
+        row
+        for row in rows
+        if row.os in ("", facts.host.os) and row.era in ("", tree.era) and applies(row.torch, version)
+    )

@@ -53,6 +53,10 @@ SIGNS: Final = (
     "end of output",
     "non-zero code",
     "truncated to fit",
+    "/ld: ",
+    "/ld : ",
+    "ehler: ",
+    "rreur",
     "ot recognized",
 )
 # So far into a log the plain text of every row is looked for as well: an excerpt holds perhaps only
@@ -231,16 +235,15 @@ class LogScanner:
             kind = "words"
         if kind:
             self._suspect = self._block = Block(kind, [*self._leads(), line], kind)
-            if kind == "python" and not text.startswith("Traceback ("):
+            if kind == "python" and not shapes.is_traceback(text):
                 self._block.shape = "words"
 
     def _known(self, text: str) -> bool:
         """Whether a row knows this line as an error; rows for warnings are noted."""
-        hits = self._book.look_up(text)
-        for hit in hits:
-            if hit.row.severity == "warning":
-                self._warned.setdefault(hit.row.id, (hit.row, text))
-        return any(hit.row.severity == "error" for hit in hits)
+        hit = next(iter(self._book.look_up(text)), None)
+        if hit is not None and hit.row.severity == "warning":
+            self._warned.setdefault(hit.row.id, (hit.row, text))
+        return hit is not None and hit.row.severity == "error"
 
     def _leads(self) -> list[Line]:
         """What was said just before, if it leads up to an error."""
@@ -260,7 +263,7 @@ class _Places:
         self._block = block
         if not block.isascii():
             signs += languages.SIGNS
-        self._next = {sign: 0 for sign in signs}
+        self._next = dict.fromkeys(signs, 0)
 
     def line_after(self, at: int) -> int:
         """The start of the first line from `at` on that holds a sign; the end when there is none."""

@@ -12,77 +12,129 @@ from typing import Final, Literal
 
 Kind = Literal["killed", "linker", "compiler", "python", "cmake", "make", "ninja", "words"]
 
-# A number of MSVC's tools that is an error in any language: C4xxx and LNK4xxx are warnings.
-CODE: Final = re.compile(r"(?:^|[\s:])(?:C[1-3]\d{3}|LNK[12]\d{3}|CVT\d{4}|RC[12]\d{3}|U1\d{3}|D80\d\d)\s?[:：]")
+
+def _any(*patterns: str) -> re.Pattern[str]:
+    return re.compile("|".join(patterns))
+
+
+# What MSVC's tools call an error in any language, by its number: C4xxx and LNK4xxx are warnings.
+_NUMBER: Final = r"(?:C[1-3]\d{3}|LNK[12]\d{3}|CVT\d{4}|RC[12]\d{3}|U1\d{3}|D80\d\d|MSB3721)"
 # Sources: gcc.c and libiberty of GCC, clang's Driver, NVIDIA's messages, the kernel's log.
-_KILLED: Final = re.compile(
-    r"Killed signal terminated|Killed \(program|signal 9\b|^(?:\S{1,200}: )?Killed$"
-    r"|^(?:/bin/)?\w*sh: (?:line )?\d+: +\d+ Killed\b|Out of memory: Killed process"
+_KILLED: Final = _any(
+    r"Killed signal terminated",
+    r"Killed \(program",
+    r"signal 9\b",
+    r"^(?:\S{1,200}: )?Killed$",
+    r"^(?:/bin/)?\w{0,8}sh: (?:line )?\d+: +\d+ Killed\b",
+    r"Out of memory: Killed process",
 )
-_LINKER: Final = re.compile(
-    r"undefined reference to |: cannot find -l|error LNK\d|\bLNK[12]\d{3}\s?[:：]|ld returned \d|unresolved external"
-    r"|(?:lld|mold|gold|ld)(?:-link)?(?:\.exe)?: (?:fatal )?error: |nvlink (?:error|fatal) *:|DSO missing from"
-    r"|relocation truncated to fit|PC-relative offset overflow|file not recognized: "
+_LINKER: Final = _any(
+    r"undefined reference to ",
+    r": cannot find -l",
+    r"\bLNK[12]\d{3}\s?[:：]",
+    r"ld returned \d",
+    r"unresolved external",
+    r"(?:lld|mold|gold|ld)(?:-link)?(?:\.exe)?: (?:fatal )?error: ",
+    r"nvlink (?:error|fatal) *:",
+    r"DSO missing from",
+    r"relocation truncated to fit",
+    r"PC-relative offset overflow",
+    r"file not recognized: ",
 )
-_COMPILER: Final = re.compile(
-    r"^[^\s|][^|]{0,500}?(?::\d+|\(\d+(?:,\d+){0,3}\)) ?: (?:fatal |catastrophic |internal compiler )?error(?: [A-Z#]\S{0,20}?)? ?:"
-    r"|^[^\s|][^|]{0,500}?:\d+:\d+: error #\d+: "
-    r"|^[\w.+/\\:-]{1,300} ?: (?:fatal |internal compiler |Command line )?error(?: [A-Z#]\S{0,20}?)? ?:"
-    r"|^(?:nvcc|ptxas|cicc|cudafe\+\+) (?:fatal|error|warning) *: .{0,300}(?:died|returned|Unsupported|not defined|Could not)"
-    r"|^(?:nvcc|ptxas) (?:fatal|error) *:|^<?\w*>?\(\d+\): error: |^LLVM ERROR: |^(?:cc1plus|cc1): .{0,80}error"
+_ERROR: Final = r"(?:fatal |catastrophic |internal compiler |Command line )?error(?: [A-Z#]\S{0,20}?)? ?:"
+_COMPILER: Final = _any(
+    rf"^[^\s|][^|]{{0,500}}?(?::\d+|\(\d+(?:,\d+)?(?:,\d+)?(?:,\d+)?\)) ?: {_ERROR}",
+    rf"^[\w.+/\\:-]{{1,300}} ?: {_ERROR}",
+    r"^(?:nvcc|ptxas|cicc|cudafe\+\+|fatbinary) (?:fatal|error) *:",
+    r"^LLVM ERROR: ",
+    rf"(?:^|[\s:]){_NUMBER}\s?[:：]",
+    rf"^\S{{2,8}}\t{_NUMBER}\t",  # Visual Studio's list of errors, pasted
 )
-_PYTHON: Final = re.compile(r"^(?:Traceback \(most recent call last\):|\+ Exception Group Traceback)")
-EXCEPTION: Final = re.compile(r"^(?:E +)?(?:[A-Za-z_]\w*\.){0,8}[A-Z]\w{0,80}(?:Error|Exception|Failure|Refused|Interrupt|Exit)(?:: |$)")
-_WORDS: Final = re.compile(
-    r"^(?:ERROR|error|Error|fatal)(?:\[\w+\])?: (?!subprocess-exited|Failed |Could not build|metadata-gen|legacy-install|command ')"
-    r"|^Could not find .{0,300}(?:CMakeLists\.txt|third_party)"
-    r"|^(?:/bin/)?\w*sh: (?:line )?(?:\d+: )?[^:]{1,200}: (?:command )?not found"
-    r"|' is not recognized as an internal or external command"
-    r"|^terminate called |^Segmentation fault|^Illegal instruction|^Bus error|^Aborted\b"
-    r"|^Intel MKL FATAL ERROR|^INTEL MKL ERROR|^OMP: Error |^(?:sccache|ccache): error: |^THCudaCheck FAIL"
+_TRACEBACK: Final = r"^(?:Traceback \(most recent call last\):|\+ Exception Group Traceback)"
+_EXCEPTION: Final = r"[A-Z]\w{0,80}(?:Error|Exception|Failure|Refused|Interrupt|Exit)(?:: |$)"
+_PYTHON: Final = _any(_TRACEBACK, rf"^(?:E +)?(?:[A-Za-z_][\w.]{{0,100}}\.)?{_EXCEPTION}")
+# What these say at the start of a line is a consequence, and no error of its own.
+_NO_ERROR: Final = r"(?!subprocess-exited|Failed |Could not build|metadata-gen|legacy-install|command ')"
+_WORDS: Final = _any(
+    rf"^(?:ERROR|error|Error|fatal)(?:\[\w+\])?: {_NO_ERROR}",
+    r"^Could not find .{0,300}(?:CMakeLists\.txt|third_party)",
+    r"^(?:/bin/)?\w{0,8}sh: (?:line )?(?:\d+: )?[^:]{1,200}: (?:command )?not found",
+    r"' is not recognized as an internal or external command",
+    r"^terminate called ",
+    r"^(?:Segmentation fault|Illegal instruction|Bus error|Aborted)\b",
+    r"^(?:Intel MKL FATAL|INTEL MKL) ERROR",
+    r"^OMP: Error ",
+    r"^THCudaCheck FAIL",
+    r"^CreateProcess failed: ",
 )
 _CAUSES: Final[tuple[tuple[Kind, re.Pattern[str]], ...]] = (
     ("killed", _KILLED),
     ("linker", _LINKER),
     ("compiler", _COMPILER),
-    ("compiler", CODE),
     ("python", _PYTHON),
-    ("python", EXCEPTION),
     ("words", _WORDS),
 )
 # Said in builds that go well.
-_HARMLESS: Final = re.compile(
-    r"^fatal: (?:not a git repository|No names found|no tag|No tags|ambiguous argument)"
-    r"|^ERROR: pip's dependency resolver does not currently"
-    r"|^(?:Error|ERROR|error): (?:0|no) |\b0 (?:errors?|Error\(s\)|failures)\b"
-    r"|: (?:warning|note|remark)(?: [A-Z#]\S{0,20}?)? ?: |^(?:warning|note|remark|WARNING)\b"
-    r"|^\[ *(?:RUN|OK|PASSED|FAILED|SKIPPED|-{3,}|={3,}) *\]|::test_| (?:PASSED|SKIPPED|XFAIL|ok)$"
-    r"|^\s*\d* *\| "
+_HARMLESS: Final = _any(
+    r"^fatal: (?:[Nn]ot a git repository \(or any|No names found|no tag|No tags|ambiguous argument)",
+    r"^ERROR: pip's dependency resolver does not currently",
+    r"^(?:Error|ERROR|error): (?:0|no) ",
+    r"\b0 (?:errors?|Error\(s\)|failures)\b",
+    r": (?:warning|note|remark)(?: [A-Z#]\S{0,20}?)? ?: ",
+    r"^(?:warning|note|remark|WARNING)\b",
+    r"^\[ *(?:RUN|OK|PASSED|FAILED|SKIPPED|-{3,}|={3,}) *\]",
+    r"::test_",
+    r" (?:PASSED|SKIPPED|XFAIL|ok)$",
+    r"^\d* *\| ",
+)
+_TOOL: Final = (
+    r"(?:ccache|sccache|c\+\+|g\+\+|gcc|cc|clang(?:\+\+)?|nvcc|hipcc|cl|link|ld|ar|cmake|python\d?|ninja)"
 )
 # A command: what stands in it is a path, a definition or a flag.
-_COMMAND: Final = re.compile(
-    r"^(?:\$ |\+ |cd |: && )|^\[ *\d+[/%]"
-    r"|^\S*?(?:ccache|sccache|c\+\+|g\+\+|gcc|cc|clang(?:\+\+)?|nvcc|hipcc|cl|link|ld|ar|cmake|python\d?|ninja)(?:-?[\d.]+)?(?:\.exe)?\"? +(?:[-/@\"]|\S{0,300}[./=])"
+_COMMAND: Final = _any(
+    r"^(?:\$ |\+ |cd |: && )",
+    r"^\[ *\d+[/%]",
+    rf"^\S*?{_TOOL}(?:-?[\d.]+)?(?:\.exe)?\"? +(?:[-/@\"]|\S{{0,300}}[./=])",
 )
-_MARKER: Final = re.compile(
-    r"^\S*make(?:\.exe)?(?:\[\d+\])?: \*\*\* (?!.*\(ignored\)$)|^ninja: build stopped|^-- Configuring incomplete"
-    r"|^Build FAILED\.|^Fehler beim Buildvorgang|^生成失败|^ビルドに失敗しました|^NMAKE : fatal error U1077"
-    r"|^error: (?:command .{1,300} failed|metadata-generation-failed|legacy-install-failure)"
-    r"|^ERROR: (?:Failed (?:building|to build)|Could not build wheels|process \"|failed to solve)|^Failed to build "
-    r"|^(?:subprocess\.CalledProcessError: |\w*RuntimeError: Error compiling objects|[\w.]*CompileError: command)"
-    r"|^##\[error\]|^(?:Error|ERROR): Process completed with exit code [1-9]|returned a non-zero code: [1-9]"
+_MARKER: Final = _any(
+    r"^\S*make(?:\.exe)?(?:\[\d+\])?: \*\*\* (?!.*\(ignored\)$)",
+    r"^ninja: build stopped",
+    r"^-- Configuring incomplete",
+    r"^(?:Build FAILED\.|Fehler beim Buildvorgang|生成失败|ビルドに失敗しました)",
+    r"^NMAKE : fatal error U1077",
+    r"^error: (?:command .{1,300} failed|metadata-generation-failed|legacy-install-failure)",
+    r"^ERROR: (?:Failed (?:building|to build)|Could not build wheels|process \"|failed to solve)",
+    r"^Failed to build ",
+    r"^subprocess\.CalledProcessError: ",
+    r"^\w{0,20}RuntimeError: Error (?:compiling objects|building extension)",
+    r"^[\w.]{0,80}CompileError: command",
+    r"^Command \".{1,300}\" failed with error code",
+    r"^==> ERROR: A failure occurred",
+    r"^CMake Error at \S{0,200}_generated_\S{1,200}\.cmake:\d",  # FindCUDA: nvcc's own words stand above
+    r"^##\[error\]",
+    r"^(?:Error|ERROR): Process completed with exit code [1-9]",
+    r"returned a non-zero code: [1-9]",
 )
-_ON: Final = re.compile(
-    r"-- (?!Configuring incomplete)|\[(?:\d+/\d+| *\d+%)\] |Successfully |Finished processing dependencies"
-    r"|Build succeeded|Der Buildvorgang wurde erfolgreich|生成成功|ビルドに成功|running \w+$|building '|copying |creating "
-    r"|Collecting |Requirement already |Installing collected |Preparing metadata"
+_ON: Final = _any(
+    r"-- (?!Configuring incomplete)",
+    r"\[(?:\d+/\d+| *\d+%)\] ",
+    r"Successfully |Finished processing dependencies",
+    r"Build succeeded|Der Buildvorgang wurde erfolgreich|生成成功|ビルドに成功",
+    r"running \w+$|building '|copying |creating ",
+    r"Collecting |Requirement already |Installing collected |Preparing metadata",
 )
 CONFIGURED: Final = re.compile(r"-- (?:Configuring done|Generating done|Build files have been written)")
-PIP_BEGINS: Final = re.compile(r"(?:error|ERROR): (?:subprocess-exited-with-error|Command errored out)|╰─> \[")
-PIP_ENDS: Final = re.compile(r"\[end of output\]|note: This error originates from a subprocess|-{20,}$")
+PIP_BEGINS: Final = _any(r"(?:error|ERROR): (?:subprocess-exited-with-error|Command errored out)", r"╰─> \[")
+PIP_ENDS: Final = _any(r"\[end of output\]", r"note: This error originates from a subprocess", r"-{20,}$")
 STATUS: Final = re.compile(r"\[(?:\d+/\d+| *\d+%)\] ")
 # What a compiler or linker says to lead up to an error.
-LEADS: Final = re.compile(r"In file included|\s+from |\S.{0,300}: [Ii]n |.{0,300}(?:required from|instantiat)|.{0,300}: cannot find -l")
+LEADS: Final = _any(
+    r"In file included",
+    r"\s+from ",
+    r"\S.{0,300}: [Ii]n ",
+    r".{0,300}(?:required from|instantiat)",
+    r".{0,300}: cannot find -l",
+)
 # Trials of CMake, which may fail: their source or target has this in its name.
 TRIAL: Final = re.compile(r"cmTC_|CMakeTmp|CMakeScratch|TryCompile-")
 # A program that says in its own words what is wrong.
@@ -96,7 +148,7 @@ def proof(text: str) -> Kind | None:
     if text.startswith("FAILED: "):
         return "ninja"
     if text.startswith(("CMake Error at ", "CMake Error in ", "CMake Error: ", "CMake Error (dev)")):
-        return "cmake"
+        return None if _MARKER.match(text) else "cmake"
     if text.startswith(("ninja: error: ", "ninja: fatal: ")):
         return "words"
     return None
@@ -127,3 +179,8 @@ def is_harmless(text: str) -> bool:
 def is_command(text: str) -> bool:
     """Whether a line is a command rather than what it said."""
     return _COMMAND.match(text) is not None and not proof(text)
+
+
+def is_traceback(text: str) -> bool:
+    """Whether a line begins a traceback of Python."""
+    return re.match(_TRACEBACK, text) is not None

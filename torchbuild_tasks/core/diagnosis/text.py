@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from torchbuild_tasks.core.diagnosis.languages import in_english
@@ -12,19 +13,26 @@ WIDTH: Final = 2000  # characters of a line that are looked at
 _SNIFFED: Final = 4096
 _GUESSED: Final = 8192  # bytes of lines from which a code page is guessed
 
-_ANSI: Final = re.compile(r"\x1b(?:\[[0-9;?]*[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|[()][0-9A-B]|[=>78cDEHM])")
-# What CI services, docker and MSBuild put before every line.
+_ANSI: Final = re.compile(
+    r"\x1b(?:\[[0-9;?]*[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|[()][0-9A-B]|[=>78cDEHM])"
+)
+_TIME: Final = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?Z? "
+# What CI services, docker and MSBuild put before every line, and people who paste it.
 _BEFORE: Final = re.compile(
     r"\ufeff?(?:"
-    r"(?:[^\t]{1,80}\t){0,2}\ufeff?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?Z? (?:\d\d[OE]\+? ?)?"  # GitHub, Azure, GitLab
+    rf"(?:[^\t]{{1,80}}\t){{0,2}}\ufeff?{_TIME}(?:\d\d[OE]\+? ?)?"  # GitHub, Azure, GitLab
     r"|\[\d{4}-\d\d-\d\d[T ][^\]]{8,30}\] |[A-Z][a-z]{2} \d\d \d\d:\d\d:\d\d |\d\d:\d\d:\d\d(?:\.\d+)? "  # Jenkins
-    r"|#\d+ \d+\.\d+ | *\d+>(?! )| *\d+>(?= \S)|\[rank\d+\]: ?|> (?=\S))"  # buildkit, MSBuild, torchrun, mail
+    r"|#\d+ \d+\.\d+ |\d{1,5}\.\d{1,3} "  # docker
+    r"| *\d+>(?! )| *\d+>(?= \S)"  # MSBuild
+    r"|\[rank\d+\]: ?"  # torchrun
+    r"|>(?:>>)? (?=\S)|`{1,3}(?=\S)|\[\d{1,2}(?:;\d{1,2}){0,3}m"  # pasted: quotes, code, colours without their escape
+    r")"
 )
 # ASCII lines that may be in another language.
-_OTHER: Final = re.compile(r"Fehler|[Ee]rreur|\berrore\b|\berro\b|error (?:grave|fatal)")
+_OTHER: Final = re.compile(r"\bld\s?: |Fehler|[Ee]rreur|\berrore\b|\berro\b|error (?:grave|fatal)")
 # Of two that fit equally well the first is taken.
 _CODE_PAGES: Final = ("cp1252", "cp850", "cp932", "cp949", "cp936", "cp950", "cp1251", "cp866")
-_MARKS: Final = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+_WIDE: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def clean(line: str) -> str:
@@ -44,9 +52,8 @@ def wide_encoding(start: bytes) -> str | None:
 
     PowerShell writes such files with `>`.
     """
-    for mark, name in _MARKS:
-        if start.startswith(mark):
-            return None if name == "utf-8-sig" else name
+    if start.startswith(_WIDE):
+        return "utf-16"
     start = start[:_SNIFFED]
     even, odd = start[0::2].count(0), start[1::2].count(0)
     if odd > len(start) // 5 and even < odd // 10:
@@ -54,6 +61,18 @@ def wide_encoding(start: bytes) -> str | None:
     if even > len(start) // 5 and odd < even // 10:
         return "utf-16-be"
     return None
+
+
+def recoded(start: bytes, chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """A log of two bytes a character in UTF-8, by its first bytes; every other one as it is."""
+    encoding = wide_encoding(start)
+    if encoding is None:
+        yield from chunks
+        return
+    decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
+    for chunk in chunks:
+        yield decoder.decode(chunk).encode(errors="replace")
+    yield decoder.decode(b"", final=True).encode(errors="replace")
 
 
 def is_binary(start: bytes) -> bool:
