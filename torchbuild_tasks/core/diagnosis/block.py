@@ -12,6 +12,7 @@ _CONTEXT: Final = 3
 _COMMAND_WIDTH: Final = 200
 _LINE_WIDTH: Final = 1000
 _BEFORE_ERROR: Final = 20
+_STRAY: Final = 30  # lines within a traceback that lost their indentation
 _MESSAGE: Final = 12  # lines of an exception's text
 _BLANKS: Final = 3
 _DURING: Final = "During handling of the above exception"
@@ -67,7 +68,7 @@ class Block:
         self._indent = len(last.said) - len(last.said.lstrip())
         self._blank, self._blanks = False, 0
         self._trace = shapes.is_traceback(last.said.lstrip())
-        self._message = 0
+        self._message = self._stray = 0
         self._chain = ""
         self._error = None if shape == "ninja" or self._trace else last
 
@@ -126,7 +127,8 @@ class Block:
     def _in_trace(self, text: str) -> bool:
         """A traceback, the text of its exception, and those that followed from it or led to it."""
         if self._trace:
-            return True
+            self._stray = 0 if text.startswith((" ", 'File "')) else self._stray + 1
+            return self._stray <= _STRAY and not (shapes.proof(text) or shapes.goes_on(text))
         if not text.strip():
             self._message = _MESSAGE
             was, self._blank = self._blank and not self._chain, True
@@ -143,7 +145,7 @@ class Block:
     def _look(self, line: Line, text: str) -> None:
         """Find the line that names the error."""
         if self._trace:
-            if not text.startswith(" ") and not shapes.is_traceback(text):
+            if shapes.EXCEPTION_LINE.match(text) and not shapes.is_traceback(text):
                 self._end_trace(line)
         elif self.shape == "python":
             self._message += 1

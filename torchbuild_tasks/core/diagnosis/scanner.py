@@ -23,41 +23,12 @@ LAST: Final = 12
 _ADJACENT: Final = 2
 # One of these is in every line that a shape or a row of ours finds; none is in a usual compile command.
 SIGNS: Final = (
-    "rror:",
-    "rror ",
-    "ERROR",
-    "FAILED",
-    "ailed to ",
-    "atal ",
-    "atal:",
-    "Traceback",
-    "xception: ",
-    "ndefined ",
-    "nresolved",
-    "annot ",
-    "ould not",
-    "ould NOT",
-    "Killed",
-    "died due to signal",
-    "terminated with signal",
-    "*** ",
-    "ot found",
-    "nsupported",
-    "No such",
-    "No space",
-    "is not ",
-    "is unknown",
-    "core dumped",
-    "-- Configuring",
-    "build stopped",
-    "end of output",
-    "non-zero code",
-    "truncated to fit",
-    "/ld: ",
-    "/ld : ",
-    "ehler: ",
-    "rreur",
-    "ot recognized",
+    *("rror:", "rror ", "rror\t", "[error]", "ERROR", "rreur", "ehler: ", "FAIL", "ailed", "atal ", "atal:"),
+    *("Traceback", "xception: ", "terminate called", "egmentation fault", "llegal instruction"),
+    *("Killed", "signal 9", "core dumped", "non-zero code", "*** ", "build stopped", "end of output"),
+    *("ndefined ", "nresolved", "truncated to fit", "offset overflow", "DSO missing", "/ld: ", "/ld\u00a0: "),
+    *("annot ", "ould not", "ould NOT", "ot found", "ot recognized", "nsupported", "No such", "No space"),
+    *("is not ", "is unknown", "-- Configuring"),
 )
 # So far into a log the plain text of every row is looked for as well: an excerpt holds perhaps only
 # what one row knows, and CMake speaks at the start. Later on that would cost four times as much.
@@ -85,7 +56,8 @@ class LogScanner:
         self._dropped: Block | None = None
         self._weak: Block | None = None
         self._sticky: Block | None = None  # a line of CMake that the end of configuring settles
-        self._in_pip = False
+        self._hint: Block | None = None  # pip says that something failed, and what is to come
+        self._in_pip = self._in_trial = False
         self._warned: dict[str, tuple[FailureRow, str]] = {}
 
     @property
@@ -94,7 +66,7 @@ class LogScanner:
         if self._proof is not None:
             return self._proof.done()
         others = [block for block in (self._suspect, self._weak) if block is not None]
-        first = min(others, key=lambda block: block.last_number, default=self._sticky)
+        first = min(others, key=lambda block: block.last_number, default=self._sticky or self._hint)
         return first.done() if first else None
 
     @property
@@ -173,12 +145,15 @@ class LogScanner:
 
     def _judge(self, line: Line, text: str) -> None:
         shape = shapes.proof(text)
-        if shape == "ninja" and shapes.TRIAL.search(text):
-            self._block = Block("ninja", [line], "ninja")  # a trial of CMake: read, and forgotten
+        if shapes.TRIAL.search(text) and shape != "cmake":
+            self._try(line, shape)
+        elif self._in_trial and text.startswith("ninja: build stopped"):
+            self._in_trial = False
         elif shape:
             self._proof = self._block = self._prove(line, shape)
         elif shapes.PIP_BEGINS.match(text):
             self._in_pip = True
+            self._hint = self._hint or Block("words", [line], "words", weak=True)
         elif self._in_pip and shapes.PIP_ENDS.match(text):
             self._end_pip()
         elif shapes.is_marker(text):
@@ -187,6 +162,12 @@ class LogScanner:
             self._go_on(line, text)
         elif self._suspect is None and not shapes.is_command(text):
             self._suspect_it(line, text)
+
+    def _try(self, line: Line, shape: shapes.Kind | None) -> None:
+        """Read a trial of CMake, which may fail, and forget it."""
+        self._suspect, self._in_trial = None, True
+        if shape == "ninja":
+            self._block = Block("ninja", [line], "ninja")
 
     def _prove(self, line: Line, shape: shapes.Kind) -> Block:
         """Any error before FAILED is its cause, and before a CMake Error one that stands right there."""

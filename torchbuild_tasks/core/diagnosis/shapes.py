@@ -51,17 +51,18 @@ _COMPILER: Final = _any(
     rf"^\S{{2,8}}\t{_NUMBER}\t",  # Visual Studio's list of errors, pasted
 )
 _TRACEBACK: Final = r"^(?:Traceback \(most recent call last\):|\+ Exception Group Traceback)"
-_EXCEPTION: Final = r"[A-Z]\w{0,80}(?:Error|Exception|Failure|Refused|Interrupt|Exit)(?:: |$)"
+_EXCEPTION: Final = r"[A-Z]\w{0,80}(?:Error|Exception): "
+EXCEPTION_LINE: Final = re.compile(r"(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,80}(?::|$)")
 _PYTHON: Final = _any(_TRACEBACK, rf"^(?:E +)?(?:[A-Za-z_][\w.]{{0,100}}\.)?{_EXCEPTION}")
 # What these say at the start of a line is a consequence, and no error of its own.
 _NO_ERROR: Final = r"(?!subprocess-exited|Failed |Could not build|metadata-gen|legacy-install|command ')"
 _WORDS: Final = _any(
-    rf"^(?:ERROR|error|Error|fatal)(?:\[\w+\])?: {_NO_ERROR}",
+    rf"^(?:ERROR|error|Error|fatal): {_NO_ERROR}",
     r"^Could not find .{0,300}(?:CMakeLists\.txt|third_party)",
     r"^(?:/bin/)?\w{0,8}sh: (?:line )?(?:\d+: )?[^:]{1,200}: (?:command )?not found",
     r"' is not recognized as an internal or external command",
     r"^terminate called ",
-    r"^(?:Segmentation fault|Illegal instruction|Bus error|Aborted)\b",
+    r"^(?:Segmentation fault|Illegal instruction|Bus error )",
     r"^(?:Intel MKL FATAL|INTEL MKL) ERROR",
     r"^OMP: Error ",
     r"^THCudaCheck FAIL",

@@ -25,7 +25,7 @@ _BEFORE: Final = re.compile(
     r"|#\d+ \d+\.\d+ |\d{1,5}\.\d{1,3} "  # docker
     r"| *\d+>(?! )| *\d+>(?= \S)"  # MSBuild
     r"|\[rank\d+\]: ?"  # torchrun
-    r"|>(?:>>)? (?=\S)|`{1,3}(?=\S)|\[\d{1,2}(?:;\d{1,2}){0,3}m"  # pasted: quotes, code, colours without their escape
+    r"|>(?:>>)? |`{1,3}(?=\S)|\[\d{1,2}(?:;\d{1,2}){0,3}m"  # pasted: quotes, code, colours without their escape
     r")"
 )
 # ASCII lines that may be in another language.
