@@ -55,15 +55,16 @@ class _Matcher:
         if len(items) == 1 and items[0][0] in (c.LITERAL, c.NOT_LITERAL, c.IN, c.ANY):
             most = min(int(most), len(self._text) - at)
             count = 0
-            while count < most and self._one(*items[0], at + count):
+            kind, what = items[0]
+            while count < most and self._one(kind, what, at + count):
                 self.steps += 1
                 count += 1
             counts = range(int(least), count + 1)
-            order = counts if op is c.MIN_REPEAT else reversed(counts)
+            order = list(counts) if op is c.MIN_REPEAT else list(reversed(counts))
             return any(self.run(rest, at + number, done) for number in order)
         assert int(most) == 1, "no group repeats"
-        taken = (lambda: self.run([*items, *rest], at, done), lambda: self.run(rest, at, done))
-        return any(each() for each in (taken if op is c.MAX_REPEAT else reversed(taken)))
+        ways = [[*items, *rest], rest] if op is c.MAX_REPEAT else [rest, [*items, *rest]]
+        return any(self.run(way, at, done) for way in ways)
 
     def _look(self, op: Any, value: Any, at: int) -> bool:
         direction, inner = value
@@ -72,7 +73,7 @@ class _Matcher:
             found = at >= width and self.run(list(inner), at - width, lambda end: end == at)
         else:
             found = self.run(list(inner), at, lambda end: True)
-        return found == (op is c.ASSERT)
+        return bool(found == (op is c.ASSERT))
 
     def _at(self, value: Any, at: int) -> bool:
         if value is c.AT_BEGINNING:
@@ -80,7 +81,7 @@ class _Matcher:
         if value is c.AT_END:
             return at == len(self._text)
         around = [0 <= place < len(self._text) and _is_word(self._text[place]) for place in (at - 1, at)]
-        return (around[0] != around[1]) == (value is c.AT_BOUNDARY)
+        return bool((around[0] != around[1]) == (value is c.AT_BOUNDARY))
 
     def _one(self, op: Any, value: Any, at: int) -> bool:
         self.steps += 1
@@ -88,9 +89,9 @@ class _Matcher:
             return False
         letter = self._text[at]
         if op is c.LITERAL:
-            return ord(letter) == value
+            return bool(ord(letter) == value)
         if op is c.NOT_LITERAL:
-            return ord(letter) != value
+            return bool(ord(letter) != value)
         if op is c.ANY:
             return letter != "\n"
         assert op is c.IN, op
@@ -103,9 +104,9 @@ class _Matcher:
 def _in(item: Any, letter: str) -> bool:
     op, value = item
     if op is c.LITERAL:
-        return ord(letter) == value
+        return bool(ord(letter) == value)
     if op is c.RANGE:
-        return value[0] <= ord(letter) <= value[1]
+        return bool(value[0] <= ord(letter) <= value[1])
     kinds = {c.CATEGORY_DIGIT: r"\d", c.CATEGORY_SPACE: r"\s", c.CATEGORY_WORD: r"\w"}
     kinds |= {c.CATEGORY_NOT_SPACE: r"\S", c.CATEGORY_NOT_DIGIT: r"\D", c.CATEGORY_NOT_WORD: r"\W"}
     return re.match(kinds[value], letter) is not None

@@ -16,7 +16,9 @@ from torchbuild_tasks.fronts.parsing import parse
 from torchbuild_tasks.request import VERBS
 
 ROWS = load_catalog().failure
-SAMPLES = [pytest.param(row, sample, id=f"{row.id}-{n}") for row in ROWS for n, sample in enumerate(row.samples)]
+SAMPLES = [
+    pytest.param(row, sample, id=f"{row.id}-{n}") for row in ROWS for n, sample in enumerate(row.samples)
+]
 NEAR = [pytest.param(row, near, id=f"{row.id}-{n}") for row in ROWS for n, near in enumerate(row.near)]
 # What a sentence may name; docs/diagnose.md explains them.
 NAMES = {
@@ -76,7 +78,11 @@ def test_what_only_looks_alike_is_not_matched(row: FailureRow, near: str) -> Non
 
 
 # A message within something that says it without meaning it.
-HARMLESS = ["[3/9] c++ -DMESSAGE='{}' -c a.cpp -o a.o", "   12 | throw Error(\"{}\");", "a.cpp:1:2: warning: {}"]
+HARMLESS = [
+    "[3/9] c++ -DMESSAGE='{}' -c a.cpp -o a.o",
+    '   12 | throw Error("{}");',
+    "a.cpp:1:2: warning: {}",
+]
 
 
 @pytest.mark.parametrize("harmless", HARMLESS)

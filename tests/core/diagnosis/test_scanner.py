@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -284,9 +283,18 @@ def test_what_repeats_the_failure_of_another_program_gives_way_to_it() -> None:
 
 
 def test_a_trial_of_cmake_is_no_failure_but_the_error_that_quotes_it_is() -> None:
-    trial = ("FAILED: CMakeFiles/cmTC_1.dir/x.o", "cc -c x.c", "x.c:1:2: fatal error: no", "ninja: build stopped: x.")
+    trial = (
+        "FAILED: CMakeFiles/cmTC_1.dir/x.o",
+        "cc -c x.c",
+        "x.c:1:2: fatal error: no",
+        "ninja: build stopped: x.",
+    )
     assert scan("-- Check for working C compiler", *trial) is None
-    quoted = ("CMake Error at x.cmake:60 (message):", "  The C compiler cannot compile", *(f"  {t}" for t in trial))
+    quoted = (
+        "CMake Error at x.cmake:60 (message):",
+        "  The C compiler cannot compile",
+        *(f"  {t}" for t in trial),
+    )
     found = scan(*quoted)
     assert found is not None
     assert (found.kind, found.error.number) == ("cmake", 1)
@@ -305,3 +313,15 @@ def test_a_log_of_two_bytes_a_character_in_the_middle_is_read_too() -> None:
     scanner.feed_block(b"plain\n" + "a.cpp:1:2: error: x\n".encode("utf-16-le"))
     assert scanner.found is not None
     assert scanner.found.error.raw == "a.cpp:1:2: error: x"
+
+
+def test_far_into_a_log_what_led_to_an_error_is_still_read() -> None:
+    scanner = LogScanner(book())
+    for _ in range(20):
+        scanner.feed_block(b"[1/2] Building CXX object a.cpp.o\n" * 16_000)
+    scanner.feed_block(
+        b"crti.o: in function `_init':\n(.init+0xb): relocation truncated to fit: R_X86_64_GOTPCREL\n"
+    )
+    scanner.feed_block(b"collect2: error: ld returned 1 exit status\n")
+    assert scanner.found is not None
+    assert (scanner.found.error.number, scanner.found.line_number) == (320_002, 320_001)

@@ -98,7 +98,7 @@ SIGNS: Final = tuple(
             ("cp949", ("오류",)),
             ("cp1251", ("ошибка",)),
             ("cp866", ("ошибка",)),
-            ("utf-8", ("errore: ", "erro: ")),
+            ("utf-8", ("Fehler: ", "rreur", "errore: ", "erro: ")),
         )
         for word in words
     )

@@ -11,8 +11,9 @@ from torchbuild_tasks.core.jobs import usable_memory
 from torchbuild_tasks.core.rows import parse_version
 from torchbuild_tasks.model import BuildPlan, Facts
 
-_NAME: Final = re.compile(r"\{([^{}]+)\}")
 _GROUP: Final = re.compile(r"\{(\d)\}")
+# A name may hold a group itself: {package:g++-{1}}.
+_NAME: Final = re.compile(r"\{((?:[^{}]|\{\d\})+)\}")
 
 
 class Machine:
@@ -43,11 +44,14 @@ class Machine:
         return next(filter(None, (self._filled(sentence, groups) for sentence in sentences)), "")
 
     def _filled(self, sentence: str, groups: Sequence[str]) -> str:
-        wanted = [int(number) for number in _GROUP.findall(sentence)]
-        if any(number > len(groups) or not groups[number - 1] for number in wanted):
-            return ""
-        sentence = _GROUP.sub(lambda match: groups[int(match[1]) - 1], sentence)
-        values = {name: self.value(name) for name in _NAME.findall(sentence)}
+        """A sentence with its names filled in, in one pass: what a log says is never read as a name."""
+        values: dict[str, str] = {}
+        for name in _NAME.findall(sentence):
+            if name.isdecimal():
+                values[name] = _group(name, groups)
+            else:
+                inner = _GROUP.sub(lambda match: _group(match[1], groups), name)
+                values[name] = self.value(inner)
         return _NAME.sub(lambda match: values[match[1]], sentence) if all(values.values()) else ""
 
     def _install(self, package: str) -> str:
@@ -66,8 +70,13 @@ class Machine:
             (parse_version(tool.version), tool.path) for tool in self._facts.compilers if tool.name == "g++"
         )
         found = [(version, path) for version, path in named if version and path]
-        fitting = [(version, path) for version, path in found if version.major <= int(limit)]
+        most = int(limit) if limit.isdecimal() else 0
+        fitting = [(version, path) for version, path in found if version.major <= most]
         return max(fitting)[1] if fitting else ""
+
+
+def _group(number: str, groups: Sequence[str]) -> str:
+    return groups[int(number) - 1] if int(number) <= len(groups) else ""
 
 
 def _values(facts: Facts, plan: BuildPlan) -> Mapping[str, str]:

@@ -21,18 +21,37 @@ from torchbuild_tasks.core.diagnosis.text import Decoder, clean
 
 LAST: Final = 12
 _ADJACENT: Final = 2
-# One of these is in every line that a shape or a row of ours finds; none is in a usual compile command.
+# One of these is in what every failure of a build says somewhere; none is in a usual compile command.
 SIGNS: Final = (
-    *("rror:", "rror ", "rror\t", "[error]", "ERROR", "rreur", "ehler: ", "FAIL", "ailed", "atal ", "atal:"),
-    *("Traceback", "xception: ", "terminate called", "egmentation fault", "llegal instruction"),
-    *("Killed", "signal 9", "core dumped", "non-zero code", "*** ", "build stopped", "end of output"),
-    *("ndefined ", "nresolved", "truncated to fit", "offset overflow", "DSO missing", "/ld: ", "/ld\u00a0: "),
-    *("annot ", "ould not", "ould NOT", "ot found", "ot recognized", "nsupported", "No such", "No space"),
-    *("is not ", "is unknown", "-- Configuring"),
+    *("rror:", "rror ", "ERROR", "FAIL", "ailed", "atal ", "Traceback", "egmentation fault", "core dumped"),
+    *("Killed", "signal 9", "*** ", "build stopped", "of output", "-" * 20, "-- Configuring"),
+    *("ndefined ", "nresolved", "/ld: ", "/ld\u00a0: ", "annot ", "ould not", "ot found", "No s"),
 )
-# So far into a log the plain text of every row is looked for as well: an excerpt holds perhaps only
-# what one row knows, and CMake speaks at the start. Later on that would cost four times as much.
+# So far into a log these and the plain text of every row are looked for as well: an excerpt holds perhaps
+# only that, and CMake speaks at the start. Later on it would cost many times as much.
 _AT_FIRST: Final = 8 * 1024 * 1024
+FIRST_SIGNS: Final = (
+    *(
+        "rror\t",
+        "[error]",
+        "atal:",
+        "rreur",
+        "ehler: ",
+        "xception: ",
+        "terminate called",
+        "llegal instruction",
+    ),
+    *(
+        "truncated to fit",
+        "offset overflow",
+        "DSO missing",
+        "ot recognized",
+        "nsupported",
+        "is not ",
+        "ould NOT",
+    ),
+    *("is unknown", "non-zero code"),
+)
 
 
 class LogScanner:
@@ -44,8 +63,9 @@ class LogScanner:
 
     def __init__(self, book: FailureBook) -> None:
         self._book = book
-        more = (text for text in sorted(book.anchors) if not any(sign in text for sign in SIGNS))
-        self._signs = tuple(sign.encode() for sign in (*SIGNS, *more))
+        known = (*SIGNS, *FIRST_SIGNS)
+        more = (text for text in sorted(book.anchors) if not any(sign in text for sign in known))
+        self._signs = tuple(sign.encode() for sign in (*known, *more))
         self._seen = 0
         self._decode = Decoder()
         self._number = 0
@@ -165,8 +185,9 @@ class LogScanner:
 
     def _try(self, line: Line, shape: shapes.Kind | None) -> None:
         """Read a trial of CMake, which may fail, and forget it."""
-        self._suspect, self._in_trial = None, True
+        self._suspect = None
         if shape == "ninja":
+            self._in_trial = True
             self._block = Block("ninja", [line], "ninja")
 
     def _prove(self, line: Line, shape: shapes.Kind) -> Block:
@@ -215,9 +236,11 @@ class LogScanner:
         if kind is None and self._known(text) and not shapes.is_harmless(text):
             kind = "words"
         if kind:
-            self._suspect = self._block = Block(kind, [*self._leads(), line], kind)
-            if kind == "python" and not shapes.is_traceback(text):
-                self._block.shape = "words"
+            leads = self._leads()
+            shape = "words" if kind == "python" and not shapes.is_traceback(text) else kind
+            self._suspect = self._block = Block(kind, [*leads, line], shape)
+            if said := next((lead for lead in leads if shapes.cause(lead.said.strip())), None):
+                self._block.blame(said)
 
     def _known(self, text: str) -> bool:
         """Whether a row knows this line as an error; rows for warnings are noted."""

@@ -124,7 +124,7 @@ _ON: Final = _any(
     r"running \w+$|building '|copying |creating ",
     r"Collecting |Requirement already |Installing collected |Preparing metadata",
 )
-CONFIGURED: Final = re.compile(r"-- (?:Configuring done|Generating done|Build files have been written)")
+CONFIGURED: Final = re.compile(r"-- Configuring done")
 PIP_BEGINS: Final = _any(r"(?:error|ERROR): (?:subprocess-exited-with-error|Command errored out)", r"╰─> \[")
 PIP_ENDS: Final = _any(r"\[end of output\]", r"note: This error originates from a subprocess", r"-{20,}$")
 STATUS: Final = re.compile(r"\[(?:\d+/\d+| *\d+%)\] ")
@@ -135,6 +135,7 @@ LEADS: Final = _any(
     r"\S.{0,300}: [Ii]n ",
     r".{0,300}(?:required from|instantiat)",
     r".{0,300}: cannot find -l",
+    r".{0,300}(?:relocation truncated to fit|offset overflow in |DSO missing from)",
 )
 # Trials of CMake, which may fail: their source or target has this in its name.
 TRIAL: Final = re.compile(r"cmTC_|CMakeTmp|CMakeScratch|TryCompile-")
