@@ -48,7 +48,7 @@ def look(request: BuildRequest) -> Sight:
     settings = check_settings(found.path, found.data, found.lines) if found else Settings()
     catalog = load_catalog()
     if settings.failures:  # the user's own stand before ours
-        catalog = catalog.but(failure=(*settings.failures, *catalog.failure))
+        catalog = Catalog(failure=(*settings.failures, *catalog.failure))
     if request.facts:
         return Sight(
             request=request, settings=settings, catalog=catalog, facts=read_facts(Path(request.facts))

@@ -26,10 +26,10 @@ def arguments(verb: str, words: Sequence[str] = (), *, positional: bool = True) 
 
     Args:
         verb: whose flags.
-        words: what follows it; some actions take a further word.
+        words: what follows it; some actions take a further word, and diagnose takes its log.
         positional: without it the action may be left out.
     """
-    due = ("action", *(OBJECTS.get((verb, word), "") for word in words)) if positional else ()
+    due = ("action", "log", *(OBJECTS.get((verb, word), "") for word in words)) if positional else ()
     return [_argument(field, verb, field.name in due) for field in flags(verb)]
 
 
