@@ -21,10 +21,11 @@ _RANKS: Final = ("root", "cause", "consequence")
 
 @dataclass(frozen=True)
 class _Met:
-    """A row that was met in the block, and the line that it knows."""
+    """A row that was met in the block, and the line that it knows; `whole` where it took several lines."""
 
     hit: Hit
     line: Line
+    whole: bool = False
 
 
 def read_log(scanner: LogScanner, book: FailureBook, machine: Machine) -> Reading:
@@ -66,14 +67,14 @@ def _met(block: ErrorBlock, book: FailureBook) -> Iterator[_Met]:
             yield _Met(hit, line)
     if block.kind in ("cmake", "python", "words"):
         for hit in book.look_up(" ".join(line.said.strip() for line in said)):
-            yield _Met(hit, block.error)
+            yield _Met(hit, block.error, whole=True)
 
 
 def _on_the_way(block: ErrorBlock, status_line: str, book: FailureBook) -> Iterator[_Met]:
     """What CMake said before it stopped, where a row takes that for an error."""
     if block.kind == "cmake" and status_line:
         for hit in book.look_up(status_line):
-            yield _Met(hit, block.error)
+            yield _Met(hit, block.error, whole=True)
 
 
 def _tells(text: str) -> bool:
@@ -88,8 +89,14 @@ def _ranked(block: ErrorBlock, met: list[_Met]) -> list[_Met]:
         first.setdefault(each.hit.row.id, each)
     causes = [each for each in first.values() if each.hit.row.rank != "consequence"]
     if not causes:
-        return [each for each in first.values() if each.line is block.error or block.weak]
-    return sorted(causes, key=lambda each: (_RANKS.index(each.hit.row.rank), each.line is not block.error))
+        near = block.weak or block.kind == "cmake"
+        return [each for each in first.values() if near or each.line is block.error]
+    return sorted(causes, key=lambda each: (_RANKS.index(each.hit.row.rank), _nearness(each, block)))
+
+
+def _nearness(met: _Met, block: ErrorBlock) -> int:
+    """The line of the error tells more than another of the block, and that more than all of them together."""
+    return 2 if met.whole else int(met.line is not block.error)
 
 
 def _groups(book: FailureBook, row: FailureRow, line: str) -> tuple[str, ...]:
