@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tests.support.diagnosis import book
 from tests.support.steps import steps
 from torchbuild_tasks.core.diagnosis.patterns import anchors
-from torchbuild_tasks.core.diagnosis.scanner import FIRST_SIGNS, SIGNS
 from torchbuild_tasks.core.diagnosis.shapes import _CAUSES, _MARKER, cause
+from torchbuild_tasks.core.diagnosis.signs import FIRST_SIGNS, SIGNS
 
 PATTERNS = sorted({pattern for row in book().rows for pattern in row.patterns})
 SHAPES = [shape.pattern for _, shape in _CAUSES] + [_MARKER.pattern]
@@ -53,7 +53,7 @@ def test_a_pattern_that_cannot_be_used_is_refused(pattern: str, why: str) -> Non
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-@settings(max_examples=2)
+@settings(max_examples=2, deadline=None)
 @given(st.data())
 def test_whatever_a_row_finds_has_its_plain_text(pattern: str, data: st.DataObject) -> None:
     text = data.draw(st.from_regex(pattern))
@@ -92,7 +92,7 @@ WORDS = [shape.pattern for kind, shape in _CAUSES if kind not in ("linker", "com
 
 
 @pytest.mark.parametrize("pattern", WORDS)
-@settings(max_examples=10)
+@settings(max_examples=10, deadline=None)
 @given(st.data())
 def test_whatever_a_shape_finds_has_a_sign(pattern: str, data: st.DataObject) -> None:
     text = data.draw(st.from_regex(pattern))

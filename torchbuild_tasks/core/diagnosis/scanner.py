@@ -14,44 +14,17 @@ from collections import deque
 from typing import Final
 
 from torchbuild_tasks.catalog import FailureRow
-from torchbuild_tasks.core.diagnosis import languages, shapes
+from torchbuild_tasks.core.diagnosis import shapes
 from torchbuild_tasks.core.diagnosis.block import Block, ErrorBlock, Line
 from torchbuild_tasks.core.diagnosis.rows import FailureBook
+from torchbuild_tasks.core.diagnosis.signs import FIRST_SIGNS, SIGNS, Places
 from torchbuild_tasks.core.diagnosis.text import Decoder, clean
 
 LAST: Final = 12
 _ADJACENT: Final = 2
-# One of these is in what every failure of a build says somewhere; none is in a usual compile command.
-SIGNS: Final = (
-    *("rror:", "rror ", "ERROR", "FAIL", "ailed", "atal ", "Traceback", "egmentation fault", "core dumped"),
-    *("Killed", "signal 9", "*** ", "build stopped", "of output", "-" * 20, "-- Configuring"),
-    *("ndefined ", "nresolved", "/ld: ", "/ld\u00a0: ", "annot ", "ould not", "ot found", "No s"),
-)
-# So far into a log these and the plain text of every row are looked for as well: an excerpt holds perhaps
-# only that, and CMake speaks at the start. Later on it would cost many times as much.
+# So far into a log the first signs and the plain text of every row are looked for as well: an excerpt holds
+# perhaps only that, and CMake speaks at the start. Later on it would cost many times as much.
 _AT_FIRST: Final = 8 * 1024 * 1024
-FIRST_SIGNS: Final = (
-    *(
-        "rror\t",
-        "[error]",
-        "atal:",
-        "rreur",
-        "ehler: ",
-        "xception: ",
-        "terminate called",
-        "llegal instruction",
-    ),
-    *(
-        "truncated to fit",
-        "offset overflow",
-        "DSO missing",
-        "ot recognized",
-        "nsupported",
-        "is not ",
-        "ould NOT",
-    ),
-    *("is unknown", "non-zero code"),
-)
 
 
 class LogScanner:
@@ -74,6 +47,7 @@ class LogScanner:
         self._proof: Block | None = None
         self._suspect: Block | None = None
         self._dropped: Block | None = None
+        self._dropped_in_build = False
         self._weak: Block | None = None
         self._sticky: Block | None = None  # a line of CMake that the end of configuring settles
         self._hint: Block | None = None  # pip says that something failed, and what is to come
@@ -86,8 +60,15 @@ class LogScanner:
         if self._proof is not None:
             return self._proof.done()
         others = [block for block in (self._suspect, self._weak) if block is not None]
-        first = min(others, key=lambda block: block.last_number, default=self._sticky or self._hint)
+        last_resort = self._sticky or self._hint or self._passed_over()
+        first = min(others, key=lambda block: block.last_number, default=last_resort)
         return first.done() if first else None
+
+    def _passed_over(self) -> Block | None:
+        """An error after which a build went on, in a log that does not show that it ended well."""
+        if self._dropped is None or not self._dropped_in_build:
+            return None
+        return None if any(shapes.ended_well(line) for line in self.last) else self._dropped
 
     @property
     def status_line(self) -> str:
@@ -116,7 +97,7 @@ class LogScanner:
             block = block.replace(b"\0", b"")
         signs = self._signs if self._seen < _AT_FIRST else self._signs[: len(SIGNS)]
         self._seen += len(block)
-        at, places = 0, _Places(block, signs)
+        at, places = 0, Places(block, signs)
         while at < len(block):
             if self._block is None and self._suspect is None:
                 start = len(block) if self._proof else places.line_after(at)
@@ -223,7 +204,11 @@ class LogScanner:
             self._weak = Block("words", lines, "words", weak=True)
 
     def _go_on(self, line: Line, text: str) -> None:
-        self._dropped, self._suspect = self._dropped or self._suspect, None
+        if self._suspect is not None and self._dropped is None:
+            self._dropped = self._suspect
+            built = self._dropped.kind in ("killed", "compiler", "linker")
+            self._dropped_in_build = built and shapes.STATUS.match(text) is not None
+        self._suspect = None
         if shapes.CONFIGURED.match(text):
             self._dropped = self._sticky = None
         elif text.startswith("-- "):
@@ -258,26 +243,6 @@ class LogScanner:
                 break
             leads.insert(0, line)
         return leads
-
-
-class _Places:
-    """Where the signs stand in a block; each is looked for again only where it was passed."""
-
-    def __init__(self, block: bytes, signs: tuple[bytes, ...]) -> None:
-        self._block = block
-        if not block.isascii():
-            signs += languages.SIGNS
-        self._next = dict.fromkeys(signs, 0)
-
-    def line_after(self, at: int) -> int:
-        """The start of the first line from `at` on that holds a sign; the end when there is none."""
-        block, end = self._block, len(self._block)
-        for sign, place in self._next.items():
-            if place < at or at == 0:
-                found = block.find(sign, at)
-                self._next[sign] = end if found < 0 else found
-        first = min(self._next.values())
-        return end if first == end else block.rfind(b"\n", 0, first) + 1
 
 
 def _last_lines(block: bytes, start: int, end: int) -> list[bytes]:

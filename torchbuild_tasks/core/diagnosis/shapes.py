@@ -124,6 +124,14 @@ _ON: Final = _any(
     r"running \w+$|building '|copying |creating ",
     r"Collecting |Requirement already |Installing collected |Preparing metadata",
 )
+_WELL: Final = _any(
+    r"Successfully ",
+    r"Build succeeded|Der Buildvorgang wurde erfolgreich|生成成功|ビルドに成功",
+    r"Finished processing dependencies",
+    r"-- (?:Install|Up-to-date)",
+    r"\[(\d+)/\1\] ",
+    r"\[100%\] ",
+)
 CONFIGURED: Final = re.compile(r"-- Configuring done")
 PIP_BEGINS: Final = _any(r"(?:error|ERROR): (?:subprocess-exited-with-error|Command errored out)", r"╰─> \[")
 PIP_ENDS: Final = _any(r"\[end of output\]", r"note: This error originates from a subprocess", r"-{20,}$")
@@ -158,7 +166,7 @@ def proof(text: str) -> Kind | None:
 
 def cause(text: str) -> Kind | None:
     """What kind of error a line names, if any."""
-    if _HARMLESS.search(text) and not _KILLED.search(text):
+    if _HARMLESS.search(text):
         return None
     return next((kind for kind, pattern in _CAUSES if pattern.search(text)), None)
 
@@ -171,6 +179,11 @@ def is_marker(text: str) -> bool:
 def goes_on(text: str) -> bool:
     """Whether the build went on in order."""
     return _ON.match(text) is not None
+
+
+def ended_well(text: str) -> bool:
+    """Whether a line is among the last of a build that went well."""
+    return _WELL.match(text.strip()) is not None
 
 
 def is_harmless(text: str) -> bool:
