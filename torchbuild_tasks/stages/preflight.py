@@ -142,7 +142,7 @@ class _Bench:
         scanner.feed_block(said.encode(errors="replace") + b"\n")
         lines = scanner.found.text if scanner.found else scanner.last
         known = explain_output(self._work, f"{said}\n{how}")
-        why = (known.cause, known.fix) if known else (advice,)
+        why = (known.cause, known.fix, known.command and f"$ {known.command}") if known else (advice,)
         raise PreflightFailed(
             f"The planned compilers do not work: {_name(argv[0])} {how}.",
             looked=(*lines, f"$ {shlex.join(argv)}"),
