@@ -26,7 +26,7 @@ from torchbuild_tasks.catalog.cuda import (
     PartRow,
     PatchRow,
 )
-from torchbuild_tasks.catalog.failures import FailureRow, ManagerRow, PackageRow
+from torchbuild_tasks.catalog.failures import FailureRow, PackageRow
 from torchbuild_tasks.catalog.rows import (
     BackportRow,
     CharacterRow,
@@ -78,7 +78,6 @@ __all__ = [
     "InstallerRow",
     "JetpackRow",
     "LinkerRow",
-    "ManagerRow",
     "MemoryRow",
     "MsvcRow",
     "OutputRow",
@@ -133,7 +132,6 @@ class Catalog:
     switch: tuple[SwitchRow, ...]
     installer: tuple[InstallerRow, ...]
     failure: tuple[FailureRow, ...]
-    manager: tuple[ManagerRow, ...]
     package: tuple[PackageRow, ...]
 
     def __init__(self, **tables: tuple[Any, ...]) -> None:
@@ -179,7 +177,6 @@ TABLES: Mapping[str, tuple[str, type[Any]]] = {
     "linker": ("linkers.toml", LinkerRow),
     "installer": ("linkers.toml", InstallerRow),
     "failure": ("failures/{}.toml", FailureRow),
-    "manager": ("packages.toml", ManagerRow),
     "package": ("packages.toml", PackageRow),
 }
 

@@ -39,15 +39,6 @@ class FailureRow:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ManagerRow:
-    """A package manager: the systems whose name holds one of `systems`, and its command."""
-
-    name: str
-    systems: tuple[str, ...]
-    install: str
-
-
-@dataclass(frozen=True, kw_only=True)
 class PackageRow:
     """What each package manager calls a thing; `*` in the name stands for a version ("g++-*")."""
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from torchbuild_tasks.catalog import GIB, Catalog, ManagerRow
+from torchbuild_tasks.catalog import GIB, Catalog
 from torchbuild_tasks.core.jobs import usable_memory
 from torchbuild_tasks.core.rows import parse_version
 from torchbuild_tasks.model import BuildPlan, Facts
@@ -29,7 +29,7 @@ class Machine:
     def __init__(self, facts: Facts, plan: BuildPlan, catalog: Catalog, *, built: bool) -> None:
         self._facts, self._catalog = facts, catalog
         self._values = {**_values(facts, plan), **(_of_the_build(facts, plan) if built else {})}
-        self._manager = _manager(facts, catalog)
+        self._installer = _installer(facts, catalog)
 
     def value(self, name: str) -> str:
         """What a name stands for here; empty when that is not known."""
@@ -57,11 +57,10 @@ class Machine:
     def _install(self, package: str) -> str:
         """The command that installs a package; without a package manager, a sentence that names it."""
         stem, _, version = package.rpartition("-")
+        manager = self._installer.removeprefix("sudo ").partition(" ")[0]
         for row in self._catalog.package:
-            if row.name in (package, f"{stem}-*"):
-                name = row.names.get(self._manager.name, "") if self._manager else ""
-                if self._manager and name:
-                    return f"{self._manager.install} {name.replace('*', version)}"
+            if row.name in (package, f"{stem}-*") and (name := row.names.get(manager)):
+                return self._installer.format(package=name.replace("*", version))
         return f"install {package}"
 
     def _newest_gcc(self, limit: str) -> str:
@@ -107,8 +106,7 @@ def _of_the_build(facts: Facts, plan: BuildPlan) -> Mapping[str, str]:
     }
 
 
-def _manager(facts: Facts, catalog: Catalog) -> ManagerRow | None:
-    system = f"{facts.host.distribution or ''} {facts.host.os}".casefold()
-    return next(
-        (row for row in catalog.manager if any(name.casefold() in system for name in row.systems)), None
-    )
+def _installer(facts: Facts, catalog: Catalog) -> str:
+    """How this system's package manager is called, with `{package}`; "" where no row knows it."""
+    named = facts.host.distribution or ""
+    return next((row.command for row in catalog.installer if named.startswith(row.distribution)), "")
