@@ -37,7 +37,7 @@ def test_the_line_of_an_error_is_the_line_of_the_log(tmp_path: Path) -> None:
     assert found is not None
     assert found.found is not None
     assert found.found.text == ("FAILED: a.o", "a.c:1:2: error: no")
-    assert log.path.read_text("utf-8").splitlines()[found.found.line_number - 1] == "FAILED: a.o"
+    assert log.path.read_text("utf-8").splitlines()[found.found.lines[0].number - 1] == "FAILED: a.o"
 
 
 def test_a_build_that_goes_well_is_not_searched(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ REAL = [
 def test_real_logs(name: str, kind: str, number: int, says: str, says_not: str) -> None:
     found = scan_log(name)
     assert found is not None
-    assert (found.kind, found.line_number) == (kind, number)
+    assert (found.kind, found.lines[0].number) == (kind, number)
     assert says in "\n".join(found.text)
     assert says_not not in "\n".join(found.text)
     log = (LOGS / f"{name}.log").read_text("utf-8").split("\n")
@@ -122,7 +122,7 @@ def test_skipped_lines_count() -> None:
     scanner.skip_block(b"# the header\nFAILED: of another command\n")
     scanner.feed_block(b"one\nFAILED: a.o\n")
     assert scanner.found is not None
-    assert (scanner.found.line_number, scanner.found.text) == (4, ("FAILED: a.o",))
+    assert (scanner.found.lines[0].number, scanner.found.text) == (4, ("FAILED: a.o",))
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_no_error(line: str) -> None:
 def test_one_line_is_enough(line: str, kind: str) -> None:
     found = scan("before", line)
     assert found is not None
-    assert (found.kind, found.line_number, found.text) == (kind, 2, (line,))
+    assert (found.kind, found.lines[0].number, found.text) == (kind, 2, (line,))
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_a_traceback_after_which_the_build_goes_on_is_no_error() -> None:
 def test_make_without_a_compiler_error_shows_what_led_up_to_it() -> None:
     found = scan("cp a b", "cp: cannot stat 'a'", "make[1]: *** [Makefile:3: b] Error 1", "make: *** Error 2")
     assert found is not None
-    assert (found.kind, found.line_number, found.weak) == ("make", 1, True)
+    assert (found.kind, found.lines[0].number, found.weak) == ("make", 1, True)
     assert found.error.raw == "cp: cannot stat 'a'"
     assert found.text[-1] == "make[1]: *** [Makefile:3: b] Error 1"
 
@@ -324,4 +324,16 @@ def test_far_into_a_log_what_led_to_an_error_is_still_read() -> None:
     )
     scanner.feed_block(b"collect2: error: ld returned 1 exit status\n")
     assert scanner.found is not None
-    assert (scanner.found.error.number, scanner.found.line_number) == (320_002, 320_001)
+    assert (scanner.found.error.number, scanner.found.lines[0].number) == (320_002, 320_001)
+
+
+def test_an_exception_at_the_very_end_that_repeats_a_failure_gives_way_too() -> None:
+    found = scan(
+        "a.cpp:1:2: error: the cause",
+        "[ 50%] Building CXX object b.cpp.o",
+        "Traceback (most recent call last):",
+        '  File "setup.py", line 1',
+        "subprocess.CalledProcessError: Command '['ninja']' returned non-zero exit status 1.",
+    )
+    assert found is not None
+    assert (found.error.number, found.weak) == (1, False)

@@ -43,11 +43,6 @@ class ErrorBlock:
     weak: bool = False
 
     @property
-    def line_number(self) -> int:
-        """The number of the first line."""
-        return self.lines[0].number
-
-    @property
     def text(self) -> tuple[str, ...]:
         """The lines as a person reads them; a long command is cut."""
         return tuple(_shortened(line, index) for index, line in enumerate(self.lines))

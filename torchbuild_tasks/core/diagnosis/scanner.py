@@ -57,6 +57,7 @@ class LogScanner:
     @property
     def found(self) -> ErrorBlock | None:
         """The first proven error, or the first that was not followed by a build in order."""
+        self._demote()
         if self._proof is not None:
             return self._proof.done()
         others = [block for block in (self._suspect, self._weak) if block is not None]
@@ -135,14 +136,19 @@ class LogScanner:
     # ------------------------------------------------------------ judging
 
     def _close(self) -> None:
-        """The block has ended; an exception that only repeats what failed below it is a marker."""
-        block, self._block = self._block, None
-        if block is None or block is not self._suspect or block.shape != "python":
+        """The block has ended."""
+        if self._block is not None:
+            self._demote()
+            self._block = None
+
+    def _demote(self) -> None:
+        """An exception that only repeats what failed below it is a marker, and no suspect."""
+        block = self._suspect
+        if block is None or block.shape != "python" or not shapes.is_marker(block.done().error.said.strip()):
             return
-        if shapes.is_marker(block.done().error.said.strip()):
-            block.weak, self._suspect = True, None
-            self._weak = self._weak or block
-            self._proof = self._culprit()
+        block.weak, self._suspect = True, None
+        self._weak = self._weak or block
+        self._proof = self._proof or self._culprit()
 
     def _judge(self, line: Line, text: str) -> None:
         shape = shapes.proof(text)
