@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from torchbuild_tasks.catalog import FailureRow, HelperRow, make_row
-from torchbuild_tasks.core.diagnosis.rows import FailureBook
 from torchbuild_tasks.core.words import nearest
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.request import BuildRequest, flag_name
@@ -156,21 +155,26 @@ def _rows(
 def _failures(path: str, lines: Mapping[str, int], data: Mapping[str, object]) -> tuple[FailureRow, ...]:
     rows = _rows(path, lines, data, "failure", FailureRow)
     for number, row in enumerate(rows):
-        for column in dataclasses.fields(row):
-            value, many = getattr(row, column.name), column.default == ()
-            texts = value if many and isinstance(value, tuple) else (value,)
-            if column.name != "confirmed" and not all(isinstance(text, str) for text in texts):
-                wanted = 'a list of texts: ["..."]' if many else "text in quotes"
-                raise _wrong(path, lines, f"failure.{number}.{column.name}", value, f"it must be {wanted}")
-            if many and isinstance(value, str):
-                raise _wrong(
-                    path, lines, f"failure.{number}.{column.name}", value, "it must be a list: [...]"
-                )
-        try:
-            FailureBook((row,))
-        except ValueError as error:
-            raise _wrong(path, lines, f"failure.{number}.patterns", row.patterns, str(error)) from None
+        _check_failure(path, lines, number, row)
     return rows
+
+
+def _check_failure(path: str, lines: Mapping[str, int], number: int, row: FailureRow) -> None:
+    from torchbuild_tasks.core.diagnosis.rows import FailureBook  # few have rows of their own
+
+    for column in dataclasses.fields(row):
+        value, many = getattr(row, column.name), column.default == ()
+        texts = value if many and isinstance(value, tuple) else (value,)
+        place = f"failure.{number}.{column.name}"
+        if many and isinstance(value, str):
+            raise _wrong(path, lines, place, value, "it must be a list: [...]")
+        if column.name != "confirmed" and not all(isinstance(text, str) for text in texts):
+            wanted = 'a list of texts: ["..."]' if many else "text in quotes"
+            raise _wrong(path, lines, place, value, f"it must be {wanted}")
+    try:
+        FailureBook((row,))
+    except ValueError as error:
+        raise _wrong(path, lines, f"failure.{number}.patterns", row.patterns, str(error)) from None
 
 
 def _unknown(path: str, lines: Mapping[str, int], key: str, known: tuple[str, ...]) -> UsageError:

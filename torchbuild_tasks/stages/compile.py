@@ -6,9 +6,8 @@ import dataclasses
 import os
 import time
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from torchbuild_tasks.core.diagnosis.scanner import LogScanner
 from torchbuild_tasks.core.out_of_memory import killed_for_memory, lowered
 from torchbuild_tasks.core.step_history import compiler_of
 from torchbuild_tasks.effects.ledger import now
@@ -16,7 +15,7 @@ from torchbuild_tasks.effects.search import stream_searched
 from torchbuild_tasks.errors import BuildFailed
 from torchbuild_tasks.model import Command
 from torchbuild_tasks.stages.caching import begin_cache
-from torchbuild_tasks.stages.diagnosis import diagnose_build, failure_book
+from torchbuild_tasks.stages.diagnosis import build_scanner, diagnose_build
 from torchbuild_tasks.stages.history import Pace, keep, recall
 from torchbuild_tasks.stages.inner_loop import first_route, next_route, still_open
 from torchbuild_tasks.stages.jobs import fewer_jobs, jobs_at_once, jobserver, without_jobserver
@@ -24,6 +23,9 @@ from torchbuild_tasks.stages.monitor import monitored
 from torchbuild_tasks.stages.prepare import install
 from torchbuild_tasks.stages.work import Work, where
 from torchbuild_tasks.verify.session import ALWAYS, verify
+
+if TYPE_CHECKING:
+    from torchbuild_tasks.core.diagnosis.scanner import LogScanner
 
 PACE_EVERY: Final = 0.5
 ALL_CHECKS: Final = "`verify` makes all checks."
@@ -166,5 +168,5 @@ def _stream(work: Work, command: Command, pace: Pace) -> tuple[int, LogScanner |
         cwd=command.cwd,
         log=work.ledger.log,
         on_block=tell,
-        make_scanner=lambda: LogScanner(failure_book(work)),
+        make_scanner=lambda: build_scanner(work),
     )

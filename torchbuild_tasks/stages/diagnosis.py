@@ -1,19 +1,21 @@
-"""Why a build failed: a log is read once, and its error held against the rows."""
+"""Why a build failed: a log is read once, and its error held against the rows.
+
+What reads logs is imported when there is one to read, so that a build which goes well never loads it.
+"""
 
 from __future__ import annotations
 
 import itertools
+from typing import TYPE_CHECKING
 
-from torchbuild_tasks.core.diagnosis.judge import explain, read_log
-from torchbuild_tasks.core.diagnosis.machine import Machine
-from torchbuild_tasks.core.diagnosis.rows import FailureBook, fitting
-from torchbuild_tasks.core.diagnosis.scanner import LogScanner
-from torchbuild_tasks.core.diagnosis.text import is_binary, recoded
-from torchbuild_tasks.effects.named_log import log_chunks
-from torchbuild_tasks.effects.search import whole_lines
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import Diagnosis, Reading
-from torchbuild_tasks.stages.work import Work
+
+if TYPE_CHECKING:
+    from torchbuild_tasks.core.diagnosis.machine import Machine
+    from torchbuild_tasks.core.diagnosis.rows import FailureBook
+    from torchbuild_tasks.core.diagnosis.scanner import LogScanner
+    from torchbuild_tasks.stages.work import Work
 
 
 def diagnose_log(name: str, book: FailureBook, machine: Machine) -> Reading:
@@ -22,6 +24,12 @@ def diagnose_log(name: str, book: FailureBook, machine: Machine) -> Reading:
     Raises:
         UsageError: it cannot be read, is empty, or is no text.
     """
+    from torchbuild_tasks.core.diagnosis.judge import read_log
+    from torchbuild_tasks.core.diagnosis.scanner import LogScanner
+    from torchbuild_tasks.core.diagnosis.text import is_binary, recoded
+    from torchbuild_tasks.effects.named_log import log_chunks
+    from torchbuild_tasks.effects.search import whole_lines
+
     chunks = log_chunks(name)
     first = next(chunks, b"")
     if not first:
@@ -34,22 +42,36 @@ def diagnose_log(name: str, book: FailureBook, machine: Machine) -> Reading:
     return read_log(scanner, book, machine)
 
 
-def failure_book(work: Work) -> FailureBook:
-    """The rows of failures that this build on this machine can have."""
-    return FailureBook(fitting(work.catalog.failure, work.facts))
+def build_scanner(work: Work) -> LogScanner:
+    """What searches the log of this build, with the rows that it can meet."""
+    from torchbuild_tasks.core.diagnosis.scanner import LogScanner
+
+    return LogScanner(_book(work))
 
 
 def diagnose_build(work: Work, scanner: LogScanner) -> Reading:
     """What the log of a build that failed says."""
-    return read_log(scanner, failure_book(work), _machine(work))
+    from torchbuild_tasks.core.diagnosis.judge import read_log
+
+    return read_log(scanner, _book(work), _machine(work))
 
 
 def explain_output(work: Work, said: str) -> Diagnosis | None:
     """Why a short command failed, by what it said."""
-    return explain(said, failure_book(work), _machine(work))
+    from torchbuild_tasks.core.diagnosis.judge import explain
+
+    return explain(said, _book(work), _machine(work))
+
+
+def _book(work: Work) -> FailureBook:
+    from torchbuild_tasks.core.diagnosis.rows import FailureBook, fitting
+
+    return FailureBook(fitting(work.catalog.failure, work.facts))
 
 
 def _machine(work: Work) -> Machine:
+    from torchbuild_tasks.core.diagnosis.machine import Machine
+
     return Machine(work.facts, work.plan, work.catalog, built=True)
 
 

@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from torchbuild_tasks.core.cuda import preflight_answers as answers
-from torchbuild_tasks.core.diagnosis.scanner import LogScanner
 from torchbuild_tasks.effects import process
 from torchbuild_tasks.effects.files import unlink
 from torchbuild_tasks.effects.preflight import trial_folder
 from torchbuild_tasks.errors import PreflightFailed
 from torchbuild_tasks.model import Preflight, Trial
-from torchbuild_tasks.stages.diagnosis import explain_output, failure_book
+from torchbuild_tasks.stages.diagnosis import build_scanner, explain_output
 from torchbuild_tasks.stages.work import Work
 
 SECONDS: Final = 300.0  # for one command: what takes longer hangs
@@ -138,7 +137,7 @@ class _Bench:
         return done
 
     def _fail(self, how: str, argv: tuple[str, ...], done: process.Captured, advice: str = "") -> NoReturn:
-        scanner, said = LogScanner(failure_book(self._work)), _said(done)
+        scanner, said = build_scanner(self._work), _said(done)
         scanner.feed_block(said.encode(errors="replace") + b"\n")
         lines = scanner.found.text if scanner.found else scanner.last
         known = explain_output(self._work, f"{said}\n{how}")
