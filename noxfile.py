@@ -81,9 +81,17 @@ def types(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """Write docs/flags.md from the declarations of the flags."""
+    """Write docs/flags.md from the declarations of the flags, docs/failures.md from the rows of failures."""
     session.install("-e", ".")
     session.run("python", "-m", "torchbuild_tasks.fronts.reference", "docs/flags.md")
+    session.run("python", "-m", "torchbuild_tasks.fronts.failures_page", "docs/failures.md")
+
+
+@nox.session
+def diagnosis_score(session: nox.Session) -> None:
+    """Say of how many labelled logs the error and its cause are found; `-- FOLDER` for logs of your own."""
+    install(session, "test")
+    session.run("python", "-m", "tests.diagnosis_score", *session.posargs)
 
 
 @nox.session

@@ -22,16 +22,19 @@ LINE = (
 IMPORTS = """
 import sys
 from pathlib import Path
-from torchbuild_tasks.core.first_error import FirstErrorScanner
+from torchbuild_tasks.catalog import load_catalog
+from torchbuild_tasks.core.diagnosis.rows import FailureBook
+from torchbuild_tasks.core.diagnosis.scanner import LogScanner
 from torchbuild_tasks.core.progress import ProgressParser
 from torchbuild_tasks.effects.log import open_log
 from torchbuild_tasks.effects.search import stream_searched
 """
 READER = f"""{IMPORTS}
-scanner, see = FirstErrorScanner(), ProgressParser().feed_block
+see = ProgressParser().feed_block
+make = lambda: LogScanner(FailureBook(load_catalog().failure))
 argv = ["sh", "-c", 'cat "$0"; exit ' + sys.argv[3], sys.argv[1]]
 with open_log(Path(sys.argv[2]), "bench") as log:
-    rc = stream_searched(argv, env=None, cwd=None, log=log, on_block=see, scanner=scanner)
+    rc, _ = stream_searched(argv, env=None, cwd=None, log=log, on_block=see, make_scanner=make)
 raise SystemExit(rc != int(sys.argv[3]))
 """
 CAT = 'cat "$0" | cat > "$1/copy"'

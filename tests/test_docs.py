@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from torchbuild_tasks import errors
+from torchbuild_tasks.catalog import load_catalog
+from torchbuild_tasks.core.diagnosis.judge import PAGE
+from torchbuild_tasks.fronts.failures_page import failures_page
 from torchbuild_tasks.fronts.nox_sessions import SESSIONS
 from torchbuild_tasks.fronts.reference import flags_page
 from torchbuild_tasks.request import VERBS
@@ -18,6 +21,14 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 
 def test_the_flags_page_is_current() -> None:
     assert (ROOT / "docs/flags.md").read_text("utf-8") == flags_page(), "run: nox -s docs"
+
+
+def test_the_failures_page_is_current_and_has_a_place_for_every_row() -> None:
+    page = (ROOT / "docs/failures.md").read_text("utf-8")
+    assert page == failures_page(), "run: nox -s docs"
+    places = re.findall(r'<a id="([^"]+)"></a>', page)
+    assert sorted(places) == sorted(row.id for row in load_catalog().failure)
+    assert PAGE.endswith("docs/failures.md")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

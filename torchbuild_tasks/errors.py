@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
-    from torchbuild_tasks.model import Finding
+    from torchbuild_tasks.model import Diagnosis, Finding
 
 
 class TorchbuildError(Exception):
@@ -62,6 +62,17 @@ class BuildFailed(TorchbuildError):
     """A command of the build ended with an error; the first error block stands in `looked`."""
 
     exit_code = 6
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        looked: tuple[str, ...] = (),
+        diagnoses: tuple[Diagnosis, ...] = (),
+        next_step: str = "",
+    ) -> None:
+        super().__init__(what, looked=looked, next_step=next_step)
+        self.diagnoses = diagnoses
 
 
 class VerifyFailed(TorchbuildError):
@@ -116,6 +127,12 @@ class ClusterError(TorchbuildError):
     """A scheduler or a server of distributed compiles cannot be run, reached or joined."""
 
     exit_code = 15
+
+
+class SourceError(TorchbuildError):
+    """A checkout, a ref or a submodule cannot be got, updated or switched, or git is missing."""
+
+    exit_code = 16
 
 
 class Interrupted(TorchbuildError):

@@ -18,7 +18,7 @@ from torchbuild_tasks.core.table import VersionLine, version_lines
 from torchbuild_tasks.effects import files, lock
 from torchbuild_tasks.effects.signals import interruptible
 from torchbuild_tasks.errors import EnvFileError, PlanRefused
-from torchbuild_tasks.model import BuildPlan, CacheState, Cluster, Facts
+from torchbuild_tasks.model import BuildPlan, CacheState, Cluster, Facts, Reading
 from torchbuild_tasks.record import VerifyReport
 from torchbuild_tasks.request import BuildRequest
 from torchbuild_tasks.sight import (
@@ -107,6 +107,18 @@ def verify(request: BuildRequest, report: Reporter) -> VerifyReport:
         return run_verification(
             python=made_plan.environment.python, expectations=made_plan.expectations, environ=os.environ
         )
+
+
+def diagnose(request: BuildRequest) -> Reading:
+    """Find the first real error of a log, and the causes that the rows know for this machine."""
+    from torchbuild_tasks.core.diagnosis.machine import Machine
+    from torchbuild_tasks.core.diagnosis.rows import FailureBook
+    from torchbuild_tasks.stages.diagnosis import diagnose_log
+
+    sight = look(request)
+    machine = Machine(sight.facts, decide(sight), sight.catalog, built=False)
+    with interruptible():
+        return diagnose_log(request.log or "", FailureBook(sight.catalog.failure), machine)
 
 
 def report(request: BuildRequest) -> ReportFiles:

@@ -47,6 +47,8 @@ def look(request: BuildRequest) -> Sight:
     found = find_settings(request.config, request.source or ".")
     settings = check_settings(found.path, found.data, found.lines) if found else Settings()
     catalog = load_catalog()
+    if settings.failures:  # the user's own stand before ours
+        catalog = Catalog(failure=(*settings.failures, *catalog.failure))
     if request.facts:
         return Sight(
             request=request, settings=settings, catalog=catalog, facts=read_facts(Path(request.facts))

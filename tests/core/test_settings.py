@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -116,3 +117,34 @@ def test_an_assignment_is_split_at_its_first_sign(text: str, name: str, value: s
 def test_what_is_no_assignment_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="is not KEY=VALUE"):
         split_assignment(text)
+
+
+def failure(**columns: Any) -> dict[str, Any]:
+    row = {"id": "mine", "phase": "compile", "cause": "Ours.", "source": "us", "patterns": ["our proxy: 407"]}
+    return {"failure": [{**row, **columns}]}
+
+
+def test_rows_of_failures_may_be_of_ones_own() -> None:
+    (row,) = check_settings(FILE, failure(fix=["Log in."]), {}).failures
+    assert (row.id, row.patterns, row.fix) == ("mine", ("our proxy: 407",), ("Log in.",))
+
+
+@pytest.mark.parametrize(
+    ("columns", "says"),
+    [
+        ({"patern": ["x"]}, "columns are id"),
+        ({"patterns": "our proxy"}, "it must be a list"),
+        ({"patterns": [3]}, "list of texts"),
+        ({"cause": 3}, "text in quotes"),
+        ({"patterns": ["(a+)+ for ever"]}, "can take for ever"),
+        ({"patterns": ["("]}, "no regular expression"),
+        ({"patterns": ["x"]}, "4 letters"),
+    ],
+    ids=str,
+)
+def test_a_row_that_cannot_be_used_is_refused_with_its_line(columns: dict[str, Any], says: str) -> None:
+    with pytest.raises(UsageError, match=says) as error:
+        check_settings(
+            FILE, failure(**columns), {"failure.0": 7, "failure.0.patterns": 9, "failure.0.cause": 8}
+        )
+    assert re.search(r"torchbuild.toml, line [789]", error.value.what)

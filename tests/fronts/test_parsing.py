@@ -140,6 +140,14 @@ def test_a_verb_with_actions_needs_one(words: list[str], says: str) -> None:
     assert "helpers fetch" in error.value.next_step
 
 
+def test_a_log_may_be_called_anything() -> None:
+    for name in ("-", "build.log", "build", "a b/ü.log"):
+        assert parse("diagnose", ["--json", name]) == BuildRequest(log=name, json=True)
+        assert words_by_verb(["diagnose", name, "--json"]) == [("diagnose", [name, "--json"])]
+    with pytest.raises(UsageError, match="which log"):
+        parse("diagnose", ["--json"])
+
+
 def test_an_action_may_be_called_like_a_verb() -> None:
     assert words_by_verb(["helpers", "verify", "--offline", "doctor", "-q"]) == [
         ("helpers", ["verify", "--offline"]),

@@ -19,7 +19,7 @@ from torchbuild_tasks.codec import decode, dumps
 from torchbuild_tasks.core.helper_lines import HelperLine, HelperReport
 from torchbuild_tasks.core.table import version_lines
 from torchbuild_tasks.fronts.verbs import run_verb, show_error
-from torchbuild_tasks.model import BuildPlan, CacheState, Cluster, Facts, Finding
+from torchbuild_tasks.model import BuildPlan, CacheState, Cluster, Diagnosis, Facts, Finding, Reading
 from torchbuild_tasks.record import CheckResult, VerifyReport
 from torchbuild_tasks.request import VERBS, BuildRequest
 from torchbuild_tasks.stages.report import ReportFiles
@@ -45,11 +45,18 @@ BROKEN = Finding(id="a", status="error", text="b is gone")
 LINE = HelperLine(
     id="sccache-0.16.0", because="a compiler cache", folder="/cache/sccache", wanted=False, here=False, size=9
 )
+TOLD = Diagnosis(
+    id="oom", cause="Memory ran out.", fix="Less at once.", command="torchbuild build", see="x#oom"
+)
+READING = Reading(
+    status="diagnosed", error_line=" Killed", error_block=(" Killed",), line_number=7, diagnoses=(TOLD, TOLD)
+)
 RESULTS: dict[str, Any] = {
     "doctor": (linux_facts(), SOUND),
     "plan": SOUND,
     "env": SOUND,
     "build": (SOUND, GOOD),
+    "diagnose": READING,
     "report": ReportFiles(page=Path("report.html"), trace=None, steps=3, notes=("no record",)),
     "clean": Removal(),
     "verify": GOOD,
@@ -65,6 +72,7 @@ WORDS: dict[str, dict[str, Any]] = {
     "helpers": {"action": "list"},
     "cache": {"action": "stats"},
     "cluster": {"action": "status"},
+    "diagnose": {"log": "-"},
 }
 Give = Callable[[str, Any], None]
 
@@ -102,6 +110,46 @@ def test_a_person_gets_text(verb: str, give: Give, capsys: pytest.CaptureFixture
     out = capsys.readouterr().out
     assert out.endswith("\n")
     assert not out.startswith("{")
+
+
+def test_a_reading_shows_the_error_and_each_cause(give: Give, capsys: pytest.CaptureFixture[str]) -> None:
+    give("diagnose", READING)
+    assert run_verb("diagnose", BuildRequest(log="-")) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert out[:3] == ["The first error, line 7:", "   Killed", "Cause: Memory ran out."]
+    assert out[3:6] == ["  -> Less at once.", "     $ torchbuild build", "     x#oom"]
+    assert out[6] == "Or: Memory ran out."
+
+
+def test_a_reading_in_json_is_one_object_of_these_keys(
+    give: Give, capsys: pytest.CaptureFixture[str]
+) -> None:
+    give("diagnose", READING)
+    assert run_verb("diagnose", BuildRequest(log="-", json=True)) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert list(said)[:5] == ["status", "error_line", "error_block", "line_number", "diagnoses"]
+    assert {"id", "cause", "fix", "see"} <= set(said["diagnoses"][0])
+
+
+def test_of_an_unknown_error_nothing_is_made_up(give: Give, capsys: pytest.CaptureFixture[str]) -> None:
+    give("diagnose", dataclasses.replace(READING, status="unknown", diagnoses=()))
+    assert run_verb("diagnose", BuildRequest(log="-")) == 0
+    assert "No row knows this error" in capsys.readouterr().out
+
+
+def test_a_log_without_a_failure_is_said_to_be_so(give: Give, capsys: pytest.CaptureFixture[str]) -> None:
+    give("diagnose", Reading(status="clean", notes=(TOLD,)))
+    assert run_verb("diagnose", BuildRequest(log="-")) == 0
+    assert capsys.readouterr().out.startswith("No failure in this log.\nIt does say: Memory ran out.\n")
+
+
+def test_a_failed_build_names_its_causes(give: Give, capsys: pytest.CaptureFixture[str]) -> None:
+    give("build", errors.BuildFailed("It failed.", looked=("Killed",), diagnoses=(TOLD,), next_step="Next."))
+    assert run_verb("build", BuildRequest()) == 6
+    said = capsys.readouterr().err
+    assert said.index("Killed") < said.index("Cause: Memory ran out.") < said.index("Next.")
+    assert run_verb("build", BuildRequest(json=True)) == 6
+    assert json.loads(capsys.readouterr().out)["diagnoses"][0]["id"] == "oom"
 
 
 def test_the_plan_in_json_is_the_plan(give: Give, capsys: pytest.CaptureFixture[str]) -> None:
@@ -171,6 +219,7 @@ ERRORS = [
     errors.PreflightFailed("The compilers do not work."),
     errors.PatchRefused("A patch does not fit."),
     errors.ClusterError("Another program listens there."),
+    errors.SourceError("There is no such ref."),
     errors.Interrupted("Interrupted."),
 ]
 

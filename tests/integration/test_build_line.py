@@ -107,6 +107,20 @@ def test_the_build_type_reaches_cmake(line: Line) -> None:
     assert line.torch("torch.version.debug") == "False"
 
 
+def test_a_failed_build_names_the_cause_and_what_to_do_here(line: Line) -> None:
+    done = line("build", "--set", "CXXFLAGS=-fno-such-flag", "--json")
+    assert done.code == 6
+    told = json.loads(done.out)["diagnoses"]
+    assert told[0]["id"] == "unknown-flag"
+    assert "-fno-such-flag" in told[0]["cause"]
+    assert told[0]["see"].endswith("failures.md#unknown-flag")
+    log = line("diagnose", str(line.tree / ".torchbuild/logs/build.log"), "--json")
+    assert log.code == 0
+    reading = json.loads(log.out)
+    assert [each["id"] for each in reading["diagnoses"]] == [each["id"] for each in told]
+    assert reading["error_line"] in (line.tree / ".torchbuild/logs/build.log").read_text("utf-8")
+
+
 def test_a_failed_build_shows_its_first_error(line: Line) -> None:
     done = line("build", "--set", "BUILD_BREAK=aten/src/ATen/matmul.cpp")
     assert done.code == 6

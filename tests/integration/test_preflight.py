@@ -171,7 +171,7 @@ def test_a_compiler_that_hangs(
 def test_a_compiler_that_is_killed(tree: Path, script: Callable[..., str]) -> None:
     error = failed(tree, cpp_only(script("g++", "import os\nos.kill(os.getpid(), 9)")))
     assert "was ended by signal 9" in error.what
-    assert "memory" in error.next_step
+    assert "Memory ran out" in error.next_step
 
 
 # ---------------------------------------------------------------- caches
@@ -285,7 +285,7 @@ def test_a_host_compiler_that_is_too_new(tree: Path, script: Callable[..., str])
     )
     error = failed(tree, with_nvcc(host=host))
     assert any("unsupported GNU version" in line for line in error.looked)
-    assert "CUDAHOSTCXX=/usr/bin/g++-" in error.next_step
+    assert "$ torchbuild build --cuda --set CUDAHOSTCXX=" in error.next_step
     assert "{1}" not in error.next_step
 
 
@@ -294,7 +294,7 @@ def test_a_host_compiler_that_is_too_new(tree: Path, script: Callable[..., str])
 def test_an_architecture_that_nvcc_does_not_know(tree: Path) -> None:
     error = failed(tree, with_nvcc("8.6", "2.0"))
     assert any("Unsupported gpu architecture 'compute_20'" in line for line in error.looked)
-    assert "This nvcc knows no compute_20." in error.next_step
+    assert "This nvcc knows no compute_20" in error.next_step
 
 
 @needs_nvcc

@@ -171,7 +171,7 @@ def example(name: str, verb: str = "helpers") -> Any:
 
 def spelled(name: str, value: Any) -> list[str]:
     """The words that give a flag this value; an action is a word of its own."""
-    if name == "action":
+    if name in ("action", "log"):
         return [str(value)]
     word = "--" + name.replace("_", "-")
     if value is True:
@@ -182,4 +182,6 @@ def spelled(name: str, value: Any) -> list[str]:
 
 def actions(verb: str) -> dict[str, Any]:
     """The field without which a verb does not know what to do, and a value for it."""
+    if verb == "diagnose":
+        return {"log": "build.log"}
     return {"action": ACTIONS[verb][0]} if verb in ACTIONS else {}

@@ -26,9 +26,9 @@ from torchbuild_tasks.catalog.cuda import (
     PartRow,
     PatchRow,
 )
+from torchbuild_tasks.catalog.failures import FailureRow, PackageRow
 from torchbuild_tasks.catalog.rows import (
     BackportRow,
-    CauseRow,
     CharacterRow,
     CheckRow,
     EntryRow,
@@ -61,13 +61,13 @@ __all__ = [
     "BoardRow",
     "CacheRow",
     "Catalog",
-    "CauseRow",
     "CharacterRow",
     "CheckRow",
     "CudaDriverRow",
     "CudaRow",
     "CudaTorchRow",
     "EntryRow",
+    "FailureRow",
     "FamilyRow",
     "FrontEndRow",
     "GIB",
@@ -81,6 +81,7 @@ __all__ = [
     "MemoryRow",
     "MsvcRow",
     "OutputRow",
+    "PackageRow",
     "PartRow",
     "PatchRow",
     "PresetRow",
@@ -126,11 +127,12 @@ class Catalog:
     jetpack: tuple[JetpackRow, ...]
     patch: tuple[PatchRow, ...]
     part: tuple[PartRow, ...]
-    toolchain: tuple[CauseRow, ...]
     cache: tuple[CacheRow, ...]
     linker: tuple[LinkerRow, ...]
     switch: tuple[SwitchRow, ...]
     installer: tuple[InstallerRow, ...]
+    failure: tuple[FailureRow, ...]
+    package: tuple[PackageRow, ...]
 
     def __init__(self, **tables: tuple[Any, ...]) -> None:
         """Tables that are given here are not read."""
@@ -170,12 +172,17 @@ TABLES: Mapping[str, tuple[str, type[Any]]] = {
     "jetpack": ("jetson.toml", JetpackRow),
     "patch": ("patches.toml", PatchRow),
     "part": ("toolkits.toml", PartRow),
-    "toolchain": ("preflight.toml", CauseRow),
     "cache": ("caches.toml", CacheRow),
     "switch": ("presets.toml", SwitchRow),
     "linker": ("linkers.toml", LinkerRow),
     "installer": ("linkers.toml", InstallerRow),
+    "failure": ("failures/{}.toml", FailureRow),
+    "package": ("packages.toml", PackageRow),
 }
+
+
+# The files of the failure rows, one for each phase of a build.
+PHASES = ("checkout", "python", "configure", "compile", "link", "install", "import", "runtime")
 
 
 @functools.cache
@@ -189,7 +196,10 @@ def _table(table: str) -> tuple[Any, ...]:
         from torchbuild_tasks.catalog.parts import part_rows  # for toolkits of NVIDIA's wheels only
 
         return part_rows(_table_file("toolkits.toml"))
-    rows = _rows(*TABLES[table], table)
+    file, kind = TABLES[table]
+    if table == "failure":
+        return tuple(row for phase in PHASES for row in _rows(file.format(phase), kind, table))
+    rows = _rows(file, kind, table)
     if table != "patch":
         return rows
     # `core` reads no files, so a patch's row carries the text of its diff.

@@ -213,19 +213,6 @@ class HelperRow:
     because: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class CauseRow:
-    """What makes a command fail, by what it says: `pattern` is a regular expression over its output.
-
-    `{1}` in `cause` and `fix` is the pattern's first group. The first row that matches is the cause.
-    """
-
-    pattern: str
-    cause: str
-    fix: str
-    source: str
-
-
 def make_row(kind: type[R], item: Mapping[str, Any], place: str) -> R:
     """Make one row; arrays become tuples, so a row stays a constant."""
     values = {key: tuple(value) if isinstance(value, list) else value for key, value in item.items()}

@@ -5,15 +5,17 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
-from torchbuild_tasks.catalog import HelperRow, make_row
+from torchbuild_tasks.catalog import FailureRow, HelperRow, make_row
 from torchbuild_tasks.core.words import nearest
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.request import BuildRequest, flag_name
 
+R = TypeVar("R")
+
 # Keys that are no flags: build variables, and rows laid over ours.
-TABLES = ("set", "helper")
+TABLES = ("set", "helper", "failure")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +26,7 @@ class Settings:
     values: Mapping[str, Any] = field(default_factory=dict)
     variables: Mapping[str, str] = field(default_factory=dict)
     helpers: tuple[HelperRow, ...] = ()
+    failures: tuple[FailureRow, ...] = ()
 
 
 def check_settings(path: str, data: Mapping[str, object], lines: Mapping[str, int]) -> Settings:
@@ -50,7 +53,8 @@ def check_settings(path: str, data: Mapping[str, object], lines: Mapping[str, in
         path=path,
         values=values,
         variables=_variables(path, lines, data.get("set", {})),
-        helpers=_helpers(path, lines, data.get("helper", [])),
+        helpers=_rows(path, lines, data, "helper", HelperRow),
+        failures=_failures(path, lines, data),
     )
 
 
@@ -131,18 +135,46 @@ def _words(path: str, lines: Mapping[str, int], key: str, value: object) -> tupl
     return tuple(value)
 
 
-def _helpers(path: str, lines: Mapping[str, int], tables: object) -> tuple[HelperRow, ...]:
+def _rows(
+    path: str, lines: Mapping[str, int], data: Mapping[str, object], table: str, kind: type[R]
+) -> tuple[R, ...]:
     """Rows of the user's own; they stand before ours, so they win where both fit."""
-    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        raise _wrong(path, lines, "helper", tables, "it must be tables: [[helper]]")
+    items = data.get(table, [])
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        raise _wrong(path, lines, table, items, f"it must be tables: [[{table}]]")
     rows = []
-    for number, table in enumerate(tables):
-        place = f"{path}, line {lines.get(f'helper.{number}', '?')}"
+    for number, item in enumerate(items):
+        place = f"{path}, line {lines.get(f'{table}.{number}', '?')}"
         try:
-            rows.append(make_row(HelperRow, table, place))
+            rows.append(make_row(kind, item, place))
         except TypeError as error:
             raise UsageError(str(error)) from None
     return tuple(rows)
+
+
+def _failures(path: str, lines: Mapping[str, int], data: Mapping[str, object]) -> tuple[FailureRow, ...]:
+    rows = _rows(path, lines, data, "failure", FailureRow)
+    for number, row in enumerate(rows):
+        _check_failure(path, lines, number, row)
+    return rows
+
+
+def _check_failure(path: str, lines: Mapping[str, int], number: int, row: FailureRow) -> None:
+    from torchbuild_tasks.core.diagnosis.rows import FailureBook  # few have rows of their own
+
+    for column in dataclasses.fields(row):
+        value, many = getattr(row, column.name), column.default == ()
+        texts = value if many and isinstance(value, tuple) else (value,)
+        place = f"failure.{number}.{column.name}"
+        if many and isinstance(value, str):
+            raise _wrong(path, lines, place, value, "it must be a list: [...]")
+        if column.name != "confirmed" and not all(isinstance(text, str) for text in texts):
+            wanted = 'a list of texts: ["..."]' if many else "text in quotes"
+            raise _wrong(path, lines, place, value, f"it must be {wanted}")
+    try:
+        FailureBook((row,))
+    except ValueError as error:
+        raise _wrong(path, lines, f"failure.{number}.patterns", row.patterns, str(error)) from None
 
 
 def _unknown(path: str, lines: Mapping[str, int], key: str, known: tuple[str, ...]) -> UsageError:

@@ -10,11 +10,12 @@ LINE_LIMIT: Final = 8 * 1024
 class Blocks:
     """Bytes in, whole lines out, many at once and still bytes.
 
-    Each line of a block ends with a newline; a carriage return ends one too. Of a line
-    longer than `LINE_LIMIT` bytes the rest is left out, so one without end costs nothing.
+    Each line of a block ends with a newline; a carriage return ends one too, unless told otherwise.
+    Of a line longer than `LINE_LIMIT` bytes the rest is left out, so one without end costs nothing.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, carriage_return: bool = True) -> None:
+        self._ends_too = carriage_return
         self._rest = b""
         self._after_cr = False
 
@@ -23,8 +24,8 @@ class Blocks:
         if not chunk:
             return b""
         data = chunk[1:] if self._after_cr and chunk.startswith(b"\n") else chunk
-        self._after_cr = chunk.endswith(b"\r")
-        if b"\r" in data:
+        self._after_cr = self._ends_too and chunk.endswith(b"\r")
+        if self._ends_too and b"\r" in data:
             data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         end = data.rfind(b"\n") + 1
         if not end:

@@ -1,15 +1,15 @@
 """Runs a build and has its log searched for the error, but only once it has failed.
 
-Searching costs ten times what reading and writing the log costs. A build that goes well
+Searching costs many times what reading and writing the log costs. A build that goes well
 is not searched at all, and a failed one from the log on disk, in a second or two.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 from torchbuild_tasks.effects.blocks import Blocks
 from torchbuild_tasks.effects.log import Log
@@ -19,10 +19,13 @@ _CHUNK: Final = 512 * 1024
 
 
 class Scanner(Protocol):
-    """What searches; core's FirstErrorScanner."""
+    """What searches; core's LogScanner."""
 
     def skip_block(self, block: bytes, /) -> None: ...
     def feed_block(self, block: bytes, /) -> None: ...
+
+
+S = TypeVar("S", bound=Scanner)
 
 
 def stream_searched(
@@ -32,30 +35,42 @@ def stream_searched(
     cwd: Path | str | None,
     log: Log,
     on_block: Callable[[bytes], None],
-    scanner: Scanner,
-) -> int:
-    """`stream`, and after a failure the scanner has seen all of it; lines before it in the log count."""
-    start, live = log.path.stat().st_size, False
+    make_scanner: Callable[[], S],
+) -> tuple[int, S | None]:
+    """`stream`; after a failure also a scanner that has seen all of it (lines before it in the log count)."""
+    start = log.path.stat().st_size
+    live: S | None = None
 
     def see(block: bytes) -> None:
         nonlocal live
-        if log.problem and not live:  # the disk is full: from here on it is searched as it goes by
-            _search(log.path, start, scanner)
-            live = True
-        if live:
-            scanner.feed_block(block)
+        if log.problem and live is None:  # the disk is full: from here on it is searched as it goes by
+            live = make_scanner()
+            _search(log.path, start, live)
+        if live is not None:
+            live.feed_block(block)
         on_block(block)
 
     rc = stream(argv, env=env, cwd=cwd, log=log, on_block=see)
-    if rc != 0 and not live:
-        _search(log.path, start, scanner)
-    return rc
+    if rc == 0:
+        return rc, None
+    if live is None:
+        live = make_scanner()
+        _search(log.path, start, live)
+    return rc, live
+
+
+def whole_lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Blocks of whole lines out of a file's chunks; a line ends as an editor counts it, with a line feed."""
+    blocks = Blocks(carriage_return=False)
+    for chunk in chunks:
+        if block := blocks.feed(chunk):
+            yield block
+    if block := blocks.end():
+        yield block
 
 
 def _search(path: Path, start: int, scanner: Scanner) -> None:
-    blocks = Blocks()
     with contextlib.suppress(OSError), path.open("rb") as file:
         scanner.skip_block(file.read(start))
-        while chunk := file.read(_CHUNK):
-            scanner.feed_block(blocks.feed(chunk))
-        scanner.feed_block(blocks.end())
+        for block in whole_lines(iter(lambda: file.read(_CHUNK), b"")):
+            scanner.feed_block(block)

@@ -7,7 +7,8 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
-from torchbuild_tasks.errors import PlanRefused, TorchbuildError
+from torchbuild_tasks.errors import BuildFailed, PlanRefused, TorchbuildError
+from torchbuild_tasks.fronts.show_diagnosis import diagnoses_text
 from torchbuild_tasks.model import Finding
 
 MARK = {"ok": "ok     ", "warn": "warning", "error": "error  ", "unknown": "unknown"}
@@ -37,6 +38,8 @@ def error_text(error: TorchbuildError) -> str:
     parts += [f"  {line}\n" for line in error.looked]
     if isinstance(error, PlanRefused):
         parts += map(finding_text, error.findings)
+    if isinstance(error, BuildFailed):
+        parts.append(diagnoses_text(error.diagnoses))
     if error.next_step:
         parts.append(f"{error.next_step}\n")
     return "".join(parts)
@@ -45,6 +48,7 @@ def error_text(error: TorchbuildError) -> str:
 def error_object(error: TorchbuildError) -> dict[str, Any]:
     """The same for a program."""
     findings = error.findings if isinstance(error, PlanRefused) else ()
+    diagnoses = error.diagnoses if isinstance(error, BuildFailed) else ()
     return {
         "error": type(error).__name__,
         "exit_code": error.exit_code,
@@ -52,4 +56,5 @@ def error_object(error: TorchbuildError) -> dict[str, Any]:
         "looked": error.looked,
         "next_step": error.next_step,
         "findings": findings,
+        "diagnoses": diagnoses,
     }

@@ -16,7 +16,7 @@ from invoke.parser.argument import Argument
 from invoke.parser.context import ParserContext
 
 from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.request import ACTIONS, OBJECTS, VERBS, BuildRequest, flag_name, flags
+from torchbuild_tasks.request import ACTIONS, OBJECTS, VERBS, WORDED, BuildRequest, flag_name, flags
 
 SHORT = {"source": "s", "python": "p", "jobs": "j", "quiet": "q", "verbose": "v", "yes": "y"}
 
@@ -26,10 +26,10 @@ def arguments(verb: str, words: Sequence[str] = (), *, positional: bool = True) 
 
     Args:
         verb: whose flags.
-        words: what follows it; some actions take a further word.
+        words: what follows it; some actions take a further word, and diagnose takes its log.
         positional: without it the action may be left out.
     """
-    due = ("action", *(OBJECTS.get((verb, word), "") for word in words)) if positional else ()
+    due = ("action", "log", *(OBJECTS.get((verb, word), "") for word in words)) if positional else ()
     return [_argument(field, verb, field.name in due) for field in flags(verb)]
 
 
@@ -47,7 +47,7 @@ def _argument(field: dataclasses.Field[Any], verb: str, positional: bool) -> Arg
 
 def help_text(field: dataclasses.Field[Any], verb: str | None = None) -> str:
     """The flag's help with its choices, as the help of both runners and the docs show it."""
-    choices = ACTIONS[verb] if verb and field.metadata["positional"] else field.metadata["choices"]
+    choices = ACTIONS[verb] if verb in ACTIONS and field.metadata["positional"] else field.metadata["choices"]
     return str(field.metadata["help"]) + (f" [{'|'.join(choices)}]" if choices else "")
 
 
@@ -59,10 +59,10 @@ def refuse_unknown(verb: str, words: Sequence[str]) -> None:
     Raises:
         UsageError: an unknown flag or action (names the nearest), or a flag without its value.
     """
-    rest, action_due, action, missing = list(words), verb in ACTIONS, "", ""
+    rest, action_due, action, missing = list(words), verb in WORDED, "", ""
     while rest:
         word = rest.pop(0)
-        if not word.startswith("-"):
+        if not _is_flag(word):
             if not (action_due or missing):
                 return  # the next task's
             if action_due:
@@ -79,20 +79,28 @@ def refuse_unknown(verb: str, words: Sequence[str]) -> None:
         if takes_value:
             rest.pop(0)
     if action_due:
-        raise _action_error(verb, f"{verb} needs to be told what to do")
+        due = "what to do" if verb in ACTIONS else "which log"
+        raise _action_error(verb, f"{verb} needs to be told {due}")
     if missing and flag_name(missing) not in {word.partition("=")[0] for word in words}:
         raise UsageError(
             f"{verb} {action} needs a {missing}", next_step=f"Write: {verb} {action} http://HOST:10600"
         )
 
 
+def _is_flag(word: str) -> bool:
+    """A dash alone is a word: it stands for what comes in by a pipe."""
+    return word.startswith("-") and word != "-"
+
+
 def _refuse_action(verb: str, word: str) -> None:
-    if word not in ACTIONS[verb]:
+    if verb in ACTIONS and word not in ACTIONS[verb]:
         near = nearest(word, ACTIONS[verb])
         raise _action_error(verb, f"{verb} cannot {word}" + (f"; did you mean {near}?" if near else ""))
 
 
 def _action_error(verb: str, what: str) -> UsageError:
+    if verb not in ACTIONS:
+        return UsageError(what, next_step=f"Say {verb} PATH, or {verb} - for what comes in by a pipe.")
     return UsageError(what, next_step=f"Say one of: {', '.join(f'{verb} {word}' for word in ACTIONS[verb])}.")
 
 
@@ -105,13 +113,13 @@ def words_by_verb(argv: Sequence[str]) -> list[tuple[str, list[str]]]:
     value_follows, due = False, 0
     for word in argv:
         verb = word.rpartition(".")[2]
-        if not (value_follows or due or word.startswith("-")):
+        if not (value_follows or due or _is_flag(word)):
             found.append((verb, []))
-            due = int(verb in ACTIONS)
+            due = int(verb in WORDED)
             continue
         if found:
             found[-1][1].append(word)
-        if value_follows or not found or not word.startswith("-"):
+        if value_follows or not found or not _is_flag(word):
             if due and not value_follows:
                 due += int((found[-1][0], word) in OBJECTS) - 1
             value_follows = False

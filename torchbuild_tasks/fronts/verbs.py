@@ -17,6 +17,7 @@ from torchbuild_tasks.fronts.paragraph import error_object, error_text
 from torchbuild_tasks.fronts.reporter import ConsoleReporter
 from torchbuild_tasks.fronts.show_cache import cache_text
 from torchbuild_tasks.fronts.show_cluster import clusters_text
+from torchbuild_tasks.fronts.show_diagnosis import reading_text
 from torchbuild_tasks.fronts.show_helpers import helpers_text
 from torchbuild_tasks.fronts.watching import watch
 from torchbuild_tasks.request import BuildRequest
@@ -78,6 +79,12 @@ def _build_once(request: BuildRequest, report: ConsoleReporter) -> int:
         _out(_json({"plan": plan, "verify": verified}))
     elif verified is not None:
         _out(show.report_text(verified))
+    return 0
+
+
+def _diagnose(request: BuildRequest, report: ConsoleReporter) -> int:
+    reading = flow.diagnose(request)
+    _out(_json(reading) if request.json else reading_text(reading))
     return 0
 
 
@@ -143,6 +150,7 @@ _VERBS: dict[str, Callable[[BuildRequest, ConsoleReporter], int]] = {
     "plan": _plan,
     "env": _env,
     "build": _build,
+    "diagnose": _diagnose,
     "report": _report,
     "clean": _clean,
     "verify": _verify,

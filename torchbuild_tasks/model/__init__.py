@@ -8,6 +8,7 @@ plan for one machine can be made and tested on another. Sizes are bytes, times s
 from torchbuild_tasks.model.cache import CachePlan, CacheReport, CacheState, CacheTool
 from torchbuild_tasks.model.cluster import Cluster, Distribution
 from torchbuild_tasks.model.cuda import Cuda, Driver, GpuSeen, Library, Tegra, Toolkit
+from torchbuild_tasks.model.diagnosis import Diagnosis, Reading
 from torchbuild_tasks.model.linker import LinkerPlan, LinkTrial
 from torchbuild_tasks.model.machine import (
     FACTS_SCHEMA,
@@ -64,6 +65,7 @@ __all__ = [
     "Command",
     "Cpu",
     "Cuda",
+    "Diagnosis",
     "Disk",
     "Distribution",
     "Driver",
@@ -89,6 +91,7 @@ __all__ = [
     "Preflight",
     "Previous",
     "Python",
+    "Reading",
     "Source",
     "Status",
     "Store",

@@ -15,7 +15,16 @@ from typing import Any
 
 from torchbuild_tasks.request.how import HowFlags
 from torchbuild_tasks.request.said import SaidFlags
-from torchbuild_tasks.request.verbs import ACTIONS, BUILD_TYPES, MODES, OBJECTS, PRESETS, SHELLS, VERBS
+from torchbuild_tasks.request.verbs import (
+    ACTIONS,
+    BUILD_TYPES,
+    MODES,
+    OBJECTS,
+    PRESETS,
+    SHELLS,
+    VERBS,
+    WORDED,
+)
 from torchbuild_tasks.request.what import WhatFlags
 
 __all__ = [
@@ -27,6 +36,7 @@ __all__ = [
     "PRESETS",
     "SHELLS",
     "VERBS",
+    "WORDED",
     "flag_name",
     "flags",
 ]

@@ -41,7 +41,7 @@ class SaidFlags:
     )
     facts: str | None = flag(
         "plan from a `doctor --json` dump instead of this machine",
-        verbs=("doctor", "plan", "versions"),
+        verbs=("doctor", "plan", "diagnose", "versions"),
         metavar="FILE",
         in_file=False,
     )

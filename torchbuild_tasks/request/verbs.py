@@ -5,17 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 VERBS: Final = (
-    "doctor",
-    "plan",
-    "env",
-    "build",
-    "report",
-    "clean",
-    "verify",
-    "helpers",
-    "cache",
-    "cluster",
-    "versions",
+    *("doctor", "plan", "env", "build", "diagnose", "report", "clean", "verify"),
+    *("helpers", "cache", "cluster", "versions"),
 )
 BUILDING: Final = ("doctor", "plan", "env", "build", "verify")
 FETCHING: Final = (*BUILDING, "helpers")
@@ -30,6 +21,8 @@ ACTIONS: Final = {
 }
 # Actions that take a further word, the value of that field: `cluster join http://host:10600`.
 OBJECTS: Final = {("cluster", "server"): "scheduler", ("cluster", "join"): "scheduler"}
+# The same, and those whose word can be anything: `diagnose build.log`.
+WORDED: Final = (*ACTIONS, "diagnose")
 
 PRESETS: Final = ("dev", "minimal", "full", "debug", "jetson")
 BUILD_TYPES: Final = ("Release", "Debug", "RelWithDebInfo", "MinSizeRel")

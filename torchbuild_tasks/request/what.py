@@ -27,6 +27,13 @@ class WhatFlags:
         in_file=False,
         positional=True,
     )
+    log: str | None = flag(
+        "log of a build, or - for what comes in by a pipe",
+        verbs=("diagnose",),
+        metavar="LOG",
+        in_file=False,
+        positional=True,
+    )
     source: str | None = flag(
         "PyTorch checkout to work on (default: the current folder)", verbs=EVERY, metavar="PATH"
     )

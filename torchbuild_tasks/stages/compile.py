@@ -6,9 +6,8 @@ import dataclasses
 import os
 import time
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from torchbuild_tasks.core.first_error import FirstErrorScanner
 from torchbuild_tasks.core.out_of_memory import killed_for_memory, lowered
 from torchbuild_tasks.core.step_history import compiler_of
 from torchbuild_tasks.effects.ledger import now
@@ -16,6 +15,7 @@ from torchbuild_tasks.effects.search import stream_searched
 from torchbuild_tasks.errors import BuildFailed
 from torchbuild_tasks.model import Command
 from torchbuild_tasks.stages.caching import begin_cache
+from torchbuild_tasks.stages.diagnosis import build_scanner, diagnose_build
 from torchbuild_tasks.stages.history import Pace, keep, recall
 from torchbuild_tasks.stages.inner_loop import first_route, next_route, still_open
 from torchbuild_tasks.stages.jobs import fewer_jobs, jobs_at_once, jobserver, without_jobserver
@@ -23,6 +23,9 @@ from torchbuild_tasks.stages.monitor import monitored
 from torchbuild_tasks.stages.prepare import install
 from torchbuild_tasks.stages.work import Work, where
 from torchbuild_tasks.verify.session import ALWAYS, verify
+
+if TYPE_CHECKING:
+    from torchbuild_tasks.core.diagnosis.scanner import LogScanner
 
 PACE_EVERY: Final = 0.5
 ALL_CHECKS: Final = "`verify` makes all checks."
@@ -57,11 +60,10 @@ def run_build(work: Work, command: Command) -> Work:
     """
     attempt = 1
     while True:
-        scanner = FirstErrorScanner()
-        rc = _build(work, command, scanner)
-        if rc == 0:
+        rc, scanner = _build(work, command)
+        if scanner is None:
             return work
-        lines = scanner.found.lines if scanner.found else scanner.last
+        lines = scanner.found.text if scanner.found else scanner.last
         if again := without_jobserver(work, (*lines, *scanner.last)):
             work = again
             continue
@@ -74,17 +76,17 @@ def run_build(work: Work, command: Command) -> Work:
         work, attempt = fewer_jobs(work, fewer.jobs), attempt + 1
 
 
-def _build(work: Work, command: Command, scanner: FirstErrorScanner) -> int:
-    """Run the build once, and keep the times of its steps for the next one."""
+def _build(work: Work, command: Command) -> tuple[int, LogScanner | None]:
+    """Run the build once, and keep the times of its steps for the next one; the scanner when it failed."""
     compiler = compiler_of({choice.name: choice.value for choice in work.plan.choices})
     pace = Pace(work.build_dir, recall(work.fetching.store, work.root, compiler))
     began = time.time()
     with jobserver(work) as served, monitored(served, pace):
-        rc = _stream(served, _with_jobs(command, served.environ or os.environ), scanner, pace)
+        ended = _stream(served, _with_jobs(command, served.environ or os.environ), pace)
     problem = keep(work.fetching.store, work.root, compiler, work.build_dir, started=began, finished=now())
     if problem:
         work.report.note(problem)
-    return rc
+    return ended
 
 
 def _with_jobs(command: Command, environ: Mapping[str, str]) -> Command:
@@ -95,12 +97,14 @@ def _with_jobs(command: Command, environ: Mapping[str, str]) -> Command:
     return dataclasses.replace(command, argv=(*command.argv, "-j", jobs))
 
 
-def _failed(work: Work, command: Command, rc: int, scanner: FirstErrorScanner) -> BuildFailed:
-    block = scanner.found
+def _failed(work: Work, command: Command, rc: int, scanner: LogScanner) -> BuildFailed:
+    reading = diagnose_build(work, scanner)
+    last = ("No line of it looks like an error. Its last ones:", *scanner.last)
     return BuildFailed(
         f"The build failed: {' '.join(command.argv)} ended with exit code {rc}.",
-        looked=block.lines if block else ("No line of it looks like an error. Its last ones:", *scanner.last),
-        next_step=where(work, block.line_number if block else None),
+        looked=reading.error_block or last,
+        diagnoses=reading.diagnoses,
+        next_step=where(work, reading.line_number or None),
     )
 
 
@@ -147,7 +151,7 @@ def verify_torch(work: Work) -> Work:
     return dataclasses.replace(work, verified=work.ledger.verified)
 
 
-def _stream(work: Work, command: Command, scanner: FirstErrorScanner, pace: Pace) -> int:
+def _stream(work: Work, command: Command, pace: Pace) -> tuple[int, LogScanner | None]:
     due = 0.0
 
     def tell(block: bytes) -> None:
@@ -164,5 +168,5 @@ def _stream(work: Work, command: Command, scanner: FirstErrorScanner, pace: Pace
         cwd=command.cwd,
         log=work.ledger.log,
         on_block=tell,
-        scanner=scanner,
+        make_scanner=lambda: build_scanner(work),
     )

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from torchbuild_tasks.core.cuda import preflight_answers as answers
-from torchbuild_tasks.core.first_error import FirstErrorScanner
 from torchbuild_tasks.effects import process
 from torchbuild_tasks.effects.files import unlink
 from torchbuild_tasks.effects.preflight import trial_folder
 from torchbuild_tasks.errors import PreflightFailed
 from torchbuild_tasks.model import Preflight, Trial
+from torchbuild_tasks.stages.diagnosis import build_scanner, explain_output
 from torchbuild_tasks.stages.work import Work
 
 SECONDS: Final = 300.0  # for one command: what takes longer hangs
@@ -137,15 +137,15 @@ class _Bench:
         return done
 
     def _fail(self, how: str, argv: tuple[str, ...], done: process.Captured, advice: str = "") -> NoReturn:
-        scanner, said = FirstErrorScanner(), _said(done)
-        for line in said.splitlines():
-            scanner.feed(line)
-        lines = scanner.found.lines if scanner.found else scanner.last
-        cause, fix = answers.find_cause(f"{said}\n{how}", self._work.catalog.toolchain) or (advice, "")
+        scanner, said = build_scanner(self._work), _said(done)
+        scanner.feed_block(said.encode(errors="replace") + b"\n")
+        lines = scanner.found.text if scanner.found else scanner.last
+        known = explain_output(self._work, f"{said}\n{how}")
+        why = (known.cause, known.fix, known.command and f"$ {known.command}") if known else (advice,)
         raise PreflightFailed(
             f"The planned compilers do not work: {_name(argv[0])} {how}.",
             looked=(*lines, f"$ {shlex.join(argv)}"),
-            next_step="\n".join(filter(None, (cause, fix, self._where()))),
+            next_step="\n".join(filter(None, (*why, self._where()))),
         )
 
     def _where(self) -> str:

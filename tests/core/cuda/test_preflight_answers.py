@@ -7,17 +7,13 @@ from typing import Any
 
 import pytest
 
-from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.core.cuda.preflight_answers import (
     cache_of,
     ccache_answer,
-    find_cause,
     listed_archs,
     same_archs,
     sccache_answer,
 )
-
-ROWS = load_catalog().toolchain
 
 # cuobjdump 13.5 on an object of nvcc 13.0
 LISTING = """\
@@ -127,76 +123,3 @@ def test_sccache_hits() -> None:
 )
 def test_sccache_says_why_not(after: str, reason: str) -> None:
     assert sccache_answer(BEFORE, after) == (False, reason)
-
-
-# What was said, and what the cause has to name. Those marked * were not said here but stand in the
-# row's source.
-CAUSES = {
-    "host_config.h:137:2: error: #error -- unsupported GNU version! gcc versions later than 15 are not "
-    "supported! The nvcc flag ...": "gcc up to 15",
-    "host_config.h:151:2: error: #error -- unsupported clang version! clang version must be less than 21 and "
-    "greater than 3.2 .": "older than 21",
-    # *
-    "C:\\CUDA\\include\\crt/host_config.h(153): fatal error C1189: #error:  -- unsupported Microsoft Visual "
-    "Studio version! Only the versions between 2017 and 2022 (inclusive) are supported!": "2017 and 2022",
-    "nvcc fatal   : Unsupported gpu architecture 'compute_120'": "compute_120",
-    "ptxas fatal   : Value 'sm_35' is not defined for option 'gpu-name'": "ptxas knows no sm_35",
-    "<command-line>: fatal error: cuda_runtime.h: No such file or directory": "headers",
-    "../include/cuda_fp16.h:4100:10: fatal error: nv/target: No such file or directory": "headers",
-    # *
-    "fatal error C1083: Cannot open include file: 'cuda_runtime.h': No such file or directory": "headers",
-    "sh: 1: cicc: not found": "a program of its own toolkit",
-    "sh: 1: ptxas: not found": "a program of its own toolkit",
-    # *
-    "'cicc' is not recognized as an internal or external command,": "a program of its own toolkit",
-    # *
-    "nvcc fatal   : Cannot find compiler 'cl.exe' in PATH": "does not find cl.exe",
-    "/usr/bin/nix: No such file or directory\n"
-    "nvcc fatal   : Failed to preprocess host compiler properties.": "cannot run its host compiler",
-    # *
-    "/c++/11/bits/std_function.h:435:145: error: parameter packs not expanded with '...':": "libstdc++",
-    "preflight.cpp:29:1: fatal error: writing to /tmp/ccq7EBD6.s: No space left on device": "disk is full",
-    "Killed": "memory runs out",
-    "nvcc was ended by signal 9": "memory runs out",
-    # *
-    "nvcc error   : 'cicc' died due to signal 9 (Kill signal)": "memory runs out",
-    # *
-    "g++: fatal error: Killed signal terminated program cc1plus": "memory runs out",
-    "Segmentation fault": "crashed",
-    "cannot start /opt/sccache: [Errno 2] No such file or directory: '/opt/sccache'": "cache does not run",
-    "ccache: error: Failed to create directory /proc/nix/tmp: No such file": "cache does not run",
-    'ccache: error: Could not find compiler "nix" in PATH': "does not find the compiler",
-    "ccache: error: execute_noreturn of /nix failed: No such file or directory": "does not find the compiler",
-    "sccache: error: failed to execute compile\n"
-    "sccache: caused by: cannot find binary path": "the compiler behind",
-    "g++: error: unrecognized command-line option \u2018-std=c++99\u2019; did you mean": ": -std=c++99",
-    "nvcc fatal   : Unknown option '-foo'": ": -foo",
-    "nvcc fatal   : Value 'c++99' is not defined for option 'std'": ": std",
-}
-
-
-@pytest.mark.parametrize(("said", "cause"), CAUSES.items())
-def test_a_failure_is_explained(said: str, cause: str) -> None:
-    found = find_cause(f"In file included from preflight.cu:2:\n{said}\ncompilation terminated.", ROWS)
-    assert found is not None
-    assert cause in found[0]
-    assert "{1}" not in found[0] + found[1]
-
-
-def test_every_row_explains_something() -> None:
-    explained = {found[0].partition("{")[0] for said in CAUSES if (found := find_cause(said, ROWS))}
-    for row in ROWS:
-        first = row.cause.partition("{1}")[0]
-        assert any(cause.startswith(first) for cause in explained), row.pattern
-
-
-def test_the_number_of_the_limit_is_in_the_fix() -> None:
-    found = find_cause("unsupported GNU version! gcc versions later than 13 are not supported!", ROWS)
-    assert found is not None
-    assert "CUDAHOSTCXX=/usr/bin/g++-13" in found[1]
-
-
-def test_not_every_failure_is_known() -> None:
-    assert find_cause("preflight.cu:3:1: error: expected unqualified-id", ROWS) is None
-    # A path that holds such words is none of them.
-    assert find_cause("/home/Killed/cicc: error: nothing", ROWS) is None

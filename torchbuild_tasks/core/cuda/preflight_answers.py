@@ -1,4 +1,4 @@
-"""Reads what a pre-flight's programs said: an object's architectures, a cache's answer, a failure's cause."""
+"""Reads what a pre-flight's programs said: an object's architectures, a cache's answer."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import json
 import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
-
-from torchbuild_tasks.catalog import CauseRow
 
 # What makes each cache compile anew and keep the result: the first pass has to compile really.
 ANEW: Final[Mapping[str, str]] = {"ccache": "CCACHE_RECACHE", "sccache": "SCCACHE_RECACHE"}
@@ -92,15 +90,3 @@ def sccache_answer(before: str, after: str) -> Answer:
 
 def _count(stats: Mapping[str, Mapping[str, Mapping[str, int]]], name: str) -> int:
     return sum(stats[name]["counts"].values())
-
-
-# ---------------------------------------------------------------- failures
-
-
-def find_cause(said: str, rows: tuple[CauseRow, ...]) -> tuple[str, str] | None:
-    """Cause and fix of the first row whose pattern is in the output."""
-    for row in rows:
-        if match := re.search(row.pattern, said, re.MULTILINE):
-            group = next((each for each in match.groups() if each), "")
-            return row.cause.replace("{1}", group), row.fix.replace("{1}", group)
-    return None

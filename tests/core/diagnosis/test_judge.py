@@ -1,0 +1,132 @@
+"""What is said of a log: ranked causes, an error that nobody knows, and warnings that are none."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.diagnosis import book, machine, read
+from torchbuild_tasks.core.diagnosis.judge import PAGE, explain
+
+KILLED = "c++: fatal error: Killed signal terminated program cc1plus"
+FAILED = "FAILED: a.o\nc++ -c a.cpp\n"
+CMAKE = "CMake Error at x.cmake:1 (message):\n"
+ARCH = "nvcc fatal   : Unsupported gpu architecture 'compute_30'"
+
+
+def test_a_root_is_told_before_what_follows_from_it() -> None:
+    log = f"{FAILED}a.cpp:1:2: error: 'uint8_t' does not name a type\n{KILLED}\nninja: build stopped: x"
+    assert [each.id for each in read(log).diagnoses] == ["oom-cc1plus", "cstdint-gcc13"]
+
+
+def test_a_consequence_is_told_only_where_nothing_else_is_known() -> None:
+    stopped = "ninja: build stopped: subcommand failed."
+    assert [each.id for each in read(f"[1/2] Building\n{stopped}").diagnoses] == ["ninja-subcommand"]
+    unknown = read(f"{FAILED}a.cpp:1:2: error: nobody knows\n{stopped}")
+    assert (unknown.status, unknown.diagnoses) == ("unknown", ())
+    assert unknown.error_line == "a.cpp:1:2: error: nobody knows"
+
+
+def test_what_stands_elsewhere_in_the_log_is_no_cause() -> None:
+    log = f"{ARCH}\n-- Performing Test HAS_X - Failed\n-- Configuring done\n{FAILED}a.cpp:1:2: error: x"
+    assert read(log).diagnoses == ()
+
+
+def test_the_line_stands_as_in_the_log_and_the_block_as_a_person_reads_it() -> None:
+    line = "2026-05-01T12:34:56.78Z   \x1b[1ma.cpp:1:2: \x1b[31merror: \x1b[0mx"
+    reading = read(f"2026-05-01T12:34:56.78Z one\n{line}\n")
+    assert (reading.error_line, reading.line_number) == (line, 2)
+    assert reading.error_block == ("  a.cpp:1:2: error: x",)
+
+
+def test_warnings_of_a_log_without_a_failure_are_notes() -> None:
+    reading = read("-- MAGMA not found. Compiling without MAGMA support\n-- Configuring done\n")
+    assert (reading.status, reading.diagnoses, reading.line_number) == ("clean", (), 0)
+    assert [note.id for note in reading.notes] == ["magma-not-found"]
+
+
+def test_a_warning_within_the_failing_block_is_its_cause() -> None:
+    error = f"{CMAKE}  Could NOT find OpenMP_CXX (missing: OpenMP_CXX_FLAGS)\n"
+    assert [each.id for each in read(error).diagnoses] == ["openmp-not-found"]
+
+
+def test_a_message_that_cmake_has_wrapped_is_read_as_one() -> None:
+    error = f"{CMAKE}  Found NCCL header version and library\n  version do not match!\n"
+    assert [each.id for each in read(error).diagnoses] == ["nccl-mismatch"]
+
+
+def test_what_cmake_said_on_the_way_counts_for_its_error() -> None:
+    log = f"-- The CUDA compiler identification is unknown\n{CMAKE}  Else\n"
+    assert [each.id for each in read(log).diagnoses] == ["cuda-compiler-unknown"]
+
+
+def test_every_cause_has_its_place_in_the_documentation() -> None:
+    (told,) = read(KILLED).diagnoses
+    assert told.see == f"{PAGE}#oom-cc1plus"
+
+
+# What a compiler said in the pre-flight, and the row that knows it. Those marked * were not said here
+# but stand in the row's source.
+SAID = {
+    "host_config.h:137:2: error: #error -- unsupported GNU version! gcc versions later than 15 are not "
+    "supported! The nvcc flag ...": "nvcc-gnu-version",
+    "host_config.h:151:2: error: #error -- unsupported clang version! clang version must be less than 21 and "
+    "greater than 3.2 .": "clang-cuda-host",
+    # *
+    "C:\\CUDA\\include\\crt/host_config.h(153): fatal error C1189: #error:  -- unsupported Microsoft Visual "
+    "Studio version! Only the versions between 2017 and 2022 (inclusive) are supported!": "nvcc-msvc-version",
+    "nvcc fatal   : Unsupported gpu architecture 'compute_120'": "nvcc-arch",
+    "ptxas fatal   : Value 'sm_35' is not defined for option 'gpu-name'": "gpu-name-sm30",
+    "<command-line>: fatal error: cuda_runtime.h: No such file or directory": "nvcc-headers",
+    "../include/cuda_fp16.h:4100:10: fatal error: nv/target: No such file or directory": "nvcc-headers",
+    # *
+    "fatal error C1083: Cannot open include file: 'cuda_runtime.h': No such file": "nvcc-headers",
+    "sh: 1: cicc: not found": "nvcc-incomplete",
+    "sh: 1: ptxas: not found": "nvcc-incomplete",
+    # *
+    "'cicc' is not recognized as an internal or external command,": "nvcc-incomplete",
+    # *
+    "nvcc fatal   : Cannot find compiler 'cl.exe' in PATH": "cl-not-found",
+    "/usr/bin/nix: No such file or directory\n"
+    "nvcc fatal   : Failed to preprocess host compiler properties.": "nvcc-host-fails",
+    # *
+    "/c++/11/bits/std_function.h:435:145: error: parameter packs not expanded with '...':": "std-function-h",
+    "preflight.cpp:29:1: fatal error: writing to /tmp/ccq7EBD6.s: No space left on device": "disk-full",
+    "Killed": "oom-killed",
+    "nvcc was ended by signal 9": "oom-killed",
+    # *
+    "nvcc error   : 'cicc' died due to signal 9 (Kill signal)": "oom-cicc",
+    # *
+    "g++: fatal error: Killed signal terminated program cc1plus": "oom-cc1plus",
+    "Segmentation fault": "segfault",
+    "cannot start /opt/sccache: [Errno 2] No such file or directory: '/opt/sccache'": "cache-not-started",
+    "ccache: error: Failed to create directory /proc/nix/tmp: No such file": "ccache-hash",
+    'ccache: error: Could not find compiler "nix" in PATH': "cache-no-compiler",
+    "ccache: error: execute_noreturn of /nix failed: No such file or directory": "cache-no-compiler",
+    "sccache: error: failed to execute compile\n"
+    "sccache: caused by: cannot find binary path": "cache-no-compiler",
+    "g++: error: unrecognized command-line option \u2018-std=c++99\u2019; did you mean": "unknown-flag",
+    "nvcc fatal   : Unknown option '-foo'": "unknown-flag",
+    "nvcc fatal   : Value 'c++99' is not defined for option 'std'": "unknown-flag",
+}
+
+
+@pytest.mark.parametrize(("said", "row"), SAID.items())
+def test_what_a_short_command_said_is_explained(said: str, row: str) -> None:
+    told = explain(
+        f"In file included from preflight.cu:2:\n{said}\ncompilation terminated.", book(), machine()
+    )
+    assert told is not None
+    assert told.id == row
+    assert "{" not in told.cause + told.fix
+
+
+def test_the_flag_that_is_unknown_is_named() -> None:
+    told = explain("nvcc fatal   : Unknown option '-foo'", book(), machine())
+    assert told is not None
+    assert "-foo" in told.cause
+
+
+def test_not_every_failure_is_known() -> None:
+    assert explain("preflight.cu:3:1: error: expected unqualified-id", book(), machine()) is None
+    # A path that holds such words is none of them.
+    assert explain("/home/Killed/cicc: error: nothing", book(), machine()) is None

@@ -1,0 +1,32 @@
+"""Logs with their noise, from public threads and made here: the line of the error, and its cause."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.diagnosis import FOLDERS, Label, labels, read_file
+from torchbuild_tasks.core.diagnosis.text import Decoder, wide_encoding
+
+LABELS = labels()
+
+
+@pytest.mark.parametrize("label", LABELS, ids=lambda label: label.name)
+def test_the_first_error_of_a_log_and_its_cause(label: Label) -> None:
+    reading = read_file(label.path)
+    assert reading.line_number == label.line
+    assert [each.id for each in reading.diagnoses[:1]] == ([label.cause] if label.cause else [])
+    assert reading.status == ("diagnosed" if label.cause else "unknown" if label.line else "clean")
+
+
+@pytest.mark.parametrize("label", [label for label in LABELS if label.line], ids=lambda label: label.name)
+def test_the_line_is_that_of_the_log(label: Label) -> None:
+    data = label.path.read_bytes()
+    encoding = wide_encoding(data)
+    lines = data.decode(encoding).encode().split(b"\n") if encoding else data.split(b"\n")
+    assert read_file(label.path).error_line == Decoder()(lines[label.line - 1]).rstrip("\r")
+
+
+def test_every_log_has_a_label_and_every_label_a_source() -> None:
+    names = [path.stem for path in FOLDERS[0].glob("*.log")]
+    assert set(names) <= {label.name for label in LABELS}
+    assert all(label.source for label in LABELS)

@@ -1,0 +1,119 @@
+"""Patterns: the plain text that is looked for first, and those that could hang."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.diagnosis import book
+from tests.support.steps import steps
+from torchbuild_tasks.catalog import FailureRow
+from torchbuild_tasks.core.diagnosis.patterns import anchors
+from torchbuild_tasks.core.diagnosis.shapes import _CAUSES, _MARKER, cause
+from torchbuild_tasks.core.diagnosis.signs import FIRST_SIGNS, SIGNS
+
+PATTERNS = sorted({pattern for row in book().rows for pattern in row.patterns})
+SHAPES = [shape.pattern for _, shape in _CAUSES] + [_MARKER.pattern]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "wanted"),
+    [
+        ("Killed signal", ("Killed signal",)),
+        (r"Submodule initi?alization failed", ("alization failed",)),
+        (r"error C1060\b|\bC1002\s?:", ("error C1060", "C1002")),
+        (r"nvcc error : '(cicc|ptxas)' died", ("nvcc error : '",)),
+        (
+            r"third_party[/\\].{0,200}does not contain a CMakeLists\.txt",
+            ("does not contain a CMakeLists.txt",),
+        ),
+        (r"ab+cdef", ("cdef",)),
+        (r"\[WinError 126\]", ("[WinError 126]",)),
+    ],
+)
+def test_the_plain_text_of_each_alternative(pattern: str, wanted: tuple[str, ...]) -> None:
+    assert anchors(pattern) == wanted
+
+
+@pytest.mark.parametrize(
+    ("pattern", "why"),
+    [
+        ("(", "no regular expression"),
+        ("(a+)+long enough", "take for ever"),
+        ("(?:ab|a){2,9}long enough", "take for ever"),
+        (r"long enough.*.*.*.*.*x", "take very long"),
+        (r"\d+|long enough", "4 letters"),
+        (r"(long|enough)", "4 letters"),
+        (r"(?i)long enough", "ignores case"),
+    ],
+)
+def test_a_pattern_that_cannot_be_used_is_refused(pattern: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        anchors(pattern)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_whatever_a_row_finds_has_its_plain_text(data: st.DataObject) -> None:
+    pattern = data.draw(st.sampled_from(PATTERNS))
+    text = data.draw(st.from_regex(pattern))
+    assert any(anchor in text for anchor in anchors(pattern))
+
+
+def adversaries(row: FailureRow, pattern: str, size: int) -> list[str]:
+    """Lines of about this length that begin to match again and again, and never do to the end."""
+    pieces = [*anchors(pattern), *(anchor[:-1] for anchor in anchors(pattern))]
+    pieces += [*(sample[: len(sample) // 2] for sample in row.samples[:1]), "a", "0'"]
+    return [(piece * (size // max(1, len(piece)) + 1))[:size] for piece in filter(None, pieces)]
+
+
+@pytest.mark.parametrize("row", [row for row in book().rows if row.patterns], ids=lambda row: row.id)
+def test_the_work_on_a_line_grows_as_the_line_does(row: FailureRow) -> None:
+    """Three times the line is at most six times the steps, where a bad pattern takes nine times and more."""
+    for pattern in row.patterns:
+        for short, long in zip(adversaries(row, pattern, 300), adversaries(row, pattern, 900), strict=True):
+            assert steps(pattern, long) <= 6 * steps(pattern, short) + 300, short[:80]
+
+
+@pytest.mark.parametrize("pattern", SHAPES)
+def test_the_work_of_a_shape_grows_as_the_line_does(pattern: str) -> None:
+    for piece in ("a", "(1,1)", ": error", "/bin/sh: ", "make: *** ", "a_b."):
+        short, long = (piece * (size // len(piece)) for size in (300, 900))
+        assert steps(pattern, long) <= 6 * steps(pattern, short) + 300, piece
+
+
+def test_the_counter_sees_a_pattern_that_hangs() -> None:
+    assert steps("foo.*bar", "foo" * 200) > 10 * steps("foo.*bar", "foo" * 50)
+    assert steps("foo.{0,20}bar", "foo" * 200) < 5 * steps("foo.{0,20}bar", "foo" * 50)
+
+
+WORDS = [shape.pattern for kind, shape in _CAUSES if kind not in ("linker", "compiler")]
+
+
+@pytest.mark.parametrize("pattern", WORDS)
+@settings(max_examples=10, deadline=None)
+@given(st.data())
+def test_whatever_a_shape_finds_has_a_sign(pattern: str, data: st.DataObject) -> None:
+    text = data.draw(st.from_regex(pattern))
+    assert any(sign in text for sign in (*SIGNS, *FIRST_SIGNS))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "a.cpp:1:2: error: x",
+        "c:\\a.cpp(12): error C2065: x",
+        "LINK : fatal error LNK1104: x",
+        "a.obj : error LNK2019: unresolved external symbol x",
+        "LLVM ERROR: x",
+        "a.cpp:(.text+0xa): undefined reference to `x'",
+        "x.o: relocation truncated to fit: R_X86_64_PC32",
+        "/usr/bin/ld: a.o: PC-relative offset overflow in PLT entry",
+        "a.o: undefined reference to symbol 'x': error adding symbols: DSO missing from command line",
+        "Error\tMSB3721\tThe command exited with code 1.",
+    ],
+)
+def test_a_compiler_error_has_a_sign(line: str) -> None:
+    assert cause(line)
+    assert any(sign in line for sign in (*SIGNS, *FIRST_SIGNS))

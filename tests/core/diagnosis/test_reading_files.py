@@ -1,0 +1,40 @@
+"""Whole logs on the disk: what they say, and files that are no logs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.diagnosis import read_file
+from torchbuild_tasks.errors import UsageError
+
+
+def test_lines_are_counted_as_an_editor_does(tmp_path: Path) -> None:
+    path = tmp_path / "a.log"
+    path.write_bytes(b"10%\r20%\rdone\r\none\r\na.cpp:1:2: error: x\r\nend")
+    reading = read_file(path)
+    assert (reading.line_number, reading.error_line) == (3, "a.cpp:1:2: error: x")
+
+
+def test_an_error_after_many_calm_lines_keeps_its_number(tmp_path: Path) -> None:
+    path = tmp_path / "a.log"
+    calm = b"[1/2] Building CXX object a.cpp.o\na.cpp:1:2: warning: unused [-Wunused]\n" * 40_000
+    path.write_bytes(calm + b"FAILED: b.o\nc++ -c b.cpp\nb.cpp:1:2: error: x\n" + calm)
+    assert read_file(path).line_number == 80_003
+
+
+def test_a_line_without_end_costs_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "a.log"
+    path.write_bytes(b"x" * 5_000_000 + b"\na.cpp:1:2: error: y\n")
+    assert read_file(path).line_number == 2
+
+
+@pytest.mark.parametrize(
+    ("data", "says"), [(b"", "is empty"), (b"\x7fELF\x02" + bytes(range(256)) * 8, "is no text")]
+)
+def test_what_is_no_log_is_said(tmp_path: Path, data: bytes, says: str) -> None:
+    path = tmp_path / "a.log"
+    path.write_bytes(data)
+    with pytest.raises(UsageError, match=says):
+        read_file(path)

@@ -1,0 +1,120 @@
+"""What must hold for every row of a failure: its samples are its own, its near misses are nobody's."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import pytest
+from packaging.specifiers import SpecifierSet
+
+from tests.support.diagnosis import book, machine, read
+from tests.support.machines import linux_facts, with_tree
+from torchbuild_tasks.catalog import FailureRow, load_catalog
+from torchbuild_tasks.core.diagnosis.rows import FailureBook, fitting
+from torchbuild_tasks.fronts.parsing import parse
+from torchbuild_tasks.request import VERBS
+
+ROWS = load_catalog().failure
+WITH_SAMPLES = [row for row in ROWS if row.samples]
+# What a sentence may name; docs/diagnose.md explains them.
+NAMES = {
+    *("source", "build", "python", "toolset", "libc", "jobs", "gpus", "driver cuda"),
+    *("planned jobs", "free memory", "archs"),
+}
+
+
+def test_rows_are_told_apart() -> None:
+    ids = [row.id for row in ROWS]
+    assert len(ids) == len(set(ids))
+    assert all(re.fullmatch(r"[\w.-]+", name) for name in ids), "an anchor of a page"
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+def test_a_row_says_what_it_has_to(row: FailureRow) -> None:
+    assert row.cause.endswith((".", "}")), "a sentence"
+    assert row.fix, "something to do"
+    assert row.source
+    assert row.os in ("", "linux", "windows")
+    assert row.era in ("", "setuptools", "scikit-build-core")
+    SpecifierSet(row.torch)
+    assert bool(row.patterns) == bool(row.samples), "a pattern without a sample proves nothing"
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+def test_the_names_in_a_row_are_known(row: FailureRow) -> None:
+    groups = max((re.compile(pattern).groups for pattern in row.patterns), default=0)
+    for sentence in (row.cause, *row.fix, *row.command):
+        flat = re.sub(r"\{(\d)\}", lambda match: f"<{match[1]}>", sentence)
+        for name in re.findall(r"\{([^{}]+)\}", flat):
+            assert name in NAMES or name.startswith(("package:", "g++<=")), name
+        assert all(int(number) <= groups for number in re.findall(r"\{(\d)\}", sentence))
+
+
+@pytest.mark.parametrize("row", WITH_SAMPLES, ids=lambda row: row.id)
+def test_a_sample_is_matched_by_its_own_row_first_and_told_without_gaps(row: FailureRow) -> None:
+    for sample in row.samples:
+        reading = read(sample)
+        told = (reading.diagnoses if row.severity == "error" else reading.notes)[0]
+        assert told.id == row.id
+        assert reading.status == ("diagnosed" if row.severity == "error" else "clean")
+        assert "{" not in told.cause + told.fix + told.command
+        assert told.fix
+        assert told.command or not row.command or "{" in row.command[-1]
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.near], ids=lambda row: row.id)
+def test_what_only_looks_alike_is_not_matched(row: FailureRow) -> None:
+    for near in row.near:
+        assert row.id not in [hit.row.id for hit in book().look_up(near)]
+
+
+# A message within something that says it without meaning it.
+HARMLESS = [
+    "[3/9] c++ -DMESSAGE='{}' -c a.cpp -o a.o",
+    '   12 | throw Error("{}");',
+    "a.cpp:1:2: warning: {}",
+]
+
+
+@pytest.mark.parametrize("row", WITH_SAMPLES, ids=lambda row: row.id)
+def test_a_message_that_is_only_quoted_is_no_failure(row: FailureRow) -> None:
+    sample = row.samples[0].split("\n")[-1].strip()
+    log = "".join(f"{form.format(sample)}\n[4/9] Building CXX object b.o\n" for form in HARMLESS)
+    assert read(log).status == "clean"
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.command], ids=lambda row: row.id)
+def test_a_command_is_one_of_ours(row: FailureRow) -> None:
+    for sentence in row.command:
+        words = shlex.split(re.sub(r"\{[^{}]*(?:\{\d\})?[^{}]*\}", "1", sentence))
+        assert words[0] == "torchbuild"
+        assert words[1] in VERBS
+        parse(words[1], words[2:])
+
+
+def test_the_machine_knows_no_name_that_no_row_could_ask_for() -> None:
+    assert {name for name in NAMES if machine().value(name)} >= {"source", "build", "python", "jobs", "libc"}
+    assert machine().value("nonsense") == ""
+
+
+def test_a_build_meets_only_the_rows_of_its_own_system_and_torch() -> None:
+    facts = with_tree(linux_facts(), version="2.10.0", era="setuptools")
+    found = fitting(ROWS, facts)
+    assert not [row for row in found if row.os == "windows" or row.era == "scikit-build-core"]
+    assert {"cmake4-policy", "use-nightly-fatal"}.isdisjoint(row.id for row in found)
+    assert "oom-cc1plus" in [row.id for row in found]
+
+
+def test_a_row_that_cannot_be_used_is_named() -> None:
+    bad = FailureRow(id="mine", phase="compile", cause="x", source="me", patterns=("(a+)+long",))
+    with pytest.raises(ValueError, match="failure mine.*take for ever"):
+        FailureBook((bad,))
+
+
+def test_the_first_row_that_knows_a_line_is_told() -> None:
+    mine = FailureRow(
+        id="mine", phase="compile", cause="Ours.", source="us", patterns=("Killed signal terminated",)
+    )
+    hits = FailureBook((mine, *ROWS)).look_up("c++: fatal error: Killed signal terminated program cc1plus")
+    assert [hit.row.id for hit in hits[:2]] == ["mine", "oom-cc1plus"]

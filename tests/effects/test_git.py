@@ -1,0 +1,48 @@
+"""The door to git, with a real git and a repository on disk."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from torchbuild_tasks.effects.git import Git
+from torchbuild_tasks.errors import SourceError
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.skipif(shutil.which("git") is None, reason="no git here"),
+]
+
+
+@pytest.fixture
+def git(tmp_path: Path) -> Git:
+    git = Git(folder=tmp_path, config=("user.name=a", "user.email=a@b", "init.defaultBranch=main"))
+    git.run("init", "-q")
+    git.run("commit", "-q", "--allow-empty", "-m", "first")
+    return git
+
+
+def test_settings_go_with_the_command_and_nowhere_else(git: Git) -> None:
+    assert git.run("log", "--format=%an") == "a"
+    assert "name" not in (git.folder / ".git/config").read_text("utf-8")
+
+
+def test_a_hook_around_us_does_not_send_git_elsewhere(git: Git, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_DIR", str(git.folder / "elsewhere"))
+    assert git.said("rev-parse", "--abbrev-ref", "HEAD") == "main"
+
+
+def test_what_fails_says_what_git_said(git: Git) -> None:
+    assert git.said("rev-parse", "--verify", "nothing") is None
+    with pytest.raises(SourceError) as raised:
+        git.run("checkout", "nothing")
+    assert any("pathspec 'nothing'" in line for line in raised.value.looked)
+
+
+def test_no_git_is_said(git: Git, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(git.folder))
+    with pytest.raises(SourceError, match="does not start") as raised:
+        git.run("status")
+    assert "Install git" in raised.value.next_step

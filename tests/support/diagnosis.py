@@ -1,0 +1,66 @@
+"""The rows, a machine and the labelled logs, for whatever reads logs in a test."""
+
+from __future__ import annotations
+
+import functools
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.support.machines import linux_facts, plan_of
+from torchbuild_tasks.catalog import load_catalog
+from torchbuild_tasks.core.diagnosis.judge import read_log
+from torchbuild_tasks.core.diagnosis.machine import Machine
+from torchbuild_tasks.core.diagnosis.rows import FailureBook
+from torchbuild_tasks.core.diagnosis.scanner import LogScanner
+from torchbuild_tasks.model import Reading
+from torchbuild_tasks.stages.diagnosis import diagnose_log
+
+TESTS = Path(__file__).parent.parent
+FOLDERS = (TESTS / "logs", TESTS / "core/logs")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Label:
+    """What a log says: the line of its first real error (0 for none), and the row that knows it."""
+
+    name: str
+    line: int
+    cause: str
+    source: str
+
+    @property
+    def path(self) -> Path:
+        return next(path for folder in FOLDERS if (path := folder / f"{self.name}.log").exists())
+
+
+def labels(folder: Path = FOLDERS[0]) -> list[Label]:
+    """The labels that stand beside the logs of a folder."""
+    rows = tomllib.loads((folder / "labels.toml").read_text("utf-8"))["log"]
+    return [Label(**row) for row in rows]
+
+
+@functools.cache
+def book() -> FailureBook:
+    """All rows."""
+    return FailureBook(load_catalog().failure)
+
+
+@functools.cache
+def machine(*, built: bool = True) -> Machine:
+    """A Linux machine with GCC 12, on which a build was planned."""
+    facts = linux_facts()
+    return Machine(facts, plan_of(facts), load_catalog(), built=built)
+
+
+def read(text: str | bytes) -> Reading:
+    """What a log of this text says."""
+    scanner = LogScanner(book())
+    data = text.encode() if isinstance(text, str) else text
+    scanner.feed_block(data if data.endswith(b"\n") else data + b"\n")
+    return read_log(scanner, book(), machine())
+
+
+def read_file(path: Path) -> Reading:
+    """What a log on the disk says."""
+    return diagnose_log(str(path), book(), machine())

@@ -1,0 +1,116 @@
+"""Counts the steps of a regular expression on a text, as a plain backtracking matcher takes them.
+
+Python's own does the same in another order and says nothing of it; a count is the same on every
+machine, however busy, which a time is not.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Sequence
+from re import _constants as c  # type: ignore[attr-defined]
+from re import _parser as parser  # type: ignore[attr-defined]
+from typing import Any
+
+sys.setrecursionlimit(max(sys.getrecursionlimit(), 20_000))
+
+
+def steps(pattern: str, text: str) -> int:
+    """How many steps a search takes until it has found the pattern, or that it is not there."""
+    matcher = _Matcher(text)
+    nodes = list(parser.parse(pattern))
+    for start in range(len(text) + 1):
+        if matcher.run(nodes, start, lambda end: True):
+            break
+    return matcher.steps
+
+
+class _Matcher:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self.steps = 0
+
+    def run(self, nodes: Sequence[Any], at: int, done: Callable[[int], bool]) -> bool:
+        """Match these nodes from `at` on, and then whatever `done` wants."""
+        self.steps += 1
+        if not nodes:
+            return done(at)
+        (op, value), rest = nodes[0], nodes[1:]
+        if op in (c.MAX_REPEAT, c.MIN_REPEAT):
+            return self._repeat(op, value, rest, at, done)
+        if op is c.SUBPATTERN:
+            return self.run(list(value[3]), at, lambda end: self.run(rest, end, done))
+        if op is c.BRANCH:
+            return any(self.run([*branch, *rest], at, done) for branch in value[1])
+        if op in (c.ASSERT, c.ASSERT_NOT):
+            return self._look(op, value, at) and self.run(rest, at, done)
+        if op is c.AT:
+            return self._at(value, at) and self.run(rest, at, done)
+        return at < len(self._text) and self._one(op, value, at) and self.run(rest, at + 1, done)
+
+    def _repeat(self, op: Any, value: Any, rest: Sequence[Any], at: int, done: Callable[[int], bool]) -> bool:
+        least, most, inner = value
+        items = list(inner)
+        if len(items) == 1 and items[0][0] in (c.LITERAL, c.NOT_LITERAL, c.IN, c.ANY):
+            most = min(int(most), len(self._text) - at)
+            count = 0
+            kind, what = items[0]
+            while count < most and self._one(kind, what, at + count):
+                self.steps += 1
+                count += 1
+            counts = range(int(least), count + 1)
+            order = list(counts) if op is c.MIN_REPEAT else list(reversed(counts))
+            return any(self.run(rest, at + number, done) for number in order)
+        assert int(most) == 1, "no group repeats"
+        ways = [[*items, *rest], rest] if op is c.MAX_REPEAT else [rest, [*items, *rest]]
+        return any(self.run(way, at, done) for way in ways)
+
+    def _look(self, op: Any, value: Any, at: int) -> bool:
+        direction, inner = value
+        if direction < 0:
+            width = inner.getwidth()[0]
+            found = at >= width and self.run(list(inner), at - width, lambda end: end == at)
+        else:
+            found = self.run(list(inner), at, lambda end: True)
+        return bool(found == (op is c.ASSERT))
+
+    def _at(self, value: Any, at: int) -> bool:
+        if value is c.AT_BEGINNING:
+            return at == 0
+        if value is c.AT_END:
+            return at == len(self._text)
+        around = [0 <= place < len(self._text) and _is_word(self._text[place]) for place in (at - 1, at)]
+        return bool((around[0] != around[1]) == (value is c.AT_BOUNDARY))
+
+    def _one(self, op: Any, value: Any, at: int) -> bool:
+        self.steps += 1
+        if at >= len(self._text):
+            return False
+        letter = self._text[at]
+        if op is c.LITERAL:
+            return bool(ord(letter) == value)
+        if op is c.NOT_LITERAL:
+            return bool(ord(letter) != value)
+        if op is c.ANY:
+            return letter != "\n"
+        assert op is c.IN, op
+        wanted, items = True, list(value)
+        if items[0][0] is c.NEGATE:
+            wanted, items = False, items[1:]
+        return any(_in(item, letter) for item in items) == wanted
+
+
+def _in(item: Any, letter: str) -> bool:
+    op, value = item
+    if op is c.LITERAL:
+        return bool(ord(letter) == value)
+    if op is c.RANGE:
+        return bool(value[0] <= ord(letter) <= value[1])
+    kinds = {c.CATEGORY_DIGIT: r"\d", c.CATEGORY_SPACE: r"\s", c.CATEGORY_WORD: r"\w"}
+    kinds |= {c.CATEGORY_NOT_SPACE: r"\S", c.CATEGORY_NOT_DIGIT: r"\D", c.CATEGORY_NOT_WORD: r"\W"}
+    return re.match(kinds[value], letter) is not None
+
+
+def _is_word(letter: str) -> bool:
+    return letter.isalnum() or letter == "_"

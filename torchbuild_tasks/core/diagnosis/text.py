@@ -1,0 +1,138 @@
+"""A line of a log as it was meant: without what a terminal, a CI service or a code page did to it."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from torchbuild_tasks.core.diagnosis.languages import in_english
+
+WIDTH: Final = 2000  # characters of a line that are looked at
+_SNIFFED: Final = 4096
+_GUESSED: Final = 8192  # bytes of lines from which a code page is guessed
+
+_ANSI: Final = re.compile(
+    r"\x1b(?:\[[0-9;?]*[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|[()][0-9A-B]|[=>78cDEHM])"
+)
+_TIME: Final = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?Z? "
+# What CI services, docker and MSBuild put before every line, and people who paste it.
+_BEFORE: Final = re.compile(
+    r"\ufeff?(?:"
+    rf"(?:[^\t]{{1,80}}\t){{0,2}}\ufeff?{_TIME}(?:\d\d[OE]\+? ?)?"  # GitHub, Azure, GitLab
+    r"|\[\d{4}-\d\d-\d\d[T ][^\]]{8,30}\] |[A-Z][a-z]{2} \d\d \d\d:\d\d:\d\d "  # Jenkins
+    r"|\d\d:\d\d:\d\d(?:\.\d+)? "
+    r"|#\d+ \d+\.\d+ |\d{1,5}\.\d{1,3} "  # docker
+    r"| *\d+>(?! )| *\d+>(?= \S)"  # MSBuild
+    r"|\[rank\d+\]: ?"  # torchrun
+    r"|>(?:>>)? |`{1,3}(?=\S)|\[\d{1,2}(?:;\d{1,2}){0,3}m"  # pasted: quotes, code, colours without escape
+    r")"
+)
+# ASCII lines that may be in another language.
+_OTHER: Final = re.compile(r"\bld\s?: |Fehler|[Ee]rreur|\berrore\b|\berro\b|error (?:grave|fatal)")
+# Of two that fit equally well the first is taken.
+_CODE_PAGES: Final = ("cp1252", "cp850", "cp932", "cp949", "cp936", "cp950", "cp1251", "cp866")
+_WIDE: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+def clean(line: str) -> str:
+    """What a program said: no colours, no time of a CI service, English; the indentation stays."""
+    if "\x1b" in line:
+        line = _ANSI.sub("", line)
+    if "\r" in line:  # what a progress bar has written over
+        line = line.rstrip("\r").rpartition("\r")[2]
+    line = line[:WIDTH]
+    while before := _BEFORE.match(line):
+        line = line[before.end() :]
+    return line if line.isascii() and not _OTHER.search(line) else in_english(line)
+
+
+def wide_encoding(start: bytes) -> str | None:
+    """The encoding of a log by its first bytes, where it takes two bytes a character; else None.
+
+    PowerShell writes such files with `>`.
+    """
+    if start.startswith(_WIDE):
+        return "utf-16"
+    start = start[:_SNIFFED]
+    even, odd = start[0::2].count(0), start[1::2].count(0)
+    if odd > len(start) // 5 and even < odd // 10:
+        return "utf-16-le"
+    if even > len(start) // 5 and odd < even // 10:
+        return "utf-16-be"
+    return None
+
+
+def recoded(start: bytes, chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """A log of two bytes a character in UTF-8, by its first bytes; every other one as it is."""
+    encoding = wide_encoding(start)
+    if encoding is None:
+        yield from chunks
+        return
+    decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
+    for chunk in chunks:
+        yield decoder.decode(chunk).encode(errors="replace")
+    yield decoder.decode(b"", final=True).encode(errors="replace")
+
+
+def is_binary(start: bytes) -> bool:
+    """Whether these first bytes are no text in any encoding that logs have."""
+    start = start[:_SNIFFED]
+    if wide_encoding(start):
+        return False
+    strange = sum(start.count(code) for code in range(32) if code not in b"\t\n\r\x1b\b\f")
+    return strange > len(start) // 20
+
+
+class Decoder:
+    """Makes text of lines: UTF-8, and where one is not, the code page that fits all such lines so far."""
+
+    def __init__(self) -> None:
+        self._seen = b""
+        self._code_page = ""
+
+    def __call__(self, line: bytes) -> str:
+        """The text of one line."""
+        try:
+            return line.decode()
+        except UnicodeDecodeError:
+            return line.decode(self._page(line), errors="replace")
+
+    def _page(self, line: bytes) -> str:
+        if not self._code_page or len(self._seen) < _GUESSED:
+            self._seen += line[:WIDTH] + b"\n"
+            self._code_page = guess_code_page(self._seen)
+        return self._code_page
+
+
+def guess_code_page(data: bytes) -> str:
+    """The code page in which these bytes look most like a language."""
+    return max(_CODE_PAGES, key=lambda name: _likeness(data, name))
+
+
+def _likeness(data: bytes, code_page: str) -> float:
+    """The share of letters that are usual for the languages of a code page; -1 when it cannot be it."""
+    try:
+        letters = [letter for letter in data.decode(code_page) if not letter.isascii()]
+    except UnicodeDecodeError:
+        return -1.0
+    usual = sum(1 for letter in letters if _is_usual(letter, code_page))
+    return usual / max(1, len(letters))
+
+
+def _is_usual(letter: str, code_page: str) -> bool:
+    match code_page:
+        case "cp932":  # half-width kana are what other code pages look like in it
+            kana = "\u3040" <= letter <= "\u30ff" or letter in "、。」「"
+            return kana or 0x88 <= letter.encode(code_page)[0] <= 0x97
+        case "cp949":
+            return "\uac00" <= letter <= "\ud7a3"
+        case "cp1251" | "cp866":
+            return "а" <= letter <= "я" or letter in "ёАБВГДЕИКЛМНОПРСТУФЦЧШЭЯ"
+        case "cp1252" | "cp850":
+            return letter in "äöüßÄÖÜéèêàâçùûîôëïñáíóúãõìò«»\xa0"
+    # Of Chinese the usual characters stand first in the table (GB 2312 and Big5, level 1).
+    first, last = (0xB0, 0xD7) if code_page == "cp936" else (0xA4, 0xC6)
+    lead = letter.encode(code_page)[0]
+    return first <= lead <= last or letter in "，。：；“”（）、"

@@ -1,0 +1,80 @@
+"""The one door to git: in the C locale, never asking at a terminal, outside of any hook that runs us.
+
+What a command needs beside the user's own settings (a mirror, long paths) goes with that command alone
+(`git -c`), never into a file of the user's.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from torchbuild_tasks.effects import process
+from torchbuild_tasks.errors import SourceError
+
+# What a hook sets for its own repository would send our commands there.
+_OF_A_HOOK: Final = (
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_PREFIX",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_COMMON_DIR",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Git:
+    """git in one folder; `config` holds NAME=VALUE settings that go with each command."""
+
+    folder: Path
+    config: tuple[str, ...] = ()
+
+    def argv(self, words: Sequence[str]) -> tuple[str, ...]:
+        """The whole command line of one git command."""
+        settings = tuple(word for setting in self.config for word in ("-c", setting))
+        return ("git", *settings, "-C", str(self.folder), *words)
+
+    def ask(self, *words: str, timeout: float | None = 60.0) -> process.Captured:
+        """Run a short command, which may fail."""
+        return process.capture(self.argv(words), env=environment(), timeout=timeout)
+
+    def said(self, *words: str, timeout: float | None = 60.0) -> str | None:
+        """What a short command prints, without its last line end; None when it fails."""
+        done = self.ask(*words, timeout=timeout)
+        return done.stdout.decode("utf-8", "surrogateescape").rstrip("\n") if done.rc == 0 else None
+
+    def run(self, *words: str, timeout: float | None = None) -> str:
+        """What a command prints, which must not fail.
+
+        Raises:
+            SourceError: git is missing, fails, or takes longer than `timeout` seconds.
+        """
+        done = self.ask(*words, timeout=timeout)
+        if done.rc == 0:
+            return done.stdout.decode("utf-8", "surrogateescape").rstrip("\n")
+        raise failed(self.argv(words), done)
+
+
+def failed(argv: Sequence[str], done: process.Captured) -> SourceError:
+    """The error of a git command that did not end well, with git's own words."""
+    command = " ".join(argv)
+    if done.rc == process.CANNOT_START:
+        return SourceError(
+            "git is needed here, and it does not start.",
+            looked=(done.stderr.decode(errors="replace").strip(),),
+            next_step="Install git: sudo apt-get install git, winget install Git.Git",
+        )
+    if done.timed_out:
+        return SourceError("git did not end in time.", looked=(command,))
+    said = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
+    return SourceError(f"git ended with exit code {done.rc}.", looked=(command, *said[-8:]))
+
+
+def environment() -> dict[str, str]:
+    """Ours, in the C locale, without what a hook sets and without questions at a terminal."""
+    kept = {name: value for name, value in os.environ.items() if name not in _OF_A_HOOK}
+    return {**kept, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"}

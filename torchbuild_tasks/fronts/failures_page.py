@@ -1,0 +1,86 @@
+"""docs/failures.md, written from the rows of failures; `nox -s docs` runs this."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from torchbuild_tasks.catalog import PHASES, FailureRow, load_catalog
+
+HEAD = """# Failures
+
+Written by `nox -s docs` from [`data/failures/`](../torchbuild_tasks/data/failures): every failure that
+`torchbuild diagnose LOG` and a failing build know by what it says ([how](diagnose.md)). `{1}` stands for a
+part of the message, other names in braces for what this machine has.
+
+"""
+TITLES = {
+    "checkout": "The checkout",
+    "python": "The Python that gets torch",
+    "configure": "Configuring",
+    "compile": "Compiling",
+    "link": "Linking",
+    "install": "Installing and packaging",
+    "import": "Importing torch",
+    "runtime": "Running it",
+}
+
+
+def failures_page() -> str:
+    """The whole page as Markdown."""
+    rows = load_catalog().failure
+    index = "".join(
+        f"* [{TITLES[phase]}](#{_slug(TITLES[phase])}): {', '.join(_links(rows, phase))}\n"
+        for phase in PHASES
+    )
+    return HEAD + index + "".join("".join(_phase(rows, phase)) for phase in PHASES)
+
+
+def _links(rows: tuple[FailureRow, ...], phase: str) -> Iterator[str]:
+    return (f"[{row.id}](#{row.id})" for row in rows if row.phase == phase)
+
+
+def _slug(title: str) -> str:
+    return title.lower().replace(" ", "-")
+
+
+def _phase(rows: tuple[FailureRow, ...], phase: str) -> Iterator[str]:
+    yield f"\n## {TITLES[phase]}\n"
+    for row in rows:
+        if row.phase == phase:
+            yield from _row(row)
+
+
+def _row(row: FailureRow) -> Iterator[str]:
+    yield f'\n<a id="{row.id}"></a>\n### {row.id}\n\n'
+    if row.samples:
+        yield from (
+            "```text\n",
+            *(f"{line}\n" for sample in row.samples for line in sample.split("\n")),
+            "```\n\n",
+        )
+    else:
+        yield "No message says it.\n\n"
+    yield f"{row.cause}{_limits(row)}\n\n"
+    yield "".join(f"* {sentence}\n" for sentence in row.fix)
+    yield "".join(f"* `{sentence}`\n" for sentence in row.command)
+    if row.mistaken_for:
+        yield f"\nOften taken for {row.mistaken_for}.\n"
+    yield f"\nSource: {row.source}\n"
+
+
+def _limits(row: FailureRow) -> str:
+    """Where it can happen, and how sure it is."""
+    system = {"linux": "Linux", "windows": "Windows"}.get(row.os, "")
+    limits = [system, f"torch {row.torch}" if row.torch else ""]
+    kind = [
+        "a warning, no failure" if row.severity == "warning" else "",
+        "" if row.confirmed else "UNCONFIRMED",
+    ]
+    found = "; ".join(filter(None, (*limits, *kind)))
+    return f" ({found})" if found else ""
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(failures_page(), "utf-8")
