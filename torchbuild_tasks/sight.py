@@ -60,6 +60,7 @@ def look(request: BuildRequest) -> Sight:
         cuda_toolkit=request.cuda_toolkit or settings.values.get("cuda_toolkit"),
         patterns=tuple(row.name for row in catalog.variable),
         front_end=tuple(row.path for row in catalog.front_end if row.role == "reads"),
+        tags=bool(request.torch or settings.values.get("torch")),
     )
     if scheduler := request.distribute or settings.values.get("distribute"):
         facts = dataclasses.replace(facts, cluster=_ask_scheduler(str(scheduler), facts))

@@ -102,3 +102,20 @@ def test_git_for_windows_writes_its_paths_with_slashes(tmp_path: Path) -> None:
     door.outputs[f"{ask} rev-parse --show-toplevel HEAD"] = Output(0, f"C:/src/torch\r\n{HASH}\r\n")
     door.outputs[STATUS.replace(ASK, ask)] = Output(0, "")
     assert look_at_git(door, "C:\\src\\torch") == Repository(there=True, commit=HASH, dirty=False)
+
+
+@pytest.mark.parametrize(
+    ("said", "tags"),
+    [
+        (Output(0, "ciflow/trunk/1\nv2.9.1\n"), ("ciflow/trunk/1", "v2.9.1")),
+        (Output(0, ""), ()),
+        (None, None),
+    ],
+)
+def test_tags_are_asked_for_on_request_only(
+    tmp_path: Path, said: Output | None, tags: tuple[str, ...] | None
+) -> None:
+    door = repository(tmp_path, Output(0, f"/src\n{HASH}\n"), Output(0, ""))
+    door.outputs[f"{ASK} tag --points-at HEAD"] = said
+    assert look_at_git(door, "/src").tags is None
+    assert look_at_git(door, "/src", tags=True).tags == tags

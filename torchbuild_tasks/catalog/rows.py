@@ -14,9 +14,10 @@ Unpack = Literal["7z", "zip", "tar.bz2", "tar.xz", "conda", "file"]
 
 @dataclass(frozen=True, kw_only=True)
 class TorchRow:
-    """One release series; `requires` are PEP 508 requirements of its build."""
+    """One release series, `latest` its last release; `requires` are PEP 508 requirements of its build."""
 
     version: str
+    latest: str
     released: str
     python: str
     cxx: int

@@ -24,6 +24,7 @@ from torchbuild_tasks.core.linker import ChosenLinker, choose_linker
 from torchbuild_tasks.core.patches import choose_patches
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.core.toolset import ChosenToolset, choose_toolset, toolset_variables
+from torchbuild_tasks.core.torch_held import wanted_torch
 from torchbuild_tasks.core.variables import decide, decide_all, preset_name
 from torchbuild_tasks.model import Choice, Patch
 
@@ -163,6 +164,15 @@ def _subject(question: Question) -> tuple[Choice, ...]:
     because = given[2] if given else "the current folder"
     return (
         Choice(name="source", value=tree.root, because=because, source=source),
-        Choice(name="torch", value=str(tree.version), because=f"version.txt of {kind}{commit}"),
+        _torch(question, f"version.txt of {kind}{commit}"),
         Choice(name="era", value=question.era, because=f"build-backend {tree.backend or 'none, setup.py'}"),
     )
+
+
+def _torch(question: Question, because: str) -> Choice:
+    """What the checkout is; where there is none, what would be built."""
+    version = question.facts.tree.version
+    wanted = None if version else wanted_torch(question)
+    if wanted is None:
+        return Choice(name="torch", value=str(version), because=because)
+    return Choice(name="torch", value=wanted.ref.ref, because=wanted.because, source=wanted.source)

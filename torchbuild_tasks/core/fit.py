@@ -9,6 +9,7 @@ from __future__ import annotations
 from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.core.rows import admits, preset_rows, torch_row
+from torchbuild_tasks.core.torch_held import check_torch
 from torchbuild_tasks.core.variables import decide, is_off, preset_name
 from torchbuild_tasks.model import Finding
 
@@ -22,6 +23,7 @@ def check_machine_and_tree(question: Question) -> tuple[Finding, ...]:
         return (*_check_tree(question), *_check_arch(question))
     return (
         *_check_tree(question),
+        *check_torch(question),
         *_check_series(question),
         *_check_submodules(question),
         *_check_arch(question),

@@ -32,6 +32,17 @@ def version_lines(catalog: Catalog, facts: Facts) -> tuple[VersionLine, ...]:
     return tuple(_line(row, facts) for row in ordered)
 
 
+def newest_fit(catalog: Catalog, facts: Facts) -> TorchRow | None:
+    """The newest series that fits this machine, else the newest of which that is not known."""
+    ordered = sorted(catalog.torch, key=lambda row: Version(row.version), reverse=True)
+    states = {row.version: _fit(row, facts)[0] for row in ordered}
+    for wanted in ("ok", "unknown"):
+        for row in ordered:
+            if states[row.version] == wanted:
+                return row
+    return None
+
+
 def _line(row: TorchRow, facts: Facts) -> VersionLine:
     status, because = _fit(row, facts)
     checkout = parse_version(facts.tree.version)

@@ -34,6 +34,7 @@ def gather(
     patterns: Sequence[str],
     cuda_toolkit: str | None = None,
     front_end: Sequence[str] = (),
+    tags: bool = False,
     probe: Probe | None = None,
 ) -> Facts:
     """Look at the machine and the checkout; waits for the slowest program, not for all in turn.
@@ -43,7 +44,7 @@ def gather(
         python: the interpreter asked for (path, version or command), if any.
         patterns: names of variables that a build reads; only these are kept.
         cuda_toolkit: the CUDA toolkit asked for; its folder is looked at.
-        front_end: files of the checkout that the Python front end reads.
+        front_end, tags: of the checkout, what `look_at_tree` is asked for.
         probe: another machine than this one, for tests.
 
     Raises:
@@ -54,12 +55,11 @@ def gather(
     door = probe or Probe(environ=dict(os.environ))
     root = door.realpath(door.absolute(source))
     with ThreadPoolExecutor(max_workers=8) as pool:
-        # First, because tools and compilers wait for it: Visual Studio has some of them.
-        windows = pool.submit(_look_at_windows, door, root)
+        windows = pool.submit(_look_at_windows, door, root)  # first: Visual Studio has tools and compilers
         pythons = pool.submit(look_for_pythons, door, python, root)
         tools = pool.submit(lambda: look_for_tools(door, windows.result()))
         compilers = pool.submit(lambda: look_for_compilers(door, windows.result()))
-        tree = pool.submit(look_at_tree, door, root, front_end)
+        tree = pool.submit(look_at_tree, door, root, front_end, tags=tags)
         store = pool.submit(look_at_store, door, door.join(root, LOCK_FILE))
         gpus = pool.submit(look_for_gpus, door)
         cuda = pool.submit(_look_at_cuda, door, cuda_toolkit, store, pythons, gpus)

@@ -13,11 +13,13 @@ class Repository(NamedTuple):
     there: bool = False
     commit: str | None = None
     dirty: bool | None = None
+    tags: tuple[str, ...] | None = None
 
 
-def look_at_git(probe: Probe, root: str) -> Repository:
+def look_at_git(probe: Probe, root: str, *, tags: bool = False) -> Repository:
     """Ask git, if `root` (a real path) itself is the top of a repository or worktree.
 
+    Which `tags` the commit has is asked on request only: PyTorch has a hundred thousand.
     git answers nothing about a folder that belongs to another user (safe.directory).
     """
     if not probe.exists(probe.join(root, ".git")):
@@ -37,4 +39,9 @@ def look_at_git(probe: Probe, root: str) -> Repository:
         (*ask, "status", "--porcelain", "--untracked-files=no", "--ignore-submodules=all"), timeout=30.0
     )
     dirty = status.stdout.strip() != "" if status and status.rc == 0 else None
-    return Repository(there=True, commit=lines[1], dirty=dirty)
+    return Repository(there=True, commit=lines[1], dirty=dirty, tags=_tags(probe, ask) if tags else None)
+
+
+def _tags(probe: Probe, ask: tuple[str, ...]) -> tuple[str, ...] | None:
+    said = probe.run((*ask, "tag", "--points-at", "HEAD"))
+    return tuple(said.stdout.split()) if said and said.rc == 0 else None

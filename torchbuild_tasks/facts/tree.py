@@ -21,10 +21,11 @@ SAMPLE_MARK = "__sample__"
 _ARCHIVE_NAME = re.compile(r"pytorch-[\w.-]+")
 
 
-def look_at_tree(probe: Probe, root: str, front_end: Sequence[str] = ()) -> Tree:
+def look_at_tree(probe: Probe, root: str, front_end: Sequence[str] = (), *, tags: bool = False) -> Tree:
     """Everything about the folder `root`; `problem` when it is no checkout that can be read.
 
-    `front_end` are the files, relative to it, that the Python front end reads (`*` in the last part).
+    `front_end` are the files, relative to it, that the Python front end reads (`*` in the last part);
+    with `tags` git is also asked which tags the commit has.
 
     The root is reported without symbolic links, as CMake and pip will record it. A
     checkout from which only the submodules are missing is read in full all the same.
@@ -34,7 +35,7 @@ def look_at_tree(probe: Probe, root: str, front_end: Sequence[str] = ()) -> Tree
     if problem := _no_checkout(probe, root):
         return Tree(root=root, problem=problem, looked=looked)
     project = look_at_pyproject(probe, root)
-    repository = look_at_git(probe, root)
+    repository = look_at_git(probe, root, tags=tags)
     empty = empty_folders(probe, root)
     build_dir = project.build_dir or probe.join(
         root, "build"
@@ -52,6 +53,7 @@ def look_at_tree(probe: Probe, root: str, front_end: Sequence[str] = ()) -> Tree
         git=repository.there,
         commit=repository.commit,
         dirty=repository.dirty,
+        tags=repository.tags,
         empty=empty,
         writable=probe.writable(root),
         digests=_digests(probe, root, front_end),

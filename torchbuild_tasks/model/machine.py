@@ -139,6 +139,7 @@ class Tree:
 
     `empty` lists third_party folders that .gitmodules (or the folder itself) names and
     that hold nothing. `commit` is None outside git; `dirty` counts tracked files only.
+    `tags` are the commit's own, None when nobody asked.
     """
 
     root: str
@@ -153,6 +154,7 @@ class Tree:
     git: bool = False
     commit: str | None = None
     dirty: bool | None = None
+    tags: tuple[str, ...] | None = None
     empty: tuple[str, ...] = ()
     writable: bool | None = None
     digests: Mapping[str, str] = field(default_factory=dict)

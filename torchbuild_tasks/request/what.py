@@ -5,7 +5,16 @@ from __future__ import annotations
 import dataclasses
 
 from torchbuild_tasks.request.flag import flag
-from torchbuild_tasks.request.verbs import ACTIONS, BUILD_TYPES, EVERY, FETCHING, MODES, PRESETS, SHELLS
+from torchbuild_tasks.request.verbs import (
+    ACTIONS,
+    BUILD_TYPES,
+    BUILDING,
+    EVERY,
+    FETCHING,
+    MODES,
+    PRESETS,
+    SHELLS,
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -36,6 +45,12 @@ class WhatFlags:
     )
     source: str | None = flag(
         "PyTorch checkout to work on (default: the current folder)", verbs=EVERY, metavar="PATH"
+    )
+    torch: str | None = flag(
+        "which torch: 2.9, 2.9.1, latest, main, a commit, or a ref of git such as release/2.9 (default: what "
+        "the checkout is)",
+        verbs=(*BUILDING, "versions"),
+        metavar="VERSION|REF",
     )
     python: str | None = flag(
         "Python that gets torch: a path or a version such as 3.12", verbs=EVERY, metavar="PATH|VERSION"
