@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from torchbuild_tasks.core.env_files import encode
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.core.table import VersionLine, version_lines
+from torchbuild_tasks.core.torch_ref import read_word
 from torchbuild_tasks.effects import files, lock
 from torchbuild_tasks.effects.signals import interruptible
 from torchbuild_tasks.errors import EnvFileError, PlanRefused
@@ -209,6 +210,10 @@ def cluster(request: BuildRequest, report: Reporter) -> tuple[Cluster, ...]:
 
 
 def versions(request: BuildRequest) -> tuple[VersionLine, ...]:
-    """The table of torch versions, each held against this machine."""
+    """The table of torch versions, each held against this machine; with --torch the row of that one."""
     sight = look(request)
-    return version_lines(sight.catalog, sight.facts)
+    lines = version_lines(sight.catalog, sight.facts)
+    if not request.torch:
+        return lines
+    row = read_word(request.torch, sight.catalog).row
+    return tuple(line for line in lines if line.version == row.version)

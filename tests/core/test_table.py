@@ -6,8 +6,8 @@ import pytest
 
 from tests.support.machines import base_python, linux_facts, python, tool, with_tree
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.core.table import VersionLine, version_lines
-from torchbuild_tasks.model import Facts, Tool
+from torchbuild_tasks.core.table import Fit, VersionLine, newest_fit, version_lines
+from torchbuild_tasks.model import Cuda, Facts, Host, Tool, Toolkit, Toolset, VisualStudio, Windows
 
 
 def lines(facts: Facts) -> dict[str, VersionLine]:
@@ -62,3 +62,77 @@ def test_one_fitting_python_is_enough() -> None:
 )
 def test_what_cannot_be_compared_is_unknown(facts: Facts) -> None:
     assert lines(facts)["2.8"].status == "unknown"
+
+
+def parts(facts: Facts, version: str) -> dict[str, Fit]:
+    return {fit.what: fit for fit in lines(facts)[version].fits}
+
+
+def test_what_belongs_to_a_series_stands_beside_it() -> None:
+    line = lines(linux_facts())["2.13"]
+    assert (line.torchvision, line.torchaudio, line.triton) == ("0.28.0", "2.11.0", "==3.7.1")
+    assert (line.cuda_best, line.latest) == ("13.0", "2.13.0")
+    assert lines(linux_facts())["1.1"].torchaudio == ""
+
+
+def test_every_series_has_its_torchvision() -> None:
+    assert all(line.torchvision for line in lines(linux_facts()).values())
+
+
+def test_one_series_is_the_newest_that_fits() -> None:
+    facts = linux_facts(compilers=(tool("g++", "10.2.1"),))
+    assert [line.version for line in lines(facts).values() if line.newest_fit] == ["2.11"]
+    row = newest_fit(load_catalog(), facts)
+    assert row is not None and row.version == "2.11"
+
+
+def test_a_cmake_that_is_too_old_is_replaced_and_refuses_nothing() -> None:
+    facts = linux_facts(tools=(tool("cmake", "3.20.0"),))
+    assert "one from PyPI" in parts(facts, "2.8")["CMake"].because
+    assert parts(facts, "2.6")["CMake"].because == "/usr/bin/cmake is 3.20.0"
+    assert lines(facts)["2.8"].status == "ok"
+
+
+def toolkit(version: str) -> Toolkit:
+    path = f"/usr/local/cuda-{version}"
+    return Toolkit(
+        path=path, found_via="standard folder", version=version, nvcc=f"{path}/bin/nvcc", headers=True
+    )
+
+
+def test_a_toolkit_that_does_not_fit_is_no_obstacle_to_a_cpu_build() -> None:
+    facts = linux_facts(cuda=Cuda(toolkits=(toolkit("13.0"),)))
+    assert parts(facts, "2.8")["CUDA"].status == "error"
+    assert lines(facts)["2.8"].status == "ok"
+    assert parts(facts, "2.13")["CUDA"].status == "ok"
+    both = linux_facts(cuda=Cuda(toolkits=(toolkit("13.0"), toolkit("12.8"))))
+    assert parts(both, "2.8")["CUDA"].because == "/usr/local/cuda-12.8 is 12.8"
+    assert parts(linux_facts(), "2.8")["CUDA"].status == "unknown"
+
+
+def windows(*versions: str) -> Facts:
+    studio = VisualStudio(
+        path="C:\\VS", found_via="vswhere", release="17.9", vcvarsall="C:\\VS\\vcvarsall.bat"
+    )
+    toolsets = tuple(
+        Toolset(version=each, visual_studio="C:\\VS", cl=f"C:\\VS\\{each}\\cl.exe") for each in versions
+    )
+    return linux_facts(
+        host=Host(os="windows", arch="x86_64"),
+        compilers=(),
+        windows=Windows(visual_studios=(studio,), toolsets=toolsets),
+    )
+
+
+def test_on_windows_the_toolset_is_what_compiles() -> None:
+    table = lines(windows("14.38.33130", "14.16.27023"))
+    assert table["2.13"].status == "ok"
+    assert "toolset 14.38" in parts(windows("14.38.33130"), "2.13")["MSVC"].because
+
+
+def test_on_windows_a_refused_toolset_is_named_with_the_reason() -> None:
+    table = lines(windows("14.16.27023"))
+    assert table["2.12"].status == "ok"
+    assert table["2.13"].status == "error"
+    assert "torch asks for MSVC 19.20" in table["2.13"].because
+    assert lines(windows())["2.12"].because.startswith("no MSVC toolset here")

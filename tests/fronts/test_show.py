@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from tests.support.machines import base_python, built, linux_facts, modern_tree, plan_of, with_tree
 from tests.support.windows import toolset, windows, windows_facts
-from torchbuild_tasks.catalog import GIB, load_catalog
-from torchbuild_tasks.core.table import version_lines
+from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.errors import BuildFailed, PlanRefused, UsageError
 from torchbuild_tasks.fronts import show
 from torchbuild_tasks.fronts.paragraph import error_object, error_text
@@ -219,16 +218,6 @@ def test_a_report_counts_its_checks() -> None:
 def test_a_report_without_checks_is_shown_too() -> None:
     report = VerifyReport(python="python", checks=())
     assert "0 passed, 0 failed" in show.report_text(report)
-
-
-def test_the_version_table_marks_the_checkout() -> None:
-    lines = version_lines(load_catalog(), linux_facts())
-    text = show.versions_text(lines).splitlines()
-    assert len(text) == len(lines) + 1
-    (marked,) = [line for line in text if line.startswith("*")]
-    assert marked.split()[1] == "2.8"
-    start = text[0].index("released")
-    assert all(line[start : start + 2] in ("20",) for line in text[1:])
 
 
 # ---------------------------------------------------------------- a clean

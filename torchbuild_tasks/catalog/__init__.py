@@ -14,6 +14,7 @@ import importlib.resources
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+from torchbuild_tasks.catalog.companions import CompanionReleaseRow, CompanionRow
 from torchbuild_tasks.catalog.cuda import (
     ArchRow,
     BoardRow,
@@ -63,6 +64,8 @@ __all__ = [
     "Catalog",
     "CharacterRow",
     "CheckRow",
+    "CompanionReleaseRow",
+    "CompanionRow",
     "CudaDriverRow",
     "CudaRow",
     "CudaTorchRow",
@@ -133,6 +136,8 @@ class Catalog:
     installer: tuple[InstallerRow, ...]
     failure: tuple[FailureRow, ...]
     package: tuple[PackageRow, ...]
+    companion: tuple[CompanionRow, ...]
+    companion_release: tuple[CompanionReleaseRow, ...]
 
     def __init__(self, **tables: tuple[Any, ...]) -> None:
         """Tables that are given here are not read."""
@@ -178,6 +183,8 @@ TABLES: Mapping[str, tuple[str, type[Any]]] = {
     "installer": ("linkers.toml", InstallerRow),
     "failure": ("failures/{}.toml", FailureRow),
     "package": ("packages.toml", PackageRow),
+    "companion": ("companions.toml", CompanionRow),
+    "companion_release": ("companions.toml", CompanionReleaseRow),
 }
 
 

@@ -22,9 +22,11 @@ class TorchRow:
     python: str
     cxx: int
     gcc: str
+    msvc: str
     cmake: str
     requires: tuple[str, ...]
     source: str
+    triton: str = ""
     note: str = ""
 
 

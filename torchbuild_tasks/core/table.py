@@ -1,41 +1,80 @@
-"""The table of `versions`: every torch series, held against this machine."""
+"""The table of `versions`: every torch series, held against this machine by what a plan would say of it."""
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from packaging.version import Version
 
-from torchbuild_tasks.catalog import Catalog, TorchRow
-from torchbuild_tasks.core.rows import admits, parse_version
+from torchbuild_tasks.catalog import Catalog, CompanionReleaseRow, TorchRow
+from torchbuild_tasks.core.companion_rows import newest_release
+from torchbuild_tasks.core.cuda.toolkit import torch_rows, unfit, usable
+from torchbuild_tasks.core.environment import fits
+from torchbuild_tasks.core.question import Question
+from torchbuild_tasks.core.rows import admits
+from torchbuild_tasks.core.toolset import choose_toolset
 from torchbuild_tasks.model import Facts, Status
+from torchbuild_tasks.request import BuildRequest
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fit:
+    """One thing that a series needs, and whether this machine has it; `needs` is the row's own text.
+
+    One that is not `needed` for every build says nothing about the series as a whole.
+    """
+
+    what: str
+    needs: str
+    status: Status
+    because: str
+    needed: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
 class VersionLine:
-    """One series: its row's figures and whether this machine's tools fit it."""
+    """One series: its row's figures, what belongs to it, and whether this machine fits it.
+
+    `here` marks the series of the checkout that was looked at, `newest_fit` the one to take on this
+    machine. `cuda` and `cudnn` are specifiers, `cuda_best` is what upstream's own binaries use.
+    """
 
     version: str
+    latest: str
     released: str
     python: str
     cxx: int
     gcc: str
+    msvc: str
     cmake: str
+    cuda: str
+    cuda_best: str
+    cudnn: str
+    torchvision: str
+    torchaudio: str
+    triton: str
+    requires: tuple[str, ...]
+    note: str
+    source: str
     here: bool
+    newest_fit: bool
     status: Status
     because: str
+    fits: tuple[Fit, ...]
 
 
 def version_lines(catalog: Catalog, facts: Facts) -> tuple[VersionLine, ...]:
-    """Newest first; `here` marks the series of the checkout that was looked at."""
-    ordered = sorted(catalog.torch, key=lambda row: Version(row.version), reverse=True)
-    return tuple(_line(row, facts) for row in ordered)
+    """Every series, newest first."""
+    newest = newest_fit(catalog, facts)
+    return tuple(_line(row, catalog, facts, newest) for row in _ordered(catalog))
 
 
 def newest_fit(catalog: Catalog, facts: Facts) -> TorchRow | None:
     """The newest series that fits this machine, else the newest of which that is not known."""
-    ordered = sorted(catalog.torch, key=lambda row: Version(row.version), reverse=True)
-    states = {row.version: _fit(row, facts)[0] for row in ordered}
+    ordered = _ordered(catalog)
+    states = {row.version: _whole(_needed(_as_if(row, catalog, facts)))[0] for row in ordered}
     for wanted in ("ok", "unknown"):
         for row in ordered:
             if states[row.version] == wanted:
@@ -43,33 +82,124 @@ def newest_fit(catalog: Catalog, facts: Facts) -> TorchRow | None:
     return None
 
 
-def _line(row: TorchRow, facts: Facts) -> VersionLine:
-    status, because = _fit(row, facts)
-    checkout = parse_version(facts.tree.version)
+def _ordered(catalog: Catalog) -> list[TorchRow]:
+    return sorted(catalog.torch, key=lambda row: Version(row.version), reverse=True)
+
+
+def _as_if(row: TorchRow, catalog: Catalog, facts: Facts) -> Question:
+    """The question that a checkout of the series' last release would be."""
+    tree = dataclasses.replace(facts.tree, version=row.latest)
+    return Question(BuildRequest(), dataclasses.replace(facts, tree=tree), catalog)
+
+
+def _line(row: TorchRow, catalog: Catalog, facts: Facts, newest: TorchRow | None) -> VersionLine:
+    question, checkout = _as_if(row, catalog, facts), Question(BuildRequest(), facts, catalog).version
+    parts = (*_needed(question), _cmake(question), _toolkit(question))
+    status, because = _whole(parts)
+    best = next((each for each in torch_rows(question) if each.best), None)
+    release = Version(row.latest)
     return VersionLine(
         version=row.version,
+        latest=row.latest,
         released=row.released,
         python=row.python,
         cxx=row.cxx,
         gcc=row.gcc,
+        msvc=row.msvc,
         cmake=row.cmake,
-        here=checkout is not None and checkout.release[:2] == Version(row.version).release[:2],
+        cuda=best.cuda if best else "",
+        cuda_best=best.best if best else "",
+        cudnn=best.cudnn if best else "",
+        torchvision=_version(newest_release(catalog, "torchvision", release)),
+        torchaudio=_version(newest_release(catalog, "torchaudio", release)),
+        triton=row.triton,
+        requires=row.requires,
+        note=row.note,
+        source=row.source,
+        here=checkout is not None and checkout.release[:2] == release.release[:2],
+        newest_fit=row is newest,
         status=status,
         because=because,
+        fits=parts,
     )
 
 
-def _fit(row: TorchRow, facts: Facts) -> tuple[Status, str]:
-    """Error when no Python or no g++ of this machine fits; unknown when none could be read."""
-    pythons = [admits(row.python, python.version) for python in facts.pythons if not python.problem]
-    gccs = [admits(row.gcc, tool.version) for tool in facts.compilers if tool.name == "g++" and tool.path]
-    lacks = []
-    if pythons and True not in pythons:
-        lacks.append(f"no Python {row.python} here")
-    if gccs and True not in gccs and None not in gccs:
-        lacks.append(f"no g++ {row.gcc} here")
-    if lacks:
-        return "error", "; ".join(lacks)
-    if True not in pythons or True not in gccs:
-        return "unknown", "no Python or no g++ of known version to compare with"
-    return "ok", "a fitting Python and g++ are here"
+def _version(row: CompanionReleaseRow | None) -> str:
+    return row.version if row else ""
+
+
+def _whole(parts: Iterable[Fit]) -> tuple[Status, str]:
+    """Error when a needed part is missing, unknown when one could not be compared."""
+    needed = [part for part in parts if part.needed]
+    for status in ("error", "unknown"):
+        if found := [part.because for part in needed if part.status == status]:
+            return status, "; ".join(found)
+    return "ok", f"a fitting {' and '.join(part.what for part in needed if part.what != 'CMake')} are here"
+
+
+def _needed(question: Question) -> tuple[Fit, ...]:
+    windows = question.facts.host.os == "windows"
+    return (_python(question), _toolset(question) if windows else _gcc(question))
+
+
+def _python(question: Question) -> Fit:
+    spec, known = question.row.python, [p for p in question.facts.pythons if not p.problem]
+    answers = [(fits(question, python), python) for python in known]
+    for fit, python in answers:
+        if fit:
+            because = f"{python.executable} is {python.version}"
+            return Fit(what="Python", needs=spec, status="ok", because=because)
+    if not known or None in [fit for fit, _ in answers]:
+        because = "no Python of known version to compare with"
+        return Fit(what="Python", needs=spec, status="unknown", because=because)
+    return Fit(what="Python", needs=spec, status="error", because=f"no Python {spec} here")
+
+
+def _gcc(question: Question) -> Fit:
+    """Only GCC has a least version; clang is known to build torch, and no release says from which on."""
+    spec = question.row.gcc
+    found = [tool for tool in question.facts.compilers if tool.name == "g++" and tool.path]
+    answers = [(admits(spec, tool.version), tool) for tool in found]
+    for fit, tool in answers:
+        if fit:
+            return Fit(what="g++", needs=spec, status="ok", because=f"{tool.path} is {tool.version}")
+    if not found or None in [fit for fit, _ in answers]:
+        because = "no g++ of known version to compare with"
+        return Fit(what="g++", needs=spec, status="unknown", because=because)
+    return Fit(what="g++", needs=spec, status="error", because=f"no g++ {spec} here")
+
+
+def _toolset(question: Question) -> Fit:
+    """MSVC has no least version in the table, only toolsets that are refused."""
+    usual, chosen = question.row.msvc, choose_toolset(question)
+    if chosen.toolset:
+        because = f"{chosen.toolset.cl} is of toolset {chosen.toolset.version}"
+        return Fit(what="MSVC", needs=usual, status="ok", because=because)
+    refused = "".join(f"; {reason}" for reason in chosen.passed_over)
+    return Fit(what="MSVC", needs=usual, status="error", because=f"no MSVC toolset here that fits{refused}")
+
+
+def _cmake(question: Question) -> Fit:
+    spec = question.row.cmake
+    found = [tool for tool in question.facts.tools if tool.name == "cmake" and tool.path]
+    for tool in found:
+        if admits(spec, tool.version):
+            return Fit(what="CMake", needs=spec, status="ok", because=f"{tool.path} is {tool.version}")
+    has = f"{found[0].path} is {found[0].version}" if found else "none here"
+    because = f"{has}; one from PyPI goes into the Python of the build"
+    return Fit(what="CMake", needs=spec, status="ok", because=because)
+
+
+def _toolkit(question: Question) -> Fit:
+    """Whether a CUDA toolkit that is here fits; only builds with --cuda need one."""
+    spec = next((row.cuda for row in torch_rows(question) if row.best), "")
+    able = [toolkit for toolkit in question.cuda.toolkits if not usable(toolkit)]
+    status: Status = "unknown"
+    because = "no CUDA toolkit here to compare with; --cuda-toolkit pypi:VERSION makes one"
+    for toolkit in able:
+        why = unfit(question, toolkit)
+        if not why:
+            status, because = "ok", f"{toolkit.path} is {toolkit.version}"
+            break
+        status, because = "error", f"{toolkit.path} is {toolkit.version}"
+    return Fit(what="CUDA", needs=spec, status=status, because=because, needed=False)

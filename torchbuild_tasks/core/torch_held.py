@@ -40,8 +40,8 @@ def wanted_torch(question: Question) -> WantedTorch | None:
 
 def check_torch(question: Question) -> tuple[Finding, ...]:
     """Whether the checkout is the torch that was asked for; nothing where nobody asked."""
-    given, wanted = question.given("torch"), wanted_torch(question)
-    if not given or wanted is None:
+    wanted = wanted_torch(question) if question.given("torch") else None
+    if wanted is None:
         return ()
     status, text = _held(question, wanted.ref)
     fix = _ways_out(question, wanted) if status != "ok" else ""

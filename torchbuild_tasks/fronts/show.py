@@ -10,8 +10,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
-from torchbuild_tasks.core.table import VersionLine
-from torchbuild_tasks.fronts.paragraph import MARK, finding_text, typed
+from torchbuild_tasks.fronts.paragraph import finding_text, typed
 from torchbuild_tasks.fronts.show_cuda import cuda_rows
 from torchbuild_tasks.model import BuildPlan, Command, Facts, Finding, Tool, Windows
 from torchbuild_tasks.record import VerifyReport
@@ -192,26 +191,6 @@ def report_text(report: VerifyReport) -> str:
     passed = len(report.checks) - failed - skipped
     total = f"{passed} passed, {failed} failed, {skipped} not possible here"
     return f"Verification of {version} by {report.python}\n{columns(rows)}{total}\n"
-
-
-def versions_text(lines: Sequence[VersionLine]) -> str:
-    """The version table; `*` marks the checkout's series."""
-    head = ("", "torch", "released", "Python", "C++", "GCC", "CMake", "here", "")
-    rows = [
-        (
-            "*" if x.here else "",
-            x.version,
-            x.released,
-            x.python,
-            str(x.cxx),
-            x.gcc,
-            x.cmake,
-            MARK[x.status],
-            x.because,
-        )
-        for x in lines
-    ]
-    return columns([head, *rows], "")
 
 
 def removal_text(removal: Removable, uninstall: Command | None) -> str:

@@ -19,6 +19,7 @@ from torchbuild_tasks.fronts.show_cache import cache_text
 from torchbuild_tasks.fronts.show_cluster import clusters_text
 from torchbuild_tasks.fronts.show_diagnosis import reading_text
 from torchbuild_tasks.fronts.show_helpers import helpers_text
+from torchbuild_tasks.fronts.show_versions import versions_text
 from torchbuild_tasks.fronts.watching import watch
 from torchbuild_tasks.request import BuildRequest
 
@@ -141,7 +142,7 @@ def _cluster(request: BuildRequest, report: ConsoleReporter) -> int:
 
 def _versions(request: BuildRequest, report: ConsoleReporter) -> int:
     lines = flow.versions(request)
-    _out(_json({"versions": lines}) if request.json else show.versions_text(lines))
+    _out(_json({"versions": lines}) if request.json else versions_text(lines, detail=bool(request.torch)))
     return 0
 
 

@@ -1,0 +1,72 @@
+"""The table of torch versions as text, and one row of it in detail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from torchbuild_tasks.core.table import VersionLine
+from torchbuild_tasks.fronts.paragraph import MARK
+from torchbuild_tasks.fronts.show import columns
+
+HEAD = (
+    "",
+    "torch",
+    "released",
+    "Python",
+    "C++",
+    "GCC",
+    "CMake",
+    "CUDA",
+    "vision",
+    "audio",
+    "triton",
+    "here",
+    "",
+)
+
+
+def versions_text(lines: Sequence[VersionLine], *, detail: bool = False) -> str:
+    """The table; with `detail` every line in full. `*` marks the checkout's series."""
+    if detail:
+        return "\n".join(map(_detail, lines))
+    rows = [
+        (
+            *("*" if line.here else "", line.version, line.released, line.python, str(line.cxx), line.gcc),
+            *(line.cmake, line.cuda_best, line.torchvision, line.torchaudio, line.triton),
+            *(MARK[line.status], line.because),
+        )
+        for line in lines
+    ]
+    newest = [f"The newest that fits this machine: {line.latest}\n" for line in lines if line.newest_fit]
+    one = "One row in detail, with pins and sources: versions --torch 2.9\n"
+    return columns([HEAD, *rows], "") + "".join(newest) + one
+
+
+def _detail(line: VersionLine) -> str:
+    title = f"torch {line.version}, last release {line.latest}, first of {line.released}\n"
+    needs = [
+        (fit.what, fit.needs, MARK[fit.status], fit.because + ("" if fit.needed else "; only with --cuda"))
+        for fit in line.fits
+    ]
+    return title + columns(needs) + columns(list(_figures(line))) + _verdict(line)
+
+
+def _figures(line: VersionLine) -> Iterator[tuple[str, str]]:
+    yield "C++", str(line.cxx)
+    yield "CUDA of upstream's own", line.cuda_best or "not known"
+    yield "cuDNN", line.cudnn or "not known"
+    yield "MSVC of upstream's own", line.msvc
+    yield "clang", "no least version is stated"
+    yield "torchvision", line.torchvision or "not known"
+    yield "torchaudio", line.torchaudio or "not known"
+    yield "triton", line.triton or "none"
+    yield "build requires", ", ".join(line.requires)
+    if line.note:
+        yield "note", line.note
+    yield "source", line.source
+
+
+def _verdict(line: VersionLine) -> str:
+    here = "; the checkout is of this series" if line.here else ""
+    newest = "; the newest that fits" if line.newest_fit else ""
+    return f"This machine: {MARK[line.status].strip()}: {line.because}{here}{newest}\n"
