@@ -1,0 +1,248 @@
+"""Worktrees and their submodules, with a real git; also killed on the way."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.capabilities import needs_git, needs_shebang, needs_signals
+from tests.support.gits import CONFIG, contents, fatal_git, save, with_submodules
+from torchbuild_tasks.effects import worktree
+from torchbuild_tasks.effects.git import Git
+from torchbuild_tasks.errors import SourceError
+
+pytestmark = [pytest.mark.integration, needs_git]
+
+FIRST = {
+    "file.txt": "1",
+    "third_party/outer/outer.txt": "1",
+    "third_party/outer/third_party/inner/inner.txt": "1",
+}
+SECOND = {
+    "file.txt": "2",
+    "new.txt": "2",
+    "third_party/outer/outer.txt": "2",
+    "third_party/outer/third_party/inner/inner.txt": "2",
+    "third_party/late/late.txt": "1",
+}
+
+
+class Trees:
+    """The checkout of `with_submodules`, its commits, and where a worktree of it goes."""
+
+    def __init__(self, folder: Path, first: str, second: str) -> None:
+        self.git, self.first, self.second = Git(folder=folder / "main", config=CONFIG), first, second
+        self.folder = folder / "beside"
+        self.tree = Git(folder=self.folder, config=CONFIG)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> tuple[Git, str, str]:
+    """Made once; every test has a copy of the checkout."""
+    return with_submodules(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture
+def trees(tmp_path: Path, model: tuple[Git, str, str]) -> Trees:
+    git, first, second = model
+    shutil.copytree(git.folder, tmp_path / "main", symlinks=True)
+    return Trees(tmp_path, first, second)
+
+
+def test_a_worktree_has_its_submodules_at_its_own_commit(trees: Trees) -> None:
+    worktree.add(trees.git, trees.folder, trees.first)
+    assert contents(trees.folder) == FIRST
+    assert contents(trees.git.folder) == SECOND
+    assert [entry.state for entry in worktree.entries(trees.git)] == ["here"]
+    assert not trees.tree.run("status", "--porcelain")
+
+
+def test_submodules_come_from_the_main_checkout_without_a_network(tmp_path: Path) -> None:
+    _, first, second = with_submodules(tmp_path)
+    trees = Trees(tmp_path, first, second)
+    address = Git(folder=trees.git.folder / "third_party/outer").run("config", "remote.origin.url")
+    (tmp_path / "servers").rename(tmp_path / "gone")
+    worktree.add(trees.git, trees.folder, trees.first)
+    worktree.switch(trees.tree, trees.second)
+    worktree.switch(trees.tree, trees.first)
+    worktree.switch(trees.tree, trees.second)
+    assert contents(trees.folder) == SECOND
+    assert Git(folder=trees.folder / "third_party/outer").run("config", "remote.origin.url") == address
+
+
+def test_the_users_configuration_is_left_alone(trees: Trees) -> None:
+    before = (trees.git.folder / ".git/config").read_bytes()
+    worktree.add(trees.git, trees.folder, trees.first)
+    worktree.switch(trees.tree, trees.second)
+    worktree.remove(trees.git, trees.folder)
+    assert (trees.git.folder / ".git/config").read_bytes() == before
+
+
+def test_a_worktree_outlives_the_submodules_that_it_came_from(trees: Trees) -> None:
+    worktree.add(trees.git, trees.folder, trees.second)
+    store = Git(folder=trees.git.folder / "third_party/outer", config=CONFIG)
+    store.run("checkout", "--quiet", "--detach", "origin/main")
+    store.run("reflog", "expire", "--expire=now", "--all")
+    store.run("update-ref", "-d", "refs/remotes/origin/next")
+    store.run("gc", "--quiet", "--prune=now")
+    Git(folder=trees.folder / "third_party/outer").run("fsck", "--strict")
+
+
+def test_a_submodule_that_the_main_checkout_left_out_is_left_out(trees: Trees) -> None:
+    trees.git.run("submodule", "--quiet", "deinit", "--force", "third_party/late")
+    worktree.add(trees.git, trees.folder, trees.second)
+    assert not (trees.folder / "third_party/late/.git").exists()
+    assert (trees.folder / "third_party/outer/.git").exists()
+
+
+def test_switching_takes_submodules_along_and_leaves_other_files(trees: Trees) -> None:
+    worktree.add(trees.git, trees.folder, trees.second)
+    for place in ("build", "third_party/late"):
+        (trees.folder / place).mkdir(exist_ok=True)
+        (trees.folder / place / "mine").write_text("mine", "utf-8")
+    worktree.switch(trees.tree, trees.first)
+    assert contents(trees.folder) == FIRST
+    for place in ("build", "third_party/late"):
+        assert (trees.folder / place / "mine").read_text("utf-8") == "mine"
+
+
+def _edit(tree: Path) -> None:
+    (tree / "file.txt").write_text("mine", "utf-8")
+
+
+def _edit_nested(tree: Path) -> None:
+    (tree / "third_party/outer/third_party/inner/inner.txt").write_text("mine", "utf-8")
+
+
+def _stage(tree: Path) -> None:
+    (tree / "file.txt").write_text("mine", "utf-8")
+    Git(folder=tree).run("add", "file.txt")
+    (tree / "file.txt").write_text("1", "utf-8")
+
+
+def _commit_in_submodule(tree: Path) -> None:
+    save(Git(folder=tree / "third_party/outer", config=CONFIG), "mine", outer__txt="mine")
+
+
+def _add_in_the_way(tree: Path) -> None:
+    (tree / "new.txt").write_text("mine", "utf-8")
+
+
+@pytest.mark.parametrize("change", [_edit, _edit_nested, _stage, _commit_in_submodule, _add_in_the_way])
+def test_a_changed_tree_is_neither_switched_nor_removed(trees: Trees, change: Callable[[Path], None]) -> None:
+    worktree.add(trees.git, trees.folder, trees.first)
+    change(trees.folder)
+    before, head = contents(trees.folder), trees.tree.run("rev-parse", "HEAD")
+    with pytest.raises(SourceError, match="has changes") as raised:
+        worktree.switch(trees.tree, trees.second)
+    assert raised.value.looked
+    with pytest.raises(SourceError, match="would be lost"):
+        worktree.remove(trees.git, trees.folder)
+    assert contents(trees.folder) == before
+    assert trees.tree.run("rev-parse", "HEAD") == head
+
+
+def test_a_commit_that_nothing_else_has_is_not_removed(trees: Trees) -> None:
+    worktree.add(trees.git, trees.folder, trees.first)
+    save(trees.tree, "mine", file__txt="mine")
+    with pytest.raises(SourceError, match="would be lost") as raised:
+        worktree.remove(trees.git, trees.folder)
+    assert "which no branch or tag has" in raised.value.looked[0]
+    trees.tree.run("branch", "kept")
+    worktree.remove(trees.git, trees.folder)
+    assert not trees.folder.exists()
+
+
+def test_removing_leaves_nothing_and_takes_what_was_built(trees: Trees) -> None:
+    worktree.add(trees.git, trees.folder, trees.first)
+    (trees.folder / "build").mkdir()
+    (trees.folder / "build/object.o").write_text("", "utf-8")
+    worktree.remove(trees.git, trees.folder)
+    assert not trees.folder.exists()
+    assert worktree.entries(trees.git) == ()
+    assert trees.git.run("worktree", "list").count("\n") == 0
+    assert contents(trees.git.folder) == SECOND
+
+
+def test_somebody_elses_worktree_is_not_removed(trees: Trees) -> None:
+    trees.git.run("worktree", "add", "--quiet", "--detach", str(trees.folder))
+    with pytest.raises(SourceError, match="not made by torchbuild_tasks"):
+        worktree.remove(trees.git, trees.folder)
+    assert (trees.folder / "file.txt").exists()
+
+
+def test_a_folder_with_something_in_it_is_refused(trees: Trees) -> None:
+    trees.folder.mkdir()
+    (trees.folder / "mine").write_text("mine", "utf-8")
+    with pytest.raises(SourceError, match="is there already"):
+        worktree.add(trees.git, trees.folder, trees.first)
+    assert worktree.entries(trees.git) == ()
+
+
+@pytest.mark.parametrize("ref", ["v9.9.9", "--force", "HEAD~99"])
+def test_an_unknown_ref_is_an_error_and_never_another_branch(trees: Trees, ref: str) -> None:
+    with pytest.raises(SourceError, match="no branch, tag or commit"):
+        worktree.add(trees.git, trees.folder, ref)
+    assert not trees.folder.exists()
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from torchbuild_tasks.effects import worktree
+from torchbuild_tasks.effects.git import Git
+verb, main, folder, ref, *config = sys.argv[1:]
+git = Git(folder=Path(main), config=tuple(config))
+if verb == "switch":
+    worktree.switch(Git(folder=Path(folder), config=tuple(config)), ref)
+elif verb == "add":
+    worktree.add(git, Path(folder), ref)
+else:
+    worktree.remove(git, Path(folder))
+"""
+
+
+def _killed(trees: Trees, verb: str, ref: str, at: int, *, after: bool) -> bool:
+    """Run a verb that git kills; whether it came to that."""
+    environ = fatal_git(trees.folder.with_name(f"bin{at}{verb}"), at, after=after)
+    argv = [sys.executable, "-c", KILLED, verb, str(trees.git.folder), str(trees.folder), ref, *CONFIG]
+    done = subprocess.run(argv, env=environ, capture_output=True, check=False)
+    assert done.returncode in (0, -9), done.stderr.decode()
+    return done.returncode == -9
+
+
+@needs_shebang
+@needs_signals
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 16))])
+def test_whatever_is_killed_is_finished_by_the_next_run(trees: Trees, seed: int) -> None:
+    dice = random.Random(seed)
+    killed = _killed(trees, "add", trees.first, dice.randint(3, 30), after=dice.random() < 0.5)
+    if not _is_here(trees):
+        worktree.add(trees.git, trees.folder, trees.first)
+    assert contents(trees.folder) == FIRST
+    (trees.folder / "untracked").write_text("mine", "utf-8")
+
+    killed |= _killed(trees, "switch", trees.second, dice.randint(8, 50), after=dice.random() < 0.5)
+    worktree.switch(trees.tree, trees.second)
+    assert contents(trees.folder) == SECOND
+    assert not trees.tree.run("status", "--porcelain").replace("?? untracked", "")
+    assert (trees.folder / "untracked").read_text("utf-8") == "mine"
+
+    (trees.folder / "untracked").unlink()
+    killed |= _killed(trees, "remove", "HEAD", dice.randint(3, 40), after=dice.random() < 0.5)
+    if worktree.entries(trees.git):
+        worktree.remove(trees.git, trees.folder)
+    assert not list(trees.folder.parent.glob("*beside*"))
+    assert trees.git.run("worktree", "list").count("\n") == 0
+    assert contents(trees.git.folder) == SECOND
+    assert killed
+
+
+def _is_here(trees: Trees) -> bool:
+    return [entry.state for entry in worktree.entries(trees.git)] == ["here"]

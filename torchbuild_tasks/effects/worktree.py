@@ -1,0 +1,239 @@
+"""Worktrees of a checkout, made, switched and removed with all their submodules.
+
+An entry in the repository (`.git/torchbuild/worktrees`) says of each worktree that it is ours and how far
+it is: it is written before the first file and taken out after the last one, so that a run that was killed
+is finished, or cleared away, by the next. A worktree without an entry is somebody's and never removed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from torchbuild_tasks.effects.files import told_as, unlink, write_atomic
+from torchbuild_tasks.effects.git import Git
+from torchbuild_tasks.effects.gitlinks import changes, in_the_way, links, move, settle
+from torchbuild_tasks.effects.helpers.sweep import leftovers, remove_tree, take_away
+from torchbuild_tasks.errors import SourceError
+
+State = Literal["adding", "here"]
+
+_ENTRIES: Final = ("torchbuild", "worktrees")
+_SWITCH: Final = "torchbuild-switch.json"  # in the git directory of a checkout, while it is switched
+_SHOWN: Final = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """What the repository remembers of one worktree of ours."""
+
+    file: Path
+    folder: Path
+    state: State
+    commit: str
+
+
+def entries(git: Git) -> tuple[Entry, ...]:
+    """The worktrees of ours, those half made too."""
+    found = []
+    for file in sorted((_common(git).joinpath(*_ENTRIES)).glob("*.json")):
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            said = json.loads(file.read_bytes())
+            folder = Path(said["folder"])
+            found.append(Entry(file=file, folder=folder, state=said["state"], commit=said["commit"]))
+    return tuple(found)
+
+
+def commit_of(git: Git, ref: str) -> str:
+    """The commit that a branch, tag or commit names; a branch may be the remote's.
+
+    Raises:
+        SourceError: there is no such thing here.
+    """
+    for name in (ref, f"refs/remotes/origin/{ref}"):
+        said = (
+            None
+            if ref.startswith("-")
+            else git.said("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+        )
+        if said:
+            return said
+    raise SourceError(
+        f"There is no branch, tag or commit {ref} in {git.folder}.",
+        looked=(f"git rev-parse {ref}", f"git rev-parse origin/{ref}"),
+        next_step=f"Fetch it first: git -C {git.folder} fetch origin {ref}",
+    )
+
+
+def add(git: Git, folder: Path, ref: str) -> None:
+    """Make a worktree at `ref` in `folder`, with its submodules; a half-made one is made anew.
+
+    Args:
+        git: the checkout that it is a worktree of, whose submodules are borrowed.
+        folder: where; must not be there, or be empty.
+        ref: branch, tag or commit; HEAD is detached.
+
+    Raises:
+        SourceError: no such ref, something is in `folder`, or git fails.
+    """
+    folder, commit = _absolute(folder), commit_of(git, ref)
+    entry = _entry(git, folder)
+    if entry and entry.state == "adding":
+        _take_down(git, entry)
+    elif os.path.lexists(folder) and not _is_empty(folder):
+        raise SourceError(
+            f"{folder} is there already; a worktree needs a folder of its own.",
+            next_step="Name another folder, or move that one away.",
+        )
+    _note(git, folder, "adding", commit)
+    git.run("worktree", "add", "--detach", str(folder), commit)
+    settle(Git(folder=folder, config=git.config), _main(git))
+    _note(git, folder, "here", commit)
+
+
+def switch(git: Git, ref: str) -> None:
+    """Check out `ref` in a checkout or worktree and move its submodules along.
+
+    Raises:
+        SourceError: no such ref, something was changed (says what, and the ways out), or git fails.
+    """
+    commit = commit_of(git, ref)
+    note = Path(git.run("rev-parse", "--absolute-git-dir")) / _SWITCH
+    head, begun = git.run("rev-parse", "HEAD"), _begun(note)
+    ends = [*dict.fromkeys((*begun, head, commit))] if begun else [head]
+    found = list(dict.fromkeys((*changes(git, ends), *in_the_way(git, commit))))
+    if found:
+        raise _dirty(git, f"{git.folder} cannot be switched to {ref}: it has changes.", found)
+    main = _main(git)
+    write_atomic(note, json.dumps({"from": head, "to": commit}).encode(), error=SourceError)
+    move(git, commit, None if _same(main.folder, git.folder) else main, force=bool(begun))
+    if _entry(git, _absolute(git.folder)):
+        _note(git, _absolute(git.folder), "here", commit)
+    with told_as(SourceError, note):
+        unlink(note, missing_ok=True)
+
+
+def remove(git: Git, folder: Path) -> None:
+    """Remove a worktree that `add` made, with what was built in it.
+
+    Raises:
+        SourceError: it is none of ours, holds changes or commits that are nowhere else, or git fails.
+    """
+    folder = _absolute(folder)
+    entry = _entry(git, folder)
+    if entry is None:
+        raise SourceError(
+            f"{folder} was not made by torchbuild_tasks, so it is not removed.",
+            next_step=f"If it is a worktree that nobody needs: git -C {git.folder} worktree remove {folder}",
+        )
+    if entry.state == "here" and os.path.lexists(folder):
+        lost = list(losses(git, folder))
+        if lost:
+            raise _dirty(git, f"{folder} is not removed: what is in it would be lost.", lost)
+    _take_down(git, entry)
+
+
+def losses(git: Git, folder: Path) -> tuple[str, ...]:
+    """What a removal of that worktree would lose: changes, files git does not know, commits."""
+    tree = Git(folder=_absolute(folder), config=git.config)
+    top = tree.said("rev-parse", "--show-toplevel")
+    if top is None or not _same(Path(top), tree.folder):
+        return (f"{folder} is no worktree any more: its .git is missing or broken",)
+    entry = _entry(git, tree.folder)
+    head = tree.run("rev-parse", "HEAD")
+    lost = [*changes(tree, [head]), *_unknown(tree)]
+    if head != (entry and entry.commit) and not tree.said("for-each-ref", "--contains", head, "--count=1"):
+        lost.append(f"commit {head[:10]}, which no branch or tag has")
+    return tuple(dict.fromkeys(lost))
+
+
+def _unknown(tree: Git) -> list[str]:
+    """Files that git neither tracks nor ignores, and commits of submodules that only they have."""
+    found = tree.run("ls-files", "--others", "--exclude-standard", "-z").split("\0")
+    unknown = [name for name in found if name]
+    for link in links(tree):
+        if link.is_there(tree):
+            sub = link.of(tree)
+            unknown += [f"{link.path}/{name}" for name in _unknown(sub)]
+            if sub.said("log", "--format=%h", "--max-count=1", "--branches", "--not", "--remotes"):
+                unknown.append(f"{link.path} (a branch that was not pushed)")
+            if sub.said("rev-parse", "--quiet", "--verify", "refs/stash"):
+                unknown.append(f"{link.path} (stashed changes)")
+    return unknown
+
+
+def _begun(note: Path) -> tuple[str, ...]:
+    """Both ends of a switch that was broken off."""
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        said = json.loads(note.read_bytes())
+        return (str(said["from"]), str(said["to"]))
+    return ()
+
+
+def _take_down(git: Git, entry: Entry) -> None:
+    """Remove folder, git's own notes and the entry, in an order that a killed run can go on with."""
+    with told_as(SourceError, entry.folder):
+        for left in leftovers(entry.folder.parent, entry.folder.name):
+            remove_tree(left)
+        if entry.folder.exists():
+            take_away(entry.folder)
+    done = git.ask("worktree", "remove", "--force", "--force", str(entry.folder), timeout=None)
+    if done.rc != 0:  # it had not come so far as to be known to git
+        git.run("worktree", "prune")
+    with told_as(SourceError, entry.file):
+        unlink(entry.file, missing_ok=True)
+
+
+def _dirty(git: Git, what: str, found: list[str]) -> SourceError:
+    more = (f"and {len(found) - _SHOWN} more",) if len(found) > _SHOWN else ()
+    return SourceError(
+        what,
+        looked=(*found[:_SHOWN], *more),
+        next_step="Commit it (git commit), put it aside (git stash), or drop it (git restore, git clean), "
+        "in the submodule where it is one; then run the same command again.",
+    )
+
+
+def _main(git: Git) -> Git:
+    """The checkout that the worktrees belong to: git lists it first."""
+    first = git.run("worktree", "list", "--porcelain").partition("\n")[0]
+    return Git(folder=Path(first.removeprefix("worktree ")), config=git.config)
+
+
+def _common(git: Git) -> Path:
+    return (git.folder / git.run("rev-parse", "--git-common-dir")).resolve()
+
+
+def _file(git: Git, folder: Path) -> Path:
+    digest = hashlib.sha256(os.path.normcase(str(folder)).encode()).hexdigest()
+    return _common(git).joinpath(*_ENTRIES, f"{digest[:16]}.json")
+
+
+def _entry(git: Git, folder: Path) -> Entry | None:
+    file = _file(git, folder)
+    return next((entry for entry in entries(git) if entry.file == file), None)
+
+
+def _note(git: Git, folder: Path, state: State, commit: str) -> None:
+    file = _file(git, folder)
+    with told_as(SourceError, file):
+        file.parent.mkdir(parents=True, exist_ok=True)
+    said = {"folder": str(folder), "state": state, "commit": commit}
+    write_atomic(file, json.dumps(said).encode(), error=SourceError)
+
+
+def _absolute(folder: Path) -> Path:
+    return Path(os.path.realpath(folder.expanduser()))
+
+
+def _is_empty(folder: Path) -> bool:
+    return folder.is_dir() and not folder.is_symlink() and not any(folder.iterdir())
+
+
+def _same(one: Path, other: Path) -> bool:
+    return os.path.normcase(os.path.realpath(one)) == os.path.normcase(os.path.realpath(other))
