@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -57,6 +58,8 @@ def main(words: list[str]) -> int:
     asked = parser.parse_args(words)
     if unknown := [name for name in asked.topic if name not in ALL]:
         parser.error(f"there is no {unknown[0]}; there are: {', '.join(ALL)}")
+    # The builds that are measured make an environment of their own: torch never goes into the one we run in.
+    os.environ.pop("VIRTUAL_ENV", None)
     print(f"{markdown.machine()}, load {markdown.load():.1f}", flush=True)
     tables, failed = {}, 0
     for name in asked.topic or ALL:

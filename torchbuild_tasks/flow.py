@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING
 
 from torchbuild_tasks.core.env_files import encode
 from torchbuild_tasks.core.question import Question
-from torchbuild_tasks.core.table import VersionLine, version_lines
-from torchbuild_tasks.core.torch_ref import read_word
 from torchbuild_tasks.effects import files, lock
 from torchbuild_tasks.effects.signals import interruptible
 from torchbuild_tasks.errors import EnvFileError, PlanRefused
@@ -38,6 +36,7 @@ from torchbuild_tasks.verify.session import verify as run_verification
 
 if TYPE_CHECKING:
     from torchbuild_tasks.core.helper_lines import HelperReport
+    from torchbuild_tasks.core.table import VersionLine
     from torchbuild_tasks.effects.made import Removal
     from torchbuild_tasks.stages.report import ReportFiles
     from torchbuild_tasks.stages.watch import Watch
@@ -73,7 +72,7 @@ def build(request: BuildRequest, report: Reporter) -> tuple[BuildPlan, VerifyRep
     Returns:
         The plan, and the verification's report (None when nothing had to be built).
     """
-    sight = look(request)
+    sight = look(request, everything=False)
     made_plan = accepted(decide(sight))
     if request.dry_run:
         return made_plan, None
@@ -211,6 +210,9 @@ def cluster(request: BuildRequest, report: Reporter) -> tuple[Cluster, ...]:
 
 def versions(request: BuildRequest) -> tuple[VersionLine, ...]:
     """The table of torch versions, each held against this machine; with --torch the row of that one."""
+    from torchbuild_tasks.core.table import version_lines
+    from torchbuild_tasks.core.torch_ref import read_word
+
     sight = look(request)
     lines = version_lines(sight.catalog, sight.facts)
     if not request.torch:

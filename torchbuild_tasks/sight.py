@@ -14,6 +14,7 @@ from typing import Any
 from torchbuild_tasks import codec, version
 from torchbuild_tasks.catalog import Catalog, load_catalog
 from torchbuild_tasks.core.cluster.address import file_name, scheduler_url
+from torchbuild_tasks.core.cuda.wanted import may_be_cuda
 from torchbuild_tasks.core.linker import left_out
 from torchbuild_tasks.core.plan import make_plan
 from torchbuild_tasks.core.settings import Settings, check_settings, check_value, split_assignment
@@ -41,8 +42,13 @@ class Sight:
     facts: Facts
 
 
-def look(request: BuildRequest) -> Sight:
-    """Check the request, read the settings file, load the rows, look at the machine."""
+def look(request: BuildRequest, *, everything: bool = True) -> Sight:
+    """Check the request, read the settings file, load the rows, look at the machine.
+
+    Args:
+        request: the flags.
+        everything: without it, nobody looks for what the request has no use for.
+    """
     check_request(request)
     found = find_settings(request.config, request.source or ".")
     settings = check_settings(found.path, found.data, found.lines) if found else Settings()
@@ -57,6 +63,7 @@ def look(request: BuildRequest) -> Sight:
     facts = gather(
         source=str(Path(source).expanduser().resolve()),
         python=request.python or settings.values.get("python"),
+        cuda=everything or may_be_cuda(request, settings, os.environ, catalog),
         cuda_toolkit=request.cuda_toolkit or settings.values.get("cuda_toolkit"),
         patterns=tuple(row.name for row in catalog.variable),
         front_end=tuple(row.path for row in catalog.front_end if row.role == "reads"),

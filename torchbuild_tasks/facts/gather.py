@@ -32,6 +32,7 @@ def gather(
     source: str,
     python: str | None,
     patterns: Sequence[str],
+    cuda: bool = True,
     cuda_toolkit: str | None = None,
     front_end: Sequence[str] = (),
     tags: bool = False,
@@ -43,7 +44,7 @@ def gather(
         source: the checkout.
         python: the interpreter asked for (path, version or command), if any.
         patterns: names of variables that a build reads; only these are kept.
-        cuda_toolkit: the CUDA toolkit asked for; its folder is looked at.
+        cuda, cuda_toolkit: whether to look for GPUs and toolkits; the toolkit asked for, if any.
         front_end, tags: of the checkout, what `look_at_tree` is asked for.
         probe: another machine than this one, for tests.
 
@@ -61,8 +62,8 @@ def gather(
         compilers = pool.submit(lambda: look_for_compilers(door, windows.result()))
         tree = pool.submit(look_at_tree, door, root, front_end, tags=tags)
         store = pool.submit(look_at_store, door, door.join(root, LOCK_FILE))
-        gpus = pool.submit(look_for_gpus, door)
-        cuda = pool.submit(_look_at_cuda, door, cuda_toolkit, store, pythons, gpus)
+        gpus = pool.submit(look_for_gpus, door) if cuda else None
+        found = pool.submit(_look_at_cuda, door, cuda_toolkit, store, pythons, gpus) if gpus else None
         return Facts(
             host=look_at_host(door),
             cpu=look_at_cpu(door),
@@ -74,7 +75,7 @@ def gather(
             tree=tree.result(),
             windows=windows.result(),
             store=store.result(),
-            cuda=cuda.result(),
+            cuda=found.result() if found else None,
             environ=relevant_environ(door.environ, patterns, ignore_case=door.windows),
         )
 
