@@ -41,8 +41,7 @@ def gather(
     """Look at the machine and the checkout; waits for the slowest program, not for all in turn.
 
     Args:
-        source: the checkout.
-        python: the interpreter asked for (path, version or command), if any.
+        source, python: the checkout; the interpreter asked for (path, version or command), if any.
         patterns: names of variables that a build reads; only these are kept.
         cuda, cuda_toolkit: whether to look for GPUs and toolkits; the toolkit asked for, if any.
         front_end, tags: of the checkout, what `look_at_tree` is asked for.
