@@ -22,10 +22,12 @@ from torchbuild_tasks.model import BuildPlan, CacheState, Cluster, Facts, Readin
 from torchbuild_tasks.record import VerifyReport
 from torchbuild_tasks.request import BuildRequest
 from torchbuild_tasks.sight import (
+    PATIENCE,
     accepted,
     cache_words,
     checkout,
     decide,
+    examined,
     look,
     network,
     our_shelf,
@@ -45,9 +47,15 @@ if TYPE_CHECKING:
 
 
 def doctor(request: BuildRequest) -> tuple[Facts, BuildPlan]:
-    """Look at the machine and the tree; the plan carries what is wrong with them."""
-    sight = look(request)
-    return sight.facts, decide(sight)
+    """Look at the machine, the tree and their surroundings; the plan carries what is wrong with them."""
+    from torchbuild_tasks.core.doctor.checks import diagnosed
+
+    sight = look(request, patience=PATIENCE)
+    made_plan = decide(sight)
+    if not request.facts:
+        sight = examined(sight, made_plan)
+    question = Question(sight.request, sight.facts, sight.catalog, sight.settings)
+    return sight.facts, diagnosed(question, made_plan)
 
 
 def plan(request: BuildRequest) -> BuildPlan:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from torchbuild_tasks import codec, version
 from torchbuild_tasks.catalog import Catalog, load_catalog
@@ -23,12 +24,17 @@ from torchbuild_tasks.effects.cluster.look import look_at_cluster
 from torchbuild_tasks.effects.fetch.net import Net, read_mirrors
 from torchbuild_tasks.errors import PlanRefused, UsageError
 from torchbuild_tasks.facts.gather import gather
+from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.settings import find_settings
 from torchbuild_tasks.model import BuildPlan, Cluster, Facts
 from torchbuild_tasks.request import BuildRequest
 from torchbuild_tasks.stages import Fetching, Reporter
 from torchbuild_tasks.stages.linker import try_linker
 from torchbuild_tasks.templates import load_templates
+
+# Seconds that the doctor waits for a program. Compilers and the like say their version in hundredths;
+# a build, which has to be right about a machine that just woke up, waits for longer.
+PATIENCE: Final = 3.0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -41,8 +47,11 @@ class Sight:
     facts: Facts
 
 
-def look(request: BuildRequest) -> Sight:
-    """Check the request, read the settings file, load the rows, look at the machine."""
+def look(request: BuildRequest, *, patience: float = math.inf) -> Sight:
+    """Check the request, read the settings file, load the rows, look at the machine.
+
+    No program is waited for longer than `patience` seconds.
+    """
     check_request(request)
     found = find_settings(request.config, request.source or ".")
     settings = check_settings(found.path, found.data, found.lines) if found else Settings()
@@ -60,10 +69,31 @@ def look(request: BuildRequest) -> Sight:
         cuda_toolkit=request.cuda_toolkit or settings.values.get("cuda_toolkit"),
         patterns=tuple(row.name for row in catalog.variable),
         front_end=tuple(row.path for row in catalog.front_end if row.role == "reads"),
+        probe=Probe(environ=dict(os.environ), patience=patience),
     )
     if scheduler := request.distribute or settings.values.get("distribute"):
         facts = dataclasses.replace(facts, cluster=_ask_scheduler(str(scheduler), facts))
     return Sight(request=request, settings=settings, catalog=catalog, facts=facts)
+
+
+def examined(sight: Sight, made_plan: BuildPlan) -> Sight:
+    """The same with what only the doctor looks at: the surroundings, and the hosts that the plan needs."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from torchbuild_tasks.facts.health.look import look_at_health
+    from torchbuild_tasks.facts.health.rooms import temporary
+    from torchbuild_tasks.stages.doctor import ask_hosts, proxies, written_places
+
+    facts, net = sight.facts, network(sight).net
+    probe = Probe(environ=dict(os.environ), patience=PATIENCE)
+    patterns = tuple(row.name for row in sight.catalog.variable)
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        answers = pool.submit(ask_hosts, made_plan, facts, net)
+        places = written_places(made_plan, facts, temporary(probe))
+        health = look_at_health(probe, facts, places, patterns, made_plan.build_dir)
+        health = dataclasses.replace(health, reached=answers.result(), offline=net.offline, proxies=proxies())
+    cut = tuple(sorted({*facts.cut, *probe.cut}))
+    return dataclasses.replace(sight, facts=dataclasses.replace(facts, cut=cut, health=health))
 
 
 def our_shelf(facts: Facts) -> keep.Shelf:

@@ -26,6 +26,7 @@ from torchbuild_tasks.catalog.cuda import (
     PartRow,
     PatchRow,
 )
+from torchbuild_tasks.catalog.doctor import OptionRow
 from torchbuild_tasks.catalog.failures import FailureRow, PackageRow
 from torchbuild_tasks.catalog.rows import (
     BackportRow,
@@ -80,6 +81,7 @@ __all__ = [
     "LinkerRow",
     "MemoryRow",
     "MsvcRow",
+    "OptionRow",
     "OutputRow",
     "PackageRow",
     "PartRow",
@@ -133,6 +135,7 @@ class Catalog:
     installer: tuple[InstallerRow, ...]
     failure: tuple[FailureRow, ...]
     package: tuple[PackageRow, ...]
+    option: tuple[OptionRow, ...]
 
     def __init__(self, **tables: tuple[Any, ...]) -> None:
         """Tables that are given here are not read."""
@@ -178,6 +181,7 @@ TABLES: Mapping[str, tuple[str, type[Any]]] = {
     "installer": ("linkers.toml", InstallerRow),
     "failure": ("failures/{}.toml", FailureRow),
     "package": ("packages.toml", PackageRow),
+    "option": ("doctor.toml", OptionRow),
 }
 
 

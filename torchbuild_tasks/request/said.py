@@ -14,10 +14,12 @@ class SaidFlags:
 
     mirror: str | None = flag(
         "where downloads come from instead: OLD=NEW prefixes, or one NEW for all (TORCHBUILD_MIRROR)",
-        verbs=("build", "helpers"),
+        verbs=("doctor", "build", "helpers"),
         metavar="URL",
     )
-    offline: bool = flag("download nothing; name what is missing", verbs=("build", "helpers"), default=False)
+    offline: bool = flag(
+        "download nothing; name what is missing", verbs=("doctor", "build", "helpers"), default=False
+    )
     require_hashes: bool = flag(
         "refuse downloads whose hash is not known beforehand", verbs=FETCHING, default=False
     )

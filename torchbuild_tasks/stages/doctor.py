@@ -1,0 +1,56 @@
+"""What the doctor does beside looking: it asks the hosts that the plan needs."""
+
+from __future__ import annotations
+
+import os
+
+from torchbuild_tasks.core.doctor.hosts import needed_addresses, proxy_problems
+from torchbuild_tasks.effects.cache import ccache, sccache
+from torchbuild_tasks.effects.fetch.net import Net
+from torchbuild_tasks.effects.fetch.pip_settings import DEFAULT_INDEX, has_none, pip_settings
+from torchbuild_tasks.effects.reach import reach
+from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.model import BuildPlan, Facts, Reached
+from torchbuild_tasks.stages.cache_verbs import cache_environ
+
+
+def written_places(plan: BuildPlan, facts: Facts, temporary: str) -> dict[str, str]:
+    """Where this build writes, by purpose."""
+    places = {"source": facts.tree.root, "build": plan.build_dir}
+    if facts.store is not None:
+        places["store"] = facts.store.folder
+    if folder := _cache_folder(plan):
+        places["cache"] = folder
+    return {**places, "tmp": temporary}
+
+
+def _cache_folder(plan: BuildPlan) -> str:
+    """The folder of the plan's first compiler cache; the program is asked where the plan names none."""
+    if plan.cache is None or not plan.cache.tools:
+        return ""
+    tool = plan.cache.tools[0]
+    if tool.folder:
+        return tool.folder
+    homes = {"ccache": ccache.home, "sccache": sccache.home}
+    folder, _ = homes[tool.name](tool.program, cache_environ(plan, os.environ))
+    return str(folder) if folder else ""
+
+
+def ask_hosts(plan: BuildPlan, facts: Facts, net: Net) -> tuple[Reached, ...] | None:
+    """How the hosts that the plan needs answer; None with --offline."""
+    if net.offline:
+        return None
+    if not needed_addresses(plan, facts, (DEFAULT_INDEX,)):
+        return ()
+    try:
+        default = has_none(os.environ)
+        indexes = (DEFAULT_INDEX,) if default else pip_settings(os.environ).index_urls
+    except UsageError:  # pip itself says so when it is needed
+        indexes = (DEFAULT_INDEX,)
+    addresses = needed_addresses(plan, facts, indexes)
+    return reach([(address.url, address.why) for address in addresses], net)
+
+
+def proxies() -> tuple[str, ...]:
+    """What is wrong with this environment's variables of proxies."""
+    return proxy_problems(os.environ)
