@@ -10,6 +10,7 @@ import pytest
 from torchbuild_tasks import errors
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.core.diagnosis.judge import PAGE
+from torchbuild_tasks.core.redaction import OWN_RULES, RULES
 from torchbuild_tasks.fronts.failures_page import failures_page
 from torchbuild_tasks.fronts.nox_sessions import SESSIONS
 from torchbuild_tasks.fronts.reference import flags_page
@@ -29,6 +30,12 @@ def test_the_failures_page_is_current_and_has_a_place_for_every_row() -> None:
     places = re.findall(r'<a id="([^"]+)"></a>', page)
     assert sorted(places) == sorted(row.id for row in load_catalog().failure)
     assert PAGE.endswith("docs/failures.md")
+
+
+def test_every_rule_of_redaction_is_told_of() -> None:
+    page = (ROOT / "docs/support.md").read_text("utf-8")
+    told = re.findall(r"^\| `([a-z-]+)` \|", page.partition("## What is taken out")[2], re.MULTILINE)
+    assert told == [rule.id for rule in RULES] + list(OWN_RULES)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -12,6 +12,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.core.env_files import encode
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.core.table import VersionLine, version_lines
@@ -24,6 +25,7 @@ from torchbuild_tasks.request import BuildRequest
 from torchbuild_tasks.sight import (
     PATIENCE,
     accepted,
+    bare,
     cache_words,
     checkout,
     decide,
@@ -32,6 +34,7 @@ from torchbuild_tasks.sight import (
     network,
     our_shelf,
     settled,
+    writer,
 )
 from torchbuild_tasks.stages import Reporter, run_stages
 from torchbuild_tasks.stages.linker import place_linker
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
     from torchbuild_tasks.core.helper_lines import HelperReport
     from torchbuild_tasks.effects.made import Removal
     from torchbuild_tasks.stages.report import ReportFiles
+    from torchbuild_tasks.stages.support import SupportFile
     from torchbuild_tasks.stages.watch import Watch
 
 # What one verb alone needs is imported inside it, so that a build which finds nothing to do is quick.
@@ -127,6 +131,22 @@ def diagnose(request: BuildRequest) -> Reading:
     machine = Machine(sight.facts, decide(sight), sight.catalog, built=False)
     with interruptible():
         return diagnose_log(request.log or "", FailureBook(sight.catalog.failure), machine)
+
+
+def support(request: BuildRequest) -> SupportFile:
+    """Write one archive for somebody else to look at; what cannot be had is noted in it."""
+    from torchbuild_tasks.stages.support import Attempts, make_support
+
+    attempts = Attempts()
+    seen = attempts("look", lambda: look(request, patience=PATIENCE))
+    seen = seen or attempts("look without flags and settings", lambda: bare(request))
+    if seen is None:
+        return make_support(request, None, None, load_catalog(), attempts, writer=writer())
+    sight = seen
+    made_plan = attempts("plan", lambda: decide(sight))
+    if made_plan is not None:
+        sight = attempts("doctor", lambda: examined(seen, made_plan)) or seen
+    return make_support(request, sight.facts, made_plan, sight.catalog, attempts, writer=writer())
 
 
 def report(request: BuildRequest) -> ReportFiles:

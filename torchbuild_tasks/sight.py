@@ -35,6 +35,7 @@ from torchbuild_tasks.templates import load_templates
 # Seconds that the doctor waits for a program. Compilers and the like say their version in hundredths;
 # a build, which has to be right about a machine that just woke up, waits for longer.
 PATIENCE: Final = 3.0
+SUPPORT_FACTS: Final = "facts.json"  # in the archive of `support`
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -152,18 +153,55 @@ def check_request(request: BuildRequest) -> None:
 
 
 def read_facts(path: Path) -> Facts:
-    """Read a `doctor --json` dump, whole or its facts alone.
+    """Read a `doctor --json` dump, whole or its facts alone, or the archive of `support`.
 
     Raises:
         UsageError: no such file, no JSON, or not such a dump.
     """
     try:
-        data: Any = json.loads(path.read_text("utf-8"))
+        data: Any = json.loads(_dump(path).decode("utf-8"))
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from None
     except ValueError as error:
         raise UsageError(f"{path} is not JSON: {error}", next_step="Make one with: doctor --json") from None
     return codec.decode(Facts, data.get("facts", data) if isinstance(data, dict) else data, "facts")
+
+
+def _dump(path: Path) -> bytes:
+    """The bytes of a dump; of an archive those of its facts."""
+    data = path.read_bytes()
+    if not data.startswith(b"PK"):
+        return data
+    import io
+    import zipfile
+
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            return archive.read(SUPPORT_FACTS)
+    except (zipfile.BadZipFile, KeyError):
+        raise UsageError(
+            f"{path} is no archive of `support` with facts in it", next_step="Make one with: support"
+        ) from None
+
+
+def bare(request: BuildRequest) -> Sight:
+    """The machine and the checkout alone, where the settings or the flags cannot be understood."""
+    root = str(Path(request.source or ".").expanduser().resolve())
+    catalog = load_catalog()
+    patterns = tuple(row.name for row in catalog.variable)
+    probe = Probe(environ=dict(os.environ), patience=PATIENCE)
+    facts = gather(source=root, python=None, patterns=patterns, probe=probe)
+    return Sight(
+        request=BuildRequest(source=request.source, out=request.out, offline=True),
+        settings=Settings(),
+        catalog=catalog,
+        facts=facts,
+    )
+
+
+def writer() -> str:
+    """The name and version of this tool, as it stands in what it writes."""
+    return f"torchbuild_tasks {version()}"
 
 
 def decide(sight: Sight) -> BuildPlan:
@@ -175,7 +213,7 @@ def decide(sight: Sight) -> BuildPlan:
         sight.catalog,
         settings=sight.settings,
         templates=templates,
-        writer=f"torchbuild_tasks {version()}",
+        writer=writer(),
     )
 
 

@@ -23,6 +23,7 @@ from torchbuild_tasks.model import BuildPlan, CacheState, Cluster, Diagnosis, Fa
 from torchbuild_tasks.record import CheckResult, VerifyReport
 from torchbuild_tasks.request import VERBS, BuildRequest
 from torchbuild_tasks.stages.report import ReportFiles
+from torchbuild_tasks.stages.support import SupportFile
 
 SOUND = plan_of(env_shell="fish")
 HOPELESS = plan_of(linux_facts(compilers=()))
@@ -57,6 +58,7 @@ RESULTS: dict[str, Any] = {
     "env": SOUND,
     "build": (SOUND, GOOD),
     "diagnose": READING,
+    "support": SupportFile(path="a.zip", members=("about.txt",), redacted={"user": 2}, problems=("plan: x",)),
     "report": ReportFiles(page=Path("report.html"), trace=None, steps=3, notes=("no record",)),
     "clean": Removal(),
     "verify": GOOD,

@@ -21,6 +21,7 @@ SUMMARIES = {
     "env": "Write the env files of the plan.",
     "build": "Build, record and verify torch.",
     "diagnose": "Find the first real error of a log, its cause, and what to do about it.",
+    "support": "Write one archive for somebody else to look at, without secrets.",
     "report": "Write the last build's timeline, slowest files and critical path as one HTML page.",
     "clean": "Remove what the build made, and nothing else.",
     "verify": "Hold the installed torch to what the plan promises.",

@@ -20,6 +20,7 @@ SESSIONS: Final[Mapping[str, tuple[str, Mapping[str, Any], str]]] = {
     "doctor": ("doctor", {}, "Look at the machine and the checkout, and say what is wrong."),
     "plan": ("plan", {}, "Show every decision of a build with its reason; write nothing."),
     "diagnose": ("diagnose", {}, "Find the first real error of a log, its cause, and what to do about it."),
+    "support": ("support", {}, "Write one archive for somebody else to look at, without secrets."),
     "report": ("report", {}, "Write the last build's timeline and critical path as one HTML page."),
     "clean": ("clean", {}, "Remove what the build made, and nothing else."),
     "helpers": ("helpers", {}, "List, fetch, find, verify or prune what builds download."),

@@ -19,6 +19,7 @@ from torchbuild_tasks.fronts.show_cache import cache_text
 from torchbuild_tasks.fronts.show_cluster import clusters_text
 from torchbuild_tasks.fronts.show_diagnosis import reading_text
 from torchbuild_tasks.fronts.show_helpers import helpers_text
+from torchbuild_tasks.fronts.show_support import support_text
 from torchbuild_tasks.fronts.watching import watch
 from torchbuild_tasks.request import BuildRequest
 
@@ -88,6 +89,12 @@ def _diagnose(request: BuildRequest, report: ConsoleReporter) -> int:
     return 0
 
 
+def _support(request: BuildRequest, report: ConsoleReporter) -> int:
+    made = flow.support(request)
+    _out(_json(made) if request.json else support_text(made))
+    return 0
+
+
 def _report(request: BuildRequest, report: ConsoleReporter) -> int:
     made = flow.report(request)
     if request.json:
@@ -151,6 +158,7 @@ _VERBS: dict[str, Callable[[BuildRequest, ConsoleReporter], int]] = {
     "env": _env,
     "build": _build,
     "diagnose": _diagnose,
+    "support": _support,
     "report": _report,
     "clean": _clean,
     "verify": _verify,

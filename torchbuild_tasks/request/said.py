@@ -18,14 +18,16 @@ class SaidFlags:
         metavar="URL",
     )
     offline: bool = flag(
-        "download nothing; name what is missing", verbs=("doctor", "build", "helpers"), default=False
+        "download nothing; name what is missing",
+        verbs=("doctor", "support", "build", "helpers"),
+        default=False,
     )
     require_hashes: bool = flag(
         "refuse downloads whose hash is not known beforehand", verbs=FETCHING, default=False
     )
     out: str | None = flag(
-        "where to write the page (default: .torchbuild/report.html in the checkout)",
-        verbs=("report",),
+        "where to write the page (default: .torchbuild/report.html in the checkout) or the archive (here)",
+        verbs=("report", "support"),
         metavar="FILE",
         in_file=False,
     )
@@ -42,7 +44,7 @@ class SaidFlags:
         in_file=False,
     )
     facts: str | None = flag(
-        "plan from a `doctor --json` dump instead of this machine",
+        "plan from a `doctor --json` dump, or an archive of `support`, instead of this machine",
         verbs=("doctor", "plan", "diagnose", "versions"),
         metavar="FILE",
         in_file=False,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 VERBS: Final = (
-    *("doctor", "plan", "env", "build", "diagnose", "report", "clean", "verify"),
+    *("doctor", "plan", "env", "build", "diagnose", "support", "report", "clean", "verify"),
     *("helpers", "cache", "cluster", "versions"),
 )
-BUILDING: Final = ("doctor", "plan", "env", "build", "verify")
+BUILDING: Final = ("doctor", "plan", "env", "build", "support", "verify")
 FETCHING: Final = (*BUILDING, "helpers")
 CACHING: Final = (*BUILDING, "cache")
 EVERY: Final = VERBS
