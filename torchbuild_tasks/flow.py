@@ -8,6 +8,7 @@ it works goes through the reporter that the front hands in.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,12 +25,14 @@ from torchbuild_tasks.record import VerifyReport
 from torchbuild_tasks.request import BuildRequest
 from torchbuild_tasks.sight import (
     PATIENCE,
+    Sight,
     accepted,
     bare,
     cache_words,
     checkout,
     decide,
     examined,
+    is_administrator,
     look,
     network,
     our_shelf,
@@ -41,6 +44,7 @@ from torchbuild_tasks.stages.linker import place_linker
 from torchbuild_tasks.verify.session import verify as run_verification
 
 if TYPE_CHECKING:
+    from torchbuild_tasks.core.bootstrap import Bootstrap
     from torchbuild_tasks.core.helper_lines import HelperReport
     from torchbuild_tasks.effects.made import Removal
     from torchbuild_tasks.stages.report import ReportFiles
@@ -50,8 +54,26 @@ if TYPE_CHECKING:
 # What one verb alone needs is imported inside it, so that a build which finds nothing to do is quick.
 
 
-def doctor(request: BuildRequest) -> tuple[Facts, BuildPlan]:
-    """Look at the machine, the tree and their surroundings; the plan carries what is wrong with them."""
+def doctor(request: BuildRequest, report: Reporter) -> tuple[Facts, BuildPlan]:
+    """Look at the machine, the tree and their surroundings; the plan carries what is wrong with them.
+
+    With --fix what can be put right safely is, and everything is looked at again.
+    """
+    sight, made_plan = _examined(request)
+    if request.fix and not request.facts:
+        from torchbuild_tasks.core.doctor.repairs import repairs
+        from torchbuild_tasks.stages.doctor import repair
+
+        question = Question(sight.request, sight.facts, sight.catalog, sight.settings)
+        with interruptible():
+            done = repair(repairs(question, made_plan), report, yes=request.yes)
+        if done:
+            sight, made_plan = _examined(request)
+    return sight.facts, made_plan
+
+
+def _examined(request: BuildRequest) -> tuple[Sight, BuildPlan]:
+    """What the doctor sees, and the plan with all its findings."""
     from torchbuild_tasks.core.doctor.checks import diagnosed
 
     sight = look(request, patience=PATIENCE)
@@ -59,7 +81,27 @@ def doctor(request: BuildRequest) -> tuple[Facts, BuildPlan]:
     if not request.facts:
         sight = examined(sight, made_plan)
     question = Question(sight.request, sight.facts, sight.catalog, sight.settings)
-    return sight.facts, diagnosed(question, made_plan)
+    return sight, diagnosed(question, made_plan)
+
+
+def bootstrap(request: BuildRequest, report: Reporter) -> Bootstrap:
+    """Say what the machine lacks and which commands bring it; --yes runs them and looks again."""
+    from torchbuild_tasks.core.bootstrap import plan_bootstrap, require_commands
+
+    def planned() -> Bootstrap:
+        sight = look(request)
+        question = Question(sight.request, sight.facts, sight.catalog, sight.settings)
+        return plan_bootstrap(question, administrator=is_administrator())
+
+    made = planned()
+    if not request.yes or not made.missing or request.facts:
+        return made
+    from torchbuild_tasks.stages.bootstrap import install
+
+    require_commands(made)
+    with interruptible():
+        install(made, report)
+    return dataclasses.replace(made, ran=True, left=planned().missing)
 
 
 def plan(request: BuildRequest) -> BuildPlan:

@@ -199,6 +199,11 @@ def bare(request: BuildRequest) -> Sight:
     )
 
 
+def is_administrator() -> bool:
+    """Whether this process may change the system."""
+    return Probe(environ=os.environ).administrator() is True
+
+
 def writer() -> str:
     """The name and version of this tool, as it stands in what it writes."""
     return f"torchbuild_tasks {version()}"

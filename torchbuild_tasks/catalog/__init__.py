@@ -26,7 +26,7 @@ from torchbuild_tasks.catalog.cuda import (
     PartRow,
     PatchRow,
 )
-from torchbuild_tasks.catalog.doctor import OptionRow
+from torchbuild_tasks.catalog.doctor import ManagerRow, OptionRow, WantRow
 from torchbuild_tasks.catalog.failures import FailureRow, PackageRow
 from torchbuild_tasks.catalog.rows import (
     BackportRow,
@@ -79,6 +79,7 @@ __all__ = [
     "InstallerRow",
     "JetpackRow",
     "LinkerRow",
+    "ManagerRow",
     "MemoryRow",
     "MsvcRow",
     "OptionRow",
@@ -91,6 +92,7 @@ __all__ = [
     "SwitchRow",
     "TorchRow",
     "VariableRow",
+    "WantRow",
     "load_catalog",
     "make_row",
 ]
@@ -136,6 +138,8 @@ class Catalog:
     failure: tuple[FailureRow, ...]
     package: tuple[PackageRow, ...]
     option: tuple[OptionRow, ...]
+    manager: tuple[ManagerRow, ...]
+    want: tuple[WantRow, ...]
 
     def __init__(self, **tables: tuple[Any, ...]) -> None:
         """Tables that are given here are not read."""
@@ -181,6 +185,8 @@ TABLES: Mapping[str, tuple[str, type[Any]]] = {
     "installer": ("linkers.toml", InstallerRow),
     "failure": ("failures/{}.toml", FailureRow),
     "package": ("packages.toml", PackageRow),
+    "manager": ("packages.toml", ManagerRow),
+    "want": ("packages.toml", WantRow),
     "option": ("doctor.toml", OptionRow),
 }
 

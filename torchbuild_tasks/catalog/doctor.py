@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -11,3 +12,29 @@ class OptionRow:
 
     names: tuple[str, ...]
     source: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ManagerRow:
+    """How a package manager is called: `install` stands before the names, `refresh` is called before it.
+
+    One that is `single` takes one package a call; only `root` may call some.
+    """
+
+    name: str
+    install: tuple[str, ...]
+    refresh: tuple[str, ...] = ()
+    single: bool = False
+    root: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class WantRow:
+    """What `bootstrap` gets where none of `tools` is here, or that `part` of Python or Windows is missing."""
+
+    package: str
+    kind: Literal["needed", "faster"]
+    because: str
+    tools: tuple[str, ...] = ()
+    part: Literal["", "python", "python headers", "python venv", "msvc"] = ""
+    os: str = ""

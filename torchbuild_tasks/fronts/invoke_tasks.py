@@ -17,6 +17,7 @@ from torchbuild_tasks.request import ACTIONS, VERBS
 
 SUMMARIES = {
     "doctor": "Look at the machine and the checkout, and say what is wrong.",
+    "bootstrap": "Print the package manager's commands for what is missing, or run them.",
     "plan": "Show every decision of a build with its reason; write nothing.",
     "env": "Write the env files of the plan.",
     "build": "Build, record and verify torch.",

@@ -18,6 +18,7 @@ SESSIONS: Final[Mapping[str, tuple[str, Mapping[str, Any], str]]] = {
     "verify": ("verify", {}, "Hold the installed torch to what the plan promises."),
     "env": ("env", {}, "Write the env files of the plan."),
     "doctor": ("doctor", {}, "Look at the machine and the checkout, and say what is wrong."),
+    "bootstrap": ("bootstrap", {}, "Print the package manager's commands for what is missing, or run them."),
     "plan": ("plan", {}, "Show every decision of a build with its reason; write nothing."),
     "diagnose": ("diagnose", {}, "Find the first real error of a log, its cause, and what to do about it."),
     "support": ("support", {}, "Write one archive for somebody else to look at, without secrets."),

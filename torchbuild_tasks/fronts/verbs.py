@@ -11,10 +11,18 @@ from collections.abc import Callable
 
 from torchbuild_tasks import flow
 from torchbuild_tasks.codec import dumps
-from torchbuild_tasks.errors import ArchiveRefused, ClusterError, PlanRefused, TorchbuildError, VerifyFailed
+from torchbuild_tasks.errors import (
+    ArchiveRefused,
+    ClusterError,
+    PlanRefused,
+    RequirementsError,
+    TorchbuildError,
+    VerifyFailed,
+)
 from torchbuild_tasks.fronts import show
 from torchbuild_tasks.fronts.paragraph import error_object, error_text
 from torchbuild_tasks.fronts.reporter import ConsoleReporter
+from torchbuild_tasks.fronts.show_bootstrap import bootstrap_text
 from torchbuild_tasks.fronts.show_cache import cache_text
 from torchbuild_tasks.fronts.show_cluster import clusters_text
 from torchbuild_tasks.fronts.show_diagnosis import reading_text
@@ -48,12 +56,18 @@ def show_error(error: TorchbuildError, *, as_json: bool) -> None:
 
 
 def _doctor(request: BuildRequest, report: ConsoleReporter) -> int:
-    facts, plan = flow.doctor(request)
+    facts, plan = flow.doctor(request, report)
     if request.json:
         _out(_json({"verdict": plan.verdict, "findings": plan.findings, "facts": facts}))
     else:
         _out(show.facts_text(facts, verbose=request.verbose) + show.findings_text(plan.findings))
     return PlanRefused.exit_code if plan.verdict == "refuse" else 0
+
+
+def _bootstrap(request: BuildRequest, report: ConsoleReporter) -> int:
+    made = flow.bootstrap(request, report)
+    _out(_json(made) if request.json else bootstrap_text(made))
+    return RequirementsError.exit_code if any(each.kind == "needed" for each in made.left) else 0
 
 
 def _plan(request: BuildRequest, report: ConsoleReporter) -> int:
@@ -154,6 +168,7 @@ def _versions(request: BuildRequest, report: ConsoleReporter) -> int:
 
 _VERBS: dict[str, Callable[[BuildRequest, ConsoleReporter], int]] = {
     "doctor": _doctor,
+    "bootstrap": _bootstrap,
     "plan": _plan,
     "env": _env,
     "build": _build,

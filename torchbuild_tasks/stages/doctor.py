@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import shlex
+from collections.abc import Sequence
 
 from torchbuild_tasks.core.doctor.hosts import needed_addresses, proxy_problems
+from torchbuild_tasks.core.doctor.repairs import Repair
 from torchbuild_tasks.effects.cache import ccache, sccache
 from torchbuild_tasks.effects.fetch.net import Net
 from torchbuild_tasks.effects.fetch.pip_settings import DEFAULT_INDEX, has_none, pip_settings
@@ -12,6 +15,8 @@ from torchbuild_tasks.effects.reach import reach
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import BuildPlan, Facts, Reached
 from torchbuild_tasks.stages.cache_verbs import cache_environ
+from torchbuild_tasks.stages.shown import run_shown
+from torchbuild_tasks.stages.work import Reporter
 
 
 def written_places(plan: BuildPlan, facts: Facts, temporary: str) -> dict[str, str]:
@@ -54,3 +59,17 @@ def ask_hosts(plan: BuildPlan, facts: Facts, net: Net) -> tuple[Reached, ...] | 
 def proxies() -> tuple[str, ...]:
     """What is wrong with this environment's variables of proxies."""
     return proxy_problems(os.environ)
+
+
+def repair(todo: Sequence[Repair], report: Reporter, *, yes: bool) -> bool:
+    """Do each of them that the user agrees to, and say what was done; whether anything was."""
+    done = False
+    for each in todo:
+        line = shlex.join(each.command.argv)
+        if not (yes or report.confirm(f"{each.id}: run {line} ({each.command.because})?")):
+            report.note(f"{each.id}: left as it is; it would have been: {line}")
+            continue
+        rc, said = run_shown(each.command, report)
+        report.note(f"{each.id}: failed ({rc}): {' | '.join(said[-3:])}" if rc else f"{each.id}: done")
+        done = done or rc == 0
+    return done
