@@ -20,6 +20,12 @@ def test_what_shares_a_file_system_is_counted_together() -> None:
     assert check("disk", seen=health(rooms=together)).status == "error"
 
 
+def test_without_a_mount_table_the_same_free_bytes_are_the_same_disk() -> None:
+    rooms = tuple(room(purpose, 12.5, mount="") for purpose in ("build", "tmp"))
+    found = check("disk", seen=health(rooms=rooms))
+    assert (found.status, "file system of /build" in found.text) == ("error", True)
+
+
 def test_the_preset_says_how_much() -> None:
     seen = health(rooms=(room("build", 9),))
     assert check("disk", seen=seen).status == "error"

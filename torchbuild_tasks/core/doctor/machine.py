@@ -30,8 +30,9 @@ def check_disk(view: View) -> Said:
     needs = _needs(view)
     mounts: dict[str, list[Room]] = {}
     for room in view.health.rooms:
-        mounts.setdefault(room.mount or room.path, []).append(room)
-    return tuple(_check_mount(view, mount, rooms, needs) for mount, rooms in mounts.items())
+        # In a chroot no mount is known; what has as many bytes free is taken for the same file system.
+        mounts.setdefault(room.mount or f"free: {room.free}", []).append(room)
+    return tuple(_check_mount(view, rooms, needs) for rooms in mounts.values())
 
 
 def _needs(view: View) -> Mapping[str, float]:
@@ -46,9 +47,9 @@ def _here(view: View, artifact: str) -> bool:
     return view.facts.store is not None and artifact in view.facts.store.unpacked
 
 
-def _check_mount(view: View, mount: str, rooms: list[Room], needs: Mapping[str, float]) -> Finding:
+def _check_mount(view: View, rooms: list[Room], needs: Mapping[str, float]) -> Finding:
     """Without the compiler cache it must fit; with all that the cache may fill it should."""
-    free = rooms[0].free
+    mount, free = rooms[0].mount or f"the file system of {rooms[0].path}", rooms[0].free
     parts = [(room.purpose, needs[room.purpose]) for room in rooms if needs.get(room.purpose)]
     if free is None:
         return Finding(id="disk", status="unknown", text=f"free space on {mount} is not known")
