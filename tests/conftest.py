@@ -64,3 +64,4 @@ def locked_doors(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(subprocess.Popen, "__init__", locked)
     monkeypatch.setattr(socket.socket, "connect", locked)
+    monkeypatch.setattr(socket, "getaddrinfo", locked)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import pytest
 from torchbuild_tasks import errors
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.core.diagnosis.judge import PAGE
+from torchbuild_tasks.core.doctor.checks import CHECKS
+from torchbuild_tasks.core.redaction import OWN_RULES, RULES
 from torchbuild_tasks.fronts.failures_page import failures_page
 from torchbuild_tasks.fronts.nox_sessions import SESSIONS
 from torchbuild_tasks.fronts.reference import flags_page
@@ -29,6 +32,36 @@ def test_the_failures_page_is_current_and_has_a_place_for_every_row() -> None:
     places = re.findall(r'<a id="([^"]+)"></a>', page)
     assert sorted(places) == sorted(row.id for row in load_catalog().failure)
     assert PAGE.endswith("docs/failures.md")
+
+
+def finding_ids() -> set[str]:
+    """The ids in the code that decides: of every Finding that is made, and of the doctor's checks."""
+    found = set()
+    for path in (ROOT / "torchbuild_tasks/core").rglob("*.py"):
+        tree = ast.parse(path.read_text("utf-8"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "ID":
+                found.add(ast.literal_eval(node.value))
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("Finding", "said"):
+                ids = [word.value for word in node.keywords if word.arg == "id"] + node.args[:1]
+                found |= {each.value for each in ids if isinstance(each, ast.Constant)}
+    return found
+
+
+def test_every_finding_is_in_the_doctors_table() -> None:
+    page = (ROOT / "docs/doctor.md").read_text("utf-8").partition("## The checks")[2]
+    of_plan, own = page.split("The doctor's own:")
+    ids = [re.findall(r"`([a-z-]+)`", row) for row in re.findall(r"^\| (`[^|]+) \|", page, re.MULTILINE)]
+    listed = [id for row in ids for id in row]
+    assert len(listed) == len(set(listed))
+    assert set(listed) == finding_ids() | set(CHECKS)
+    assert [id for id in re.findall(r"^\| `([a-z-]+)` \|", own, re.MULTILINE) if id in CHECKS] == list(CHECKS)
+
+
+def test_every_rule_of_redaction_is_told_of() -> None:
+    page = (ROOT / "docs/support.md").read_text("utf-8")
+    told = re.findall(r"^\| `([a-z-]+)` \|", page.partition("## What is taken out")[2], re.MULTILINE)
+    assert told == [rule.id for rule in RULES] + list(OWN_RULES)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -53,7 +53,7 @@ class EnvFileError(TorchbuildError):
 
 
 class RequirementsError(TorchbuildError):
-    """The Python environment of the build could not be made or completed."""
+    """What the build needs could not be brought: its Python environment, or packages of the system."""
 
     exit_code = 5
 

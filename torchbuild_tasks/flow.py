@@ -8,10 +8,12 @@ it works goes through the reporter that the front hands in.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.core.env_files import encode
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.effects import files, lock
@@ -21,33 +23,85 @@ from torchbuild_tasks.model import BuildPlan, CacheState, Cluster, Facts, Readin
 from torchbuild_tasks.record import VerifyReport
 from torchbuild_tasks.request import BuildRequest
 from torchbuild_tasks.sight import (
+    PATIENCE,
+    Sight,
     accepted,
+    bare,
     cache_words,
     checkout,
     decide,
+    examined,
+    is_administrator,
     look,
     network,
     our_shelf,
     settled,
+    writer,
 )
 from torchbuild_tasks.stages import Reporter, run_stages
 from torchbuild_tasks.stages.linker import place_linker
 from torchbuild_tasks.verify.session import verify as run_verification
 
 if TYPE_CHECKING:
+    from torchbuild_tasks.core.bootstrap import Bootstrap
     from torchbuild_tasks.core.helper_lines import HelperReport
     from torchbuild_tasks.core.table import VersionLine
     from torchbuild_tasks.effects.made import Removal
     from torchbuild_tasks.stages.report import ReportFiles
+    from torchbuild_tasks.stages.support import SupportFile
     from torchbuild_tasks.stages.watch import Watch
 
 # What one verb alone needs is imported inside it, so that a build which finds nothing to do is quick.
 
 
-def doctor(request: BuildRequest) -> tuple[Facts, BuildPlan]:
-    """Look at the machine and the tree; the plan carries what is wrong with them."""
-    sight = look(request)
-    return sight.facts, decide(sight)
+def doctor(request: BuildRequest, report: Reporter) -> tuple[Facts, BuildPlan]:
+    """Look at the machine, the tree and their surroundings; the plan carries what is wrong with them.
+
+    With --fix what can be put right safely is, and everything is looked at again.
+    """
+    sight, made_plan = _examined(request)
+    if request.fix and not request.facts:
+        from torchbuild_tasks.core.doctor.repairs import repairs
+        from torchbuild_tasks.stages.doctor import repair
+
+        question = Question(sight.request, sight.facts, sight.catalog, sight.settings)
+        with interruptible():
+            done = repair(repairs(question, made_plan), report, yes=request.yes)
+        if done:
+            sight, made_plan = _examined(request)
+    return sight.facts, made_plan
+
+
+def _examined(request: BuildRequest) -> tuple[Sight, BuildPlan]:
+    """What the doctor sees, and the plan with all its findings."""
+    from torchbuild_tasks.core.doctor.checks import diagnosed
+
+    sight = look(request, patience=PATIENCE)
+    made_plan = decide(sight)
+    if not request.facts:
+        sight = examined(sight, made_plan)
+    question = Question(sight.request, sight.facts, sight.catalog, sight.settings)
+    return sight, diagnosed(question, made_plan)
+
+
+def bootstrap(request: BuildRequest, report: Reporter) -> Bootstrap:
+    """Say what the machine lacks and which commands bring it; --yes runs them and looks again."""
+    from torchbuild_tasks.core.bootstrap import plan_bootstrap, require_commands
+
+    def planned() -> Bootstrap:
+        sight = look(request)
+        question = Question(sight.request, sight.facts, sight.catalog, sight.settings)
+        return plan_bootstrap(question, administrator=is_administrator())
+
+    made = planned()
+    if not request.yes or not made.missing or request.facts:
+        return made
+    from torchbuild_tasks.stages.bootstrap import install
+
+    require_commands(made)
+    with interruptible():
+        install(made, report)
+    return dataclasses.replace(made, ran=True, left=planned().missing)
 
 
 def plan(request: BuildRequest) -> BuildPlan:
@@ -119,6 +173,22 @@ def diagnose(request: BuildRequest) -> Reading:
     machine = Machine(sight.facts, decide(sight), sight.catalog, built=False)
     with interruptible():
         return diagnose_log(request.log or "", FailureBook(sight.catalog.failure), machine)
+
+
+def support(request: BuildRequest) -> SupportFile:
+    """Write one archive for somebody else to look at; what cannot be had is noted in it."""
+    from torchbuild_tasks.stages.support import Attempts, make_support
+
+    attempts = Attempts()
+    seen = attempts("look", lambda: look(request, patience=PATIENCE))
+    seen = seen or attempts("look without flags and settings", lambda: bare(request))
+    if seen is None:
+        return make_support(request, None, None, load_catalog(), attempts, writer=writer())
+    sight = seen
+    made_plan = attempts("plan", lambda: decide(sight))
+    if made_plan is not None:
+        sight = attempts("doctor", lambda: examined(seen, made_plan)) or seen
+    return make_support(request, sight.facts, made_plan, sight.catalog, attempts, writer=writer())
 
 
 def report(request: BuildRequest) -> ReportFiles:

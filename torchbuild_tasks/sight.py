@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from torchbuild_tasks import codec, version
 from torchbuild_tasks.catalog import Catalog, load_catalog
@@ -24,12 +25,18 @@ from torchbuild_tasks.effects.cluster.look import look_at_cluster
 from torchbuild_tasks.effects.fetch.net import Net, read_mirrors
 from torchbuild_tasks.errors import PlanRefused, UsageError
 from torchbuild_tasks.facts.gather import gather
+from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.settings import find_settings
 from torchbuild_tasks.model import BuildPlan, Cluster, Facts
 from torchbuild_tasks.request import BuildRequest
 from torchbuild_tasks.stages import Fetching, Reporter
 from torchbuild_tasks.stages.linker import try_linker
 from torchbuild_tasks.templates import load_templates
+
+# Seconds that the doctor waits for a program. Compilers and the like say their version in hundredths;
+# a build, which has to be right about a machine that just woke up, waits for longer.
+PATIENCE: Final = 3.0
+SUPPORT_FACTS: Final = "facts.json"  # in the archive of `support`
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -42,12 +49,13 @@ class Sight:
     facts: Facts
 
 
-def look(request: BuildRequest, *, everything: bool = True) -> Sight:
+def look(request: BuildRequest, *, everything: bool = True, patience: float = math.inf) -> Sight:
     """Check the request, read the settings file, load the rows, look at the machine.
 
     Args:
         request: the flags.
         everything: without it, nobody looks for what the request has no use for.
+        patience: no program is waited for longer, seconds.
     """
     check_request(request)
     found = find_settings(request.config, request.source or ".")
@@ -68,10 +76,31 @@ def look(request: BuildRequest, *, everything: bool = True) -> Sight:
         patterns=tuple(row.name for row in catalog.variable),
         front_end=tuple(row.path for row in catalog.front_end if row.role == "reads"),
         tags=bool(request.torch or settings.values.get("torch")),
+        probe=Probe(environ=dict(os.environ), patience=patience),
     )
     if scheduler := request.distribute or settings.values.get("distribute"):
         facts = dataclasses.replace(facts, cluster=_ask_scheduler(str(scheduler), facts))
     return Sight(request=request, settings=settings, catalog=catalog, facts=facts)
+
+
+def examined(sight: Sight, made_plan: BuildPlan) -> Sight:
+    """The same with what only the doctor looks at: the surroundings, and the hosts that the plan needs."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from torchbuild_tasks.facts.health.look import look_at_health
+    from torchbuild_tasks.facts.health.rooms import temporary
+    from torchbuild_tasks.stages.doctor import ask_hosts, proxies, written_places
+
+    facts, net = sight.facts, network(sight).net
+    probe = Probe(environ=dict(os.environ), patience=PATIENCE)
+    patterns = tuple(row.name for row in sight.catalog.variable)
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        answers = pool.submit(ask_hosts, made_plan, facts, net)
+        places = written_places(made_plan, facts, temporary(probe))
+        health = look_at_health(probe, facts, places, patterns, made_plan.build_dir)
+        health = dataclasses.replace(health, reached=answers.result(), offline=net.offline, proxies=proxies())
+    cut = tuple(sorted({*facts.cut, *probe.cut}))
+    return dataclasses.replace(sight, facts=dataclasses.replace(facts, cut=cut, health=health))
 
 
 def our_shelf(facts: Facts) -> keep.Shelf:
@@ -130,18 +159,60 @@ def check_request(request: BuildRequest) -> None:
 
 
 def read_facts(path: Path) -> Facts:
-    """Read a `doctor --json` dump, whole or its facts alone.
+    """Read a `doctor --json` dump, whole or its facts alone, or the archive of `support`.
 
     Raises:
         UsageError: no such file, no JSON, or not such a dump.
     """
     try:
-        data: Any = json.loads(path.read_text("utf-8"))
+        data: Any = json.loads(_dump(path).decode("utf-8"))
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from None
     except ValueError as error:
         raise UsageError(f"{path} is not JSON: {error}", next_step="Make one with: doctor --json") from None
     return codec.decode(Facts, data.get("facts", data) if isinstance(data, dict) else data, "facts")
+
+
+def _dump(path: Path) -> bytes:
+    """The bytes of a dump; of an archive those of its facts."""
+    data = path.read_bytes()
+    if not data.startswith(b"PK"):
+        return data
+    import io
+    import zipfile
+
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            return archive.read(SUPPORT_FACTS)
+    except (zipfile.BadZipFile, KeyError):
+        raise UsageError(
+            f"{path} is no archive of `support` with facts in it", next_step="Make one with: support"
+        ) from None
+
+
+def bare(request: BuildRequest) -> Sight:
+    """The machine and the checkout alone, where the settings or the flags cannot be understood."""
+    root = str(Path(request.source or ".").expanduser().resolve())
+    catalog = load_catalog()
+    patterns = tuple(row.name for row in catalog.variable)
+    probe = Probe(environ=dict(os.environ), patience=PATIENCE)
+    facts = gather(source=root, python=None, patterns=patterns, probe=probe)
+    return Sight(
+        request=BuildRequest(source=request.source, out=request.out, offline=True),
+        settings=Settings(),
+        catalog=catalog,
+        facts=facts,
+    )
+
+
+def is_administrator() -> bool:
+    """Whether this process may change the system."""
+    return Probe(environ=os.environ).administrator() is True
+
+
+def writer() -> str:
+    """The name and version of this tool, as it stands in what it writes."""
+    return f"torchbuild_tasks {version()}"
 
 
 def decide(sight: Sight) -> BuildPlan:
@@ -153,7 +224,7 @@ def decide(sight: Sight) -> BuildPlan:
         sight.catalog,
         settings=sight.settings,
         templates=templates,
-        writer=f"torchbuild_tasks {version()}",
+        writer=writer(),
     )
 
 

@@ -47,6 +47,7 @@ class FakeProbe(Probe):
     versions: Mapping[str, str] = field(default_factory=dict)
     cache: str = "/home/me/.cache/torchbuild-tasks"
     here: str = "/here"
+    files: tuple[int, int] | None = (1024, 4096)
 
     def run(self, argv: object, *, timeout: float = 10.0) -> Output | None:
         assert isinstance(argv, tuple)
@@ -65,6 +66,15 @@ class FakeProbe(Probe):
 
     def cores(self) -> int | None:
         return self.many
+
+    def open_files(self) -> tuple[int, int] | None:
+        return self.files
+
+    def administrator(self) -> bool | None:
+        return False
+
+    def file_system(self, path: str) -> str | None:
+        return "NTFS" if self.windows else None
 
     def affinity(self) -> int | None:
         return self.allowed

@@ -16,13 +16,15 @@ from tests.support.machines import linux_facts, plan_of, with_tree
 from torchbuild_tasks import errors, flow
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.codec import decode, dumps
+from torchbuild_tasks.core.bootstrap import Bootstrap, Missing
 from torchbuild_tasks.core.helper_lines import HelperLine, HelperReport
 from torchbuild_tasks.core.table import version_lines
 from torchbuild_tasks.fronts.verbs import run_verb, show_error
-from torchbuild_tasks.model import BuildPlan, CacheState, Cluster, Diagnosis, Facts, Finding, Reading
+from torchbuild_tasks.model import BuildPlan, CacheState, Cluster, Command, Diagnosis, Facts, Finding, Reading
 from torchbuild_tasks.record import CheckResult, VerifyReport
 from torchbuild_tasks.request import VERBS, BuildRequest
 from torchbuild_tasks.stages.report import ReportFiles
+from torchbuild_tasks.stages.support import SupportFile
 
 SOUND = plan_of(env_shell="fish")
 HOPELESS = plan_of(linux_facts(compilers=()))
@@ -53,10 +55,16 @@ READING = Reading(
 )
 RESULTS: dict[str, Any] = {
     "doctor": (linux_facts(), SOUND),
+    "bootstrap": Bootstrap(
+        manager="apt",
+        missing=(Missing(package="g++", kind="needed", because="a compiler", name="g++"),),
+        commands=(Command(argv=("apt-get", "install", "g++"), cwd="/", because="g++"),),
+    ),
     "plan": SOUND,
     "env": SOUND,
     "build": (SOUND, GOOD),
     "diagnose": READING,
+    "support": SupportFile(path="a.zip", members=("about.txt",), redacted={"user": 2}, problems=("plan: x",)),
     "report": ReportFiles(page=Path("report.html"), trace=None, steps=3, notes=("no record",)),
     "clean": Removal(),
     "verify": GOOD,

@@ -1,4 +1,4 @@
-"""Dumps of machines that once were planned for: a `doctor --json` dropped here is a regression test.
+"""Machines that once were planned for: a `doctor --json` or an archive of `support` is a test here.
 
 Every dump must decode, be planned for and come back equal. What a plan of one of them has
 to say stands below under the dump's name.
@@ -7,6 +7,7 @@ to say stands below under the dump's name.
 from __future__ import annotations
 
 import json
+import zipfile
 from pathlib import Path, PureWindowsPath
 from typing import Any
 
@@ -15,13 +16,14 @@ import pytest
 from tests.support.machines import found, plan_of, statuses
 from torchbuild_tasks.codec import decode, dumps, encode
 from torchbuild_tasks.model import BuildPlan, Facts
+from torchbuild_tasks.sight import SUPPORT_FACTS, read_facts
 
-DUMPS = sorted(Path(__file__).parent.glob("*.json"))
+HERE = Path(__file__).parent
+DUMPS = sorted([*HERE.glob("*.json"), *HERE.glob("*.zip")])
 
 
 def read(path: Path) -> Facts:
-    data = json.loads(path.read_text("utf-8"))
-    return decode(Facts, data.get("facts", data), path.name)
+    return read_facts(path)
 
 
 def plan_for(name: str, **flags: Any) -> BuildPlan:
@@ -51,8 +53,15 @@ def test_every_dump_is_planned_for(path: Path, mode: str) -> None:
 @pytest.mark.parametrize("path", DUMPS, ids=lambda path: path.stem)
 def test_every_dump_comes_back_whole(path: Path) -> None:
     """Nothing of it is lost or changed; fields that were added since have their defaults."""
-    data = json.loads(path.read_text("utf-8"))
+    data = raw(path)
     assert holds(encode(read(path)), data.get("facts", data))
+
+
+def raw(path: Path) -> Any:
+    if path.suffix == ".json":
+        return json.loads(path.read_text("utf-8"))
+    with zipfile.ZipFile(path) as archive:
+        return json.loads(archive.read(SUPPORT_FACTS))
 
 
 def holds(whole: Any, part: Any) -> bool:

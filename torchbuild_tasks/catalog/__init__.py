@@ -27,6 +27,7 @@ from torchbuild_tasks.catalog.cuda import (
     PartRow,
     PatchRow,
 )
+from torchbuild_tasks.catalog.doctor import ManagerRow, OptionRow, WantRow
 from torchbuild_tasks.catalog.failures import FailureRow, PackageRow
 from torchbuild_tasks.catalog.rows import (
     BackportRow,
@@ -81,8 +82,10 @@ __all__ = [
     "InstallerRow",
     "JetpackRow",
     "LinkerRow",
+    "ManagerRow",
     "MemoryRow",
     "MsvcRow",
+    "OptionRow",
     "OutputRow",
     "PackageRow",
     "PartRow",
@@ -92,6 +95,7 @@ __all__ = [
     "SwitchRow",
     "TorchRow",
     "VariableRow",
+    "WantRow",
     "load_catalog",
     "make_row",
 ]
@@ -138,6 +142,9 @@ class Catalog:
     package: tuple[PackageRow, ...]
     companion: tuple[CompanionRow, ...]
     companion_release: tuple[CompanionReleaseRow, ...]
+    option: tuple[OptionRow, ...]
+    manager: tuple[ManagerRow, ...]
+    want: tuple[WantRow, ...]
 
     def __init__(self, **tables: tuple[Any, ...]) -> None:
         """Tables that are given here are not read."""
@@ -185,6 +192,9 @@ TABLES: Mapping[str, tuple[str, type[Any]]] = {
     "package": ("packages.toml", PackageRow),
     "companion": ("companions.toml", CompanionRow),
     "companion_release": ("companions.toml", CompanionReleaseRow),
+    "manager": ("packages.toml", ManagerRow),
+    "want": ("packages.toml", WantRow),
+    "option": ("doctor.toml", OptionRow),
 }
 
 

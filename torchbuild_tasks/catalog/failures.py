@@ -40,7 +40,11 @@ class FailureRow:
 
 @dataclass(frozen=True, kw_only=True)
 class PackageRow:
-    """What each package manager calls a thing; `*` in the name stands for a version ("g++-*")."""
+    """What each package manager calls a thing; `*` in the name stands for a version ("g++-*").
+
+    `options` are further words for a manager.
+    """
 
     name: str
     names: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

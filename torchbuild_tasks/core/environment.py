@@ -12,6 +12,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
+from torchbuild_tasks.core.packages import install_line
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.core.rows import admits, entry_row, series
 from torchbuild_tasks.model import Choice, Command, Environment, Finding, Python
@@ -265,9 +266,11 @@ def _check_parts(question: Question, python: Python, chosen: ChosenPython) -> tu
 
 
 def _install_part(question: Question, minor: str, part: str) -> str:
-    """Debian has the headers and venv apart; the installers for Windows have them always."""
+    """Debian has the headers and venv apart, others the headers; the installers for Windows have both."""
     if question.facts.host.os == "windows":
         return (
             f"Install Python {minor} from python.org (or conda), which has them, and name it: --python PATH"
         )
-    return f"sudo apt install python{minor}-{part}"
+    package = f"python {'headers' if part == 'dev' else part}-{minor}"
+    line = install_line(question.facts, question.catalog, package)
+    return line or f"Install what this distribution calls python{minor}-{part}."

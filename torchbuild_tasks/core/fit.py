@@ -20,7 +20,7 @@ SAMPLE_DISK = 0.5
 def check_machine_and_tree(question: Question) -> tuple[Finding, ...]:
     """Every check that does not belong to a single choice."""
     if question.facts.tree.problem:
-        return (*_check_tree(question), *_check_arch(question))
+        return (*_check_tree(question), *_check_arch(question), *_check_cut(question))
     return (
         *_check_tree(question),
         *check_torch(question),
@@ -29,6 +29,7 @@ def check_machine_and_tree(question: Question) -> tuple[Finding, ...]:
         *_check_arch(question),
         *_check_cmake(question),
         *_check_disk(question),
+        *_check_cut(question),
     )
 
 
@@ -126,6 +127,15 @@ def _check_cmake(question: Question) -> tuple[Finding, ...]:
             fix = f"cmake{question.row.cmake} from PyPI goes into the Python of the build."
             return (Finding(id="cmake", status="warn", text=text, fix=fix),)
     return ()
+
+
+def _check_cut(question: Question) -> tuple[Finding, ...]:
+    """Programs that hung when they were asked; what they would have said is missing from the facts."""
+    if not question.facts.cut:
+        return ()
+    text = f"{', '.join(question.facts.cut)} did not answer in time (ended, and taken as not there)"
+    fix = "Start it by hand to see why; a machine that just woke up may only need a second try."
+    return (Finding(id="probe", status="warn", text=text, fix=fix),)
 
 
 def needed_disk(question: Question) -> float:

@@ -15,7 +15,7 @@ def look_at_disk(probe: Probe, path: str) -> Disk:
     `free` is what this user may fill: file systems keep some for root. Sources:
     statvfs(3), /proc/self/mountinfo; on Windows GetDiskFreeSpaceEx, GetVolumePathName.
     """
-    there = _nearest(probe, path)
+    there = nearest(probe, path)
     usage = probe.disk_usage(there)
     real = probe.realpath(there)
     return Disk(
@@ -26,7 +26,7 @@ def look_at_disk(probe: Probe, path: str) -> Disk:
     )
 
 
-def _nearest(probe: Probe, path: str) -> str:
+def nearest(probe: Probe, path: str) -> str:
     """The deepest part of `path` that exists; its top when none does."""
     top = path
     for folder in _upwards(probe, path):

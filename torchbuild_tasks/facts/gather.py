@@ -54,8 +54,8 @@ def gather(
 
     door = probe or Probe(environ=dict(os.environ))
     root = door.realpath(door.absolute(source))
-    with ThreadPoolExecutor(max_workers=8) as pool:
-        windows = pool.submit(_look_at_windows, door, root)  # first: Visual Studio has tools and compilers
+    with ThreadPoolExecutor(max_workers=8) as pool:  # Windows first: tools and compilers wait for it
+        windows = pool.submit(_look_at_windows, door, root)
         pythons = pool.submit(look_for_pythons, door, python, root)
         tools = pool.submit(lambda: look_for_tools(door, windows.result()))
         compilers = pool.submit(lambda: look_for_compilers(door, windows.result()))
@@ -76,6 +76,7 @@ def gather(
             store=store.result(),
             cuda=found.result() if found else None,
             environ=relevant_environ(door.environ, patterns, ignore_case=door.windows),
+            cut=tuple(sorted(door.cut)),  # last, when all were asked
         )
 
 

@@ -9,12 +9,16 @@ from torchbuild_tasks.facts.probe import Probe
 
 
 class Mount(NamedTuple):
-    """One mount: the folder of the file system that is seen (`root`) at `point`."""
+    """One mount: the folder of the file system that is seen (`root`) at `point`.
+
+    `options` are the file system's, `own` those of this mount.
+    """
 
     root: str
     point: str
     kind: str
     options: tuple[str, ...]
+    own: tuple[str, ...] = ()
 
 
 def mounts(probe: Probe) -> tuple[Mount, ...]:
@@ -42,6 +46,7 @@ def _mount(line: str) -> Mount | None:
         point=_unescape(before[4]),
         kind=after[0],
         options=tuple(after[2].split(",")),
+        own=tuple(before[5].split(",")),
     )
 
 

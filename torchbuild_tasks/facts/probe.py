@@ -9,8 +9,10 @@ What names mean (`C:\\x`, PATH, PATHEXT) is in `names`, what the system itself i
 
 from __future__ import annotations
 
+import math
 import os
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,11 +30,14 @@ class Probe:
     Paths are absolute and as the machine names them. `root` is None for the real file
     system; in a test it is a folder that plays one: with a `proc`, `sys` ... of its own, or
     with a `C`, `D` ... for the drives of a Windows machine, which `names` makes of it.
+    No program is waited for longer than `patience` seconds; those that had to be ended stand in `cut`.
     """
 
     environ: Mapping[str, str]
     root: Path | None = None
     names: Names = field(default_factory=here)
+    patience: float = math.inf
+    cut: list[str] = field(default_factory=list)
 
     @property
     def windows(self) -> bool:
@@ -55,7 +60,10 @@ class Probe:
         Returns:
             None when it cannot start, hangs, or says more than `programs.LIMIT` bytes.
         """
-        return programs.run(argv, {**self.environ, "LC_ALL": "C"}, timeout)
+        if argv[0] in self.cut:  # it would hang again
+            return None
+        limit = min(timeout, self.patience)
+        return programs.run(argv, {**self.environ, "LC_ALL": "C"}, limit, lambda: self.cut.append(argv[0]))
 
     @property
     def path_folders(self) -> tuple[str, ...]:
@@ -151,6 +159,14 @@ class Probe:
         except (OSError, ValueError):
             return None
 
+    def ahead(self, path: str) -> float | None:
+        """Seconds by which a file's time lies in the future; None when there is none, or it does not."""
+        try:
+            seconds = self.at(path).stat().st_mtime - time.time()
+        except (OSError, ValueError):
+            return None
+        return seconds if seconds > 0 else None
+
     def exists(self, path: str) -> bool:
         """Whether there is anything; a link into nothing is nothing."""
         return _or(self.at(path).exists, False)
@@ -203,6 +219,18 @@ class Probe:
     def cores(self) -> int | None:
         """Logical cores of the machine, whoever may use them."""
         return os.cpu_count()
+
+    def open_files(self) -> tuple[int, int] | None:
+        """Files that this process may have open, and what it may raise that to."""
+        return system.open_files()
+
+    def administrator(self) -> bool | None:
+        """Whether this process may change the system."""
+        return system.administrator()
+
+    def file_system(self, path: str) -> str | None:
+        """Windows: the kind of file system of a volume ("NTFS", "ReFS")."""
+        return system.file_system(path)
 
     def affinity(self) -> int | None:
         """Cores that this process may run on; None when the system does not tell."""

@@ -18,13 +18,16 @@ LIMIT: Final = 4 * 1024 * 1024
 _Process: TypeAlias = "subprocess.Popen[bytes]"  # noqa: TID251 - this is the door of the room that looks
 
 
-def run(argv: Sequence[str], environ: Mapping[str, str], timeout: float) -> Output | None:
+def run(
+    argv: Sequence[str], environ: Mapping[str, str], timeout: float, cut: Callable[[], None] = lambda: None
+) -> Output | None:
     """Run a program to its end with nothing to read from.
 
     Args:
         argv: the program's path and its arguments; no shell.
         environ: its whole environment.
         timeout: seconds until it is killed with everything that it started.
+        cut: told when it had to be killed.
 
     Returns:
         None when it cannot start, hangs, or says more than `LIMIT` bytes.
@@ -43,7 +46,10 @@ def run(argv: Sequence[str], environ: Mapping[str, str], timeout: float) -> Outp
         return None
     with system.group(process) as kill:
         said = _finish(process, kill, timeout)
-    return None if said is None else Output(process.returncode, *said)
+    if said is None:
+        cut()
+        return None
+    return Output(process.returncode, *said)
 
 
 def _finish(process: _Process, kill: Callable[[], None], timeout: float) -> tuple[str, str] | None:

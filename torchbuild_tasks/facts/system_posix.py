@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -81,4 +82,27 @@ def registry_keys(key: str) -> tuple[str, ...]:
 
 def file_version(path: Path) -> str | None:
     """None: programs carry no version resource."""
+    return None
+
+
+def open_files() -> tuple[int, int] | None:
+    """The soft and the hard limit of open files (getrlimit); a limit of none is a large number."""
+    try:
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    except (OSError, ValueError):
+        return None
+    many = 1 << 30
+    return (
+        many if soft == resource.RLIM_INFINITY else soft,
+        many if hard == resource.RLIM_INFINITY else hard,
+    )
+
+
+def administrator() -> bool | None:
+    """Whether this is root."""
+    return os.geteuid() == 0
+
+
+def file_system(volume: str) -> str | None:
+    """None: the mount table is a file here, see mounts.py."""
     return None

@@ -171,3 +171,23 @@ def file_version(path: Path) -> str | None:
         return None
     # Signature, structure version, then the file's version as two words of two numbers each.
     return ".".join(str(part) for word in (info[2], info[3]) for part in (word >> 16, word & 0xFFFF))
+
+
+def open_files() -> tuple[int, int] | None:
+    """None: Windows has no such limit for a process."""
+    return None
+
+
+def administrator() -> bool | None:
+    """Whether this process has an administrator's rights."""
+    return bool(_library("shell32").IsUserAnAdmin())
+
+
+def file_system(volume: str) -> str | None:
+    """What GetVolumeInformation calls the file system of a volume ("C:\\")."""
+    buffer = ctypes.create_unicode_buffer(64)
+    library = _library(
+        "kernel32", GetVolumeInformationW=[wintypes.LPCWSTR, *[ctypes.c_void_p] * 6, wintypes.DWORD]
+    )
+    found = library.GetVolumeInformationW(volume, None, None, None, None, None, buffer, len(buffer))
+    return buffer.value if found else None

@@ -17,10 +17,12 @@ from torchbuild_tasks.request import ACTIONS, VERBS
 
 SUMMARIES = {
     "doctor": "Look at the machine and the checkout, and say what is wrong.",
+    "bootstrap": "Print the package manager's commands for what is missing, or run them.",
     "plan": "Show every decision of a build with its reason; write nothing.",
     "env": "Write the env files of the plan.",
     "build": "Build, record and verify torch.",
     "diagnose": "Find the first real error of a log, its cause, and what to do about it.",
+    "support": "Write one archive for somebody else to look at, without secrets.",
     "report": "Write the last build's timeline, slowest files and critical path as one HTML page.",
     "clean": "Remove what the build made, and nothing else.",
     "verify": "Hold the installed torch to what the plan promises.",

@@ -11,7 +11,7 @@ from torchbuild_tasks.errors import BuildFailed, PlanRefused, TorchbuildError
 from torchbuild_tasks.fronts.show_diagnosis import diagnoses_text
 from torchbuild_tasks.model import Finding
 
-MARK = {"ok": "ok     ", "warn": "warning", "error": "error  ", "unknown": "unknown"}
+MARK = {"ok": "ok     ", "warn": "warning", "error": "error  ", "unknown": "unknown", "skipped": "skipped"}
 
 
 _OF_WINDOWS = re.compile(r"[A-Za-z]:[\\/]|.*\.(?:exe|bat|cmd)$", re.IGNORECASE)

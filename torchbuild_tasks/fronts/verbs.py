@@ -11,14 +11,23 @@ from collections.abc import Callable
 
 from torchbuild_tasks import flow
 from torchbuild_tasks.codec import dumps
-from torchbuild_tasks.errors import ArchiveRefused, ClusterError, PlanRefused, TorchbuildError, VerifyFailed
+from torchbuild_tasks.errors import (
+    ArchiveRefused,
+    ClusterError,
+    PlanRefused,
+    RequirementsError,
+    TorchbuildError,
+    VerifyFailed,
+)
 from torchbuild_tasks.fronts import show
 from torchbuild_tasks.fronts.paragraph import error_object, error_text
 from torchbuild_tasks.fronts.reporter import ConsoleReporter
+from torchbuild_tasks.fronts.show_bootstrap import bootstrap_text
 from torchbuild_tasks.fronts.show_cache import cache_text
 from torchbuild_tasks.fronts.show_cluster import clusters_text
 from torchbuild_tasks.fronts.show_diagnosis import reading_text
 from torchbuild_tasks.fronts.show_helpers import helpers_text
+from torchbuild_tasks.fronts.show_support import support_text
 from torchbuild_tasks.fronts.show_versions import versions_text
 from torchbuild_tasks.fronts.watching import watch
 from torchbuild_tasks.request import BuildRequest
@@ -48,12 +57,18 @@ def show_error(error: TorchbuildError, *, as_json: bool) -> None:
 
 
 def _doctor(request: BuildRequest, report: ConsoleReporter) -> int:
-    facts, plan = flow.doctor(request)
+    facts, plan = flow.doctor(request, report)
     if request.json:
         _out(_json({"verdict": plan.verdict, "findings": plan.findings, "facts": facts}))
     else:
         _out(show.facts_text(facts, verbose=request.verbose) + show.findings_text(plan.findings))
     return PlanRefused.exit_code if plan.verdict == "refuse" else 0
+
+
+def _bootstrap(request: BuildRequest, report: ConsoleReporter) -> int:
+    made = flow.bootstrap(request, report)
+    _out(_json(made) if request.json else bootstrap_text(made))
+    return RequirementsError.exit_code if any(each.kind == "needed" for each in made.left) else 0
 
 
 def _plan(request: BuildRequest, report: ConsoleReporter) -> int:
@@ -86,6 +101,12 @@ def _build_once(request: BuildRequest, report: ConsoleReporter) -> int:
 def _diagnose(request: BuildRequest, report: ConsoleReporter) -> int:
     reading = flow.diagnose(request)
     _out(_json(reading) if request.json else reading_text(reading))
+    return 0
+
+
+def _support(request: BuildRequest, report: ConsoleReporter) -> int:
+    made = flow.support(request)
+    _out(_json(made) if request.json else support_text(made))
     return 0
 
 
@@ -148,10 +169,12 @@ def _versions(request: BuildRequest, report: ConsoleReporter) -> int:
 
 _VERBS: dict[str, Callable[[BuildRequest, ConsoleReporter], int]] = {
     "doctor": _doctor,
+    "bootstrap": _bootstrap,
     "plan": _plan,
     "env": _env,
     "build": _build,
     "diagnose": _diagnose,
+    "support": _support,
     "report": _report,
     "clean": _clean,
     "verify": _verify,

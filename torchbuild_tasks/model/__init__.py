@@ -9,6 +9,7 @@ from torchbuild_tasks.model.cache import CachePlan, CacheReport, CacheState, Cac
 from torchbuild_tasks.model.cluster import Cluster, Distribution
 from torchbuild_tasks.model.cuda import Cuda, Driver, GpuSeen, Library, Tegra, Toolkit
 from torchbuild_tasks.model.diagnosis import Diagnosis, Reading
+from torchbuild_tasks.model.health import Health, OtherTree, Reached, Room
 from torchbuild_tasks.model.linker import LinkerPlan, LinkTrial
 from torchbuild_tasks.model.machine import (
     FACTS_SCHEMA,
@@ -79,6 +80,7 @@ __all__ = [
     "Finding",
     "Freshness",
     "GpuSeen",
+    "Health",
     "Host",
     "Jobserver",
     "Library",
@@ -87,11 +89,14 @@ __all__ = [
     "ManagedToolkit",
     "Memory",
     "Need",
+    "OtherTree",
     "Patch",
     "Preflight",
     "Previous",
     "Python",
+    "Reached",
     "Reading",
+    "Room",
     "Source",
     "Status",
     "Store",

@@ -8,6 +8,7 @@ from typing import Literal
 
 from torchbuild_tasks.model.cluster import Cluster
 from torchbuild_tasks.model.cuda import Cuda
+from torchbuild_tasks.model.health import Health
 from torchbuild_tasks.model.history import PastPeak
 
 Era = Literal["setuptools", "scikit-build-core"]
@@ -234,6 +235,8 @@ class Facts:
 
     `environ` holds only the variables of the user's environment that a PyTorch build
     reads (rows of data/variables.toml), so a dump never carries unrelated secrets.
+    `cut` are the programs that did not answer in time and were ended; `health` is None
+    unless the doctor looked.
     """
 
     schema: int = FACTS_SCHEMA
@@ -250,3 +253,5 @@ class Facts:
     cuda: Cuda | None = None
     cluster: Cluster | None = None
     environ: Mapping[str, str] = field(default_factory=dict)
+    cut: tuple[str, ...] = ()
+    health: Health | None = None

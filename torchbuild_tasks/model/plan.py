@@ -10,7 +10,7 @@ from torchbuild_tasks.model.cache import CachePlan
 from torchbuild_tasks.model.linker import LinkerPlan
 from torchbuild_tasks.model.machine import Era
 
-Status = Literal["ok", "warn", "error", "unknown"]
+Status = Literal["ok", "warn", "error", "unknown", "skipped"]
 Source = Literal["flag", "environment", "torchbuild.toml", "preset", "helper", "default"]
 Need = Literal["first", "nothing", "build", "reconfigure", "clean"]
 
@@ -27,7 +27,10 @@ class Choice:
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One thing that was checked; `fix` says what to do when `status` is not ok."""
+    """One thing that was checked; `fix` says what to do when `status` is not ok.
+
+    What could not be found out is unknown; what does not apply here, or was not asked, is skipped.
+    """
 
     id: str
     status: Status

@@ -18,6 +18,7 @@ from torchbuild_tasks.request.said import SaidFlags
 from torchbuild_tasks.request.verbs import (
     ACTIONS,
     BUILD_TYPES,
+    MANAGERS,
     MODES,
     OBJECTS,
     PRESETS,
@@ -31,6 +32,7 @@ __all__ = [
     "ACTIONS",
     "BUILD_TYPES",
     "BuildRequest",
+    "MANAGERS",
     "MODES",
     "OBJECTS",
     "PRESETS",

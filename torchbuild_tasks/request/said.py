@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from torchbuild_tasks.request.flag import flag
-from torchbuild_tasks.request.verbs import EVERY, FETCHING
+from torchbuild_tasks.request.verbs import EVERY, FETCHING, MANAGERS
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -14,16 +14,32 @@ class SaidFlags:
 
     mirror: str | None = flag(
         "where downloads come from instead: OLD=NEW prefixes, or one NEW for all (TORCHBUILD_MIRROR)",
-        verbs=("build", "helpers"),
+        verbs=("doctor", "build", "helpers"),
         metavar="URL",
     )
-    offline: bool = flag("download nothing; name what is missing", verbs=("build", "helpers"), default=False)
+    offline: bool = flag(
+        "download nothing; name what is missing",
+        verbs=("doctor", "support", "build", "helpers"),
+        default=False,
+    )
     require_hashes: bool = flag(
         "refuse downloads whose hash is not known beforehand", verbs=FETCHING, default=False
     )
+    manager: str | None = flag(
+        "package manager that installs (default: the system's)",
+        verbs=("bootstrap",),
+        metavar="NAME",
+        choices=MANAGERS,
+    )
+    fix: bool = flag(
+        "put right what can be put right safely, each after a question (--yes answers them)",
+        verbs=("doctor",),
+        default=False,
+        in_file=False,
+    )
     out: str | None = flag(
-        "where to write the page (default: .torchbuild/report.html in the checkout)",
-        verbs=("report",),
+        "where to write the page (default: .torchbuild/report.html in the checkout) or the archive (here)",
+        verbs=("report", "support"),
         metavar="FILE",
         in_file=False,
     )
@@ -40,8 +56,8 @@ class SaidFlags:
         in_file=False,
     )
     facts: str | None = flag(
-        "plan from a `doctor --json` dump instead of this machine",
-        verbs=("doctor", "plan", "diagnose", "versions"),
+        "plan from a `doctor --json` dump, or an archive of `support`, instead of this machine",
+        verbs=("doctor", "bootstrap", "plan", "diagnose", "versions"),
         metavar="FILE",
         in_file=False,
     )
@@ -58,7 +74,7 @@ class SaidFlags:
     )
     yes: bool = flag(
         "answer yes to every question",
-        verbs=("build", "clean", "helpers", "cache"),
+        verbs=("doctor", "bootstrap", "build", "clean", "helpers", "cache"),
         default=False,
         in_file=False,
     )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 VERBS: Final = (
-    *("doctor", "plan", "env", "build", "diagnose", "report", "clean", "verify"),
+    *("doctor", "bootstrap", "plan", "env", "build", "diagnose", "support", "report", "clean", "verify"),
     *("helpers", "cache", "cluster", "versions"),
 )
-BUILDING: Final = ("doctor", "plan", "env", "build", "verify")
+BUILDING: Final = ("doctor", "bootstrap", "plan", "env", "build", "support", "verify")
 FETCHING: Final = (*BUILDING, "helpers")
 CACHING: Final = (*BUILDING, "cache")
 EVERY: Final = VERBS
@@ -27,5 +27,6 @@ WORDED: Final = (*ACTIONS, "diagnose")
 PRESETS: Final = ("dev", "minimal", "full", "debug", "jetson")
 BUILD_TYPES: Final = ("Release", "Debug", "RelWithDebInfo", "MinSizeRel")
 MODES: Final = ("develop", "wheel")
+MANAGERS: Final = ("apt", "dnf", "pacman", "zypper", "winget", "choco", "conda")
 JOBSERVER: Final = ("auto", "off")
 SHELLS: Final = ("sh", "bat", "ps1", "fish", "all")

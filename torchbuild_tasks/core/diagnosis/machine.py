@@ -8,6 +8,7 @@ from typing import Final
 
 from torchbuild_tasks.catalog import GIB, Catalog
 from torchbuild_tasks.core.jobs import usable_memory
+from torchbuild_tasks.core.packages import install_line
 from torchbuild_tasks.core.rows import parse_version
 from torchbuild_tasks.model import BuildPlan, Facts
 
@@ -29,7 +30,6 @@ class Machine:
     def __init__(self, facts: Facts, plan: BuildPlan, catalog: Catalog, *, built: bool) -> None:
         self._facts, self._catalog = facts, catalog
         self._values = {**_values(facts, plan), **(_of_the_build(facts, plan) if built else {})}
-        self._installer = _installer(facts, catalog)
 
     def value(self, name: str) -> str:
         """What a name stands for here; empty when that is not known."""
@@ -56,12 +56,7 @@ class Machine:
 
     def _install(self, package: str) -> str:
         """The command that installs a package; without a package manager, a sentence that names it."""
-        stem, _, version = package.rpartition("-")
-        manager = self._installer.removeprefix("sudo ").partition(" ")[0]
-        for row in self._catalog.package:
-            if row.name in (package, f"{stem}-*") and (name := row.names.get(manager)):
-                return self._installer.format(package=name.replace("*", version))
-        return f"install {package}"
+        return install_line(self._facts, self._catalog, package) or f"install {package}"
 
     def _newest_gcc(self, limit: str) -> str:
         """The path of the newest installed g++ of at most this major version."""
@@ -104,9 +99,3 @@ def _of_the_build(facts: Facts, plan: BuildPlan) -> Mapping[str, str]:
         "free memory": f"{room[0] / GIB:.1f} GiB" if room else "",
         "archs": choices.get("TORCH_CUDA_ARCH_LIST", ""),
     }
-
-
-def _installer(facts: Facts, catalog: Catalog) -> str:
-    """How this system's package manager is called, with `{package}`; "" where no row knows it."""
-    named = facts.host.distribution or ""
-    return next((row.command for row in catalog.installer if named.startswith(row.distribution)), "")

@@ -62,6 +62,22 @@ def pip_settings(environ: Mapping[str, str]) -> PipSettings:
     return _settings(values | _filled(_named(given)))
 
 
+def has_none(environ: Mapping[str, str]) -> bool:
+    """Whether nothing is set for pip where its documentation says that it looks: then all is default.
+
+    Asking pip itself takes half a second of CPU, which a look at the machine does not have.
+    """
+    if any(name.startswith("PIP_") for name in environ):
+        return False
+    name = "pip.ini" if os.name == "nt" else "pip.conf"
+    home, config = Path.home(), environ.get("XDG_CONFIG_HOME")
+    folders = [home / ".pip", home / "pip", home / ".config" / "pip"]
+    folders += [Path(sys.prefix), Path("/etc"), Path("/etc/xdg/pip")]
+    folders += [Path(environ[name]) / "pip" for name in ("APPDATA", "PROGRAMDATA") if environ.get(name)]
+    folders += [Path(config) / "pip"] if config else []
+    return not any((folder / name).exists() for folder in folders)
+
+
 def is_web(location: str) -> bool:
     """Whether a place is asked for over the network."""
     return location.lower().startswith(("http://", "https://"))

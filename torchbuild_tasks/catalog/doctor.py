@@ -1,0 +1,40 @@
+"""The rows that only the doctor and bootstrap read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptionRow:
+    """Options of PyTorch's build by name; they are handed on by a pattern, so no variable row names them."""
+
+    names: tuple[str, ...]
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ManagerRow:
+    """How a package manager is called: `install` stands before the names, `refresh` is called before it.
+
+    One that is `single` takes one package a call; only `root` may call some.
+    """
+
+    name: str
+    install: tuple[str, ...]
+    refresh: tuple[str, ...] = ()
+    single: bool = False
+    root: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class WantRow:
+    """What `bootstrap` gets where none of `tools` is here, or that `part` of Python or Windows is missing."""
+
+    package: str
+    kind: Literal["needed", "faster"]
+    because: str
+    tools: tuple[str, ...] = ()
+    part: Literal["", "python", "python headers", "python venv", "msvc"] = ""
+    os: str = ""

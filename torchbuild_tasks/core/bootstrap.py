@@ -1,0 +1,128 @@
+"""What a build misses on this machine, and the commands of a package manager that bring it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from torchbuild_tasks.catalog import ManagerRow, WantRow
+from torchbuild_tasks.core.environment import choose_python
+from torchbuild_tasks.core.packages import package_name, package_row, system_manager
+from torchbuild_tasks.core.question import Question
+from torchbuild_tasks.core.rows import series
+from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.model import Command
+
+
+@dataclass(frozen=True, kw_only=True)
+class Missing:
+    """One thing that is not here; `name` is the package manager's word for it, "" where it has none."""
+
+    package: str
+    kind: Literal["needed", "faster"]
+    because: str
+    name: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bootstrap:
+    """What is missing, how it is installed, and after that (`ran`) what is missing still."""
+
+    manager: str
+    missing: tuple[Missing, ...]
+    commands: tuple[Command, ...]
+    ran: bool = False
+    left: tuple[Missing, ...] = ()
+
+
+def plan_bootstrap(question: Question, *, administrator: bool) -> Bootstrap:
+    """Decide what to install, and with which commands.
+
+    Args:
+        question: the machine and the flags; --manager names another package manager than the system's.
+        administrator: whether the commands run as root anyway.
+    """
+    name = question.request.manager or system_manager(question.facts, question.catalog)
+    row = next((row for row in question.catalog.manager if row.name == name), None)
+    missing = tuple(
+        replace(each, name=package_name(question.catalog, name, each.package)) for each in _missing(question)
+    )
+    commands = _commands(question, row, missing, administrator) if row else ()
+    return Bootstrap(manager=name if row else "", missing=missing, commands=commands)
+
+
+def require_commands(plan: Bootstrap) -> None:
+    """Refuse to run nothing where something is needed.
+
+    Raises:
+        UsageError: no package manager is known here, or it has no word for what is needed.
+    """
+    nameless = [each for each in plan.missing if each.kind == "needed" and not each.name]
+    if not nameless:
+        return
+    manager = plan.manager or "No package manager that is known here"
+    raise UsageError(
+        f"{manager} has no package by a known name for: {', '.join(each.package for each in nameless)}",
+        looked=tuple(f"{each.package}: {each.because}" for each in nameless),
+        next_step="Install it by hand, or name another manager: --manager conda",
+    )
+
+
+def _missing(question: Question) -> tuple[Missing, ...]:
+    rows = (row for row in question.catalog.want if row.os in ("", question.facts.host.os))
+    chosen = choose_python(question)
+    version = series(chosen.python.version) if chosen.python else ""
+    found = []
+    for row in rows:
+        if _is_missing(question, row):
+            package = f"{row.package}-{version}" if row.part.startswith("python ") else row.package
+            found.append(Missing(package=package, kind=row.kind, because=row.because))
+    return tuple(found)
+
+
+def _is_missing(question: Question, row: WantRow) -> bool:
+    facts = question.facts
+    if row.tools:
+        programs = (*facts.compilers, *facts.tools)
+        return not any(tool.name in row.tools and tool.path for tool in programs)
+    if row.part == "msvc":
+        return facts.windows is not None and not any(toolset.cl for toolset in facts.windows.toolsets)
+    chosen = choose_python(question)
+    usable = chosen.python if chosen.python and not chosen.python.problem else None
+    if row.part == "python":
+        return usable is None
+    if usable is None or facts.tree.sample:
+        return False
+    if row.part == "python venv":
+        return usable.venv is False and chosen.environment.create is not None
+    return usable.headers is False
+
+
+def _commands(
+    question: Question, manager: ManagerRow, missing: tuple[Missing, ...], administrator: bool
+) -> tuple[Command, ...]:
+    # -n: a password cannot be typed into a command whose output is read.
+    before = ("sudo", "-n") if manager.root and not administrator else ()
+    named = [each for each in missing if each.name]
+    groups = [[each] for each in named] if manager.single else [named] if named else []
+    commands = [
+        Command(
+            argv=(*before, *manager.install, *_words(question, manager.name, group)),
+            cwd="/" if question.facts.host.os != "windows" else "C:\\",
+            because=", ".join(each.package for each in group),
+        )
+        for group in groups
+    ]
+    if commands and manager.refresh:
+        refresh = Command(
+            argv=(*before, *manager.refresh), cwd=commands[0].cwd, because="which packages there are"
+        )
+        commands.insert(0, refresh)
+    return tuple(commands)
+
+
+def _words(question: Question, manager: str, group: list[Missing]) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(each.name for each in group))
+    rows = (package_row(question.catalog, each.package)[0] for each in group)
+    options = (word for row in rows if row for word in row.options.get(manager, ()))
+    return (*names, *options)

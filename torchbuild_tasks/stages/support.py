@@ -1,0 +1,215 @@
+"""`support`: all that somebody else needs to see, in one archive, with nothing that is nobody's business.
+
+It is made most of all when something is broken, so whatever fails on the way is noted in it.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import platform
+import sys
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from torchbuild_tasks import codec
+from torchbuild_tasks.catalog import Catalog
+from torchbuild_tasks.core.redaction import OWN_RULES, RULES, Redactor
+from torchbuild_tasks.effects.files import STATE_DIR, write_atomic
+from torchbuild_tasks.effects.ledger import LOG, LOGS, RECORD_FILE
+from torchbuild_tasks.effects.log_ends import log_ends
+from torchbuild_tasks.errors import Interrupted, UsageError
+from torchbuild_tasks.model import BuildPlan, Facts
+from torchbuild_tasks.request import BuildRequest
+
+R = TypeVar("R")
+
+# What programs around a build go by, beside the variables that the build reads.
+SHOWN: Final = (
+    *("PATH", "PATHEXT", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_MESSAGES", "TERM", "SHELL", "COMSPEC"),
+    *("TMPDIR", "TEMP", "TMP", "HOME", "USERPROFILE", "PWD", "CI", "VIRTUAL_ENV", "CONDA_PREFIX"),
+    *("CONDA_DEFAULT_ENV", "PYTHONPATH", "PYTHONHOME", "PYTHONUTF8", "LD_LIBRARY_PATH", "LIBRARY_PATH"),
+    *("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "INCLUDE", "LIB", "LIBPATH", "VCToolsVersion"),
+    *("CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", "CCACHE_DIR", "SCCACHE_DIR", "TORCHBUILD_CACHE"),
+    *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy"),
+    *("no_proxy", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL"),
+)
+_LINE: Final = 2000  # characters of a line of the log that are kept
+_USERS: Final = ("USER", "LOGNAME", "USERNAME", "SUDO_USER")
+_HOMES: Final = ("HOME", "USERPROFILE")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SupportFile:
+    """The archive, what is in it, what was taken out (by rule), and what could not be had."""
+
+    path: str
+    members: tuple[str, ...]
+    redacted: Mapping[str, int]
+    problems: tuple[str, ...] = ()
+
+
+@dataclass
+class Attempts:
+    """Tries one thing after another; what fails is remembered and holds nothing up."""
+
+    problems: list[str] = field(default_factory=list)
+
+    def __call__(self, what: str, make: Callable[[], R]) -> R | None:
+        """What `make` gives, or None."""
+        try:
+            return make()
+        except Interrupted:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, the report is there to tell of it
+            looked = getattr(error, "looked", ())
+            self.problems.append("\n  ".join((f"{what}: {type(error).__name__}: {error}", *looked)))
+            return None
+
+
+def make_support(
+    request: BuildRequest,
+    facts: Facts | None,
+    plan: BuildPlan | None,
+    catalog: Catalog,
+    attempts: Attempts,
+    *,
+    writer: str,
+) -> SupportFile:
+    """Write the archive.
+
+    Args:
+        request: the flags; --out names the file.
+        facts: the machine, if it could be looked at.
+        plan: what would be done, if that could be decided.
+        catalog: the rows.
+        attempts: what was tried before, and failed.
+        writer: name and version of this tool.
+
+    Raises:
+        UsageError: there is such a file already, or it cannot be written.
+    """
+    path = _place(request)
+    redactor = Redactor(os.environ, _users(), (platform.node(), platform.node().partition(".")[0]))
+    members = _members(request, facts, plan, catalog, attempts, redactor)
+    if attempts.problems:
+        members["problems.txt"] = redactor.text("\n".join(attempts.problems)) + "\n"
+    counts = {rule: count for rule, count in sorted(redactor.counts.items()) if count}
+    members = {"about.txt": _about(writer, counts, tuple(members)), **members}
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in members.items():
+            archive.writestr(name, text)
+    write_atomic(path, data.getvalue(), error=UsageError)
+    problems = tuple(map(redactor.text, attempts.problems))
+    return SupportFile(path=str(path), members=tuple(members), redacted=counts, problems=problems)
+
+
+def _place(request: BuildRequest) -> Path:
+    name = f"torchbuild-support-{datetime.now(UTC):%Y%m%d-%H%M%S}.zip"
+    path = Path(request.out).expanduser() if request.out else Path.cwd() / name
+    if path.is_dir():
+        path = path / name
+    if path.exists():
+        raise UsageError(f"{path} is there already.", next_step="Name another file: --out FILE")
+    return path
+
+
+def _users() -> set[str]:
+    names = {os.environ[name] for name in _USERS if os.environ.get(name)}
+    return names | {Path(os.environ[name]).name for name in _HOMES if os.environ.get(name)}
+
+
+def _members(
+    request: BuildRequest,
+    facts: Facts | None,
+    plan: BuildPlan | None,
+    catalog: Catalog,
+    attempts: Attempts,
+    redactor: Redactor,
+) -> dict[str, str]:
+    """The files of the archive, without secrets."""
+    root = Path(facts.tree.root if facts else request.source or ".").expanduser()
+    build_dir = Path(plan.build_dir) if plan else root / "build"
+    log = root / STATE_DIR / LOGS / f"{LOG}.log"
+    values: dict[str, Any] = {
+        "facts.json": facts,
+        "plan.json": plan,
+        "request.json": {"argv": sys.argv, "flags": request},
+        "diagnosis.json": attempts("diagnose", lambda: _diagnose(log, facts, plan, catalog)),
+    }
+    encoded = {name: codec.encode(value) for name, value in values.items() if value is not None}
+    redactor.learn(encoded)
+    encoded["environ.json"] = _environ(catalog, redactor)
+    members = {name: codec.dumps(redactor.value(value)) for name, value in encoded.items()}
+    members |= attempts("log", lambda: _log(log, redactor)) or {}
+    files = {"record.json": build_dir / RECORD_FILE, "torchbuild.toml": _settings(request, root)}
+    for name, file in files.items():
+        if (text := attempts(name, lambda file=file: _read(file))) is not None:  # type: ignore[misc]
+            members[name] = redactor.text(text)
+    return members
+
+
+def _environ(catalog: Catalog, redactor: Redactor) -> dict[str, str]:
+    """All names; the values of those that somebody asks for when a build fails."""
+    from fnmatch import fnmatchcase
+
+    patterns = [row.name for row in catalog.variable]
+    shown = {}
+    for name, value in sorted(os.environ.items()):
+        if name in SHOWN or any(fnmatchcase(name, pattern) for pattern in patterns):
+            shown[name] = value
+        else:
+            shown[name] = "(set, not shown)"
+            redactor.counts["environment"] += 1
+    return shown
+
+
+def _settings(request: BuildRequest, root: Path) -> Path:
+    if request.config:
+        return Path(request.config).expanduser()
+    here = Path("torchbuild.toml")
+    return here if here.is_file() else root / "torchbuild.toml"
+
+
+def _read(path: Path) -> str | None:
+    return path.read_text("utf-8", "replace") if path.is_file() else None
+
+
+def _log(path: Path, redactor: Redactor) -> dict[str, str]:
+    if not path.is_file():
+        return {}
+    texts = zip(("log-head.txt", "log-tail.txt"), log_ends(path), strict=True)
+    return {name: _shortened(redactor.text(text)) for name, text in texts if text}
+
+
+def _shortened(text: str) -> str:
+    return "".join(line[:_LINE].rstrip("\n") + "\n" for line in text.splitlines())
+
+
+def _diagnose(log: Path, facts: Facts | None, plan: BuildPlan | None, catalog: Catalog) -> object:
+    if facts is None or plan is None or not log.is_file():
+        return None
+    from torchbuild_tasks.core.diagnosis.machine import Machine
+    from torchbuild_tasks.core.diagnosis.rows import FailureBook
+    from torchbuild_tasks.stages.diagnosis import diagnose_log
+
+    machine = Machine(facts, plan, catalog, built=True)
+    return diagnose_log(str(log), FailureBook(catalog.failure), machine)
+
+
+def _about(writer: str, counts: Mapping[str, int], members: tuple[str, ...]) -> str:
+    what = {**{rule.id: rule.what for rule in RULES}, **OWN_RULES}
+    lines = [
+        f"{writer}, Python {platform.python_version()}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+        "Look through it before you hand it on. To plan from it elsewhere: torchbuild plan --facts FILE.zip",
+        "",
+        "In it: " + ", ".join(members),
+        "Taken out:",
+        *(f"  {count:5}  {rule}: {what[rule]}" for rule, count in counts.items()),
+    ]
+    return "\n".join(lines) + "\n"
