@@ -9,7 +9,7 @@ import dataclasses
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torchbuild_tasks import codec, version
 from torchbuild_tasks.catalog import Catalog, load_catalog
@@ -30,6 +30,9 @@ from torchbuild_tasks.stages import Fetching, Reporter
 from torchbuild_tasks.stages.linker import try_linker
 from torchbuild_tasks.templates import load_templates
 
+if TYPE_CHECKING:
+    from torchbuild_tasks.manifest import Manifest
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Sight:
@@ -41,11 +44,15 @@ class Sight:
     facts: Facts
 
 
-def look(request: BuildRequest) -> Sight:
-    """Check the request, read the settings file, load the rows, look at the machine."""
+def look(request: BuildRequest, settings: Settings | None = None) -> Sight:
+    """Check the request, read the settings file, load the rows, look at the machine.
+
+    `settings` are taken instead of those of a file.
+    """
     check_request(request)
-    found = find_settings(request.config, request.source or ".")
-    settings = check_settings(found.path, found.data, found.lines) if found else Settings()
+    if settings is None:
+        found = find_settings(request.config, request.source or ".")
+        settings = check_settings(found.path, found.data, found.lines) if found else Settings()
     catalog = load_catalog()
     if settings.failures:  # the user's own stand before ours
         catalog = Catalog(failure=(*settings.failures, *catalog.failure))
@@ -65,6 +72,20 @@ def look(request: BuildRequest) -> Sight:
     if scheduler := request.distribute or settings.values.get("distribute"):
         facts = dataclasses.replace(facts, cluster=_ask_scheduler(str(scheduler), facts))
     return Sight(request=request, settings=settings, catalog=catalog, facts=facts)
+
+
+def look_again(request: BuildRequest, manifest: Manifest, source: str) -> tuple[Sight, BuildPlan]:
+    """What a recorded build starts from, here and now, and its plan brought as near to that one as can be."""
+    from torchbuild_tasks.core.manifest.replay import pinned, pins, request_of, settings_of
+
+    sight = look(request_of(manifest, request, source), settings_of(manifest))
+    sight = dataclasses.replace(sight, facts=pinned(sight.facts, manifest))
+    made_plan = decide(sight)
+    if more := pins(manifest, made_plan, sight.facts):
+        asked = dataclasses.replace(sight.request, set=(*sight.request.set, *more))
+        sight = dataclasses.replace(sight, request=asked)
+        made_plan = decide(sight)
+    return sight, made_plan
 
 
 def our_shelf(facts: Facts) -> keep.Shelf:
@@ -146,8 +167,13 @@ def decide(sight: Sight) -> BuildPlan:
         sight.catalog,
         settings=sight.settings,
         templates=templates,
-        writer=f"torchbuild_tasks {version()}",
+        writer=writer(),
     )
+
+
+def writer() -> str:
+    """Who plans and builds, as env files and manifests name it."""
+    return f"torchbuild_tasks {version()}"
 
 
 def settled(sight: Sight, made_plan: BuildPlan, report: Reporter) -> BuildPlan:

@@ -17,11 +17,13 @@ from torchbuild_tasks import errors, flow
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.codec import decode, dumps
 from torchbuild_tasks.core.helper_lines import HelperLine, HelperReport
+from torchbuild_tasks.core.manifest.compare import Difference
 from torchbuild_tasks.core.table import version_lines
 from torchbuild_tasks.fronts.verbs import run_verb, show_error
 from torchbuild_tasks.model import BuildPlan, CacheState, Cluster, Diagnosis, Facts, Finding, Reading
 from torchbuild_tasks.record import CheckResult, VerifyReport
 from torchbuild_tasks.request import VERBS, BuildRequest
+from torchbuild_tasks.stages.replay import Replay
 from torchbuild_tasks.stages.report import ReportFiles
 
 SOUND = plan_of(env_shell="fish")
@@ -51,6 +53,7 @@ TOLD = Diagnosis(
 READING = Reading(
     status="diagnosed", error_line=" Killed", error_block=(" Killed",), line_number=7, diagnoses=(TOLD, TOLD)
 )
+DIFFERENT = (Difference(group="source", name="commit", there="a", here="b", remedy="git checkout a"),)
 RESULTS: dict[str, Any] = {
     "doctor": (linux_facts(), SOUND),
     "plan": SOUND,
@@ -67,12 +70,16 @@ RESULTS: dict[str, Any] = {
         Cluster(url="http://other:10600"),
     ),
     "versions": version_lines(load_catalog(), linux_facts()),
+    "replay": (Replay(plan=SOUND, differences=DIFFERENT, not_carried=("A_TOKEN",)), None),
+    "compare": DIFFERENT,
 }
 WORDS: dict[str, dict[str, Any]] = {
     "helpers": {"action": "list"},
     "cache": {"action": "stats"},
     "cluster": {"action": "status"},
     "diagnose": {"log": "-"},
+    "replay": {"manifest": "a.json"},
+    "compare": {"manifest": "a.json", "other": "b.json"},
 }
 Give = Callable[[str, Any], None]
 
@@ -220,6 +227,7 @@ ERRORS = [
     errors.PatchRefused("A patch does not fit."),
     errors.ClusterError("Another program listens there."),
     errors.SourceError("There is no such ref."),
+    errors.ManifestError("It is cut off."),
     errors.Interrupted("Interrupted."),
 ]
 

@@ -24,6 +24,7 @@ from torchbuild_tasks.request.verbs import (
     SHELLS,
     VERBS,
     WORDED,
+    WORDS,
 )
 from torchbuild_tasks.request.what import WhatFlags
 
@@ -37,6 +38,7 @@ __all__ = [
     "SHELLS",
     "VERBS",
     "WORDED",
+    "WORDS",
     "flag_name",
     "flags",
 ]

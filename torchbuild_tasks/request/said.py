@@ -14,17 +14,19 @@ class SaidFlags:
 
     mirror: str | None = flag(
         "where downloads come from instead: OLD=NEW prefixes, or one NEW for all (TORCHBUILD_MIRROR)",
-        verbs=("build", "helpers"),
+        verbs=("build", "helpers", "replay"),
         metavar="URL",
     )
-    offline: bool = flag("download nothing; name what is missing", verbs=("build", "helpers"), default=False)
+    offline: bool = flag(
+        "download nothing; name what is missing", verbs=("build", "helpers", "replay"), default=False
+    )
     require_hashes: bool = flag(
         "refuse downloads whose hash is not known beforehand", verbs=FETCHING, default=False
     )
     out: str | None = flag(
-        "where to write the page (default: .torchbuild/report.html in the checkout)",
-        verbs=("report",),
-        metavar="FILE",
+        "where to write: report its page (default: .torchbuild/report.html), replay the recorded diffs",
+        verbs=("report", "replay"),
+        metavar="PATH",
         in_file=False,
     )
     trace: str | None = flag(
@@ -58,7 +60,7 @@ class SaidFlags:
     )
     yes: bool = flag(
         "answer yes to every question",
-        verbs=("build", "clean", "helpers", "cache"),
+        verbs=("build", "clean", "helpers", "cache", "replay"),
         default=False,
         in_file=False,
     )
