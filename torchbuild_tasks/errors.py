@@ -135,6 +135,12 @@ class SourceError(TorchbuildError):
     exit_code = 16
 
 
+class ManifestError(TorchbuildError):
+    """A manifest is damaged, is none, or is of a newer schema."""
+
+    exit_code = 17
+
+
 class Interrupted(TorchbuildError):
     """Ctrl-C or SIGTERM; 130 is what shells report for an interrupted command."""
 

@@ -33,6 +33,7 @@ from torchbuild_tasks.sight import (
     examined,
     is_administrator,
     look,
+    look_again,
     network,
     our_shelf,
     settled,
@@ -45,8 +46,10 @@ from torchbuild_tasks.verify.session import verify as run_verification
 if TYPE_CHECKING:
     from torchbuild_tasks.core.bootstrap import Bootstrap
     from torchbuild_tasks.core.helper_lines import HelperReport
+    from torchbuild_tasks.core.manifest.compare import Difference
     from torchbuild_tasks.core.table import VersionLine
     from torchbuild_tasks.effects.made import Removal
+    from torchbuild_tasks.stages.replay import Replay
     from torchbuild_tasks.stages.report import ReportFiles
     from torchbuild_tasks.stages.support import SupportFile
     from torchbuild_tasks.stages.watch import Watch
@@ -130,6 +133,10 @@ def build(request: BuildRequest, report: Reporter) -> tuple[BuildPlan, VerifyRep
     made_plan = accepted(decide(sight))
     if request.dry_run:
         return made_plan, None
+    return _built(sight, made_plan, report)
+
+
+def _built(sight: Sight, made_plan: BuildPlan, report: Reporter) -> tuple[BuildPlan, VerifyReport | None]:
     with interruptible(), lock.hold(Path(made_plan.source), "build"):
         made_plan = settled(sight, made_plan, report)
         return made_plan, run_stages(
@@ -140,6 +147,8 @@ def build(request: BuildRequest, report: Reporter) -> tuple[BuildPlan, VerifyRep
             report,
             network(sight),
             cache_words=cache_words(sight),
+            settings=sight.settings,
+            writer=writer(),
         )
 
 
@@ -289,3 +298,30 @@ def versions(request: BuildRequest) -> tuple[VersionLine, ...]:
         return lines
     row = read_word(request.torch, sight.catalog).row
     return tuple(line for line in lines if line.version == row.version)
+
+
+def replay(request: BuildRequest, report: Reporter) -> tuple[Replay, VerifyReport | None]:
+    """Plan a recorded build again here, with all that differs in spite of it; --yes also builds it."""
+    from torchbuild_tasks.catalog import load_catalog
+    from torchbuild_tasks.stages import manifest, replay
+
+    name, catalog = str(request.manifest), load_catalog()
+    recorded = replay.load(name)
+    written = replay.take_out(recorded, Path(request.out).expanduser()) if request.out else ()
+    with replay.variables_of(recorded, catalog):
+        sight, made_plan = look_again(request, recorded, replay.source_of(recorded, request.source))
+        asked = manifest.Asked(writer(), sight.request, sight.settings, sight.facts, made_plan)
+        found = replay.compared(recorded, name, asked, catalog, written)
+        if not request.yes:
+            return found, None
+        for line in found.lines:
+            report.note(line)
+        return found, _built(sight, accepted(made_plan), report)[1]
+
+
+def compare(request: BuildRequest) -> tuple[Difference, ...]:
+    """What differs between the manifests of two builds."""
+    from torchbuild_tasks.core.manifest.compare import differences
+    from torchbuild_tasks.stages.replay import load
+
+    return differences(load(str(request.manifest)), load(str(request.other)))

@@ -10,7 +10,7 @@ import json
 import math
 import os
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from torchbuild_tasks import codec, version
 from torchbuild_tasks.catalog import Catalog, load_catalog
@@ -37,6 +37,8 @@ from torchbuild_tasks.templates import load_templates
 # a build, which has to be right about a machine that just woke up, waits for longer.
 PATIENCE: Final = 3.0
 SUPPORT_FACTS: Final = "facts.json"  # in the archive of `support`
+if TYPE_CHECKING:
+    from torchbuild_tasks.manifest import Manifest
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -49,17 +51,25 @@ class Sight:
     facts: Facts
 
 
-def look(request: BuildRequest, *, everything: bool = True, patience: float = math.inf) -> Sight:
+def look(
+    request: BuildRequest,
+    settings: Settings | None = None,
+    *,
+    everything: bool = True,
+    patience: float = math.inf,
+) -> Sight:
     """Check the request, read the settings file, load the rows, look at the machine.
 
     Args:
         request: the flags.
+        settings: taken instead of those of a file.
         everything: without it, nobody looks for what the request has no use for.
         patience: no program is waited for longer, seconds.
     """
     check_request(request)
-    found = find_settings(request.config, request.source or ".")
-    settings = check_settings(found.path, found.data, found.lines) if found else Settings()
+    if settings is None:
+        found = find_settings(request.config, request.source or ".")
+        settings = check_settings(found.path, found.data, found.lines) if found else Settings()
     catalog = load_catalog()
     if settings.failures:  # the user's own stand before ours
         catalog = Catalog(failure=(*settings.failures, *catalog.failure))
@@ -101,6 +111,20 @@ def examined(sight: Sight, made_plan: BuildPlan) -> Sight:
         health = dataclasses.replace(health, reached=answers.result(), offline=net.offline, proxies=proxies())
     cut = tuple(sorted({*facts.cut, *probe.cut}))
     return dataclasses.replace(sight, facts=dataclasses.replace(facts, cut=cut, health=health))
+
+
+def look_again(request: BuildRequest, manifest: Manifest, source: str) -> tuple[Sight, BuildPlan]:
+    """What a recorded build starts from, here and now, and its plan brought as near to that one as can be."""
+    from torchbuild_tasks.core.manifest.replay import pinned, pins, request_of, settings_of
+
+    sight = look(request_of(manifest, request, source), settings_of(manifest))
+    sight = dataclasses.replace(sight, facts=pinned(sight.facts, manifest))
+    made_plan = decide(sight)
+    if more := pins(manifest, made_plan, sight.facts):
+        asked = dataclasses.replace(sight.request, set=(*sight.request.set, *more))
+        sight = dataclasses.replace(sight, request=asked)
+        made_plan = decide(sight)
+    return sight, made_plan
 
 
 def our_shelf(facts: Facts) -> keep.Shelf:

@@ -18,11 +18,13 @@ from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.codec import decode, dumps
 from torchbuild_tasks.core.bootstrap import Bootstrap, Missing
 from torchbuild_tasks.core.helper_lines import HelperLine, HelperReport
+from torchbuild_tasks.core.manifest.compare import Difference
 from torchbuild_tasks.core.table import version_lines
 from torchbuild_tasks.fronts.verbs import run_verb, show_error
 from torchbuild_tasks.model import BuildPlan, CacheState, Cluster, Command, Diagnosis, Facts, Finding, Reading
 from torchbuild_tasks.record import CheckResult, VerifyReport
 from torchbuild_tasks.request import VERBS, BuildRequest
+from torchbuild_tasks.stages.replay import Replay
 from torchbuild_tasks.stages.report import ReportFiles
 from torchbuild_tasks.stages.support import SupportFile
 
@@ -53,6 +55,7 @@ TOLD = Diagnosis(
 READING = Reading(
     status="diagnosed", error_line=" Killed", error_block=(" Killed",), line_number=7, diagnoses=(TOLD, TOLD)
 )
+DIFFERENT = (Difference(group="source", name="commit", there="a", here="b", remedy="git checkout a"),)
 RESULTS: dict[str, Any] = {
     "doctor": (linux_facts(), SOUND),
     "bootstrap": Bootstrap(
@@ -75,12 +78,16 @@ RESULTS: dict[str, Any] = {
         Cluster(url="http://other:10600"),
     ),
     "versions": version_lines(load_catalog(), linux_facts()),
+    "replay": (Replay(plan=SOUND, differences=DIFFERENT, not_carried=("A_TOKEN",)), None),
+    "compare": DIFFERENT,
 }
 WORDS: dict[str, dict[str, Any]] = {
     "helpers": {"action": "list"},
     "cache": {"action": "stats"},
     "cluster": {"action": "status"},
     "diagnose": {"log": "-"},
+    "replay": {"manifest": "a.json"},
+    "compare": {"manifest": "a.json", "other": "b.json"},
 }
 Give = Callable[[str, Any], None]
 
@@ -228,6 +235,7 @@ ERRORS = [
     errors.PatchRefused("A patch does not fit."),
     errors.ClusterError("Another program listens there."),
     errors.SourceError("There is no such ref."),
+    errors.ManifestError("It is cut off."),
     errors.Interrupted("Interrupted."),
 ]
 

@@ -77,6 +77,35 @@ def test_an_unchanged_tree_is_up_to_date(line: Line) -> None:
     assert (line.tree / "build/torchbuild-record.json").read_bytes() == before
 
 
+def test_a_replay_gives_the_same_env_file_byte_for_byte(line: Line) -> None:
+    """In an environment that would have decided otherwise; its variables do not count."""
+    manifest, env = line.tree / "build/torchbuild-manifest.json", (line.tree / "env_set.sh").read_bytes()
+    done = torchbuild("replay", manifest, "--json", environ={"USE_KINETO": "1", "MAX_JOBS": "1"})
+    assert done.code == 0, done.out + done.err
+    replay = done.json["replay"]
+    assert replay["differences"] == []
+    assert replay["plan"]["env_files"][0]["text"].encode() == env
+    done = torchbuild("replay", manifest, "--yes", environ={"USE_KINETO": "1"})
+    assert done.code == 0, done.err
+    assert "Up to date" in done.err
+    assert (line.tree / "env_set.sh").read_bytes() == env
+
+
+def test_the_manifest_says_what_was_built_and_how(line: Line) -> None:
+    manifest = json.loads((line.tree / "build/torchbuild-manifest.json").read_text("utf-8"))
+    assert manifest["result"] == line.record["result"] == "ok"
+    assert manifest["started"] == line.record["started"]
+    assert manifest["source_problem"].startswith("no git")
+    assert [ran["argv"] for ran in manifest["commands"]][-1] == line.record["argv"]
+    programs = {program["name"]: program for program in manifest["programs"]}
+    assert {"CXX", "CC", "cmake", "ninja"} <= set(programs)
+    assert Path(programs["ninja"]["path"]).is_relative_to(line.python.parent)
+    assert len(programs["CXX"]["sha256"]) == 64
+    packages = {package["name"]: package for package in manifest["requirements"]}
+    assert "pip keeps no hash" in packages["numpy"]["unknown"]
+    assert packages["torch"]["origin"].startswith("editable file:") or packages["torch"]["record"] is None
+
+
 def test_an_edited_source_is_compiled(line: Line) -> None:
     source = line.tree / "aten/src/ATen/relu.cpp"
     source.write_text(source.read_text("utf-8") + "\n// edited\n", "utf-8")

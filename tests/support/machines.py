@@ -24,7 +24,7 @@ from torchbuild_tasks.model import (
     Tool,
     Tree,
 )
-from torchbuild_tasks.request import ACTIONS, SHELLS, BuildRequest
+from torchbuild_tasks.request import ACTIONS, SHELLS, WORDS, BuildRequest
 
 ROOT = "/src/pytorch"
 
@@ -171,7 +171,7 @@ def example(name: str, verb: str = "helpers") -> Any:
 
 def spelled(name: str, value: Any) -> list[str]:
     """The words that give a flag this value; an action is a word of its own."""
-    if name in ("action", "log"):
+    if name == "action" or any(name in words for words in WORDS.values()):
         return [str(value)]
     word = "--" + name.replace("_", "-")
     if value is True:
@@ -181,7 +181,7 @@ def spelled(name: str, value: Any) -> list[str]:
 
 
 def actions(verb: str) -> dict[str, Any]:
-    """The field without which a verb does not know what to do, and a value for it."""
-    if verb == "diagnose":
-        return {"log": "build.log"}
+    """The fields without which a verb does not know what to do, and a value for each."""
+    if verb in WORDS:
+        return {field: f"some.{field}" for field in WORDS[verb]}
     return {"action": ACTIONS[verb][0]} if verb in ACTIONS else {}

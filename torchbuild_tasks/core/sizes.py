@@ -51,6 +51,16 @@ def job_size(question: Question, kind: str) -> Size:
     return Size(gib, f"{because}, {wanted}; tabled: {tabled:g}")
 
 
+def decisive(known: Sequence[PastPeak], source: str, build_type: str) -> tuple[PastPeak, ...]:
+    """Those of them that `job_size` may take for this checkout: its own, else the largest of each kind."""
+    fitting = [peak for peak in known if peak.build_type == build_type and peak.count >= _ENOUGH]
+    own = [peak for peak in fitting if peak.source == source]
+    largest: dict[str, PastPeak] = {}
+    for peak in sorted(fitting, key=lambda peak: peak.bytes):
+        largest[peak.kind] = peak
+    return (*own, *(peak for kind, peak in largest.items() if kind not in {each.kind for each in own}))
+
+
 def with_peaks(
     known: Sequence[PastPeak], source: str, build_type: str, peaks: Iterable[Peak]
 ) -> tuple[PastPeak, ...]:

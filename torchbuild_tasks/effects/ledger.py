@@ -9,21 +9,24 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from torchbuild_tasks import codec
 from torchbuild_tasks.effects import files, made
 from torchbuild_tasks.effects.log import Log, open_log
 from torchbuild_tasks.effects.owned import Outputs
 from torchbuild_tasks.errors import BuildFailed, Interrupted, TorchbuildError
-from torchbuild_tasks.model import CacheReport
+from torchbuild_tasks.model import CacheReport, Command
 from torchbuild_tasks.model.history import Peak
 from torchbuild_tasks.record import BuildRecord, JobserverUse, StageTime, VerifyReport
+
+if TYPE_CHECKING:
+    from torchbuild_tasks.manifest import Repository
 
 RECORD_FILE: Final = "torchbuild-record.json"
 LOGS: Final = "logs"
@@ -42,6 +45,9 @@ class Ledger:
         self.verified: VerifyReport | None = None
         self.caches: tuple[CacheReport, ...] = ()
         self.jobserver: JobserverUse | None = None
+        self.repositories: tuple[Repository, ...] | str | None = None  # or why they are not known
+        self.commands: tuple[Command, ...] = ()
+        self.environ: Mapping[str, str] | None = None
         self._record, self._root, self._build_dir, self._outputs = record, root, build_dir, outputs
         self._build: made.Build | None = None
 
@@ -49,6 +55,11 @@ class Ledger:
     def record_path(self) -> Path:
         """The record's file, in the build tree."""
         return self._build_dir / RECORD_FILE
+
+    @property
+    def opened(self) -> BuildRecord | None:
+        """The record as it stands, once the tree was changed; None while nothing was."""
+        return self._record if self._build is not None else None
 
     @cached_property
     def log(self) -> Log:
@@ -66,6 +77,10 @@ class Ledger:
         """Note that these inputs of the plan did not reach the build, so that the next plan sees it."""
         inputs = {name: value for name, value in self._record.inputs.items() if name not in names}
         self._record = dataclasses.replace(self._record, inputs=inputs)
+
+    def ran(self, command: Command, environ: Mapping[str, str] | None = None) -> None:
+        """Note a command that is about to run, for the manifest."""
+        self.commands, self.environ = (*self.commands, command), environ or self.environ
 
     def saw(self, peaks: Iterable[Peak]) -> None:
         """Note what the processes of the build took, beside what was seen of it before."""

@@ -29,6 +29,8 @@ SUMMARIES = {
     "helpers": "List, fetch, find, verify or prune the libraries and tools that builds download.",
     "cache": "Tell how full the compiler caches are, empty them, or serve one for builds by hand.",
     "cluster": "Run a scheduler or a server of distributed compiles, join one, or say how they are.",
+    "replay": "Plan a recorded build again here, say what differs all the same; --yes builds it.",
+    "compare": "Say what differs between the manifests of two builds.",
     "versions": "Show the torch versions and which of them fit this machine.",
 }
 

@@ -27,6 +27,8 @@ SESSIONS: Final[Mapping[str, tuple[str, Mapping[str, Any], str]]] = {
     "helpers": ("helpers", {}, "List, fetch, find, verify or prune what builds download."),
     "cache": ("cache", {}, "Tell how full the compiler caches are, empty or serve them."),
     "cluster": ("cluster", {}, "Run, join or ask a scheduler and servers of distributed compiles."),
+    "replay": ("replay", {}, "Plan a recorded build again here; --yes builds it."),
+    "compare": ("compare", {}, "Say what differs between the manifests of two builds."),
     "versions": ("versions", {}, "Show the torch versions and which of them fit this machine."),
 }
 

@@ -16,7 +16,7 @@ from invoke.parser.argument import Argument
 from invoke.parser.context import ParserContext
 
 from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.request import ACTIONS, OBJECTS, VERBS, WORDED, BuildRequest, flag_name, flags
+from torchbuild_tasks.request import ACTIONS, OBJECTS, VERBS, WORDED, WORDS, BuildRequest, flag_name, flags
 
 SHORT = {"source": "s", "python": "p", "jobs": "j", "quiet": "q", "verbose": "v", "yes": "y"}
 
@@ -26,10 +26,14 @@ def arguments(verb: str, words: Sequence[str] = (), *, positional: bool = True) 
 
     Args:
         verb: whose flags.
-        words: what follows it; some actions take a further word, and diagnose takes its log.
+        words: what follows it; some actions take a further word.
         positional: without it the action may be left out.
     """
-    due = ("action", "log", *(OBJECTS.get((verb, word), "") for word in words)) if positional else ()
+    due = (
+        ("action", *WORDS.get(verb, ()), *(OBJECTS.get((verb, word), "") for word in words))
+        if positional
+        else ()
+    )
     return [_argument(field, verb, field.name in due) for field in flags(verb)]
 
 
@@ -59,10 +63,14 @@ def refuse_unknown(verb: str, words: Sequence[str]) -> None:
     Raises:
         UsageError: an unknown flag or action (names the nearest), or a flag without its value.
     """
-    rest, action_due, action, missing = list(words), verb in WORDED, "", ""
+    rest, action_due, action, missing = list(words), verb in ACTIONS, "", ""
+    words_due = len(WORDS.get(verb, ()))
     while rest:
         word = rest.pop(0)
         if not _is_flag(word):
+            if words_due:
+                words_due -= 1
+                continue
             if not (action_due or missing):
                 return  # the next task's
             if action_due:
@@ -78,9 +86,15 @@ def refuse_unknown(verb: str, words: Sequence[str]) -> None:
             raise UsageError(f"{word} needs a value", next_step=f"{verb} --help says which.")
         if takes_value:
             rest.pop(0)
+    if words_due:
+        field = WORDS[verb][-words_due]
+        raise _action_error(
+            verb,
+            f"{verb} needs to be told which {'other ' if field == 'other' else ''}"
+            + ("log" if field == "log" else "manifest"),
+        )
     if action_due:
-        due = "what to do" if verb in ACTIONS else "which log"
-        raise _action_error(verb, f"{verb} needs to be told {due}")
+        raise _action_error(verb, f"{verb} needs to be told what to do")
     if missing and flag_name(missing) not in {word.partition("=")[0] for word in words}:
         raise UsageError(
             f"{verb} {action} needs a {missing}", next_step=f"Write: {verb} {action} http://HOST:10600"
@@ -100,7 +114,8 @@ def _refuse_action(verb: str, word: str) -> None:
 
 def _action_error(verb: str, what: str) -> UsageError:
     if verb not in ACTIONS:
-        return UsageError(what, next_step=f"Say {verb} PATH, or {verb} - for what comes in by a pipe.")
+        pipe = ", or diagnose - for what comes in by a pipe" if verb == "diagnose" else ""
+        return UsageError(what, next_step=f"Say {verb} {' '.join('PATH' for _ in WORDS[verb])}{pipe}.")
     return UsageError(what, next_step=f"Say one of: {', '.join(f'{verb} {word}' for word in ACTIONS[verb])}.")
 
 
@@ -115,7 +130,7 @@ def words_by_verb(argv: Sequence[str]) -> list[tuple[str, list[str]]]:
         verb = word.rpartition(".")[2]
         if not (value_follows or due or _is_flag(word)):
             found.append((verb, []))
-            due = int(verb in WORDED)
+            due = len(WORDS.get(verb, ("action",))) if verb in WORDED else 0
             continue
         if found:
             found[-1][1].append(word)

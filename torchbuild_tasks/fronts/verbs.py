@@ -27,6 +27,7 @@ from torchbuild_tasks.fronts.show_cache import cache_text
 from torchbuild_tasks.fronts.show_cluster import clusters_text
 from torchbuild_tasks.fronts.show_diagnosis import reading_text
 from torchbuild_tasks.fronts.show_helpers import helpers_text
+from torchbuild_tasks.fronts.show_manifest import compare_text, replay_text
 from torchbuild_tasks.fronts.show_support import support_text
 from torchbuild_tasks.fronts.show_versions import versions_text
 from torchbuild_tasks.fronts.watching import watch
@@ -167,6 +168,32 @@ def _versions(request: BuildRequest, report: ConsoleReporter) -> int:
     return 0
 
 
+def _replay(request: BuildRequest, report: ConsoleReporter) -> int:
+    found, verified = flow.replay(request, report)
+    if request.json:
+        _out(_json({"replay": found, "verify": verified}))
+        return PlanRefused.exit_code if found.plan.verdict == "refuse" else 0
+    for path in found.written:
+        report.note(f"wrote {path}")
+    if verified is not None:
+        _out(show.report_text(verified))
+    elif not request.yes:
+        _out(show.plan_text(found.plan, verbose=request.verbose))
+    _out(replay_text(found))
+    return PlanRefused.exit_code if found.plan.verdict == "refuse" else 0
+
+
+def _compare(request: BuildRequest, report: ConsoleReporter) -> int:
+    found = flow.compare(request)
+    names = (str(request.manifest), str(request.other))
+    _out(
+        _json({"there": names[0], "here": names[1], "differences": found})
+        if request.json
+        else compare_text(found, names)
+    )
+    return 0
+
+
 _VERBS: dict[str, Callable[[BuildRequest, ConsoleReporter], int]] = {
     "doctor": _doctor,
     "bootstrap": _bootstrap,
@@ -182,6 +209,8 @@ _VERBS: dict[str, Callable[[BuildRequest, ConsoleReporter], int]] = {
     "cache": _cache,
     "cluster": _cluster,
     "versions": _versions,
+    "replay": _replay,
+    "compare": _compare,
 }
 
 

@@ -25,6 +25,7 @@ from torchbuild_tasks.request.verbs import (
     SHELLS,
     VERBS,
     WORDED,
+    WORDS,
 )
 from torchbuild_tasks.request.what import WhatFlags
 
@@ -39,6 +40,7 @@ __all__ = [
     "SHELLS",
     "VERBS",
     "WORDED",
+    "WORDS",
     "flag_name",
     "flags",
 ]

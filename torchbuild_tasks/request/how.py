@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from torchbuild_tasks.request.flag import flag
-from torchbuild_tasks.request.verbs import CACHING, JOBSERVER
+from torchbuild_tasks.request.verbs import CACHING, JOBSERVER, PLANNING
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -38,7 +38,9 @@ class HowFlags:
         default=False,
         in_file=False,
     )
-    jobs: int | None = flag("parallel compile jobs (default: from cores and free memory)", metavar="N")
+    jobs: int | None = flag(
+        "parallel compile jobs (default: from cores and free memory)", verbs=PLANNING, metavar="N"
+    )
     jobserver: str | None = flag(
         "auto: start compiles while the memory lasts, where the build program can; off: a fixed number",
         metavar="WHEN",
@@ -51,7 +53,7 @@ class HowFlags:
     )
     cache: str | None = flag(
         "compiler cache: auto, none, ccache, sccache, or the address of a shared one such as redis://host",
-        verbs=CACHING,
+        verbs=(*CACHING, "replay"),
         metavar="NAME|URL",
     )
     cache_read_only: bool = flag("read a shared cache and add nothing to it", verbs=CACHING, default=False)

@@ -14,12 +14,12 @@ class SaidFlags:
 
     mirror: str | None = flag(
         "where downloads come from instead: OLD=NEW prefixes, or one NEW for all (TORCHBUILD_MIRROR)",
-        verbs=("doctor", "build", "helpers"),
+        verbs=("doctor", "build", "helpers", "replay"),
         metavar="URL",
     )
     offline: bool = flag(
         "download nothing; name what is missing",
-        verbs=("doctor", "support", "build", "helpers"),
+        verbs=("doctor", "support", "build", "helpers", "replay"),
         default=False,
     )
     require_hashes: bool = flag(
@@ -38,9 +38,10 @@ class SaidFlags:
         in_file=False,
     )
     out: str | None = flag(
-        "where to write the page (default: .torchbuild/report.html in the checkout) or the archive (here)",
-        verbs=("report", "support"),
-        metavar="FILE",
+        "where to write: report its page (default: .torchbuild/report.html), support its archive, "
+        "replay the recorded diffs",
+        verbs=("report", "support", "replay"),
+        metavar="PATH",
         in_file=False,
     )
     trace: str | None = flag(
@@ -74,7 +75,7 @@ class SaidFlags:
     )
     yes: bool = flag(
         "answer yes to every question",
-        verbs=("doctor", "bootstrap", "build", "clean", "helpers", "cache"),
+        verbs=("doctor", "bootstrap", "build", "clean", "helpers", "cache", "replay"),
         default=False,
         in_file=False,
     )

@@ -7,8 +7,10 @@ from typing import Final
 VERBS: Final = (
     *("doctor", "bootstrap", "plan", "env", "build", "diagnose", "support", "report", "clean", "verify"),
     *("helpers", "cache", "cluster", "versions"),
+    *("replay", "compare"),
 )
 BUILDING: Final = ("doctor", "bootstrap", "plan", "env", "build", "support", "verify")
+PLANNING: Final = (*BUILDING, "replay")
 FETCHING: Final = (*BUILDING, "helpers")
 CACHING: Final = (*BUILDING, "cache")
 EVERY: Final = VERBS
@@ -21,8 +23,9 @@ ACTIONS: Final = {
 }
 # Actions that take a further word, the value of that field: `cluster join http://host:10600`.
 OBJECTS: Final = {("cluster", "server"): "scheduler", ("cluster", "join"): "scheduler"}
-# The same, and those whose word can be anything: `diagnose build.log`.
-WORDED: Final = (*ACTIONS, "diagnose")
+# Verbs whose words can be anything, each the value of a field: `diagnose build.log`.
+WORDS: Final = {"diagnose": ("log",), "replay": ("manifest",), "compare": ("manifest", "other")}
+WORDED: Final = (*ACTIONS, *WORDS)
 
 PRESETS: Final = ("dev", "minimal", "full", "debug", "jetson")
 BUILD_TYPES: Final = ("Release", "Debug", "RelWithDebInfo", "MinSizeRel")

@@ -12,6 +12,7 @@ from torchbuild_tasks.request.verbs import (
     EVERY,
     FETCHING,
     MODES,
+    PLANNING,
     PRESETS,
     SHELLS,
 )
@@ -40,6 +41,20 @@ class WhatFlags:
         "log of a build, or - for what comes in by a pipe",
         verbs=("diagnose",),
         metavar="LOG",
+        in_file=False,
+        positional=True,
+    )
+    manifest: str | None = flag(
+        "manifest of a build (torchbuild-manifest.json in its build tree)",
+        verbs=("replay", "compare"),
+        metavar="MANIFEST",
+        in_file=False,
+        positional=True,
+    )
+    other: str | None = flag(
+        "manifest of another build",
+        verbs=("compare",),
+        metavar="OTHER",
         in_file=False,
         positional=True,
     )
@@ -81,7 +96,11 @@ class WhatFlags:
         in_file=False,
     )
     set: tuple[str, ...] = flag(
-        "set a build variable; may be repeated", metavar="KEY=VALUE", default=(), in_file=False
+        "set a build variable; may be repeated",
+        verbs=PLANNING,
+        metavar="KEY=VALUE",
+        default=(),
+        in_file=False,
     )
     env_shell: str | None = flag(
         "which env files to write (default: sh on Linux, bat on Windows)", metavar="SHELL", choices=SHELLS

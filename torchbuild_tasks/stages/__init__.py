@@ -7,14 +7,16 @@ so the next plan starts from what really happened. Planning again is how a build
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
 from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.core.cache.address import redacted
 from torchbuild_tasks.core.outputs import patterns
+from torchbuild_tasks.core.settings import Settings
 from torchbuild_tasks.effects.ledger import Ledger, now
 from torchbuild_tasks.model import BuildPlan, Facts
 from torchbuild_tasks.record import VerifyReport, start_record
@@ -60,17 +62,17 @@ def run_stages(
     fetching: Fetching,
     *,
     cache_words: str = "",
+    settings: Settings | None = None,
+    writer: str = "",
 ) -> VerifyReport | None:
     """Run every stage, time it, and keep the record in the build tree true at each step.
 
     Args:
-        request: the flags.
-        facts: the machine and the tree.
-        plan: what to do.
-        catalog: the rows.
+        request, facts, plan, catalog: the flags, the machine and the tree, what to do, the rows.
         report: told what goes on.
         fetching: how helpers are fetched.
         cache_words: what --cache says, passwords and all.
+        settings, writer: torchbuild.toml and who builds ("torchbuild_tasks 0.1.0"), for the manifest.
 
     Returns:
         The verification's report; None when nothing had to be built or verified.
@@ -79,11 +81,10 @@ def run_stages(
         TorchbuildError: the error of the stage that failed; the record says which.
         VerifyFailed: all stages ran and a check failed.
     """
-    root, build_dir = Path(plan.source), Path(plan.build_dir)
+    root = Path(plan.source)
     told = dataclasses.replace(request, cache=request.cache and redacted(request.cache))
-    ledger = Ledger(
-        start_record(told, facts, plan, started=now()), root, build_dir, patterns(catalog, plan.era)
-    )
+    record = start_record(told, facts, plan, started=now())
+    ledger = Ledger(record, root, Path(plan.build_dir), patterns(catalog, plan.era))
     work = Work(
         request=request,
         facts=facts,
@@ -94,10 +95,23 @@ def run_stages(
         fetching=fetching,
         cache_words=cache_words,
     )
-    with ended(request, report, root), ledger, work.at_end:
+    manifest = _manifest(work, told, settings or Settings(), writer)
+    with ended(request, report, root), manifest, ledger, work.at_end:
         for title, stage in STAGES:
             report.stage(title)
             with ledger.stage(title):
                 work = stage(work)
     require_passed(work.verified, f"Every check is in the record: {ledger.record_path}")
     return work.verified
+
+
+@contextlib.contextmanager
+def _manifest(work: Work, told: BuildRequest, settings: Settings, writer: str) -> Iterator[None]:
+    """However the stages end: once the record has its last word, the manifest beside it is written."""
+    try:
+        yield
+    finally:
+        if record := work.ledger.opened:
+            from torchbuild_tasks.stages.manifest import write_manifest
+
+            write_manifest(work, told, settings, record, writer)

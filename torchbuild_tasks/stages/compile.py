@@ -58,6 +58,10 @@ def run_build(work: Work, command: Command) -> Work:
     Raises:
         BuildFailed: it failed.
     """
+    from torchbuild_tasks.stages.manifest import note_source
+
+    note_source(work)
+    work.ledger.ran(command, work.environ)
     attempt = 1
     while True:
         rc, scanner = _build(work, command)

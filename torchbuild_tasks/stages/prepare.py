@@ -102,6 +102,7 @@ def install(work: Work, command: Command) -> None:
         work.report.block(block)
 
     work.report.command(command.argv)
+    work.ledger.ran(command)
     rc = process.stream(command.argv, env=os.environ, cwd=command.cwd, log=work.ledger.log, on_block=keep)
     if rc != 0:
         raise RequirementsError(

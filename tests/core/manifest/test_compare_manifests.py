@@ -1,0 +1,74 @@
+"""Two manifests differ in what they differ in, and in nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from torchbuild_tasks.core.manifest.compare import ABSENT, GROUPS, differences
+from torchbuild_tasks.core.manifest.read import read_manifest
+from torchbuild_tasks.core.manifest.remedies import Here, with_remedies
+from torchbuild_tasks.manifest import Manifest
+
+DATA = Path(__file__).with_name("schema-1.json").read_bytes()
+ONE = read_manifest(DATA, "x.json")
+HERE = Here(root="/my src", python="/v/python", manifest="m.json", install=lambda name: f"apt install {name}")
+
+
+def remedies(other: Manifest) -> dict[str, str]:
+    return {each.name: each.remedy for each in with_remedies(differences(ONE, other), ONE, HERE)}
+
+
+def test_a_build_does_not_differ_from_itself() -> None:
+    assert differences(ONE, ONE) == ()
+
+
+def test_another_place_of_the_checkout_is_no_difference() -> None:
+    other = read_manifest(DATA.replace(b"/src/minitorch", b"/elsewhere/torch"), "x.json")
+    assert other.root == "/elsewhere/torch"
+    assert differences(ONE, other) == ()
+
+
+def test_differences_come_by_group_and_name_both_sides() -> None:
+    torch, *others = ONE.repositories
+    compiler, *programs = ONE.programs
+    other = replace(
+        ONE,
+        repositories=(replace(torch, commit="f" * 40, diff_sha256="", untracked=()), *others[1:]),
+        programs=(replace(compiler, version="13.1.0"), *programs),
+        requirements=ONE.requirements[1:],
+        env=ONE.env[1:],
+    )
+    found = differences(ONE, other)
+    assert [each.group for each in found] == sorted((x.group for x in found), key=GROUPS.index)
+    by_name = {each.name: each for each in found}
+    assert by_name["commit"].here == "f" * 40
+    assert by_name["changes"].here == ABSENT
+    assert by_name["untracked aten/new.h"].here == ABSENT
+    assert by_name[f"submodule {others[0].path}"].here == ABSENT
+    assert "13.1.0" in by_name["CXX"].here
+    assert by_name[ONE.requirements[0].name].there.startswith(ONE.requirements[0].version)
+
+
+def test_each_difference_that_can_be_removed_says_how() -> None:
+    torch, *others = ONE.repositories
+    compiler, *programs = ONE.programs
+    other = replace(
+        ONE,
+        python_version="3.9.1",
+        repositories=(replace(torch, commit="f" * 40, diff_sha256="9" * 64), *others),
+        programs=(replace(compiler, version="9.4.0"), *programs),
+        requirements=tuple(replace(each, version="0.1") for each in ONE.requirements),
+        tool="torchbuild_tasks 9.9",
+    )
+    said = remedies(other)
+    assert f'git -C "/my src" checkout --detach {torch.commit}' in said["commit"]
+    assert "submodule update --init --recursive" in said["commit"]
+    assert said["changes"].startswith('git -C "/my src" stash && torchbuild replay m.json --out DIFFS && ')
+    assert said["changes"].endswith("apply DIFFS/torch.diff")
+    assert said["CXX"] == "apt install g++-12, then --set CXX=g++-12"
+    numpy = next(each for each in ONE.requirements if each.name == "numpy")
+    assert said["numpy"] == f"/v/python -m pip install numpy=={numpy.version}"
+    assert said["torch"] == ""  # that is what is built
+    assert said["version"] == f"install Python {ONE.python_version} and name it: --python PATH"
+    assert said["tool"] == "pip install torchbuild-tasks==0.1.0"

@@ -1,0 +1,69 @@
+"""No credential leaves in a manifest."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from torchbuild_tasks.codec import dumps
+from torchbuild_tasks.core.manifest.read import read_manifest
+from torchbuild_tasks.core.manifest.secrets import without_secrets
+from torchbuild_tasks.manifest import EnvText, Installed, Manifest, Ran, Repository
+from torchbuild_tasks.model import Choice, EnvOp
+
+PLAIN = read_manifest(Path(__file__).with_name("schema-1.json").read_bytes(), "x.json")
+SECRET = "s3cr3tvalue"
+
+
+def leaky(where: str) -> Manifest:
+    login, repository = f"https://me:{SECRET}@host/x", PLAIN.repositories[0]
+    text = EnvText(  # noqa: S604 - a name, no shell
+        shell="fish", path="/e", sha256="", text=f"export HF_TOKEN='{SECRET}'\n"
+    )
+    op = EnvOp(op="set", name="HF_TOKEN", value=SECRET)
+    made: dict[str, Manifest] = {
+        "remote": replace(PLAIN, repositories=(replace(repository, url=login),)),
+        "token in a remote": replace(
+            PLAIN, repositories=(replace(repository, url=f"https://{SECRET}@host/x"),)
+        ),
+        "diff": replace(PLAIN, repositories=(replace(repository, diff=f"+ url = {login}\n"),)),
+        "flag": replace(PLAIN, request={"set": [f"HF_TOKEN={SECRET}"]}),
+        "mirror": replace(PLAIN, request={"mirror": login}),
+        "toml": replace(PLAIN, settings={"values": {"cache": f"redis://:{SECRET}@h"}}),
+        "toml set": replace(PLAIN, settings={"variables": {"API_KEY": SECRET}}),
+        "environment": replace(PLAIN, environ={"MY_PASSWORD": SECRET}),
+        "env file": replace(PLAIN, env=(op,), env_files=(text,)),
+        "choice": replace(PLAIN, choices=(Choice(name="AWS_SECRET", value=SECRET, because=f"was {SECRET}"),)),
+        "command": replace(PLAIN, commands=(Ran(argv=("pip", "-i", login), cwd="/"),)),
+        "define": replace(PLAIN, commands=(Ran(argv=("cmake", f"-DX_TOKEN={SECRET}"), cwd="/"),)),
+        "origin": replace(PLAIN, requirements=(Installed(name="a", version="1", origin=login),)),
+    }
+    return made[where]
+
+
+WHERE = ("remote", "token in a remote", "diff", "flag", "mirror", "toml", "toml set", "environment")
+MORE = ("env file", "choice", "command", "define", "origin")
+
+
+@pytest.mark.parametrize("where", [*WHERE, *MORE])
+def test_a_secret_is_taken_out_wherever_it_stands(where: str) -> None:
+    assert SECRET in dumps(leaky(where))
+    clean = without_secrets(leaky(where))
+    assert SECRET not in dumps(clean)
+    assert clean.redacted
+
+
+def test_what_holds_none_is_left_as_it_is() -> None:
+    diff = '+ email = "a@b.example"\n+ see https://host/path\n+ git@host:repo\n'
+    repository = Repository(path="", commit="a" * 40, diff=diff, diff_sha256="b" * 64)
+    plain = replace(PLAIN, repositories=(repository,), environ={"USE_CUDA": "0"}, redacted=(), request={})
+    plain = replace(plain, choices=(), env=(), env_files=())
+    assert without_secrets(plain) == plain
+
+
+def test_a_diff_with_a_login_says_that_it_is_not_whole() -> None:
+    (repository,) = without_secrets(leaky("diff")).repositories
+    assert repository.diff == "+ url = https://***@host/x\n"
+    assert "login" in repository.problem

@@ -1,0 +1,1 @@
+"""Manifests: read and refused, freed of credentials, compared, and planned from again."""

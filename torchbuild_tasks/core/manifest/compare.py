@@ -1,0 +1,159 @@
+"""What differs between two manifests, in groups, each thing by a name and a short text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from torchbuild_tasks.manifest import Installed, Manifest, Program, Repository
+
+ABSENT: Final = "-"
+# In the order in which they are shown. What stands last differs between any two builds.
+GROUPS: Final = (
+    *("source", "machine", "toolchain", "python", "requirements", "helpers", "asked for", "decided"),
+    *("environment", "env file", "commands", "result", "cache", "times"),
+)
+_HASH: Final = 12  # hex digits that are shown
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """One thing that differs; `remedy` is the command or the step that would remove it ("" for none)."""
+
+    group: str
+    name: str
+    there: str
+    here: str
+    remedy: str = ""
+
+
+def differences(there: Manifest, here: Manifest, groups: Iterable[str] = GROUPS) -> tuple[Difference, ...]:
+    """What differs between two builds, group by group; the checkout's own place does not count."""
+    one, other = _lines(there), _lines(here)
+    return tuple(
+        Difference(
+            group=group, name=name, there=one[group].get(name, ABSENT), here=other[group].get(name, ABSENT)
+        )
+        for group in groups
+        for name in {**one[group], **other[group]}
+        if one[group].get(name) != other[group].get(name)
+    )
+
+
+def short(digest: str | None) -> str:
+    """The first digits of a hash, as they are shown."""
+    return (digest or "")[:_HASH]
+
+
+def _lines(manifest: Manifest) -> Mapping[str, Mapping[str, str]]:
+    """Every group as names with their texts, with `<checkout>` and `<store>` for those places."""
+    raw = {
+        "source": _source(manifest),
+        "machine": _machine(manifest),
+        "toolchain": {program.name: _program(program) for program in manifest.programs},
+        "python": {"python": manifest.python, "version": str(manifest.python_version)},
+        "requirements": {each.name: _installed(each) for each in manifest.requirements},
+        "helpers": {each.id: short(each.sha256) or "hash unknown" for each in manifest.helpers},
+        "asked for": _asked(manifest),
+        "decided": _decided(manifest),
+        "environment": _environment(manifest),
+        "env file": {each.shell: short(each.sha256) for each in manifest.env_files},
+        "commands": {str(n): " ".join(each.argv) for n, each in enumerate(manifest.commands, 1)},
+        "result": _result(manifest),
+        "cache": _cache(manifest),
+        "times": {each.stage: f"{each.seconds:.1f} s" for each in manifest.stages},
+    }
+    return {group: {name: _placed(manifest, text) for name, text in raw[group].items()} for group in GROUPS}
+
+
+def _placed(manifest: Manifest, text: str) -> str:
+    for place, word in ((manifest.root, "<checkout>"), (manifest.store, "<store>")):
+        text = text.replace(place, word) if place else text
+    return text
+
+
+def _source(manifest: Manifest) -> dict[str, str]:
+    lines = {"torch": manifest.torch}
+    if manifest.source_problem:
+        lines["git"] = manifest.source_problem
+    for repository in manifest.repositories:
+        lines |= _repository(repository)
+    return lines | {f"patch {id}": short(digest) for id, digest in manifest.patches.items()}
+
+
+def _repository(repository: Repository) -> dict[str, str]:
+    path = repository.path
+    lines = {f"submodule {path}" if path else "commit": repository.commit or "not checked out"}
+    if repository.diff_sha256:
+        lines[f"changes in {path}" if path else "changes"] = f"diff {short(repository.diff_sha256)}"
+    prefix = f"{path}/" if path else ""
+    seen = {
+        f"untracked {prefix}{file.path}": short(file.sha256) or f"{file.size} bytes"
+        for file in repository.untracked
+    }
+    return lines | seen
+
+
+def _machine(manifest: Manifest) -> dict[str, str]:
+    host, memory = manifest.host, manifest.memory.total
+    texts = {"system": host.os, "arch": host.arch, "distribution": host.distribution, "libc": host.libc}
+    texts |= {"kernel": host.kernel, "cores": str(manifest.cpu.affinity or manifest.cpu.cores)}
+    texts["memory"] = f"{memory / (1 << 30):.1f} GiB" if memory else None
+    return {name: text for name, text in texts.items() if text}
+
+
+def _program(program: Program) -> str:
+    digest = f"sha256 {short(program.sha256)}" if program.sha256 else ""
+    return "  ".join(filter(None, (program.version or "version unknown", program.path, digest)))
+
+
+def _installed(installed: Installed) -> str:
+    """The archive's hash where it is known; a RECORD also differs by the scripts' own place."""
+    digest = f"sha256 {short(installed.archive)}" if installed.archive else ""
+    return "  ".join(filter(None, (installed.version, installed.origin, digest)))
+
+
+def _asked(manifest: Manifest) -> dict[str, str]:
+    asked = {name: _flat(value) for name, value in manifest.request.items()}
+    values, variables = manifest.settings.get("values"), manifest.settings.get("variables")
+    for prefix, table in (("toml", values), ("toml [set]", variables)):
+        if isinstance(table, Mapping):
+            asked |= {f"{prefix} {name}": _flat(value) for name, value in table.items()}
+    return asked | {f"environment {name}": value for name, value in manifest.environ.items()}
+
+
+def _flat(value: object) -> str:
+    return " ".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
+
+
+def _decided(manifest: Manifest) -> dict[str, str]:
+    """The choices that are no variables of the environment: those have a group of their own."""
+    variables = {op.name for op in manifest.env}
+    lines = {choice.name: choice.value for choice in manifest.choices if choice.name not in variables}
+    if "linker" in lines:  # its version stands among the programs, and in a choice only before the first link
+        lines["linker"] = lines["linker"].partition(" ")[0]
+    return {"tool": manifest.tool, **lines}
+
+
+def _environment(manifest: Manifest) -> dict[str, str]:
+    lines: dict[str, str] = {}
+    for op in manifest.env:
+        text = " ".join(filter(None, (op.value, *op.arguments)))
+        name = op.name if op.op == "set" else f"{op.op} {op.name}"
+        lines[name] = f"{lines[name]}, {text}" if name in lines else text or "unset"
+    return lines
+
+
+def _result(manifest: Manifest) -> dict[str, str]:
+    lines = {"result": manifest.result}
+    for check in manifest.verify.checks if manifest.verify else ():
+        lines[f"check {check.check}"] = check.outcome
+    return lines
+
+
+def _cache(manifest: Manifest) -> dict[str, str]:
+    return {
+        each.tool: f"{sum(each.hits.values())} hits, {sum(each.misses.values())} misses, {each.errors} errors"
+        for each in manifest.caches
+    }

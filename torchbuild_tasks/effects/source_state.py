@@ -1,0 +1,129 @@
+"""What exactly is checked out: the commit and the changes of torch and of every submodule in it.
+
+One `git status` each tells the commit, whether anything is changed, and the untracked files; a diff is
+made only where something is. git's own settings for diffs are overruled, so that the diff applies anywhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from torchbuild_tasks.effects.git import Git, failed
+from torchbuild_tasks.errors import SourceError
+from torchbuild_tasks.manifest import FileSeen, Repository
+
+_SECONDS: Final = 120.0
+_MOST_DIFF: Final = 16 << 20  # bytes that are kept of one diff
+_MOST_HASHED: Final = 4 << 20  # bytes of an untracked file that is worth a hash
+_MOST_UNTRACKED: Final = 1000  # files of one repository
+_DEPTH: Final = 8
+_STATUS: Final = ("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all")
+_DIFF: Final = (
+    *("diff", "--binary", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames"),
+    *("--src-prefix=a/", "--dst-prefix=b/", "--ignore-submodules=all", "HEAD"),
+)
+
+
+def look_at_repositories(root: Path, ours: frozenset[str]) -> tuple[Repository, ...]:
+    """torch and its submodules, each after the one that holds it.
+
+    Args:
+        root: the checkout.
+        ours: untracked files that the tool itself writes there, relative to it.
+
+    Raises:
+        SourceError: git is missing, or does not answer about the checkout.
+    """
+    return tuple(_walk(root, "", "", ours, _DEPTH))
+
+
+def _walk(root: Path, path: str, url: str, ours: frozenset[str], depth: int) -> Iterator[Repository]:
+    git = Git(folder=root / path, config=("core.quotePath=false",))
+    if path and not (git.folder / ".git").exists():
+        yield Repository(path=path, url=url, problem="not checked out")
+        return
+    try:
+        yield _look(git, path, url or git.said("config", "--get", "remote.origin.url") or "", ours)
+    except SourceError as error:
+        if not path:
+            raise
+        yield Repository(path=path, url=url, problem=" ".join((error.what, *error.looked[-1:])))
+        return
+    for inner, address in _submodules(git) if depth else ():
+        yield from _walk(root, f"{path}/{inner}".lstrip("/"), address, frozenset(), depth - 1)
+
+
+def _look(git: Git, path: str, url: str, ours: frozenset[str]) -> Repository:
+    # --ignore-submodules: each is looked at itself. No optional locks: the user's git may be at work.
+    words = (*_STATUS, "--ignore-submodules=all")
+    commit, changed, names = _status(_output(git, "--no-optional-locks", *words))
+    files = sorted(name for name in names if name not in ours and not name.startswith(".torchbuild/"))
+    untracked = tuple(_seen(git.folder, name) for name in files[:_MOST_UNTRACKED])
+    left = len(files) - len(untracked)
+    problem = f"{left} more untracked files are not listed" if left else ""
+    if not changed or commit is None:
+        return Repository(path=path, commit=commit, url=url, untracked=untracked, problem=problem)
+    diff = _output(git, "--no-optional-locks", *_DIFF)
+    whole = len(diff) <= _MOST_DIFF
+    if not whole:
+        problem = f"the diff has {len(diff)} bytes, too many to keep"
+    return Repository(
+        path=path,
+        commit=commit,
+        url=url,
+        diff=diff.decode("utf-8", "surrogateescape") if whole else "",
+        diff_sha256=hashlib.sha256(diff).hexdigest() if diff else "",
+        untracked=untracked,
+        problem=problem,
+    )
+
+
+def _output(git: Git, *words: str) -> bytes:
+    done = git.ask(*words, timeout=_SECONDS)
+    if done.rc != 0:
+        raise failed(git.argv(words), done)
+    return done.stdout
+
+
+def _status(output: bytes) -> tuple[str | None, bool, list[str]]:
+    """The commit, whether a tracked file is changed, and the untracked files."""
+    commit, changed, untracked = None, False, []
+    for line in output.decode("utf-8", "surrogateescape").split("\0"):
+        if line.startswith("# branch.oid "):
+            commit = None if line.endswith("(initial)") else line.rpartition(" ")[2]
+        elif line.startswith("? "):
+            untracked.append(line[2:])
+        elif line[:2] in ("1 ", "2 ", "u "):
+            changed = True
+    return commit, changed, untracked
+
+
+def _seen(folder: Path, name: str) -> FileSeen:
+    path = folder / name
+    try:
+        size = path.lstat().st_size
+        small = path.is_file() and size <= _MOST_HASHED
+        digest = hashlib.sha256(path.read_bytes()).hexdigest() if small else None
+    except OSError:
+        return FileSeen(path=name, size=0)
+    return FileSeen(path=name, size=size, sha256=digest)
+
+
+def _submodules(git: Git) -> list[tuple[str, str]]:
+    """Path and address of each, as .gitmodules has them."""
+    if not (git.folder / ".gitmodules").is_file():
+        return []
+    listed = git.ask(
+        "config", "--file", ".gitmodules", "--null", "--get-regexp", r"^submodule\..*\.(path|url)$"
+    )
+    values: dict[str, dict[str, str]] = {}
+    for item in listed.stdout.decode("utf-8", "surrogateescape").split("\0"):
+        key, newline, value = item.partition("\n")
+        name, _, which = key.removeprefix("submodule.").rpartition(".")
+        if newline:
+            values.setdefault(name, {})[which] = value
+    found = [(each["path"], each.get("url", "")) for each in values.values() if "path" in each]
+    return sorted((path, url) for path, url in found if ".." not in Path(path).parts)

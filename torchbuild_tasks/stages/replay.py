@@ -1,0 +1,132 @@
+"""Reads manifests, plans a recorded build again here, and takes its diffs out into files."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from torchbuild_tasks.catalog import Catalog
+from torchbuild_tasks.core.diagnosis.machine import Machine
+from torchbuild_tasks.core.manifest.compare import Difference, differences
+from torchbuild_tasks.core.manifest.read import read_manifest
+from torchbuild_tasks.core.manifest.remedies import KNOWN_BEFORE, Here, diff_name, with_remedies
+from torchbuild_tasks.core.manifest.replay import not_carried
+from torchbuild_tasks.core.manifest.secrets import HIDDEN, is_secret
+from torchbuild_tasks.effects import files
+from torchbuild_tasks.errors import ManifestError
+from torchbuild_tasks.manifest import MANIFEST_FILE, Manifest
+from torchbuild_tasks.model import BuildPlan, Facts
+from torchbuild_tasks.stages.manifest import Asked, prospect
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replay:
+    """A recorded build planned again here: the plan, what differs all the same, what could not be carried."""
+
+    plan: BuildPlan
+    differences: tuple[Difference, ...]
+    not_carried: tuple[str, ...] = ()
+    written: tuple[str, ...] = ()
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Each difference as one line, for the log of a build."""
+        return tuple(f"{x.group}: {x.name}: {x.there} there, {x.here} here" for x in self.differences)
+
+
+def load(name: str) -> Manifest:
+    """The manifest in a file.
+
+    Raises:
+        ManifestError: there is none, it cannot be read, or it is a folder.
+    """
+    path = Path(name).expanduser()
+    if path.is_dir():
+        inside = (path / MANIFEST_FILE, path / "build" / MANIFEST_FILE)
+        found = next((each for each in inside if each.is_file()), None)
+        raise ManifestError(
+            f"{path} is a folder, not a manifest.",
+            looked=tuple(map(str, inside)),
+            next_step=f"Name the file: {found}" if found else "A build writes one into its build tree.",
+        )
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        why = "there is no such file" if error.errno == errno.ENOENT else error.strerror
+        raise ManifestError(
+            f"{path} cannot be read: {why}.",
+            next_step=f"Every build writes {MANIFEST_FILE} into its build tree, beside its record.",
+        ) from None
+    return read_manifest(data, str(path))
+
+
+def source_of(manifest: Manifest, given: str | None) -> str:
+    """The checkout to replay in: the one that is named, else that of then where it is here, else `.`."""
+    return given or (manifest.root if Path(manifest.root).is_dir() else ".")
+
+
+@contextlib.contextmanager
+def variables_of(manifest: Manifest, catalog: Catalog) -> Iterator[None]:
+    """With the user's build variables of then in the place of those of now; credentials stay as they are."""
+    patterns = tuple(row.name for row in catalog.variable)
+    now = {
+        name: value
+        for name, value in os.environ.items()
+        if any(fnmatchcase(name, pattern) for pattern in patterns) and not is_secret(name)
+    }
+    then = {name: value for name, value in manifest.environ.items() if HIDDEN not in value}
+    for name in now:
+        del os.environ[name]
+    os.environ.update(then)
+    try:
+        yield
+    finally:
+        for name in then:
+            os.environ.pop(name, None)
+        os.environ.update(now)
+
+
+def compared(
+    manifest: Manifest, path: str, asked: Asked, catalog: Catalog, written: tuple[str, ...]
+) -> Replay:
+    """Hold the plan that was made here against the manifest."""
+    facts: Facts = asked.facts
+    found = differences(manifest, prospect(asked), KNOWN_BEFORE)
+    machine = Machine(facts, asked.plan, catalog, built=False)
+    here = Here(
+        root=asked.plan.source,
+        python=asked.plan.environment.python,
+        manifest=path,
+        install=lambda package: machine.value(f"package:{package}"),
+    )
+    return Replay(
+        plan=asked.plan,
+        differences=with_remedies(found, manifest, here),
+        not_carried=not_carried(manifest),
+        written=written,
+    )
+
+
+def take_out(manifest: Manifest, folder: Path) -> tuple[str, ...]:
+    """Write the diffs of torch and its submodules as files for `git apply`; those that are whole.
+
+    Raises:
+        ManifestError: a file cannot be written.
+    """
+    written = []
+    for repository in manifest.repositories:
+        data = repository.diff.encode("utf-8", "surrogateescape")
+        if not data or hashlib.sha256(data).hexdigest() != repository.diff_sha256:
+            continue
+        path = folder / diff_name(repository.path)
+        with files.told_as(ManifestError, path):
+            folder.mkdir(parents=True, exist_ok=True)
+        files.write_atomic(path, data, error=ManifestError)
+        written.append(str(path))
+    return tuple(written)
