@@ -8,6 +8,7 @@ it works goes through the reporter that the front hands in.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,10 +25,12 @@ from torchbuild_tasks.record import VerifyReport
 from torchbuild_tasks.request import BuildRequest
 from torchbuild_tasks.sight import (
     accepted,
+    at_hand,
     cache_words,
     checkout,
     decide,
     look,
+    named,
     network,
     our_shelf,
     settled,
@@ -39,6 +42,7 @@ from torchbuild_tasks.verify.session import verify as run_verification
 if TYPE_CHECKING:
     from torchbuild_tasks.core.helper_lines import HelperReport
     from torchbuild_tasks.effects.made import Removal
+    from torchbuild_tasks.model.builds import Answer
     from torchbuild_tasks.stages.report import ReportFiles
     from torchbuild_tasks.stages.watch import Watch
 
@@ -58,8 +62,10 @@ def plan(request: BuildRequest) -> BuildPlan:
 
 def env(request: BuildRequest) -> BuildPlan:
     """Write the env files of the plan, unless --dry-run."""
-    made_plan = accepted(decide(look(request)))
+    sight = look(request)
+    made_plan = accepted(decide(sight))
     if not request.dry_run:
+        checkout(sight)
         place_linker(made_plan)
         for env_file in made_plan.env_files:
             data = encode(env_file.shell, env_file.text)
@@ -73,6 +79,11 @@ def build(request: BuildRequest, report: Reporter) -> tuple[BuildPlan, VerifyRep
     Returns:
         The plan, and the verification's report (None when nothing had to be built).
     """
+    with at_hand(request, report):
+        return _build(request, report)
+
+
+def _build(request: BuildRequest, report: Reporter) -> tuple[BuildPlan, VerifyReport | None]:
     sight = look(request)
     made_plan = accepted(decide(sight))
     if request.dry_run:
@@ -100,7 +111,10 @@ def watch(request: BuildRequest) -> Watch:
 
 def verify(request: BuildRequest, report: Reporter) -> VerifyReport:
     """Hold the torch that is installed to what the plan of this request promises."""
-    made_plan = decide(look(request))
+    sight = look(request)
+    made_plan = decide(sight)
+    if sight.settings.seen_from:
+        checkout(sight)
     if made_plan.environment.python == "":
         raise PlanRefused("No Python was found to verify.", findings=made_plan.findings)
     report.stage("verify")
@@ -217,3 +231,25 @@ def versions(request: BuildRequest) -> tuple[VersionLine, ...]:
         return lines
     row = read_word(request.torch, sight.catalog).row
     return tuple(line for line in lines if line.version == row.version)
+
+
+def builds(request: BuildRequest, report: Reporter) -> Answer:
+    """List the named builds, show or enter one, hold two against one another, or remove one."""
+    from torchbuild_tasks.core.build_diff import differences
+    from torchbuild_tasks.stages import builds as stage
+
+    about = named(dataclasses.replace(request, name=None))
+    match request.action:
+        case "show":
+            return stage.details(about.settings, str(request.name), about.main)
+        case "use":
+            return stage.entering(about.settings, request, about.main)
+        case "remove":
+            with interruptible():
+                return stage.removed(about.settings, request, about.main, report)
+        case "diff":
+            one, other = (
+                decide(look(dataclasses.replace(request, name=n))) for n in (request.name, request.second)
+            )
+            return differences(one, other)
+    return stage.listed(about.settings, about.main)

@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from torchbuild_tasks.effects import files
 from torchbuild_tasks.effects.cluster import keep
 from torchbuild_tasks.effects.cluster.look import look_at_cluster
 from torchbuild_tasks.effects.fetch.net import Net, read_mirrors
+from torchbuild_tasks.effects.signals import interruptible
 from torchbuild_tasks.errors import PlanRefused, UsageError
 from torchbuild_tasks.facts.gather import gather
 from torchbuild_tasks.facts.settings import find_settings
@@ -28,6 +31,7 @@ from torchbuild_tasks.model import BuildPlan, Cluster, Facts
 from torchbuild_tasks.request import BuildRequest
 from torchbuild_tasks.stages import Fetching, Reporter
 from torchbuild_tasks.stages.linker import try_linker
+from torchbuild_tasks.stages.named import Named, config_of, note_of, resolve
 from torchbuild_tasks.templates import load_templates
 
 
@@ -41,11 +45,33 @@ class Sight:
     facts: Facts
 
 
+def named(request: BuildRequest) -> Named:
+    """Read the settings file; --name, or the worktree that we are in, says which of its builds counts."""
+    note = note_of(request)
+    found = find_settings(config_of(request, note), request.source or ".")
+    settings = check_settings(found.path, found.data, found.lines) if found else Settings()
+    return resolve(request, note, settings)
+
+
+@contextlib.contextmanager
+def at_hand(request: BuildRequest, report: Reporter) -> Iterator[None]:
+    """Hold the named build that is to be built, with its worktree there; nothing without a name."""
+    if request.dry_run or not (request.name or note_of(request)) or not (place := named(request).place):
+        yield
+        return
+    from torchbuild_tasks.stages.builds import ready
+
+    with interruptible(), ready(place, report):
+        yield
+
+
 def look(request: BuildRequest) -> Sight:
     """Check the request, read the settings file, load the rows, look at the machine."""
     check_request(request)
-    found = find_settings(request.config, request.source or ".")
-    settings = check_settings(found.path, found.data, found.lines) if found else Settings()
+    about = named(request)
+    settings = about.settings
+    if about.place:
+        request = dataclasses.replace(request, name=about.place.build.name, source=None)
     catalog = load_catalog()
     if settings.failures:  # the user's own stand before ours
         catalog = Catalog(failure=(*settings.failures, *catalog.failure))
@@ -62,9 +88,28 @@ def look(request: BuildRequest) -> Sight:
         front_end=tuple(row.path for row in catalog.front_end if row.role == "reads"),
         tags=bool(request.torch or settings.values.get("torch")),
     )
+    if about.place and about.place.worktree and not about.place.folder.exists():
+        facts = _before_it_is_there(facts, about, catalog)
+        settings = dataclasses.replace(settings, seen_from=str(about.main))
     if scheduler := request.distribute or settings.values.get("distribute"):
         facts = dataclasses.replace(facts, cluster=_ask_scheduler(str(scheduler), facts))
     return Sight(request=request, settings=settings, catalog=catalog, facts=facts)
+
+
+def _before_it_is_there(facts: Facts, about: Named, catalog: Catalog) -> Facts:
+    """The facts with the tree that a worktree will have: that of the checkout it is made of."""
+    from torchbuild_tasks.facts.probe import Probe
+    from torchbuild_tasks.facts.tree import look_at_tree
+
+    read = tuple(row.path for row in catalog.front_end if row.role == "reads")
+    tree = look_at_tree(Probe(environ=dict(os.environ)), str(about.main), read)
+    if tree.problem is None and about.place:
+        root = str(about.place.folder)
+        build_dir = tree.build_dir and tree.build_dir.replace(tree.root, root, 1)
+        tree = dataclasses.replace(
+            tree, root=root, build_dir=build_dir, dirty=False, cache=None, previous=None, installed=None
+        )
+    return dataclasses.replace(facts, tree=tree)
 
 
 def our_shelf(facts: Facts) -> keep.Shelf:
@@ -102,9 +147,14 @@ def checkout(sight: Sight) -> str:
     """The checkout's folder.
 
     Raises:
-        UsageError: there is no PyTorch in it.
+        UsageError: there is no PyTorch in it, or it is a named build's that was not made yet.
     """
     tree = sight.facts.tree
+    if sight.settings.seen_from and sight.settings.build:
+        name = sight.settings.build.name
+        raise UsageError(
+            f"The build {name} is not there yet: {tree.root}", next_step=f"Make it: build --name {name}"
+        )
     if tree.problem:
         raise UsageError(f"{tree.root}: {tree.problem}", next_step="Name the checkout: --source PATH")
     return tree.root

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +21,7 @@ from torchbuild_tasks.core.helper_lines import HelperLine, HelperReport
 from torchbuild_tasks.core.table import version_lines
 from torchbuild_tasks.fronts.verbs import run_verb, show_error
 from torchbuild_tasks.model import BuildPlan, CacheState, Cluster, Diagnosis, Facts, Finding, Reading
+from torchbuild_tasks.model.builds import Away, Difference, Entering, Last, Shown
 from torchbuild_tasks.record import CheckResult, VerifyReport
 from torchbuild_tasks.request import VERBS, BuildRequest
 from torchbuild_tasks.stages.report import ReportFiles
@@ -51,6 +53,17 @@ TOLD = Diagnosis(
 READING = Reading(
     status="diagnosed", error_line=" Killed", error_block=(" Killed",), line_number=7, diagnoses=(TOLD, TOLD)
 )
+DEBUG = Shown(
+    name="debug",
+    folder="/src/pytorch-debug",
+    state="there",
+    active=False,
+    ref="v2.9.1",
+    parents=("base",),
+    last=Last(result="ok", finished="2026-11-21", torch="2.9.1", python="/venv/bin/python"),
+    values={"cuda": (True, "t.toml"), "with_helper": (("mkl", "magma"), "[builds.base] in t.toml")},
+)
+ENTERING = Entering(name="debug", folder="/d", lines={"sh": "cd /d"}, missing=("fish",))
 RESULTS: dict[str, Any] = {
     "doctor": (linux_facts(), SOUND),
     "plan": SOUND,
@@ -67,11 +80,13 @@ RESULTS: dict[str, Any] = {
         Cluster(url="http://other:10600"),
     ),
     "versions": version_lines(load_catalog(), linux_facts()),
+    "builds": (DEBUG, dataclasses.replace(DEBUG, name="other", last=None, active=True)),
 }
 WORDS: dict[str, dict[str, Any]] = {
     "helpers": {"action": "list"},
     "cache": {"action": "stats"},
     "cluster": {"action": "status"},
+    "builds": {"action": "list"},
     "diagnose": {"log": "-"},
 }
 Give = Callable[[str, Any], None]
@@ -110,6 +125,32 @@ def test_a_person_gets_text(verb: str, give: Give, capsys: pytest.CaptureFixture
     out = capsys.readouterr().out
     assert out.endswith("\n")
     assert not out.startswith("{")
+
+
+@pytest.mark.parametrize(
+    ("action", "answer", "says"),
+    [
+        (
+            "show",
+            (DEBUG,),
+            r"ref +v2.9.1(?s:.)* cuda +true +t.toml\n +with_helper +mkl magma +\[b",
+        ),
+        ("diff", (Difference(name="jobs", values=("2", "3")),), r"jobs +2 +3"),
+        ("diff", (), r"^debug and other are planned alike.$"),
+        ("remove", Away(name="debug", folder="/d", size=3 << 20, removed=True), r"^Removed /d \(3 MiB\)"),
+        (
+            "use",
+            Entering(name="d", folder="/d", lines={"sh": "cd /d"}, missing=("fish",)),
+            r"torchbuild_use\(\)",
+        ),
+    ],
+)
+def test_every_action_of_builds(
+    action: str, answer: Any, says: str, give: Give, capsys: pytest.CaptureFixture[str]
+) -> None:
+    give("builds", answer)
+    assert run_verb("builds", BuildRequest(action=action, name="debug", second="other")) == 0
+    assert re.search(says, capsys.readouterr().out)
 
 
 def test_a_reading_shows_the_error_and_each_cause(give: Give, capsys: pytest.CaptureFixture[str]) -> None:

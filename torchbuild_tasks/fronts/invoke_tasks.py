@@ -28,6 +28,7 @@ SUMMARIES = {
     "cache": "Tell how full the compiler caches are, empty them, or serve one for builds by hand.",
     "cluster": "Run a scheduler or a server of distributed compiles, join one, or say how they are.",
     "versions": "Show the torch versions and which of them fit this machine.",
+    "builds": "List, show, enter, compare or remove the named builds of torchbuild.toml.",
 }
 
 

@@ -26,6 +26,7 @@ SESSIONS: Final[Mapping[str, tuple[str, Mapping[str, Any], str]]] = {
     "cache": ("cache", {}, "Tell how full the compiler caches are, empty or serve them."),
     "cluster": ("cluster", {}, "Run, join or ask a scheduler and servers of distributed compiles."),
     "versions": ("versions", {}, "Show the torch versions and which of them fit this machine."),
+    "builds": ("builds", {}, "List, show, enter, compare or remove the named builds of torchbuild.toml."),
 }
 
 

@@ -16,7 +16,7 @@ from invoke.parser.argument import Argument
 from invoke.parser.context import ParserContext
 
 from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.request import ACTIONS, OBJECTS, VERBS, WORDED, BuildRequest, flag_name, flags
+from torchbuild_tasks.request import ACTIONS, OBJECTS, SAMPLES, VERBS, WORDED, BuildRequest, flag_name, flags
 
 SHORT = {"source": "s", "python": "p", "jobs": "j", "quiet": "q", "verbose": "v", "yes": "y"}
 
@@ -29,7 +29,11 @@ def arguments(verb: str, words: Sequence[str] = (), *, positional: bool = True) 
         words: what follows it; some actions take a further word, and diagnose takes its log.
         positional: without it the action may be left out.
     """
-    due = ("action", "log", *(OBJECTS.get((verb, word), "") for word in words)) if positional else ()
+    due = (
+        ("action", "log", *(name for word in words for name in OBJECTS.get((verb, word), ())))
+        if positional
+        else ()
+    )
     return [_argument(field, verb, field.name in due) for field in flags(verb)]
 
 
@@ -59,7 +63,7 @@ def refuse_unknown(verb: str, words: Sequence[str]) -> None:
     Raises:
         UsageError: an unknown flag or action (names the nearest), or a flag without its value.
     """
-    rest, action_due, action, missing = list(words), verb in WORDED, "", ""
+    rest, action_due, action, missing = list(words), verb in WORDED, "", list[str]()
     while rest:
         word = rest.pop(0)
         if not _is_flag(word):
@@ -68,7 +72,9 @@ def refuse_unknown(verb: str, words: Sequence[str]) -> None:
             if action_due:
                 _refuse_action(verb, word)
                 action = word
-            missing = OBJECTS.get((verb, word), "") if action_due else ""
+                missing = list(OBJECTS.get((verb, word), ()))
+            else:
+                missing = missing[1:]
             action_due = False
             continue
         takes_value = _takes_value(verb, word)
@@ -81,9 +87,11 @@ def refuse_unknown(verb: str, words: Sequence[str]) -> None:
     if action_due:
         due = "what to do" if verb in ACTIONS else "which log"
         raise _action_error(verb, f"{verb} needs to be told {due}")
-    if missing and flag_name(missing) not in {word.partition("=")[0] for word in words}:
+    given = {word.partition("=")[0] for word in words}
+    if missing := [name for name in missing if flag_name(name) not in given]:
+        sample = " ".join(SAMPLES[name] for name in OBJECTS[verb, action])
         raise UsageError(
-            f"{verb} {action} needs a {missing}", next_step=f"Write: {verb} {action} http://HOST:10600"
+            f"{verb} {action} needs a {missing[0]}", next_step=f"Write: {verb} {action} {sample}"
         )
 
 
@@ -121,7 +129,7 @@ def words_by_verb(argv: Sequence[str]) -> list[tuple[str, list[str]]]:
             found[-1][1].append(word)
         if value_follows or not found or not _is_flag(word):
             if due and not value_follows:
-                due += int((found[-1][0], word) in OBJECTS) - 1
+                due += len(OBJECTS.get((found[-1][0], word), ())) - 1
             value_follows = False
         else:
             current = found[-1][0]

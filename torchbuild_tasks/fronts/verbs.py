@@ -146,6 +146,17 @@ def _versions(request: BuildRequest, report: ConsoleReporter) -> int:
     return 0
 
 
+def _builds(request: BuildRequest, report: ConsoleReporter) -> int:
+    answer = flow.builds(request, report)
+    if request.json:
+        _out(_json({"action": request.action, "answer": answer}))
+    else:
+        from torchbuild_tasks.fronts.show_builds import builds_text
+
+        _out(builds_text(request, answer))
+    return 0
+
+
 _VERBS: dict[str, Callable[[BuildRequest, ConsoleReporter], int]] = {
     "doctor": _doctor,
     "plan": _plan,
@@ -159,6 +170,7 @@ _VERBS: dict[str, Callable[[BuildRequest, ConsoleReporter], int]] = {
     "cache": _cache,
     "cluster": _cluster,
     "versions": _versions,
+    "builds": _builds,
 }
 
 

@@ -35,7 +35,7 @@ class SaidFlags:
     )
     dry_run: bool = flag(
         "show what would be done and stop",
-        verbs=("build", "clean", "env", "helpers"),
+        verbs=("build", "clean", "env", "helpers", "builds"),
         default=False,
         in_file=False,
     )
@@ -58,7 +58,7 @@ class SaidFlags:
     )
     yes: bool = flag(
         "answer yes to every question",
-        verbs=("build", "clean", "helpers", "cache"),
+        verbs=("build", "clean", "helpers", "cache", "builds"),
         default=False,
         in_file=False,
     )

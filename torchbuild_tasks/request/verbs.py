@@ -6,7 +6,7 @@ from typing import Final
 
 VERBS: Final = (
     *("doctor", "plan", "env", "build", "diagnose", "report", "clean", "verify"),
-    *("helpers", "cache", "cluster", "versions"),
+    *("helpers", "cache", "cluster", "versions", "builds"),
 )
 BUILDING: Final = ("doctor", "plan", "env", "build", "verify")
 FETCHING: Final = (*BUILDING, "helpers")
@@ -18,9 +18,19 @@ ACTIONS: Final = {
     "helpers": ("list", "fetch", "where", "verify", "prune"),
     "cache": ("stats", "clear", "serve"),
     "cluster": ("scheduler", "server", "join", "status"),
+    "builds": ("list", "show", "use", "remove", "diff"),
 }
-# Actions that take a further word, the value of that field: `cluster join http://host:10600`.
-OBJECTS: Final = {("cluster", "server"): "scheduler", ("cluster", "join"): "scheduler"}
+# Actions that take further words, the values of those fields: `cluster join http://host:10600`.
+OBJECTS: Final = {
+    ("cluster", "server"): ("scheduler",),
+    ("cluster", "join"): ("scheduler",),
+    ("builds", "show"): ("name",),
+    ("builds", "use"): ("name",),
+    ("builds", "remove"): ("name",),
+    ("builds", "diff"): ("name", "second"),
+}
+# How such a word is written, for whoever left it out.
+SAMPLES: Final = {"scheduler": "http://HOST:10600", "name": "NAME", "second": "OTHER"}
 # The same, and those whose word can be anything: `diagnose build.log`.
 WORDED: Final = (*ACTIONS, "diagnose")
 
