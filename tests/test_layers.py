@@ -28,9 +28,10 @@ TABLE: dict[str, set[str]] = {
     "effects": LEAVES | {"effects"},
     "verify": LEAVES | {"core", "effects", "verify"},
     "stages": LEAVES | {"core", "effects", "verify", "stages"},
-    "sight": LEAVES | {"core", "facts", "effects", "stages", ""},
+    "sight": LEAVES | {"core", "facts", "effects", "stages", "sight", ""},
     "flow": LEAVES | {"core", "effects", "verify", "stages", "sight"},
-    "fronts": LEAVES | {"core", "flow", "fronts", ""},
+    "beside": LEAVES | {"core", "effects", "verify", "stages", "sight", "flow"},
+    "fronts": LEAVES | {"core", "flow", "beside", "fronts", ""},
     "data": set(),
     "": {"fronts"},
 }

@@ -178,7 +178,7 @@ def test_the_word_after_an_action(words: list[str]) -> None:
 
 
 def test_an_action_without_its_word() -> None:
-    with pytest.raises(UsageError, match="cluster join needs a scheduler"):
+    with pytest.raises(UsageError, match="cluster join needs to be told which scheduler"):
         parse("cluster", ["--verbose", "join"])
 
 

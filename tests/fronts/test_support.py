@@ -12,14 +12,15 @@ from typing import Any
 import pytest
 
 from tests.support.machines import linux_facts, plan_of, with_tree
-from torchbuild_tasks import flow
+from torchbuild_tasks import beside
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.codec import decode
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.fronts.verbs import run_verb
 from torchbuild_tasks.model import BuildPlan, Facts
 from torchbuild_tasks.request import BuildRequest
-from torchbuild_tasks.sight import read_facts
+from torchbuild_tasks.sight import health
+from torchbuild_tasks.sight.dump import read_facts
 from torchbuild_tasks.stages.support import Attempts, SupportFile, make_support
 
 SECRET = "Zq9xK3vT7nB2wL8mR4"
@@ -123,8 +124,8 @@ def broken(*args: Any, **flags: Any) -> Any:
 def test_a_bug_in_the_plan_is_noted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(flow, "look", broken)
-    monkeypatch.setattr(flow, "bare", broken)
+    monkeypatch.setattr(beside, "look", broken)
+    monkeypatch.setattr(health, "bare", broken)
     assert run_verb("support", BuildRequest(out=str(tmp_path / "a.zip"))) == 0
     assert "RuntimeError: a bug" in capsys.readouterr().out
     assert "problems.txt" in contents(tmp_path)

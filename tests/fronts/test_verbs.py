@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.support.machines import linux_facts, plan_of, with_tree
-from torchbuild_tasks import errors, flow
+from torchbuild_tasks import beside, errors, flow
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.codec import decode, dumps
 from torchbuild_tasks.core.bootstrap import Bootstrap, Missing
@@ -21,7 +22,18 @@ from torchbuild_tasks.core.helper_lines import HelperLine, HelperReport
 from torchbuild_tasks.core.manifest.compare import Difference
 from torchbuild_tasks.core.table import version_lines
 from torchbuild_tasks.fronts.verbs import run_verb, show_error
-from torchbuild_tasks.model import BuildPlan, CacheState, Cluster, Command, Diagnosis, Facts, Finding, Reading
+from torchbuild_tasks.model import (
+    BuildPlan,
+    CacheState,
+    Cluster,
+    Command,
+    Diagnosis,
+    Facts,
+    Finding,
+    Reading,
+    builds,
+)
+from torchbuild_tasks.model.builds import Away, Entering, Last, Shown
 from torchbuild_tasks.record import CheckResult, VerifyReport
 from torchbuild_tasks.request import VERBS, BuildRequest
 from torchbuild_tasks.stages.replay import Replay
@@ -56,6 +68,17 @@ READING = Reading(
     status="diagnosed", error_line=" Killed", error_block=(" Killed",), line_number=7, diagnoses=(TOLD, TOLD)
 )
 DIFFERENT = (Difference(group="source", name="commit", there="a", here="b", remedy="git checkout a"),)
+DEBUG = Shown(
+    name="debug",
+    folder="/src/pytorch-debug",
+    state="there",
+    active=False,
+    ref="v2.9.1",
+    parents=("base",),
+    last=Last(result="ok", finished="2026-11-21", torch="2.9.1", python="/venv/bin/python"),
+    values={"cuda": (True, "t.toml"), "with_helper": (("mkl", "magma"), "[builds.base] in t.toml")},
+)
+ENTERING = Entering(name="debug", folder="/d", lines={"sh": "cd /d"}, missing=("fish",))
 RESULTS: dict[str, Any] = {
     "doctor": (linux_facts(), SOUND),
     "bootstrap": Bootstrap(
@@ -80,11 +103,13 @@ RESULTS: dict[str, Any] = {
     "versions": version_lines(load_catalog(), linux_facts()),
     "replay": (Replay(plan=SOUND, differences=DIFFERENT, not_carried=("A_TOKEN",)), None),
     "compare": DIFFERENT,
+    "builds": (DEBUG, dataclasses.replace(DEBUG, name="other", last=None, active=True)),
 }
 WORDS: dict[str, dict[str, Any]] = {
     "helpers": {"action": "list"},
     "cache": {"action": "stats"},
     "cluster": {"action": "status"},
+    "builds": {"action": "list"},
     "diagnose": {"log": "-"},
     "replay": {"manifest": "a.json"},
     "compare": {"manifest": "a.json", "other": "b.json"},
@@ -102,7 +127,7 @@ def give(monkeypatch: pytest.MonkeyPatch) -> Give:
                 raise result
             return result
 
-        monkeypatch.setattr(flow, verb, run)
+        monkeypatch.setattr(flow if hasattr(flow, verb) else beside, verb, run)
 
     return make
 
@@ -125,6 +150,32 @@ def test_a_person_gets_text(verb: str, give: Give, capsys: pytest.CaptureFixture
     out = capsys.readouterr().out
     assert out.endswith("\n")
     assert not out.startswith("{")
+
+
+@pytest.mark.parametrize(
+    ("action", "answer", "says"),
+    [
+        (
+            "show",
+            (DEBUG,),
+            r"ref +v2.9.1(?s:.)* cuda +true +t.toml\n +with_helper +mkl magma +\[b",
+        ),
+        ("diff", (builds.Difference(name="jobs", values=("2", "3")),), r"jobs +2 +3"),
+        ("diff", (), r"^debug and other are planned alike.$"),
+        ("remove", Away(name="debug", folder="/d", size=3 << 20, removed=True), r"^Removed /d \(3 MiB\)"),
+        (
+            "use",
+            Entering(name="d", folder="/d", lines={"sh": "cd /d"}, missing=("fish",)),
+            r"torchbuild_use\(\)",
+        ),
+    ],
+)
+def test_every_action_of_builds(
+    action: str, answer: Any, says: str, give: Give, capsys: pytest.CaptureFixture[str]
+) -> None:
+    give("builds", answer)
+    assert run_verb("builds", BuildRequest(action=action, name="debug", second="other")) == 0
+    assert re.search(says, capsys.readouterr().out)
 
 
 def test_a_reading_shows_the_error_and_each_cause(give: Give, capsys: pytest.CaptureFixture[str]) -> None:

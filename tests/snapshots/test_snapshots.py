@@ -16,7 +16,7 @@ import pytest
 from tests.support.machines import found, plan_of, statuses
 from torchbuild_tasks.codec import decode, dumps, encode
 from torchbuild_tasks.model import BuildPlan, Facts
-from torchbuild_tasks.sight import SUPPORT_FACTS, read_facts
+from torchbuild_tasks.sight.dump import SUPPORT_FACTS, read_facts
 
 HERE = Path(__file__).parent
 DUMPS = sorted([*HERE.glob("*.json"), *HERE.glob("*.zip")])

@@ -162,6 +162,11 @@ def _subject(question: Question) -> tuple[Choice, ...]:
     kind = "the sample that comes with torchbuild_tasks" if tree.sample else "PyTorch"
     source = given[1] if given else "default"
     because = given[2] if given else "the current folder"
+    if build := question.settings.build:
+        seen = question.settings.seen_from
+        because = f"the build {build.name}" + (
+            f"; its worktree is not there yet, seen from {seen}" if seen else ""
+        )
     return (
         Choice(name="source", value=tree.root, because=because, source=source),
         _torch(question, f"version.txt of {kind}{commit}"),

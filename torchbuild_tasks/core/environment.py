@@ -83,7 +83,9 @@ def _is_meant(wanted: str, python: Python) -> bool:
 
 
 def _target(question: Question, python: Python) -> str:
-    if python.environment in ("venv", "conda") or python.version is None:
+    """The interpreter that gets torch: an environment is used as it is, but a named build has its own."""
+    shared = question.settings.build is not None and question.given("python") is None and not python.managed
+    if python.version is None or (python.environment in ("venv", "conda") and not shared):
         return python.executable
     folder = f"venv-{series(python.version)}"
     if question.facts.host.os == "windows":

@@ -65,7 +65,7 @@ class Question:
         if value not in (None, False, ()):
             return value, "flag", f"{flag_name(name)} on the command line"
         if self.settings.values.get(name) not in (None, False):
-            return self.settings.values[name], "torchbuild.toml", f"{name} in {self.settings.path}"
+            return self.settings.values[name], "torchbuild.toml", f"{name} in {self.settings.place(name)}"
         return None
 
     def value(self, name: str, default: str) -> str:

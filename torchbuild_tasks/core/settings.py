@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from torchbuild_tasks.catalog import FailureRow, HelperRow, make_row
+from torchbuild_tasks.core.builds import OWN, NamedBuild, Tables, read_builds
 from torchbuild_tasks.core.words import nearest
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.request import BuildRequest, flag_name
@@ -15,18 +16,45 @@ from torchbuild_tasks.request import BuildRequest, flag_name
 R = TypeVar("R")
 
 # Keys that are no flags: build variables, and rows laid over ours.
-TABLES = ("set", "helper", "failure")
+TABLES = ("set", "helper", "failure", "builds")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What a settings file says; empty when there is none."""
+    """What a settings file says; empty when there is none.
+
+    `build` is the one of `builds` whose values lie over the others; as long as its worktree is not there,
+    `seen_from` is the checkout that is looked at instead.
+    """
 
     path: str | None = None
     values: Mapping[str, Any] = field(default_factory=dict)
     variables: Mapping[str, str] = field(default_factory=dict)
     helpers: tuple[HelperRow, ...] = ()
     failures: tuple[FailureRow, ...] = ()
+    builds: Mapping[str, NamedBuild] = field(default_factory=dict)
+    build: NamedBuild | None = None
+    seen_from: str = ""
+
+    def of(self, build: NamedBuild) -> Settings:
+        """The same file seen by one of its builds, whose values lie over those for all."""
+        values = {name: value for name, value in self.values.items() if name not in _hidden(build)}
+        return dataclasses.replace(
+            self,
+            values={**values, **build.values},
+            variables={**self.variables, **build.variables},
+            build=build,
+        )
+
+    def place(self, name: str) -> str:
+        """Where a field, or a variable as `set.NAME`, is said."""
+        owner = self.build.origins.get(name) if self.build else None
+        return f"[builds.{owner}] in {self.path}" if owner else str(self.path)
+
+
+def _hidden(build: NamedBuild) -> tuple[str, ...]:
+    """Of the two devices the file may name one and the build the other."""
+    return tuple(other for one, other in (("cpu", "cuda"), ("cuda", "cpu")) if build.values.get(one))
 
 
 def check_settings(path: str, data: Mapping[str, object], lines: Mapping[str, int]) -> Settings:
@@ -40,21 +68,39 @@ def check_settings(path: str, data: Mapping[str, object], lines: Mapping[str, in
     Raises:
         UsageError: a key is unknown or a value is of the wrong kind; names file, line and key.
     """
-    known = {f.name.replace("_", "-"): f for f in dataclasses.fields(BuildRequest) if f.metadata["in_file"]}
-    values: dict[str, Any] = {}
-    for key, value in data.items():
-        if key in TABLES:
-            continue
-        flag = known.get(key.replace("_", "-"))
-        if flag is None:
-            raise _unknown(path, lines, key, (*known, *TABLES))
-        values[flag.name] = _checked(path, lines, key, value, flag)
+    values, variables = _values(path, lines, data)
     return Settings(
         path=path,
         values=values,
-        variables=_variables(path, lines, data.get("set", {})),
+        variables=variables,
+        builds=_builds(path, lines, data.get("builds", {})),
         helpers=_rows(path, lines, data, "helper", HelperRow),
         failures=_failures(path, lines, data),
+    )
+
+
+def _values(
+    path: str, lines: Mapping[str, int], data: Mapping[str, object], above: str = ""
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Fields and variables of the file, or of the table `above`, which has no tables but [set]."""
+    known = {f.name.replace("_", "-"): f for f in dataclasses.fields(BuildRequest) if f.metadata["in_file"]}
+    tables = ("set", *OWN) if above else TABLES
+    values: dict[str, Any] = {}
+    for key, value in data.items():
+        if key in tables:
+            continue
+        flag = known.get(key.replace("_", "-"))
+        if flag is None:
+            raise _unknown(path, lines, above + key, (*known, *tables))
+        values[flag.name] = _checked(path, lines, above + key, value, flag)
+    return values, _variables(path, lines, data.get("set", {}), above)
+
+
+def _builds(path: str, lines: Mapping[str, int], tables: object) -> Mapping[str, NamedBuild]:
+    if not isinstance(tables, dict):
+        raise _wrong(path, lines, "builds", tables, "it must be tables: [builds.NAME]")
+    return read_builds(
+        Tables(path, lines, tables, lambda above, data: _values(path, lines, data, f"{above}."))
     )
 
 
@@ -114,18 +160,18 @@ def split_assignment(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _variables(path: str, lines: Mapping[str, int], table: object) -> dict[str, str]:
+def _variables(path: str, lines: Mapping[str, int], table: object, above: str = "") -> dict[str, str]:
     if not isinstance(table, dict):
-        raise _wrong(path, lines, "set", table, "it must be a table: [set]")
+        raise _wrong(path, lines, f"{above}set", table, f"it must be a table: [{above}set]")
     variables = {}
     for name, value in table.items():
         if not isinstance(value, (str, int)):
-            raise _wrong(path, lines, f"set.{name}", value, "it must be text or a number")
+            raise _wrong(path, lines, f"{above}set.{name}", value, "it must be text or a number")
         variables[name] = str(int(value) if isinstance(value, bool) else value)
         try:
             split_assignment(f"{name}=")
         except UsageError:
-            raise _wrong(path, lines, f"set.{name}", value, "it cannot be a variable's name") from None
+            raise _wrong(path, lines, f"{above}set.{name}", value, "it cannot be a variable's name") from None
     return variables
 
 
@@ -178,7 +224,7 @@ def _check_failure(path: str, lines: Mapping[str, int], number: int, row: Failur
 
 
 def _unknown(path: str, lines: Mapping[str, int], key: str, known: tuple[str, ...]) -> UsageError:
-    near = nearest(key, known)
+    near = nearest(key.rpartition(".")[2], known)
     hint = f"; did you mean {near}?" if near else ""
     return UsageError(
         f"{path}, line {lines.get(key, '?')}: unknown key {key!r}{hint}",

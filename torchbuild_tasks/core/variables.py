@@ -51,7 +51,7 @@ def decide(question: Question, name: str) -> Choice | None:
         value = question.facts.environ[name]
         return Choice(name=name, value=value, because=f"{name} in the environment", source="environment")
     if name in question.settings.variables:
-        because = f"[set] in {question.settings.path}"
+        because = f"[set] in {question.settings.place(f'set.{name}')}"
         return Choice(
             name=name, value=question.settings.variables[name], because=because, source="torchbuild.toml"
         )

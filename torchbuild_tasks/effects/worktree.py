@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import json
 import os
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -108,7 +109,7 @@ def switch(git: Git, ref: str) -> None:
     ends = [*dict.fromkeys((*begun, head, commit))] if begun else [head]
     found = list(dict.fromkeys((*changes(git, ends), *in_the_way(git, commit))))
     if found:
-        raise _dirty(git, f"{git.folder} cannot be switched to {ref}: it has changes.", found)
+        raise _dirty(f"{git.folder} cannot be switched to {ref}: it has changes.", found)
     main = _main(git)
     write_atomic(note, json.dumps({"from": head, "to": commit}).encode(), error=SourceError)
     move(git, commit, None if _same(main.folder, git.folder) else main, force=bool(begun))
@@ -118,8 +119,13 @@ def switch(git: Git, ref: str) -> None:
         unlink(note, missing_ok=True)
 
 
-def remove(git: Git, folder: Path) -> None:
+def remove(git: Git, folder: Path, *, made: Collection[str] = ()) -> None:
     """Remove a worktree that `add` made, with what was built in it.
+
+    Args:
+        git: the checkout that it is a worktree of.
+        folder: the worktree.
+        made: files in it that are known to be made by builds, though git neither knows nor ignores them.
 
     Raises:
         SourceError: it is none of ours, holds changes or commits that are nowhere else, or git fails.
@@ -131,22 +137,25 @@ def remove(git: Git, folder: Path) -> None:
             f"{folder} was not made by torchbuild_tasks, so it is not removed.",
             next_step=f"If it is a worktree that nobody needs: git -C {git.folder} worktree remove {folder}",
         )
-    if entry.state == "here" and os.path.lexists(folder):
-        lost = list(losses(git, folder))
-        if lost:
-            raise _dirty(git, f"{folder} is not removed: what is in it would be lost.", lost)
+    if entry.state == "here" and os.path.lexists(folder) and (lost := losses(git, folder, made)):
+        raise would_lose(folder, lost)
     _take_down(git, entry)
 
 
-def losses(git: Git, folder: Path) -> tuple[str, ...]:
-    """What a removal of that worktree would lose: changes, files git does not know, commits."""
+def would_lose(folder: Path, lost: Sequence[str]) -> SourceError:
+    """The error of a removal that would lose something."""
+    return _dirty(f"{folder} is not removed: what is in it would be lost.", lost)
+
+
+def losses(git: Git, folder: Path, made: Collection[str] = ()) -> tuple[str, ...]:
+    """What a removal of that worktree would lose: changes, files nobody knows, commits."""
     tree = Git(folder=_absolute(folder), config=git.config)
     top = tree.said("rev-parse", "--show-toplevel")
     if top is None or not _same(Path(top), tree.folder):
         return (f"{folder} is no worktree any more: its .git is missing or broken",)
     entry = _entry(git, tree.folder)
     head = tree.run("rev-parse", "HEAD")
-    lost = [*changes(tree, [head]), *_unknown(tree)]
+    lost = [*changes(tree, [head]), *(name for name in _unknown(tree) if name not in made)]
     if head != (entry and entry.commit) and not tree.said("for-each-ref", "--contains", head, "--count=1"):
         lost.append(f"commit {head[:10]}, which no branch or tag has")
     return tuple(dict.fromkeys(lost))
@@ -189,7 +198,7 @@ def _take_down(git: Git, entry: Entry) -> None:
         unlink(entry.file, missing_ok=True)
 
 
-def _dirty(git: Git, what: str, found: list[str]) -> SourceError:
+def _dirty(what: str, found: Sequence[str]) -> SourceError:
     more = (f"and {len(found) - _SHOWN} more",) if len(found) > _SHOWN else ()
     return SourceError(
         what,

@@ -44,8 +44,7 @@ def gather(
         source, python: the checkout; the interpreter asked for (path, version or command), if any.
         patterns: names of variables that a build reads; only these are kept.
         cuda, cuda_toolkit: whether to look for GPUs and toolkits; the toolkit asked for, if any.
-        front_end, tags: of the checkout, what `look_at_tree` is asked for.
-        probe: another machine than this one, for tests.
+        front_end, tags, probe: what `look_at_tree` is asked for; what is asked about the machine.
 
     Raises:
         UsageError: the checkout's torchbuild.lock cannot be understood.
@@ -61,8 +60,8 @@ def gather(
         compilers = pool.submit(lambda: look_for_compilers(door, windows.result()))
         tree = pool.submit(look_at_tree, door, root, front_end, tags=tags)
         store = pool.submit(look_at_store, door, door.join(root, LOCK_FILE))
-        gpus = pool.submit(look_for_gpus, door) if cuda else None
-        found = pool.submit(_look_at_cuda, door, cuda_toolkit, store, pythons, gpus) if gpus else None
+        before = (store, pythons, pool.submit(look_for_gpus, door)) if cuda else None
+        found = pool.submit(_look_at_cuda, door, cuda_toolkit, *before) if before else None
         return Facts(
             host=look_at_host(door),
             cpu=look_at_cpu(door),

@@ -16,7 +16,17 @@ from invoke.parser.argument import Argument
 from invoke.parser.context import ParserContext
 
 from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.request import ACTIONS, OBJECTS, VERBS, WORDED, WORDS, BuildRequest, flag_name, flags
+from torchbuild_tasks.request import (
+    ACTIONS,
+    OBJECTS,
+    SAMPLES,
+    VERBS,
+    WORDED,
+    WORDS,
+    BuildRequest,
+    flag_name,
+    flags,
+)
 
 SHORT = {"source": "s", "python": "p", "jobs": "j", "quiet": "q", "verbose": "v", "yes": "y"}
 
@@ -29,11 +39,8 @@ def arguments(verb: str, words: Sequence[str] = (), *, positional: bool = True) 
         words: what follows it; some actions take a further word.
         positional: without it the action may be left out.
     """
-    due = (
-        ("action", *WORDS.get(verb, ()), *(OBJECTS.get((verb, word), "") for word in words))
-        if positional
-        else ()
-    )
+    of_actions = (name for word in words for name in OBJECTS.get((verb, word), ()))
+    due = ("action", *WORDS.get(verb, ()), *of_actions) if positional else ()
     return [_argument(field, verb, field.name in due) for field in flags(verb)]
 
 
@@ -63,20 +70,18 @@ def refuse_unknown(verb: str, words: Sequence[str]) -> None:
     Raises:
         UsageError: an unknown flag or action (names the nearest), or a flag without its value.
     """
-    rest, action_due, action, missing = list(words), verb in ACTIONS, "", ""
-    words_due = len(WORDS.get(verb, ()))
+    rest, action_due, action, missing = list(words), verb in ACTIONS, "", list(WORDS.get(verb, ()))
     while rest:
         word = rest.pop(0)
         if not _is_flag(word):
-            if words_due:
-                words_due -= 1
-                continue
             if not (action_due or missing):
                 return  # the next task's
             if action_due:
                 _refuse_action(verb, word)
                 action = word
-            missing = OBJECTS.get((verb, word), "") if action_due else ""
+                missing = list(OBJECTS.get((verb, word), ()))
+            else:
+                missing = missing[1:]
             action_due = False
             continue
         takes_value = _takes_value(verb, word)
@@ -86,19 +91,11 @@ def refuse_unknown(verb: str, words: Sequence[str]) -> None:
             raise UsageError(f"{word} needs a value", next_step=f"{verb} --help says which.")
         if takes_value:
             rest.pop(0)
-    if words_due:
-        field = WORDS[verb][-words_due]
-        raise _action_error(
-            verb,
-            f"{verb} needs to be told which {'other ' if field == 'other' else ''}"
-            + ("log" if field == "log" else "manifest"),
-        )
     if action_due:
         raise _action_error(verb, f"{verb} needs to be told what to do")
-    if missing and flag_name(missing) not in {word.partition("=")[0] for word in words}:
-        raise UsageError(
-            f"{verb} {action} needs a {missing}", next_step=f"Write: {verb} {action} http://HOST:10600"
-        )
+    given = {word.partition("=")[0] for word in words}
+    if missing := [name for name in missing if flag_name(name) not in given]:
+        raise _missing_word(verb, action, missing[0])
 
 
 def _is_flag(word: str) -> bool:
@@ -113,10 +110,16 @@ def _refuse_action(verb: str, word: str) -> None:
 
 
 def _action_error(verb: str, what: str) -> UsageError:
-    if verb not in ACTIONS:
-        pipe = ", or diagnose - for what comes in by a pipe" if verb == "diagnose" else ""
-        return UsageError(what, next_step=f"Say {verb} {' '.join('PATH' for _ in WORDS[verb])}{pipe}.")
     return UsageError(what, next_step=f"Say one of: {', '.join(f'{verb} {word}' for word in ACTIONS[verb])}.")
+
+
+def _missing_word(verb: str, action: str, name: str) -> UsageError:
+    samples = " ".join(SAMPLES[field][1] for field in OBJECTS.get((verb, action)) or WORDS[verb])
+    pipe = ", or `diagnose -` for what comes in by a pipe" if verb == "diagnose" else ""
+    said = f"{verb} {action}".rstrip()
+    return UsageError(
+        f"{said} needs to be told which {SAMPLES[name][0]}", next_step=f"Write: {said} {samples}{pipe}"
+    )
 
 
 def words_by_verb(argv: Sequence[str]) -> list[tuple[str, list[str]]]:
@@ -136,7 +139,7 @@ def words_by_verb(argv: Sequence[str]) -> list[tuple[str, list[str]]]:
             found[-1][1].append(word)
         if value_follows or not found or not _is_flag(word):
             if due and not value_follows:
-                due += int((found[-1][0], word) in OBJECTS) - 1
+                due += len(OBJECTS.get((found[-1][0], word), ())) - 1
             value_follows = False
         else:
             current = found[-1][0]

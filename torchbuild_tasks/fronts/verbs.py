@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from torchbuild_tasks import flow
+from torchbuild_tasks import beside, flow
 from torchbuild_tasks.codec import dumps
 from torchbuild_tasks.errors import (
     ArchiveRefused,
@@ -106,13 +106,13 @@ def _diagnose(request: BuildRequest, report: ConsoleReporter) -> int:
 
 
 def _support(request: BuildRequest, report: ConsoleReporter) -> int:
-    made = flow.support(request)
+    made = beside.support(request)
     _out(_json(made) if request.json else support_text(made))
     return 0
 
 
 def _report(request: BuildRequest, report: ConsoleReporter) -> int:
-    made = flow.report(request)
+    made = beside.report(request)
     if request.json:
         _out(_json({"page": str(made.page), "trace": made.trace and str(made.trace), "steps": made.steps}))
         return 0
@@ -139,13 +139,13 @@ def _clean(request: BuildRequest, report: ConsoleReporter) -> int:
 
 
 def _helpers(request: BuildRequest, report: ConsoleReporter) -> int:
-    done = flow.helpers(request, report)
+    done = beside.helpers(request, report)
     _out(_json(done) if request.json else helpers_text(done))
     return ArchiveRefused.exit_code if any(finding.status == "error" for finding in done.findings) else 0
 
 
 def _cache(request: BuildRequest, report: ConsoleReporter) -> int:
-    states = flow.cache(request, report)
+    states = beside.cache(request, report)
     if request.json:
         _out(_json({"action": request.action, "caches": states}))
     elif request.action == "stats":
@@ -154,7 +154,7 @@ def _cache(request: BuildRequest, report: ConsoleReporter) -> int:
 
 
 def _cluster(request: BuildRequest, report: ConsoleReporter) -> int:
-    clusters = flow.cluster(request, report)
+    clusters = beside.cluster(request, report)
     if request.json:
         _out(_json({"action": request.action, "clusters": clusters}))
     elif request.action in ("join", "status"):
@@ -163,13 +163,13 @@ def _cluster(request: BuildRequest, report: ConsoleReporter) -> int:
 
 
 def _versions(request: BuildRequest, report: ConsoleReporter) -> int:
-    lines = flow.versions(request)
+    lines = beside.versions(request)
     _out(_json({"versions": lines}) if request.json else versions_text(lines, detail=bool(request.torch)))
     return 0
 
 
 def _replay(request: BuildRequest, report: ConsoleReporter) -> int:
-    found, verified = flow.replay(request, report)
+    found, verified = beside.replay(request, report)
     if request.json:
         _out(_json({"replay": found, "verify": verified}))
         return PlanRefused.exit_code if found.plan.verdict == "refuse" else 0
@@ -184,13 +184,24 @@ def _replay(request: BuildRequest, report: ConsoleReporter) -> int:
 
 
 def _compare(request: BuildRequest, report: ConsoleReporter) -> int:
-    found = flow.compare(request)
+    found = beside.compare(request)
     names = (str(request.manifest), str(request.other))
     _out(
         _json({"there": names[0], "here": names[1], "differences": found})
         if request.json
         else compare_text(found, names)
     )
+    return 0
+
+
+def _builds(request: BuildRequest, report: ConsoleReporter) -> int:
+    answer = beside.builds(request, report)
+    if request.json:
+        _out(_json({"action": request.action, "answer": answer}))
+    else:
+        from torchbuild_tasks.fronts.show_builds import builds_text
+
+        _out(builds_text(request, answer))
     return 0
 
 
@@ -211,6 +222,7 @@ _VERBS: dict[str, Callable[[BuildRequest, ConsoleReporter], int]] = {
     "versions": _versions,
     "replay": _replay,
     "compare": _compare,
+    "builds": _builds,
 }
 
 

@@ -52,7 +52,7 @@ class SaidFlags:
     )
     dry_run: bool = flag(
         "show what would be done and stop",
-        verbs=("build", "clean", "env", "helpers"),
+        verbs=("build", "clean", "env", "helpers", "builds"),
         default=False,
         in_file=False,
     )
@@ -75,7 +75,7 @@ class SaidFlags:
     )
     yes: bool = flag(
         "answer yes to every question",
-        verbs=("doctor", "bootstrap", "build", "clean", "helpers", "cache", "replay"),
+        verbs=("doctor", "bootstrap", "build", "clean", "helpers", "cache", "replay", "builds"),
         default=False,
         in_file=False,
     )

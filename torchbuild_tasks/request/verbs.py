@@ -6,8 +6,7 @@ from typing import Final
 
 VERBS: Final = (
     *("doctor", "bootstrap", "plan", "env", "build", "diagnose", "support", "report", "clean", "verify"),
-    *("helpers", "cache", "cluster", "versions"),
-    *("replay", "compare"),
+    *("helpers", "cache", "cluster", "versions", "builds", "replay", "compare"),
 )
 BUILDING: Final = ("doctor", "bootstrap", "plan", "env", "build", "support", "verify")
 PLANNING: Final = (*BUILDING, "replay")
@@ -20,11 +19,28 @@ ACTIONS: Final = {
     "helpers": ("list", "fetch", "where", "verify", "prune"),
     "cache": ("stats", "clear", "serve"),
     "cluster": ("scheduler", "server", "join", "status"),
+    "builds": ("list", "show", "use", "remove", "diff"),
 }
-# Actions that take a further word, the value of that field: `cluster join http://host:10600`.
-OBJECTS: Final = {("cluster", "server"): "scheduler", ("cluster", "join"): "scheduler"}
-# Verbs whose words can be anything, each the value of a field: `diagnose build.log`.
+# Actions that take further words, the values of those fields: `cluster join http://host:10600`.
+OBJECTS: Final = {
+    ("cluster", "server"): ("scheduler",),
+    ("cluster", "join"): ("scheduler",),
+    ("builds", "show"): ("name",),
+    ("builds", "use"): ("name",),
+    ("builds", "remove"): ("name",),
+    ("builds", "diff"): ("name", "second"),
+}
+# Verbs that take words, the values of those fields, and no action: `diagnose build.log`.
 WORDS: Final = {"diagnose": ("log",), "replay": ("manifest",), "compare": ("manifest", "other")}
+# What such a word is, and how it is written, for whoever left it out.
+SAMPLES: Final = {
+    "scheduler": ("scheduler", "http://HOST:10600"),
+    "name": ("build", "NAME"),
+    "second": ("other build", "OTHER"),
+    "log": ("log", "LOG"),
+    "manifest": ("manifest", "MANIFEST"),
+    "other": ("other manifest", "OTHER"),
+}
 WORDED: Final = (*ACTIONS, *WORDS)
 
 PRESETS: Final = ("dev", "minimal", "full", "debug", "jetson")

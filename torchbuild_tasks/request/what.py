@@ -58,6 +58,19 @@ class WhatFlags:
         in_file=False,
         positional=True,
     )
+    name: str | None = flag(
+        "the build of this name, [builds.NAME] in torchbuild.toml: its settings, in a worktree of its own",
+        verbs=EVERY,
+        metavar="NAME",
+        in_file=False,
+    )
+    second: str | None = flag(
+        "the build that it is held against",
+        verbs=("builds",),
+        metavar="NAME",
+        in_file=False,
+        positional=True,
+    )
     source: str | None = flag(
         "PyTorch checkout to work on (default: the current folder)", verbs=EVERY, metavar="PATH"
     )
@@ -103,7 +116,10 @@ class WhatFlags:
         in_file=False,
     )
     env_shell: str | None = flag(
-        "which env files to write (default: sh on Linux, bat on Windows)", metavar="SHELL", choices=SHELLS
+        "which env files to write (default: sh on Linux, bat on Windows)",
+        verbs=(*BUILDING, "builds"),
+        metavar="SHELL",
+        choices=SHELLS,
     )
     with_helper: tuple[str, ...] = flag(
         "also use this helper (mkl, sccache ...), `none` for none but those named; may be repeated",

@@ -1,24 +1,22 @@
 """What every verb starts from: the request checked, the settings read, the machine looked at, the plan.
 
-`flow.py` is the verbs; this is what they share.
+`flow.py` and `beside.py` are the verbs; this is what they share.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
 
-from torchbuild_tasks import codec, version
+from torchbuild_tasks import version
 from torchbuild_tasks.catalog import Catalog, load_catalog
 from torchbuild_tasks.core.cluster.address import file_name, scheduler_url
 from torchbuild_tasks.core.cuda.wanted import may_be_cuda
 from torchbuild_tasks.core.linker import left_out
 from torchbuild_tasks.core.plan import make_plan
-from torchbuild_tasks.core.settings import Settings, check_settings, check_value, split_assignment
+from torchbuild_tasks.core.settings import Settings, check_value, split_assignment
 from torchbuild_tasks.effects import files
 from torchbuild_tasks.effects.cluster import keep
 from torchbuild_tasks.effects.cluster.look import look_at_cluster
@@ -26,19 +24,13 @@ from torchbuild_tasks.effects.fetch.net import Net, read_mirrors
 from torchbuild_tasks.errors import PlanRefused, UsageError
 from torchbuild_tasks.facts.gather import gather
 from torchbuild_tasks.facts.probe import Probe
-from torchbuild_tasks.facts.settings import find_settings
 from torchbuild_tasks.model import BuildPlan, Cluster, Facts
 from torchbuild_tasks.request import BuildRequest
+from torchbuild_tasks.sight.dump import read_facts
+from torchbuild_tasks.sight.named import before_it_is_there, named
 from torchbuild_tasks.stages import Fetching, Reporter
 from torchbuild_tasks.stages.linker import try_linker
 from torchbuild_tasks.templates import load_templates
-
-# Seconds that the doctor waits for a program. Compilers and the like say their version in hundredths;
-# a build, which has to be right about a machine that just woke up, waits for longer.
-PATIENCE: Final = 3.0
-SUPPORT_FACTS: Final = "facts.json"  # in the archive of `support`
-if TYPE_CHECKING:
-    from torchbuild_tasks.manifest import Manifest
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -67,9 +59,10 @@ def look(
         patience: no program is waited for longer, seconds.
     """
     check_request(request)
-    if settings is None:
-        found = find_settings(request.config, request.source or ".")
-        settings = check_settings(found.path, found.data, found.lines) if found else Settings()
+    about = named(request, settings)
+    settings = about.settings
+    if about.place:
+        request = dataclasses.replace(request, name=about.place.build.name, source=None)
     catalog = load_catalog()
     if settings.failures:  # the user's own stand before ours
         catalog = Catalog(failure=(*settings.failures, *catalog.failure))
@@ -88,43 +81,12 @@ def look(
         tags=bool(request.torch or settings.values.get("torch")),
         probe=Probe(environ=dict(os.environ), patience=patience),
     )
+    if about.place and about.place.worktree and not about.place.folder.exists():
+        facts = before_it_is_there(facts, about, catalog)
+        settings = dataclasses.replace(settings, seen_from=str(about.main))
     if scheduler := request.distribute or settings.values.get("distribute"):
         facts = dataclasses.replace(facts, cluster=_ask_scheduler(str(scheduler), facts))
     return Sight(request=request, settings=settings, catalog=catalog, facts=facts)
-
-
-def examined(sight: Sight, made_plan: BuildPlan) -> Sight:
-    """The same with what only the doctor looks at: the surroundings, and the hosts that the plan needs."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    from torchbuild_tasks.facts.health.look import look_at_health
-    from torchbuild_tasks.facts.health.rooms import temporary
-    from torchbuild_tasks.stages.doctor import ask_hosts, proxies, written_places
-
-    facts, net = sight.facts, network(sight).net
-    probe = Probe(environ=dict(os.environ), patience=PATIENCE)
-    patterns = tuple(row.name for row in sight.catalog.variable)
-    with ThreadPoolExecutor(max_workers=1) as pool:
-        answers = pool.submit(ask_hosts, made_plan, facts, net)
-        places = written_places(made_plan, facts, temporary(probe))
-        health = look_at_health(probe, facts, places, patterns, made_plan.build_dir)
-        health = dataclasses.replace(health, reached=answers.result(), offline=net.offline, proxies=proxies())
-    cut = tuple(sorted({*facts.cut, *probe.cut}))
-    return dataclasses.replace(sight, facts=dataclasses.replace(facts, cut=cut, health=health))
-
-
-def look_again(request: BuildRequest, manifest: Manifest, source: str) -> tuple[Sight, BuildPlan]:
-    """What a recorded build starts from, here and now, and its plan brought as near to that one as can be."""
-    from torchbuild_tasks.core.manifest.replay import pinned, pins, request_of, settings_of
-
-    sight = look(request_of(manifest, request, source), settings_of(manifest))
-    sight = dataclasses.replace(sight, facts=pinned(sight.facts, manifest))
-    made_plan = decide(sight)
-    if more := pins(manifest, made_plan, sight.facts):
-        asked = dataclasses.replace(sight.request, set=(*sight.request.set, *more))
-        sight = dataclasses.replace(sight, request=asked)
-        made_plan = decide(sight)
-    return sight, made_plan
 
 
 def our_shelf(facts: Facts) -> keep.Shelf:
@@ -162,9 +124,14 @@ def checkout(sight: Sight) -> str:
     """The checkout's folder.
 
     Raises:
-        UsageError: there is no PyTorch in it.
+        UsageError: there is no PyTorch in it, or it is a named build's that was not made yet.
     """
     tree = sight.facts.tree
+    if sight.settings.seen_from and sight.settings.build:
+        name = sight.settings.build.name
+        raise UsageError(
+            f"The build {name} is not there yet: {tree.root}", next_step=f"Make it: build --name {name}"
+        )
     if tree.problem:
         raise UsageError(f"{tree.root}: {tree.problem}", next_step="Name the checkout: --source PATH")
     return tree.root
@@ -180,58 +147,6 @@ def check_request(request: BuildRequest) -> None:
         check_value(field.name, getattr(request, field.name))
     for assignment in request.set:
         split_assignment(assignment)
-
-
-def read_facts(path: Path) -> Facts:
-    """Read a `doctor --json` dump, whole or its facts alone, or the archive of `support`.
-
-    Raises:
-        UsageError: no such file, no JSON, or not such a dump.
-    """
-    try:
-        data: Any = json.loads(_dump(path).decode("utf-8"))
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
-    except ValueError as error:
-        raise UsageError(f"{path} is not JSON: {error}", next_step="Make one with: doctor --json") from None
-    return codec.decode(Facts, data.get("facts", data) if isinstance(data, dict) else data, "facts")
-
-
-def _dump(path: Path) -> bytes:
-    """The bytes of a dump; of an archive those of its facts."""
-    data = path.read_bytes()
-    if not data.startswith(b"PK"):
-        return data
-    import io
-    import zipfile
-
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            return archive.read(SUPPORT_FACTS)
-    except (zipfile.BadZipFile, KeyError):
-        raise UsageError(
-            f"{path} is no archive of `support` with facts in it", next_step="Make one with: support"
-        ) from None
-
-
-def bare(request: BuildRequest) -> Sight:
-    """The machine and the checkout alone, where the settings or the flags cannot be understood."""
-    root = str(Path(request.source or ".").expanduser().resolve())
-    catalog = load_catalog()
-    patterns = tuple(row.name for row in catalog.variable)
-    probe = Probe(environ=dict(os.environ), patience=PATIENCE)
-    facts = gather(source=root, python=None, patterns=patterns, probe=probe)
-    return Sight(
-        request=BuildRequest(source=request.source, out=request.out, offline=True),
-        settings=Settings(),
-        catalog=catalog,
-        facts=facts,
-    )
-
-
-def is_administrator() -> bool:
-    """Whether this process may change the system."""
-    return Probe(environ=os.environ).administrator() is True
 
 
 def writer() -> str:

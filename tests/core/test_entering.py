@@ -1,0 +1,25 @@
+"""The lines that enter a named build; a real shell takes one in integration/test_builds.py."""
+
+from __future__ import annotations
+
+import pytest
+
+from torchbuild_tasks.core.entering import HOOKS, PROFILES, enter
+from torchbuild_tasks.request import SHELLS
+
+
+@pytest.mark.parametrize("shell", [shell for shell in SHELLS if shell != "all"])
+def test_every_shell_has_a_line_a_hook_and_a_profile(shell: str) -> None:
+    line = enter(shell, "/src/it's here", "debug")
+    assert line.count("\n") == 0
+    assert f"env_set.{shell}" in line
+    assert "TORCHBUILD_NAME" in line
+    assert f"--env-shell {shell}" in HOOKS[shell]
+    assert shell in PROFILES
+
+
+def test_folders_are_quoted_as_each_shell_wants_it() -> None:
+    assert enter("sh", "/a'b", "x").startswith("cd '/a'\\''b' && ")
+    assert enter("fish", "/a'b", "x").startswith("cd '/a\\'b'; ")
+    assert enter("ps1", "C:\\a'b", "x").startswith("Set-Location -LiteralPath 'C:\\a''b'; ")
+    assert enter("bat", "C:\\a b", "x").startswith('cd /d "C:\\a b" && ')

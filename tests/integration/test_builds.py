@@ -1,0 +1,233 @@
+"""Named builds as a user has them: side by side, entered, compared, removed, killed on the way."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.capabilities import (
+    needs_cxx,
+    needs_git,
+    needs_linux_compiler,
+    needs_sh,
+    needs_shebang,
+    needs_signals,
+)
+from tests.support.driver import TORCHBUILD, Run, environment, torchbuild
+from tests.support.gits import fatal_git
+from tests.support.sample import materialise
+
+pytestmark = [pytest.mark.integration, needs_git, needs_cxx]
+
+TOML = """\
+preset = "minimal"
+
+[builds.base]
+jobs = 2
+
+[builds.debug]
+extends = "base"
+build-type = "Debug"
+
+[builds.twin]
+extends = "debug"
+
+[builds.other]
+extends = "base"
+"""
+
+
+class Home:
+    """A checkout of the sample with a torchbuild.toml, and what is said to it."""
+
+    def __init__(self, tree: Path, able: dict[str, str]) -> None:
+        self.tree, self.able = tree, able
+        (tree / "torchbuild.toml").write_text(TOML, "utf-8")
+
+    def __call__(self, *words: str | Path, cwd: Path | None = None, **environ: str) -> Run:
+        return torchbuild(*words, cwd=cwd or self.tree, environ={**self.able, **environ})
+
+    def folder(self, name: str) -> Path:
+        return self.tree.with_name(f"{self.tree.name}-{name}")
+
+    def states(self) -> dict[str, str]:
+        return {each["name"]: each["state"] for each in self("builds", "list", "--json").json["answer"]}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Made once; every test has a copy."""
+    return materialise(tmp_path_factory.mktemp("model") / "mini", git=True)
+
+
+@pytest.fixture
+def home(model: Path, tmp_path: Path, able: dict[str, str]) -> Home:
+    shutil.copytree(model, tmp_path / "mini", symlinks=True)
+    return Home(tmp_path / "mini", able)
+
+
+def _made(home: Home, target: Path, *words: str) -> Run:
+    """A build that is stopped by what it cannot do, after its worktree was made: cheaper than a real one."""
+    done = home("build", "--python", str(target), "--target", "no_such_target", *words)
+    assert done.code != 0
+    return done
+
+
+def test_an_unmade_build_is_planned_from_the_main_checkout(home: Home) -> None:
+    plan = home("plan", "--name", "debug", "--json").json
+    choices = {choice["name"]: choice for choice in plan["choices"]}
+    assert plan["source"] == str(home.folder("debug"))
+    assert "its worktree is not there yet" in choices["source"]["because"]
+    assert choices["build type"]["value"] == "Debug"
+    assert choices["python"]["value"].startswith(str(home.folder("debug")))
+    assert not home.folder("debug").exists()
+    assert set(home.states().values()) == {"not made yet"}
+    assert home("builds", "use", "debug").code == 2
+    assert home("builds", "remove", "debug", "--yes").code == 9
+
+
+def test_two_builds_are_held_against_one_another(home: Home) -> None:
+    found = {
+        each["name"]: each["values"]
+        for each in home("builds", "diff", "base", "debug", "--json").json["answer"]
+    }
+    assert found["build type"] == ["Release", "Debug"]
+    assert not {"source", "python", "CCACHE_BASEDIR"} & set(found)
+    assert "planned alike" in home("builds", "diff", "debug", "twin").out
+
+
+def test_a_build_that_was_never_named_is_refused(home: Home) -> None:
+    done = home("build", "--name", "debgu")
+    assert done.code == 2
+    assert "did you mean debug?" in done.err
+    assert home("builds", "diff", "debug").code == 2
+
+
+@needs_linux_compiler
+@pytest.mark.skipif(shutil.which("ccache") is None, reason="no ccache here")
+def test_builds_stand_beside_one_another_and_share_their_objects(home: Home, target: Path) -> None:
+    words = ("build", "--cache", "ccache", "--python", str(target), "--yes")
+    records = []
+    for name in ("base", "other"):
+        done = home(*words, "--name", name)
+        assert done.code == 0, done.out + done.err
+        records.append(json.loads((home.folder(name) / "build/torchbuild-record.json").read_text("utf-8")))
+    (first,), (second,) = (record["caches"] for record in records)
+    assert sum(second["hits"].values()) >= 0.95 * (
+        sum(first["hits"].values()) + sum(first["misses"].values())
+    )
+    assert not (home.tree / "build").exists()
+    assert set(home.states().values()) == {"there", "not made yet"}
+
+    # Inside a worktree no name is needed, and from there it is not removed.
+    inside = home("plan", "--python", str(target), "--json", cwd=home.folder("base")).json
+    assert {choice["name"]: choice["value"] for choice in inside["choices"]}["jobs"] == "2"
+    assert inside["freshness"]["needs"] == "nothing"
+    assert home("builds", "remove", "base", "--yes", cwd=home.folder("base")).code == 9
+    assert home("builds", "remove", "base", "--yes", TORCHBUILD_NAME="base").code == 9
+
+    listed = home("builds", "remove", "base")  # nobody is there to agree
+    assert listed.code == 9
+    assert str(home.folder("base")) in listed.err
+    assert f"{target} -m pip uninstall torch" in listed.err
+    assert home.folder("base").exists()
+    done = home("builds", "remove", "base", "--yes")
+    assert done.code == 0, done.err
+    assert not home.folder("base").exists()
+    assert home.folder("other").exists()
+    assert (home.states()["base"], home.states()["other"]) == ("not made yet", "there")
+
+
+@needs_sh
+def test_the_line_of_use_enters_the_build(home: Home, target: Path) -> None:
+    _made(home, target, "--name", "debug")
+    assert home("env", "--name", "debug").code == 0
+    line = home("builds", "use", "debug", "--env-shell", "sh").out
+    asked = f"{line.strip()} && pwd && echo $TORCHBUILD_NAME $CMAKE_BUILD_TYPE"
+    said = subprocess.run(["sh", "-c", asked], capture_output=True, text=True, check=True, env=environment())
+    assert said.stdout.split() == [str(home.folder("debug")), "debug", "Debug"]
+    assert home("builds", "use", "twin", TORCHBUILD_NAME="debug").code == 2
+
+
+def test_what_is_the_users_is_not_removed(home: Home, target: Path) -> None:
+    _made(home, target, "--name", "debug")
+    mine = home.folder("debug") / "mine.py"
+    mine.write_text("", "utf-8")
+    done = home("builds", "remove", "debug", "--yes")
+    assert (done.code, "mine.py" in done.err) == (16, True)
+    assert mine.exists()
+    text = TOML + f'\n[builds.own]\nsource = "{home.folder("debug").as_posix()}"\n'
+    (home.tree / "torchbuild.toml").write_text(text, "utf-8")
+    assert home("builds", "remove", "own", "--yes").code == 9
+    mine.unlink()
+    (home.tree / "torchbuild.toml").write_text('preset = "minimal"\n', "utf-8")
+    assert home.states() == {"debug": "not in torchbuild.toml"}
+    assert home("builds", "remove", "debug", "--yes").code == 0
+    assert not home.folder("debug").exists()
+
+
+def test_a_new_ref_is_switched_to_and_changes_are_not_lost(home: Home, target: Path) -> None:
+    _made(home, target, "--name", "debug")
+    ask = ("git", "-C", str(home.tree), "-c", "user.name=a", "-c", "user.email=a@b")
+    (home.tree / "later.txt").write_text("later", "utf-8")
+    subprocess.run([*ask, "add", "later.txt"], check=True)
+    subprocess.run([*ask, "commit", "-q", "-m", "later"], check=True)
+    subprocess.run([*ask, "tag", "later"], check=True)
+    (home.tree / "torchbuild.toml").write_text(
+        TOML.replace("[builds.debug]", '[builds.debug]\nref = "later"'), "utf-8"
+    )
+    changed = home.folder("debug") / "version.txt"
+    before = changed.read_bytes()
+    changed.write_text("9.9\n", "utf-8")
+    done = _made(home, target, "--name", "debug")
+    assert (done.code, "version.txt" in done.err) == (16, True)
+    assert changed.read_text("utf-8") == "9.9\n"
+    changed.write_bytes(before)
+    _made(home, target, "--name", "debug")
+    assert (home.folder("debug") / "later.txt").exists()
+
+
+@needs_shebang
+@needs_signals
+@pytest.mark.parametrize(
+    "at", [9, pytest.param(14, marks=pytest.mark.slow), pytest.param(20, marks=pytest.mark.slow)]
+)
+def test_a_build_that_was_killed_while_its_worktree_was_made(
+    home: Home, target: Path, tmp_path: Path, at: int
+) -> None:
+    words = ("build", "--name", "debug", "--python", str(target), "--target", "no_such_target")
+    environ = {**fatal_git(tmp_path / "bin", at, after=True), **home.able}
+    path = f"{tmp_path / 'bin'}{os.pathsep}{environment()['PATH']}"
+    killed = subprocess.run(
+        [*TORCHBUILD, *words], cwd=home.tree, env={**environ, "PATH": path}, capture_output=True, check=False
+    )
+    assert killed.returncode == -9
+    assert home.states()["debug"] == "half made"
+    _made(home, target, "--name", "debug")
+    assert home.states()["debug"] == "there"
+    assert list((home.folder("debug") / "third_party").rglob("*.h"))
+
+
+def test_two_runs_of_one_build_do_not_meet(home: Home, target: Path) -> None:
+    holder = (
+        "import sys; from pathlib import Path; from torchbuild_tasks.effects import lock\n"
+        "folder = Path(sys.argv[1]); folder.mkdir(parents=True)\n"
+        "with lock.hold(folder, 'build'): print('held', flush=True); sys.stdin.read()\n"
+    )
+    folder = home.tree / ".torchbuild/builds/debug"
+    with subprocess.Popen(
+        [sys.executable, "-c", holder, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline().strip() == b"held"
+        done = home("build", "--name", "debug", "--python", str(target))
+        assert (done.code, f"process {other.pid}" in done.err) == (8, True)
+        assert not home.folder("debug").exists()
+        assert other.stdin is not None
+        other.stdin.close()

@@ -1,0 +1,190 @@
+"""The verbs beside a build: what surrounds it, what it left behind, what is shared between builds."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torchbuild_tasks.catalog import load_catalog
+from torchbuild_tasks.core.question import Question
+from torchbuild_tasks.effects.signals import interruptible
+from torchbuild_tasks.flow import built
+from torchbuild_tasks.model import CacheState, Cluster
+from torchbuild_tasks.record import VerifyReport
+from torchbuild_tasks.request import BuildRequest
+from torchbuild_tasks.sight import (
+    accepted,
+    cache_words,
+    checkout,
+    decide,
+    look,
+    network,
+    our_shelf,
+    writer,
+)
+from torchbuild_tasks.stages import Reporter
+
+if TYPE_CHECKING:
+    from torchbuild_tasks.core.helper_lines import HelperReport
+    from torchbuild_tasks.core.manifest.compare import Difference
+    from torchbuild_tasks.core.table import VersionLine
+    from torchbuild_tasks.model.builds import Answer
+    from torchbuild_tasks.stages.replay import Replay
+    from torchbuild_tasks.stages.report import ReportFiles
+    from torchbuild_tasks.stages.support import SupportFile
+
+# What one verb alone needs is imported inside it, so that a build which finds nothing to do is quick.
+
+
+def support(request: BuildRequest) -> SupportFile:
+    """Write one archive for somebody else to look at; what cannot be had is noted in it."""
+    from torchbuild_tasks.sight.health import PATIENCE, bare, examined
+    from torchbuild_tasks.stages.support import Attempts, make_support
+
+    attempts = Attempts()
+    seen = attempts("look", lambda: look(request, patience=PATIENCE))
+    seen = seen or attempts("look without flags and settings", lambda: bare(request))
+    if seen is None:
+        return make_support(request, None, None, load_catalog(), attempts, writer=writer())
+    sight = seen
+    made_plan = attempts("plan", lambda: decide(sight))
+    if made_plan is not None:
+        sight = attempts("doctor", lambda: examined(seen, made_plan)) or seen
+    return make_support(request, sight.facts, made_plan, sight.catalog, attempts, writer=writer())
+
+
+def report(request: BuildRequest) -> ReportFiles:
+    """Write the report of the last build: one HTML page, with --trace also a timeline for Perfetto."""
+    from torchbuild_tasks.stages.report import make_report
+
+    sight = look(request)
+    root, build_dir = Path(checkout(sight)), sight.facts.tree.build_dir
+    out, trace = (Path(name).expanduser() if name else None for name in (request.out, request.trace))
+    return make_report(root, Path(build_dir or root / "build"), sight.catalog, out, trace)
+
+
+def helpers(request: BuildRequest, report: Reporter) -> HelperReport:
+    """List, fetch, find, verify or prune the libraries and tools that builds download."""
+    from torchbuild_tasks.stages.helpers import fetched, proved, pruned, wanted
+
+    sight = look(request)
+    question = Question(sight.request, sight.facts, sight.catalog, sight.settings)
+    listed, artifacts, kept = wanted(question, str(request.action))
+    with interruptible():
+        match request.action:
+            case "fetch":
+                return fetched(listed, artifacts, network(sight), request, report)
+            case "verify":
+                return proved(listed, question, network(sight))
+            case "prune":
+                return pruned(listed, kept, network(sight), request, report)
+    return listed
+
+
+def cache(request: BuildRequest, report: Reporter) -> tuple[CacheState, ...]:
+    """Tell how full the compiler caches of a build are, empty them, or serve one for builds by hand.
+
+    Returns:
+        The caches as they are; after clear as they were before; after serve none.
+    """
+    from torchbuild_tasks.stages import cache_verbs
+
+    sight = look(request)
+    made_plan = decide(sight)
+    caches = cache_verbs.caches_of(made_plan)
+    environ = cache_verbs.cache_environ(made_plan, os.environ)
+    with interruptible():
+        match request.action:
+            case "clear":
+                return cache_verbs.clear_caches(
+                    caches, environ, lambda ask: request.yes or report.confirm(ask), report.note
+                )
+            case "serve":
+                root, words, wait = Path(checkout(sight)), cache_words(sight), cache_verbs.until_interrupted
+                cache_verbs.serve_cache(caches, words, environ, root, report.note, wait)
+                return ()
+    return cache_verbs.cache_states(caches, environ)
+
+
+def cluster(request: BuildRequest, report: Reporter) -> tuple[Cluster, ...]:
+    """Run a scheduler or a server of distributed compiles until Ctrl-C, join one, or say how they are."""
+    from torchbuild_tasks.stages.cluster import join, run_scheduler, run_server, states
+    from torchbuild_tasks.stages.cluster_program import have_dist, refuse_windows
+
+    sight = look(request)
+    shelf = our_shelf(sight.facts)
+    if request.action == "status":
+        return states(shelf, request)
+    refuse_windows(sight.facts)
+    if request.action == "join":
+        return (join(shelf, request, report.note),)
+    question = Question(sight.request, sight.facts, sight.catalog, sight.settings)
+    with interruptible():
+        dist = have_dist(question, network(sight), report)
+        (run_scheduler if request.action == "scheduler" else run_server)(shelf, dist, request, report.note)
+    return ()
+
+
+def versions(request: BuildRequest) -> tuple[VersionLine, ...]:
+    """The table of torch versions, each held against this machine; with --torch the row of that one."""
+    from torchbuild_tasks.core.table import version_lines
+    from torchbuild_tasks.core.torch_ref import read_word
+
+    sight = look(request)
+    lines = version_lines(sight.catalog, sight.facts)
+    if not request.torch:
+        return lines
+    row = read_word(request.torch, sight.catalog).row
+    return tuple(line for line in lines if line.version == row.version)
+
+
+def replay(request: BuildRequest, report: Reporter) -> tuple[Replay, VerifyReport | None]:
+    """Plan a recorded build again here, with all that differs in spite of it; --yes also builds it."""
+    from torchbuild_tasks.sight.again import look_again
+    from torchbuild_tasks.stages import manifest, replay
+
+    name, catalog = str(request.manifest), load_catalog()
+    recorded = replay.load(name)
+    written = replay.take_out(recorded, Path(request.out).expanduser()) if request.out else ()
+    with replay.variables_of(recorded, catalog):
+        sight, made_plan = look_again(request, recorded, replay.source_of(recorded, request.source))
+        asked = manifest.Asked(writer(), sight.request, sight.settings, sight.facts, made_plan)
+        found = replay.compared(recorded, name, asked, catalog, written)
+        if not request.yes:
+            return found, None
+        for line in found.lines:
+            report.note(line)
+        return found, built(sight, accepted(made_plan), report)[1]
+
+
+def compare(request: BuildRequest) -> tuple[Difference, ...]:
+    """What differs between the manifests of two builds."""
+    from torchbuild_tasks.core.manifest.compare import differences
+    from torchbuild_tasks.stages.replay import load
+
+    return differences(load(str(request.manifest)), load(str(request.other)))
+
+
+def builds(request: BuildRequest, report: Reporter) -> Answer:
+    """List the named builds, show or enter one, hold two against one another, or remove one."""
+    from torchbuild_tasks.core.build_diff import differences
+    from torchbuild_tasks.sight.named import named
+    from torchbuild_tasks.stages import builds as stage
+
+    about = named(dataclasses.replace(request, name=None))
+    match request.action:
+        case "show":
+            return stage.details(about.settings, str(request.name), about.main)
+        case "use":
+            return stage.entering(about.settings, request, about.main)
+        case "remove":
+            with interruptible():
+                return stage.removed(about.settings, request, about.main, report)
+        case "diff":
+            one, other = (
+                decide(look(dataclasses.replace(request, name=n))) for n in (request.name, request.second)
+            )
+            return differences(one, other)
+    return stage.listed(about.settings, about.main)

@@ -1,0 +1,54 @@
+"""What a worktree remembers of the named build that it is: a small file in its .torchbuild folder."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from torchbuild_tasks.effects.files import STATE_DIR, state_dir, write_atomic
+from torchbuild_tasks.effects.ledger import RECORD_FILE
+from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.model.builds import Last
+
+NOTE: Final = "build.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Note:
+    """The build's name, the settings file that says what it is, the main checkout, and the ref it is at."""
+
+    name: str
+    config: str
+    main: str
+    ref: str
+
+
+def read_note(folder: Path) -> Note | None:
+    """The note of a folder; None when it is no named build's, or cannot be read."""
+    with contextlib.suppress(OSError, ValueError, TypeError):
+        note = Note(**json.loads((folder / STATE_DIR / NOTE).read_bytes()))
+        return note if all(isinstance(value, str) for value in asdict(note).values()) else None
+    return None
+
+
+def write_note(folder: Path, note: Note) -> None:
+    """Write it; raises UsageError when that is not possible."""
+    write_atomic(state_dir(folder) / NOTE, json.dumps(asdict(note)).encode(), error=UsageError)
+
+
+def last_build(folder: Path) -> Last | None:
+    """The newest record in a checkout; None where nothing was built."""
+    records = sorted(folder.glob(f"*/{RECORD_FILE}"), key=lambda path: path.stat().st_mtime)
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, IndexError):
+        said: Any = json.loads(records[-1].read_bytes())
+        choices = {choice["name"]: str(choice["value"]) for choice in said["choices"]}
+        return Last(
+            result=str(said["result"]),
+            finished=str(said["finished"] or said["started"]),
+            torch=choices.get("torch", ""),
+            python=choices.get("python", ""),
+        )
+    return None

@@ -1,0 +1,58 @@
+"""Which of the named builds a request is about, and its worktree."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from torchbuild_tasks.catalog import Catalog
+from torchbuild_tasks.core.settings import Settings, check_settings
+from torchbuild_tasks.effects.signals import interruptible
+from torchbuild_tasks.facts.probe import Probe
+from torchbuild_tasks.facts.settings import find_settings
+from torchbuild_tasks.facts.tree import look_at_tree
+from torchbuild_tasks.model import Facts
+from torchbuild_tasks.request import BuildRequest
+from torchbuild_tasks.stages import Reporter
+from torchbuild_tasks.stages.named import Named, config_of, note_of, resolve
+
+
+def named(request: BuildRequest, settings: Settings | None = None) -> Named:
+    """Read the settings file; --name, or the worktree that we are in, says which of its builds counts.
+
+    `settings` are taken instead of those of a file, and then no build is named.
+    """
+    if settings is not None:
+        return Named(settings=settings, main=Path(request.source or "."))
+    note = note_of(request)
+    found = find_settings(config_of(request, note), request.source or ".")
+    settings = check_settings(found.path, found.data, found.lines) if found else Settings()
+    return resolve(request, note, settings)
+
+
+@contextlib.contextmanager
+def at_hand(request: BuildRequest, report: Reporter) -> Iterator[None]:
+    """Hold the named build that is to be built, with its worktree there; nothing without a name."""
+    if request.dry_run or not (request.name or note_of(request)) or not (place := named(request).place):
+        yield
+        return
+    from torchbuild_tasks.stages.builds import ready
+
+    with interruptible(), ready(place, report):
+        yield
+
+
+def before_it_is_there(facts: Facts, about: Named, catalog: Catalog) -> Facts:
+    """The facts with the tree that a worktree will have: that of the checkout it is made of."""
+    read = tuple(row.path for row in catalog.front_end if row.role == "reads")
+    tree = look_at_tree(Probe(environ=dict(os.environ)), str(about.main), read)
+    if tree.problem is None and about.place:
+        root = str(about.place.folder)
+        build_dir = tree.build_dir and tree.build_dir.replace(tree.root, root, 1)
+        tree = dataclasses.replace(
+            tree, root=root, build_dir=build_dir, dirty=False, cache=None, previous=None, installed=None
+        )
+    return dataclasses.replace(facts, tree=tree)

@@ -1,0 +1,91 @@
+"""Which named build a request is about, and where that is."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from torchbuild_tasks.core.builds import NamedBuild, pick
+from torchbuild_tasks.core.settings import Settings
+from torchbuild_tasks.effects.build_note import Note, read_note
+from torchbuild_tasks.request import BuildRequest
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """A named build and where it is.
+
+    `worktree` is false where torchbuild.toml names a checkout of the user's own; `main` is the checkout
+    that worktrees are made of.
+    """
+
+    build: NamedBuild
+    config: str
+    main: Path
+    folder: Path
+    worktree: bool
+    torch: str | None = None
+
+    @property
+    def ref(self) -> str:
+        """What the worktree checks out when it is made."""
+        if self.build.ref or not self.torch:
+            return self.build.ref or "HEAD"
+        from torchbuild_tasks.catalog import load_catalog
+        from torchbuild_tasks.core.torch_ref import read_word
+
+        return read_word(self.torch, load_catalog(), f"torch in [builds.{self.build.name}]").ref
+
+
+@dataclass(frozen=True, kw_only=True)
+class Named:
+    """The settings as they count for a request, the main checkout, and the named build, if any."""
+
+    settings: Settings
+    main: Path
+    place: Place | None = None
+
+
+def note_of(request: BuildRequest) -> Note | None:
+    """What the folder that a request is run in remembers of being a named build's worktree."""
+    return read_note(Path(request.source or ".").expanduser())
+
+
+def config_of(request: BuildRequest, note: Note | None) -> str | None:
+    """The settings file to read: the one that is named, else the one that the worktree was made by."""
+    return request.config or (note.config if note and Path(note.config).is_file() else None)
+
+
+def resolve(request: BuildRequest, note: Note | None, settings: Settings) -> Named:
+    """The build that --name says, else the one whose worktree the request is run in.
+
+    Raises:
+        UsageError: there is no build of that name.
+    """
+    main = Path(note.main if note else request.source or settings.values.get("source") or ".").expanduser()
+    main = Path(os.path.realpath(main))
+    name = request.name or (note.name if note and note.name in settings.builds else None)
+    if name is None:
+        return Named(settings=settings, main=main)
+    build = pick(settings.builds, name, settings.path)
+    place = place_of(settings, build, main)
+    values = {**build.values, "source": str(place.folder)}
+    return Named(settings=settings.of(dataclasses.replace(build, values=values)), main=main, place=place)
+
+
+def place_of(settings: Settings, build: NamedBuild, main: Path) -> Place:
+    """Where a build is: its own checkout, the folder that is named, or one beside the main checkout."""
+    base = Path(str(settings.path)).parent
+    own = build.values.get("source")
+    beside = main.with_name(f"{main.name}-{build.name}")
+    folder = base / Path(str(own or build.folder)).expanduser() if own or build.folder else beside
+    return Place(
+        build=build,
+        config=str(settings.path),
+        main=main,
+        folder=Path(os.path.realpath(folder)),
+        worktree=not own,
+        torch=build.values.get("torch") or settings.values.get("torch"),
+    )
