@@ -205,10 +205,10 @@ def test_a_hang_costs_one_check_and_shows_where(python_with: Python, monkeypatch
 
 
 def test_when_the_time_is_up_the_report_still_comes(python_with: Python) -> None:
-    python = python_with("import time\n__config__.show = lambda: time.sleep(60)\n")
+    python = python_with("import time\n__config__.show = lambda: time.sleep(600)\n")
     start = time.monotonic()
-    failed = failures(verify(python, *QUICK, timeout=2.0))
-    assert time.monotonic() - start < 30
+    failed = failures(verify(python, *QUICK, timeout=15.0 if WINDOWS else 3.0))
+    assert time.monotonic() - start < 300
     assert "config" in failed
     assert "import" not in failed
 
