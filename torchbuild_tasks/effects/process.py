@@ -128,10 +128,12 @@ def stream(
     cwd: Path | str | None,
     log: Sink,
     on_block: Callable[[bytes], None],
+    on_idle: Callable[[int], None] | None = None,
 ) -> int:
     """Run a long process: every byte of stdout and stderr to `log`, every line to `on_block`.
 
-    The lines come in blocks as `Blocks` makes them, as many as one read brought.
+    The lines come in blocks as `Blocks` makes them, as many as one read brought. `on_idle` is called
+    with its pid for every half second in which it says nothing. What either raises ends the whole tree.
     Returns the exit code as in `Captured`; when the program cannot start, that is 127
     and the reason is its only line. Raises Interrupted once the whole tree is ended.
     """
@@ -143,7 +145,7 @@ def stream(
             _started(argv, env, cwd, stderr=subprocess.STDOUT) as process,
         ):
             assert process.stdout is not None
-            said = at_last.enter_context(chunks(process.stdout, lambda: process.poll() is not None))
+            said = at_last.enter_context(chunks(process.stdout, lambda: _is_over(process, on_idle)))
             for chunk in said:
                 log.write(chunk)
                 if block := blocks.feed(chunk):
@@ -156,6 +158,14 @@ def stream(
         log.write(reason)
         on_block(reason)
         return CANNOT_START
+
+
+def _is_over(process: _Process, on_idle: Callable[[int], None] | None) -> bool:
+    if process.poll() is not None:
+        return True
+    if on_idle is not None:
+        on_idle(process.pid)
+    return False
 
 
 def _waited(process: _Process) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import fnmatch
+import gzip
 import lzma
 import re
 import stat
@@ -95,6 +96,12 @@ def read_tar_bz2(archive: Path, filling: Filling) -> None:
 def read_tar_xz(archive: Path, filling: Filling) -> None:
     """A tar archive in xz, in one pass."""
     with lzma.open(archive) as file:
+        _read_tar(file, filling)
+
+
+def read_tar_gz(archive: Path, filling: Filling) -> None:
+    """A tar archive in gzip, in one pass."""
+    with gzip.open(archive) as file:
         _read_tar(file, filling)
 
 

@@ -31,6 +31,7 @@ _READERS: Final = {
     "zip": readers.read_zip,
     "tar.bz2": readers.read_tar_bz2,
     "tar.xz": readers.read_tar_xz,
+    "tar.gz": readers.read_tar_gz,
     "conda": readers.read_conda,
     "7z": sevenz.read_7z,
 }
@@ -57,7 +58,7 @@ def unpack(
     a copy of the file that it leads to, and one to a folder is refused there.
 
     Args:
-        kind: 7z, zip (also a wheel), tar.bz2, tar.xz, conda, or file: the archive itself is copied.
+        kind: 7z, zip (also a wheel), tar.bz2, tar.xz, tar.gz, conda, or file: the archive itself is copied.
         tell: told `name`, the bytes written, and of how many where that is known.
         limit: the most bytes that all its files may have, by their headers and in fact.
         count: the most files and folders.
