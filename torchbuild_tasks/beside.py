@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from torchbuild_tasks.core.manifest.compare import Difference
     from torchbuild_tasks.core.table import VersionLine
     from torchbuild_tasks.model.builds import Answer
+    from torchbuild_tasks.model.source import SourceReport
     from torchbuild_tasks.stages.replay import Replay
     from torchbuild_tasks.stages.report import ReportFiles
     from torchbuild_tasks.stages.support import SupportFile
@@ -125,6 +126,16 @@ def cluster(request: BuildRequest, report: Reporter) -> tuple[Cluster, ...]:
         dist = have_dist(question, network(sight), report)
         (run_scheduler if request.action == "scheduler" else run_server)(shelf, dist, request, report.note)
     return ()
+
+
+def source(request: BuildRequest, report: Reporter) -> SourceReport:
+    """Get, move on, describe, mend or mirror a checkout of PyTorch."""
+    from torchbuild_tasks.sight.sources import named_checkout, source_task
+    from torchbuild_tasks.stages.source import run_source
+
+    sight = look(request)
+    with interruptible():
+        return run_source(source_task(sight, report), named_checkout(sight))
 
 
 def versions(request: BuildRequest) -> tuple[VersionLine, ...]:

@@ -33,6 +33,7 @@ from torchbuild_tasks.sight import (
     writer,
 )
 from torchbuild_tasks.sight.named import at_hand
+from torchbuild_tasks.sight.sources import have_source, here
 from torchbuild_tasks.stages import Reporter, run_stages
 from torchbuild_tasks.stages.linker import place_linker
 from torchbuild_tasks.verify.session import verify as run_verification
@@ -99,12 +100,12 @@ def bootstrap(request: BuildRequest, report: Reporter) -> Bootstrap:
 
 def plan(request: BuildRequest) -> BuildPlan:
     """Decide everything and do nothing."""
-    return decide(look(request))
+    return decide(here(look(request)))
 
 
 def env(request: BuildRequest) -> BuildPlan:
     """Write the env files of the plan, unless --dry-run."""
-    sight = look(request)
+    sight = here(look(request))
     made_plan = accepted(decide(sight))
     if not request.dry_run:
         checkout(sight)
@@ -118,6 +119,8 @@ def env(request: BuildRequest) -> BuildPlan:
 def build(request: BuildRequest, report: Reporter) -> tuple[BuildPlan, VerifyReport | None]:
     """Plan, build, record and verify; --dry-run stops after the plan.
 
+    Outside of a checkout --torch means one of ours, which is got first.
+
     Returns:
         The plan, and the verification's report (None when nothing had to be built).
     """
@@ -127,6 +130,8 @@ def build(request: BuildRequest, report: Reporter) -> tuple[BuildPlan, VerifyRep
 
 def _build(request: BuildRequest, report: Reporter) -> tuple[BuildPlan, VerifyReport | None]:
     sight = look(request, everything=False)
+    if not request.dry_run:
+        sight = have_source(sight, report)
     made_plan = accepted(decide(sight))
     if request.dry_run:
         return made_plan, None
@@ -160,7 +165,7 @@ def watch(request: BuildRequest) -> Watch:
 
 def verify(request: BuildRequest, report: Reporter) -> VerifyReport:
     """Hold the torch that is installed to what the plan of this request promises."""
-    sight = look(request)
+    sight = here(look(request))
     made_plan = decide(sight)
     if sight.settings.seen_from:
         checkout(sight)

@@ -88,7 +88,7 @@ def test_a_tree_that_is_none_is_named_alone(problem: str, looked: tuple[str, ...
 
 
 @pytest.mark.parametrize(
-    ("git", "fix"), [(True, "submodule update --init --recursive"), (False, "git clone")]
+    ("git", "fix"), [(True, "torchbuild source update --source"), (False, "torchbuild source get")]
 )
 def test_empty_submodules(git: bool, fix: str) -> None:
     facts = with_tree(linux_facts(), empty=("third_party/fmt", "third_party/onnx"), git=git)

@@ -148,3 +148,16 @@ def test_a_row_that_cannot_be_used_is_refused_with_its_line(columns: dict[str, A
             FILE, failure(**columns), {"failure.0": 7, "failure.0.patterns": 9, "failure.0.cause": 8}
         )
     assert re.search(r"torchbuild.toml, line [789]", error.value.what)
+
+
+def test_mirrors_of_hosts() -> None:
+    table = {"https://github.com/": "https://git.example.org/"}
+    assert check_settings("t.toml", {"mirrors": table}, {}).mirrors == tuple(table.items())
+
+
+@pytest.mark.parametrize(
+    "table", ["x", {"https://a/": 1}, {"https://a/": ""}, {"https://a/": "https://b/?x=1"}]
+)
+def test_a_mirror_that_git_cannot_be_told_of(table: object) -> None:
+    with pytest.raises(UsageError, match="mirrors"):
+        check_settings("t.toml", {"mirrors": table}, {})

@@ -190,3 +190,24 @@ def test_what_follows_the_further_word_is_the_next_task() -> None:
         ("cluster", ["status"]),
         ("build", ["--cpu"]),
     ]
+
+
+@pytest.mark.parametrize(
+    ("words", "ref"),
+    [
+        (["get", "2.9"], "2.9"),
+        (["get"], None),
+        (["update", "--source", "x"], None),
+        (["mirror", "main", "--full"], "main"),
+    ],
+)
+def test_a_word_that_may_be_left_out(words: list[str], ref: str | None) -> None:
+    assert parse("source", words).ref == ref
+
+
+def test_the_next_verb_is_no_ref() -> None:
+    assert words_by_verb(["source", "update", "plan"]) == [("source", ["update"]), ("plan", [])]
+    assert words_by_verb(["source", "update", "main", "plan"]) == [
+        ("source", ["update", "main"]),
+        ("plan", []),
+    ]

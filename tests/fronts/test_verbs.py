@@ -34,6 +34,7 @@ from torchbuild_tasks.model import (
     builds,
 )
 from torchbuild_tasks.model.builds import Away, Entering, Last, Shown
+from torchbuild_tasks.model.source import Checkout, SourceReport
 from torchbuild_tasks.record import CheckResult, VerifyReport
 from torchbuild_tasks.request import VERBS, BuildRequest
 from torchbuild_tasks.stages.replay import Replay
@@ -104,6 +105,7 @@ RESULTS: dict[str, Any] = {
     "replay": (Replay(plan=SOUND, differences=DIFFERENT, not_carried=("A_TOKEN",)), None),
     "compare": DIFFERENT,
     "builds": (DEBUG, dataclasses.replace(DEBUG, name="other", last=None, active=True)),
+    "source": SourceReport(action="get", checkouts=(Checkout(path="/pt", kind="clone", version="2.9.1"),)),
 }
 WORDS: dict[str, dict[str, Any]] = {
     "helpers": {"action": "list"},
@@ -113,6 +115,7 @@ WORDS: dict[str, dict[str, Any]] = {
     "diagnose": {"log": "-"},
     "replay": {"manifest": "a.json"},
     "compare": {"manifest": "a.json", "other": "b.json"},
+    "source": {"action": "get"},
 }
 Give = Callable[[str, Any], None]
 

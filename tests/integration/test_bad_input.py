@@ -71,7 +71,7 @@ def test_a_zip_download_has_no_submodules(tmp_path: Path) -> None:
     (tree / "third_party/tinyfmt").mkdir()
     done = torchbuild("build", "--source", tree)
     assert done.code == 3
-    assert "git clone --recursive" in done.err
+    assert "torchbuild source get" in done.err
 
 
 @needs_git
@@ -83,7 +83,7 @@ def test_an_empty_nested_submodule_is_named(tmp_path: Path) -> None:
     done = torchbuild("build", "--source", tree)
     assert done.code == 3
     assert "third_party/tinyfmt/third_party/tinyassert" in done.err
-    assert "submodule update --init --recursive" in done.err
+    assert f"torchbuild source update --source {tree}" in done.err
 
 
 def test_a_python_without_pip(tree: Path, tmp_path: Path) -> None:

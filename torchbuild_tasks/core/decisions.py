@@ -167,11 +167,20 @@ def _subject(question: Question) -> tuple[Choice, ...]:
         because = f"the build {build.name}" + (
             f"; its worktree is not there yet, seen from {seen}" if seen else ""
         )
+    elif _is_ours(question):
+        source, because = "default", "our checkout of the torch that is asked for"
     return (
         Choice(name="source", value=tree.root, because=because, source=source),
         _torch(question, f"version.txt of {kind}{commit}"),
         Choice(name="era", value=question.era, because=f"build-backend {tree.backend or 'none, setup.py'}"),
     )
+
+
+def _is_ours(question: Question) -> bool:
+    """Whether the checkout is one that was got into the store because of --torch."""
+    store = question.facts.store
+    within = f"{store.folder}{question.separator}sources{question.separator}" if store else ""
+    return bool(within and question.given("torch") and question.facts.tree.root.startswith(within))
 
 
 def _torch(question: Question, because: str) -> Choice:

@@ -38,9 +38,9 @@ def _check_tree(question: Question) -> tuple[Finding, ...]:
     if tree.problem:
         # A tree whose version was read is one, but cannot be built: its submodules are missing.
         looked = f" (looked for {', '.join(tree.looked)})" if tree.version is None and tree.looked else ""
-        fix = "Name a PyTorch checkout: --source PATH"
+        fix = "Name a PyTorch checkout: --source PATH, or get one: torchbuild source get"
         if tree.empty:
-            fix = "Clone it instead: git clone --recursive https://github.com/pytorch/pytorch"
+            fix = "Get it with its submodules: torchbuild source get"
         return (Finding(id="source", status="error", text=f"{tree.root}: {tree.problem}{looked}", fix=fix),)
     findings = []
     if tree.era is None:
@@ -74,19 +74,19 @@ def _check_series(question: Question) -> tuple[Finding, ...]:
 
 def _check_submodules(question: Question) -> tuple[Finding, ...]:
     tree = question.facts.tree
-    missing = [path for path in tree.empty if not _does_without(question, path)]
+    missing = [path for path in tree.empty if not does_without(question, path)]
     if not missing:
         return _unneeded(tree.empty)
     shown = ", ".join(missing[:6]) + (f" and {len(missing) - 6} more" if len(missing) > 6 else "")
     text = f"{len(missing)} third_party folders are empty: {shown}"
-    fix = f"git -C {tree.root} submodule update --init --recursive --jobs 8"
+    fix = f"torchbuild source update --source {tree.root}"
     if not tree.git:
-        fix = "A zip download holds no submodules: clone with git clone --recursive instead."
+        fix = "A zip download holds no submodules: torchbuild source get gets a checkout that does."
     return (Finding(id="submodules", status="error", text=text, fix=fix),)
 
 
-def _does_without(question: Question, path: str) -> bool:
-    """Whether a planned-off variable makes this folder unneeded.
+def does_without(question: Question, path: str) -> bool:
+    """Whether a planned-off variable makes this folder of third_party unneeded.
 
     setup.py looks into every top-level one all the same, as long as it is there.
     """

@@ -16,7 +16,7 @@ from torchbuild_tasks.request import BuildRequest, flag_name
 R = TypeVar("R")
 
 # Keys that are no flags: build variables, and rows laid over ours.
-TABLES = ("set", "helper", "failure", "builds")
+TABLES = ("set", "helper", "failure", "builds", "mirrors")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +32,7 @@ class Settings:
     variables: Mapping[str, str] = field(default_factory=dict)
     helpers: tuple[HelperRow, ...] = ()
     failures: tuple[FailureRow, ...] = ()
+    mirrors: tuple[tuple[str, str], ...] = ()
     builds: Mapping[str, NamedBuild] = field(default_factory=dict)
     build: NamedBuild | None = None
     seen_from: str = ""
@@ -76,6 +77,7 @@ def check_settings(path: str, data: Mapping[str, object], lines: Mapping[str, in
         builds=_builds(path, lines, data.get("builds", {})),
         helpers=_rows(path, lines, data, "helper", HelperRow),
         failures=_failures(path, lines, data),
+        mirrors=_mirrors(path, lines, data.get("mirrors", {})),
     )
 
 
@@ -173,6 +175,20 @@ def _variables(path: str, lines: Mapping[str, int], table: object, above: str = 
         except UsageError:
             raise _wrong(path, lines, f"{above}set.{name}", value, "it cannot be a variable's name") from None
     return variables
+
+
+def _mirrors(path: str, lines: Mapping[str, int], table: object) -> tuple[tuple[str, str], ...]:
+    """Beginnings of git addresses and what stands there instead, as git's insteadOf reads them."""
+    if not isinstance(table, dict):
+        raise _wrong(path, lines, "mirrors", table, "it must be a table: [mirrors]")
+    for old, new in table.items():
+        if not isinstance(new, str) or not new or not old:
+            raise _wrong(
+                path, lines, f"mirrors.{old}", new, "it must be the beginning of an address, in quotes"
+            )
+        if "=" in new:
+            raise _wrong(path, lines, f"mirrors.{old}", new, "git -c cannot carry an address with =")
+    return tuple(table.items())
 
 
 def _words(path: str, lines: Mapping[str, int], key: str, value: object) -> tuple[str, ...]:

@@ -31,6 +31,7 @@ SUMMARIES = {
     "cluster": "Run a scheduler or a server of distributed compiles, join one, or say how they are.",
     "replay": "Plan a recorded build again here, say what differs all the same; --yes builds it.",
     "compare": "Say what differs between the manifests of two builds.",
+    "source": "Get, update, look at, mend or mirror a checkout of PyTorch.",
     "versions": "Show the torch versions and which of them fit this machine.",
     "builds": "List, show, enter, compare or remove the named builds of torchbuild.toml.",
 }

@@ -29,6 +29,7 @@ SESSIONS: Final[Mapping[str, tuple[str, Mapping[str, Any], str]]] = {
     "cluster": ("cluster", {}, "Run, join or ask a scheduler and servers of distributed compiles."),
     "replay": ("replay", {}, "Plan a recorded build again here; --yes builds it."),
     "compare": ("compare", {}, "Say what differs between the manifests of two builds."),
+    "source": ("source", {}, "Get, update, look at, mend or mirror a checkout of PyTorch."),
     "versions": ("versions", {}, "Show the torch versions and which of them fit this machine."),
     "builds": ("builds", {}, "List, show, enter, compare or remove the named builds of torchbuild.toml."),
 }

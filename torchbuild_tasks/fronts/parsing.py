@@ -7,6 +7,7 @@ mean the same, and an unknown one is refused with the nearest in both.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ from invoke.parser.context import ParserContext
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.request import (
     ACTIONS,
+    MAYBE,
     OBJECTS,
     SAMPLES,
     VERBS,
@@ -39,9 +41,22 @@ def arguments(verb: str, words: Sequence[str] = (), *, positional: bool = True) 
         words: what follows it; some actions take a further word.
         positional: without it the action may be left out.
     """
-    of_actions = (name for word in words for name in OBJECTS.get((verb, word), ()))
-    due = ("action", *WORDS.get(verb, ()), *of_actions) if positional else ()
+    due = ("action", *WORDS.get(verb, ()), *_objects(verb, words)) if positional else ()
     return [_argument(field, verb, field.name in due) for field in flags(verb)]
+
+
+def _objects(verb: str, words: Sequence[str]) -> list[str]:
+    """The fields whose words follow an action, of those that may be left out only what is there."""
+    fields: list[str] = []
+    for word, after in itertools.pairwise([*words, ""]):
+        fields += (*OBJECTS.get((verb, word), ()), _maybe(verb, word, after))
+    return fields
+
+
+def _maybe(verb: str, action: str, after: str) -> str:
+    """The field that the word after an action is the value of; none for a flag and for the next verb."""
+    is_value = after and not _is_flag(after) and after not in VERBS
+    return MAYBE.get((verb, action), "") if is_value else ""
 
 
 def _argument(field: dataclasses.Field[Any], verb: str, positional: bool) -> Argument:
@@ -80,6 +95,8 @@ def refuse_unknown(verb: str, words: Sequence[str]) -> None:
                 _refuse_action(verb, word)
                 action = word
                 missing = list(OBJECTS.get((verb, word), ()))
+                if rest and _maybe(verb, word, rest[0]):
+                    rest.pop(0)
             else:
                 missing = missing[1:]
             action_due = False
@@ -129,7 +146,7 @@ def words_by_verb(argv: Sequence[str]) -> list[tuple[str, list[str]]]:
     """
     found: list[tuple[str, list[str]]] = []
     value_follows, due = False, 0
-    for word in argv:
+    for word, after in itertools.pairwise([*argv, ""]):
         verb = word.rpartition(".")[2]
         if not (value_follows or due or _is_flag(word)):
             found.append((verb, []))
@@ -139,7 +156,8 @@ def words_by_verb(argv: Sequence[str]) -> list[tuple[str, list[str]]]:
             found[-1][1].append(word)
         if value_follows or not found or not _is_flag(word):
             if due and not value_follows:
-                due += len(OBJECTS.get((found[-1][0], word), ())) - 1
+                current = found[-1][0]
+                due += len(OBJECTS.get((current, word), ())) + bool(_maybe(current, word, after)) - 1
             value_follows = False
         else:
             current = found[-1][0]

@@ -28,6 +28,7 @@ from torchbuild_tasks.fronts.show_cluster import clusters_text
 from torchbuild_tasks.fronts.show_diagnosis import reading_text
 from torchbuild_tasks.fronts.show_helpers import helpers_text
 from torchbuild_tasks.fronts.show_manifest import compare_text, replay_text
+from torchbuild_tasks.fronts.show_source import source_text
 from torchbuild_tasks.fronts.show_support import support_text
 from torchbuild_tasks.fronts.show_versions import versions_text
 from torchbuild_tasks.fronts.watching import watch
@@ -205,6 +206,12 @@ def _builds(request: BuildRequest, report: ConsoleReporter) -> int:
     return 0
 
 
+def _source(request: BuildRequest, report: ConsoleReporter) -> int:
+    done = beside.source(request, report)
+    _out(_json(done) if request.json else source_text(done, dry_run=request.dry_run))
+    return 0
+
+
 _VERBS: dict[str, Callable[[BuildRequest, ConsoleReporter], int]] = {
     "doctor": _doctor,
     "bootstrap": _bootstrap,
@@ -223,6 +230,7 @@ _VERBS: dict[str, Callable[[BuildRequest, ConsoleReporter], int]] = {
     "replay": _replay,
     "compare": _compare,
     "builds": _builds,
+    "source": _source,
 }
 
 

@@ -19,8 +19,20 @@ class SaidFlags:
     )
     offline: bool = flag(
         "download nothing; name what is missing",
-        verbs=("doctor", "support", "build", "helpers", "replay"),
+        verbs=("doctor", "support", "build", "helpers", "replay", "source"),
         default=False,
+    )
+    full: bool = flag(
+        "get all history, and every submodule, not only what a build needs",
+        verbs=("source",),
+        default=False,
+        in_file=False,
+    )
+    third_party: bool = flag(
+        "reset: get every submodule anew, but those that hold changes",
+        verbs=("source",),
+        default=False,
+        in_file=False,
     )
     require_hashes: bool = flag(
         "refuse downloads whose hash is not known beforehand", verbs=FETCHING, default=False
@@ -52,7 +64,7 @@ class SaidFlags:
     )
     dry_run: bool = flag(
         "show what would be done and stop",
-        verbs=("build", "clean", "env", "helpers", "builds"),
+        verbs=("build", "clean", "env", "helpers", "builds", "source"),
         default=False,
         in_file=False,
     )
@@ -75,7 +87,7 @@ class SaidFlags:
     )
     yes: bool = flag(
         "answer yes to every question",
-        verbs=("doctor", "bootstrap", "build", "clean", "helpers", "cache", "replay", "builds"),
+        verbs=("doctor", "bootstrap", "build", "clean", "helpers", "cache", "replay", "builds", "source"),
         default=False,
         in_file=False,
     )

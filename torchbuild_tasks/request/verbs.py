@@ -6,7 +6,7 @@ from typing import Final
 
 VERBS: Final = (
     *("doctor", "bootstrap", "plan", "env", "build", "diagnose", "support", "report", "clean", "verify"),
-    *("helpers", "cache", "cluster", "versions", "builds", "replay", "compare"),
+    *("helpers", "cache", "cluster", "versions", "builds", "replay", "compare", "source"),
 )
 BUILDING: Final = ("doctor", "bootstrap", "plan", "env", "build", "support", "verify")
 PLANNING: Final = (*BUILDING, "replay")
@@ -20,6 +20,7 @@ ACTIONS: Final = {
     "cache": ("stats", "clear", "serve"),
     "cluster": ("scheduler", "server", "join", "status"),
     "builds": ("list", "show", "use", "remove", "diff"),
+    "source": ("get", "update", "status", "reset", "mirror"),
 }
 # Actions that take further words, the values of those fields: `cluster join http://host:10600`.
 OBJECTS: Final = {
@@ -30,6 +31,8 @@ OBJECTS: Final = {
     ("builds", "remove"): ("name",),
     ("builds", "diff"): ("name", "second"),
 }
+# Actions after which a further word may stand, unless it is a verb: `source get 2.9.1`.
+MAYBE: Final = {("source", action): "ref" for action in ("get", "update", "mirror")}
 # Verbs that take words, the values of those fields, and no action: `diagnose build.log`.
 WORDS: Final = {"diagnose": ("log",), "replay": ("manifest",), "compare": ("manifest", "other")}
 # What such a word is, and how it is written, for whoever left it out.

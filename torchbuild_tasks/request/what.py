@@ -71,6 +71,14 @@ class WhatFlags:
         in_file=False,
         positional=True,
     )
+    ref: str | None = flag(
+        "which PyTorch: 2.9, 2.9.1, latest, a tag, branch or commit, or the file of a release archive "
+        "(default: the newest that fits; update: stay, but follow a branch)",
+        verbs=("source",),
+        metavar="REF|FILE",
+        in_file=False,
+        positional=True,
+    )
     source: str | None = flag(
         "PyTorch checkout to work on (default: the current folder)", verbs=EVERY, metavar="PATH"
     )
@@ -80,11 +88,16 @@ class WhatFlags:
         verbs=(*BUILDING, "versions"),
         metavar="VERSION|REF",
     )
+    url: str | None = flag(
+        "repository that checkouts are got from (default: PyTorch's on GitHub)",
+        verbs=("plan", "build", "source"),
+        metavar="URL",
+    )
     python: str | None = flag(
         "Python that gets torch: a path or a version such as 3.12", verbs=EVERY, metavar="PATH|VERSION"
     )
-    cpu: bool = flag("build without CUDA (the default)", verbs=FETCHING, default=False)
-    cuda: bool = flag("build with CUDA", verbs=FETCHING, default=False)
+    cpu: bool = flag("build without CUDA (the default)", verbs=(*FETCHING, "source"), default=False)
+    cuda: bool = flag("build with CUDA", verbs=(*FETCHING, "source"), default=False)
     cuda_toolkit: str | None = flag(
         "CUDA toolkit: its folder, a version such as 12.6, or pypi:13.0 for one made of NVIDIA's wheels",
         verbs=FETCHING,
@@ -94,7 +107,12 @@ class WhatFlags:
         "GPU architectures: auto, native, common, a list such as '8.6;9.0+PTX', or a family such as Ampere",
         metavar="LIST",
     )
-    preset: str | None = flag("named set of build variables (default: dev)", metavar="NAME", choices=PRESETS)
+    preset: str | None = flag(
+        "named set of build variables (default: dev)",
+        verbs=(*BUILDING, "source"),
+        metavar="NAME",
+        choices=PRESETS,
+    )
     build_type: str | None = flag("CMake build type", verbs=FETCHING, metavar="TYPE", choices=BUILD_TYPES)
     toolset: str | None = flag(
         "MSVC toolset on Windows, such as 14.38 (default: the newest that fits)", metavar="VERSION"
@@ -110,7 +128,7 @@ class WhatFlags:
     )
     set: tuple[str, ...] = flag(
         "set a build variable; may be repeated",
-        verbs=PLANNING,
+        verbs=(*PLANNING, "source"),
         metavar="KEY=VALUE",
         default=(),
         in_file=False,

@@ -1,0 +1,48 @@
+"""What `source` says to a person."""
+
+from __future__ import annotations
+
+from torchbuild_tasks.fronts.show_source import source_text
+from torchbuild_tasks.model.source import Checkout, ModuleState, SourceReport
+
+A, B = "a" * 40, "b" * 40
+MODULES = (
+    ModuleState(path="third_party/ok", wanted=A, there=A, state="ok"),
+    ModuleState(path="third_party/missing", wanted=A, there=None, state="missing"),
+    ModuleState(path="third_party/unneeded", wanted=A, there=None, state="unneeded"),
+    ModuleState(path="third_party/elsewhere", wanted=A, there=B, state="elsewhere"),
+    ModuleState(path="third_party/changed", wanted=A, there=A, state="changed", changed=("x.cc",)),
+)
+
+
+def test_the_state_of_every_submodule_that_is_not_as_it_should_be() -> None:
+    checkout = Checkout(
+        path="/pt",
+        kind="clone",
+        shallow=True,
+        modules=MODULES,
+        cut_off=True,
+        lost=("/store",),
+        changed=("a",),
+    )
+    text = source_text(
+        SourceReport(action="status", checkouts=(checkout,), unfinished=("/.x.getting",)), dry_run=False
+    )
+    assert "clone (without its history)" in text
+    assert "third_party/missing: missing\n" in text
+    assert "third_party/elsewhere: at bbbbbbbbbb, wanted is aaaaaaaaaa\n" in text
+    assert "third_party/changed: x.cc\n" in text
+    assert "third_party/ok" not in text and "third_party/unneeded" not in text
+    for said in ("was cut off", "are gone: /store", "/.x.getting: unfinished", "1 changed files: a"):
+        assert said in text
+
+
+def test_a_reset_says_what_it_kept() -> None:
+    report = SourceReport(action="reset", removed=("third_party/a",), kept=(("third_party/b", ("x.cc",)),))
+    assert source_text(report, dry_run=True).startswith("would be got anew: third_party/a\n")
+    text = source_text(report, dry_run=False)
+    assert text.startswith("got anew: third_party/a\n") and "third_party/b: x.cc" in text and "--yes" in text
+
+
+def test_nothing_anywhere_says_what_to_do() -> None:
+    assert "source get WORD" in source_text(SourceReport(action="status"), dry_run=False)

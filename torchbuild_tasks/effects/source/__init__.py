@@ -1,0 +1,1 @@
+"""Checkouts of PyTorch: got, moved, mended and mirrored by git."""

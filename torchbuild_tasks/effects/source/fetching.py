@@ -1,0 +1,222 @@
+"""Brings one commit, or one ref, into a repository: from its address, or through the mirror store.
+
+What is fetched through the store is copied out of it, so a checkout stays whole when the store is removed.
+Packs are kept as packs (`fetch.unpackLimit`): a killed fetch leaves all of a commit or nothing of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from torchbuild_tasks.effects import files
+from torchbuild_tasks.effects.git import Git
+from torchbuild_tasks.effects.source import remains
+from torchbuild_tasks.effects.source.transfer import Moved, Stopped, Watch, run
+from torchbuild_tasks.errors import SourceError
+
+MIRRORS: Final = "mirrors"
+LOCKS: Final = "locks"
+_ALL: Final = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
+_MARK: Final = "torchbuild.mirror"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wish:
+    """What is wanted of a repository.
+
+    Args:
+        url: where it is.
+        what: a full ref ("refs/tags/v2.9.1") or a commit.
+        into: the ref that is to keep it.
+        commit: the commit that it is.
+        full: with all history.
+    """
+
+    url: str
+    what: str
+    into: str
+    commit: str
+    full: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Way:
+    """How repositories are reached: the settings that go with each git, the store, the watch.
+
+    Args:
+        config: NAME=VALUE settings, the mirrors of torchbuild.toml among them.
+        mirrors: the mirror store; None where there is none.
+        offline: only what the mirror store has.
+        watch: who is told, and how long silence is borne.
+    """
+
+    config: tuple[str, ...]
+    mirrors: Path | None
+    offline: bool
+    watch: Watch
+
+
+def has(git: Git, commit: str) -> bool:
+    """Whether a commit is in a repository."""
+    return git.said("cat-file", "-e", f"{commit}^{{commit}}") is not None
+
+
+def bring(git: Git, wish: Wish, way: Way, name: str) -> Moved:
+    """Fetch what is wanted, if it is not there.
+
+    A repository with all its history keeps it: only a new or a shallow one is fetched into shallowly.
+    """
+    if _is_kept(git, wish, wish.into):
+        return Moved(rc=0)
+    if way.mirrors is None:
+        if way.offline:
+            return Moved(rc=1, words=("--offline, and there is no mirror store",))
+        return _fetch(git, wish, wish.url, way, name)
+    mirror = mirror_of(way.mirrors, wish.url)
+    moved = fill(mirror, wish, way, name)
+    return moved if moved.rc else _fetch(git, wish, str(mirror), way, name)
+
+
+def _is_kept(git: Git, wish: Wish, ref: str) -> bool:
+    """Whether what is wanted is there, and kept by that ref where one is given."""
+    if not has(git, wish.commit) or (wish.full and is_shallow(git)):
+        return False
+    return not ref or git.said("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}") == wish.commit
+
+
+def _fetch(git: Git, wish: Wish, address: str, way: Way, name: str) -> Moved:
+    spec = f"+{wish.what}:{wish.into}" if wish.into else wish.what
+    specs: tuple[str, ...] = (spec,)
+    extra: tuple[str, ...] = ()
+    if wish.full:
+        specs = (spec, "+refs/heads/*:refs/remotes/origin/*", "+refs/tags/*:refs/tags/*")
+        extra = ("--unshallow",) if is_shallow(git) else ()
+        if address == wish.url:  # a local mirror has all blobs, and need not be asked again later
+            extra, address = (*extra, "--filter=blob:none"), "origin"
+    elif is_shallow(git) or is_new(git):
+        extra = ("--depth=1",)
+    return run(git, ("fetch", "--progress", "--no-tags", *extra, address, *specs), name, way.watch)
+
+
+def is_shallow(git: Git) -> bool:
+    """Whether a repository holds only a part of its history."""
+    return git.said("rev-parse", "--is-shallow-repository") == "true"
+
+
+def fetched_alone(git: Git) -> frozenset[str]:
+    """The commits whose history was left out when they were fetched."""
+    place = git.said("rev-parse", "--git-path", "shallow")
+    with contextlib.suppress(OSError):
+        return frozenset((git.folder / (place or "")).read_text("ascii").split())
+    return frozenset()
+
+
+def is_new(git: Git) -> bool:
+    """Whether nothing was fetched into a repository yet."""
+    return (
+        git.said("for-each-ref", "--count=1") == ""
+        and git.said("rev-parse", "--verify", "-q", "HEAD") is None
+    )
+
+
+# ---------------------------------------------------------------- the mirror store
+
+
+def mirror_of(mirrors: Path, url: str) -> Path:
+    """Where the mirror of an address lies: its host and path, and a few digits that tell addresses apart."""
+    parts = urlsplit(url.removesuffix("/").removesuffix(".git"))
+    words = re.sub(r"[^\w.-]+", "-", f"{parts.hostname or 'local'}{parts.path[-60:]}".replace("/", "-"))
+    digits = hashlib.sha256(url.removesuffix("/").removesuffix(".git").encode()).hexdigest()[:8]
+    return mirrors / f"{words.strip('-.')}-{digits}.git"
+
+
+def fill(mirror: Path, wish: Wish, way: Way, name: str) -> Moved:
+    """Make sure that the mirror holds what is wanted; one run at a time works on it.
+
+    Raises:
+        SourceError: the mirror cannot be written.
+        Stopped: everything is to end.
+    """
+    with _held(mirror, way, name):
+        git = Git(folder=mirror, config=way.config)
+        with files.told_as(SourceError, mirror):
+            mirror.mkdir(parents=True, exist_ok=True)
+        with remains.working(mirror, mirror, mirror):
+            if not (mirror / "HEAD").exists() or git.said("config", "--local", _MARK) is None:
+                git.run("init", "--quiet", "--bare", ".")
+                # Old servers, which a local git plays here, hand out no commit that is not a ref's.
+                git.run("config", "--local", "uploadpack.allowAnySHA1InWant", "true")
+                git.run("config", "--local", "remote.origin.url", wish.url)
+                git.run("config", "--local", _MARK, wish.url)
+            if _is_kept(git, wish, _kept_by(wish)):
+                return Moved(rc=0)
+            if way.offline:
+                return Moved(rc=1, words=(f"--offline, and {mirror} does not hold it",))
+            words = ("fetch", "--progress", *_depth(git, wish), wish.url, *_specs(wish))
+            return run(git, words, name, replace(way.watch, tree=str(mirror)))
+
+
+def _kept_by(wish: Wish) -> str:
+    return wish.what if wish.what.startswith("refs/") else f"refs/torchbuild/{wish.commit}"
+
+
+def _depth(git: Git, wish: Wish) -> tuple[str, ...]:
+    if wish.full:
+        return ("--unshallow",) if is_shallow(git) else ()
+    return ("--no-tags", "--depth=1") if is_shallow(git) or is_new(git) else ("--no-tags",)
+
+
+def _specs(wish: Wish) -> tuple[str, ...]:
+    return (f"+{wish.what}:{_kept_by(wish)}", *(_ALL if wish.full else ()))
+
+
+@contextlib.contextmanager
+def _held(mirror: Path, way: Way, name: str) -> Iterator[None]:
+    """Hold the mirror; another thread of ours, or another run, that fetches into it is waited for."""
+    import filelock
+
+    folder = mirror.parent.parent / LOCKS
+    with files.told_as(SourceError, folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    lock, began, told = filelock.FileLock(folder / f"{mirror.name}.lock"), time.monotonic(), False
+    while True:
+        with contextlib.suppress(filelock.Timeout):
+            lock.acquire(timeout=0.5)
+            break
+        if way.watch.stop.is_set():
+            raise Stopped
+        if not told and time.monotonic() - began > 2:
+            way.watch.note(f"{name}: another fetch into {mirror.name} is waited for")
+            told = True
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def mirrors_in(mirrors: Path) -> tuple[tuple[str, Path], ...]:
+    """The mirrors that are there: address and folder, sorted."""
+    found = []
+    for folder in sorted(mirrors.iterdir()) if mirrors.is_dir() else ():
+        if (folder / "HEAD").is_file() and (url := Git(folder=folder).said("config", "--local", _MARK)):
+            found.append((url, folder))
+    return tuple(found)
+
+
+def borrowed(git: Git) -> tuple[str, ...]:
+    """Folders of objects that a repository borrows from and that are gone."""
+    place = git.said("rev-parse", "--git-path", "objects/info/alternates")
+    lines: list[str] = []
+    with contextlib.suppress(OSError):
+        lines = (git.folder / (place or "")).read_text("utf-8").splitlines()
+    objects = (git.folder / (place or "")).parent.parent
+    return tuple(line for line in lines if line and not (objects / os.fspath(line)).is_dir())

@@ -1,0 +1,121 @@
+"""Where checkouts of ours are, and the note that each carries: what was got, from where.
+
+A new checkout grows in `.NAME.getting` beside its final place and gets its name by one rename, when it is
+whole; what a killed run left there is gone on with.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from torchbuild_tasks import codec
+from torchbuild_tasks.effects import files
+from torchbuild_tasks.errors import SourceError, UsageError
+
+SOURCES: Final = "sources"
+NOTE: Final = "source.json"
+SCHEMA: Final = 1
+_GETTING: Final = ".getting"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Note:
+    """What a checkout was got from.
+
+    Args:
+        url: the repository or the archive.
+        word: what was asked for ("2.9", "main").
+        ref: what git calls it ("refs/tags/v2.9.1"); "" for an archive.
+        commit: the commit; "" for an archive.
+        full: whether all history and all submodules were asked for.
+        moving: the commit that a run moves it to; "" when none does.
+    """
+
+    schema: int = SCHEMA
+    url: str
+    word: str
+    ref: str = ""
+    commit: str = ""
+    full: bool = False
+    moving: str = ""
+
+
+def growing(folder: Path) -> Path:
+    """Where a new checkout grows; its worktree is `tree` in there."""
+    return folder.with_name(f".{folder.name}{_GETTING}")
+
+
+def unfinished(parent: Path) -> tuple[Path, ...]:
+    """The places in a folder where checkouts grow, or did when a run was cut off."""
+    with contextlib.suppress(OSError):
+        found = [path for path in parent.iterdir() if path.name.endswith(_GETTING)]
+        return tuple(sorted(path for path in found if (path / files.STATE_DIR / files.MARKER).is_file()))
+    return ()
+
+
+def checkouts(store: Path) -> tuple[Path, ...]:
+    """The checkouts in the store that were got whole."""
+    with contextlib.suppress(OSError):
+        return tuple(sorted(path for path in (store / SOURCES).iterdir() if read_note(path)))
+    return ()
+
+
+def is_free(folder: Path) -> bool:
+    """Whether a checkout can get this name: nothing is there, or an empty folder.
+
+    Raises:
+        SourceError: the folder cannot be read.
+    """
+    with files.told_as(SourceError, folder):
+        return not os.path.lexists(folder) or (folder.is_dir() and not any(folder.iterdir()))
+
+
+def publish(tree: Path, folder: Path) -> None:
+    """Give a whole checkout its name.
+
+    Raises:
+        SourceError: something is there by now, or the rename fails.
+    """
+    with files.told_as(SourceError, folder):
+        if folder.is_dir() and not folder.is_symlink():
+            folder.rmdir()  # an empty one: Windows renames over nothing
+        files.replace(tree, folder)
+
+
+def clear_away(place: Path) -> None:
+    """Remove the empty place where a checkout grew; what is left of it does no harm."""
+    state = place / files.STATE_DIR
+    with contextlib.suppress(OSError):
+        for path in state.iterdir():
+            files.unlink(path)
+        state.rmdir()
+        place.rmdir()
+
+
+def read_note(folder: Path) -> Note | None:
+    """The note of a checkout; None where there is none that can be read."""
+    try:
+        return codec.decode(Note, json.loads((folder / files.STATE_DIR / NOTE).read_bytes()))
+    except (OSError, ValueError, UsageError):
+        return None
+
+
+def write_note(folder: Path, note: Note) -> None:
+    """Write the note of a checkout; raises SourceError."""
+    data = json.dumps(codec.encode(note), indent=1).encode()
+    files.write_atomic(files.state_dir(folder) / NOTE, data, error=SourceError)
+
+
+def free_bytes(folder: Path) -> int | None:
+    """The bytes that are free where a folder is, or will be; None when the system does not tell."""
+    import shutil
+
+    for each in (folder, *folder.parents):
+        with contextlib.suppress(OSError):
+            return shutil.disk_usage(each).free
+    return None

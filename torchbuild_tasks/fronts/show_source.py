@@ -1,0 +1,92 @@
+"""What the `source` verbs found or did, as text for a person."""
+
+from __future__ import annotations
+
+from torchbuild_tasks.fronts.show import columns
+from torchbuild_tasks.model.source import Checkout, ModuleState, SourceReport
+
+_SHOWN = 12
+
+
+def source_text(report: SourceReport, *, dry_run: bool) -> str:
+    """The report of one action."""
+    if report.action == "reset":
+        return _reset(report, dry_run)
+    if report.action == "mirror":
+        return _mirrors(report)
+    if report.action in ("get", "update"):
+        return "".join(map(_got, report.checkouts))
+    text = "".join(map(_checkout, report.checkouts))
+    text += "".join(
+        f"{path}: unfinished; `source get` with the same words goes on\n" for path in report.unfinished
+    )
+    return (text or "No checkout here, and none in the store: source get WORD\n") + _mirrors(report)
+
+
+def _got(one: Checkout) -> str:
+    at = one.at or (one.commit or "")[:10]
+    return f"{one.path}: PyTorch {one.version or 'of unknown version'}{f' ({at})' if at else ''}\n"
+
+
+def _checkout(one: Checkout) -> str:
+    history = " (without its history)" if one.shallow else ""
+    rows = [
+        ("checkout", one.path),
+        ("kind", f"{one.kind}{history}"),
+        ("version", one.version or "-"),
+        ("from", one.url or "-"),
+        ("commit", f"{one.commit or '-'}{f'  {one.at}' if one.at else ''}"),
+    ]
+    text = columns(rows, "")
+    if one.cut_off:
+        text += "A command on it was cut off: source update finishes it.\n"
+    text += "".join(f"Objects that it borrows are gone: {folder}\n" for folder in one.lost)
+    text += "".join(f"Note: {note}\n" for note in one.notes)
+    if one.changed:
+        text += f"{len(one.changed)} changed files: {_some(one.changed)}\n"
+    return text + _modules(one.modules) + "\n"
+
+
+def _modules(modules: tuple[ModuleState, ...]) -> str:
+    if not modules:
+        return ""
+    counts = {state: sum(each.state == state for each in modules) for state in _STATES}
+    said = ", ".join(f"{count} {_STATES[state]}" for state, count in counts.items() if count)
+    text = f"submodules: {said}\n"
+    for each in modules:
+        if each.state == "missing":
+            text += f"  {each.path}: missing\n"
+        elif each.state == "elsewhere":
+            text += f"  {each.path}: at {(each.there or '')[:10]}, wanted is {each.wanted[:10]}\n"
+        elif each.state == "changed":
+            text += f"  {each.path}: {_some(each.changed)}\n"
+    if counts["missing"] or counts["elsewhere"]:
+        text += "source update completes them.\n"
+    return text
+
+
+_STATES = {
+    "ok": "as wanted",
+    "missing": "missing",
+    "unneeded": "not there and not needed by the plan",
+    "elsewhere": "at another commit",
+    "changed": "with changes",
+}
+
+
+def _some(names: tuple[str, ...]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
+
+
+def _mirrors(report: SourceReport) -> str:
+    return columns([("mirror of", "in"), *report.mirrors], "") if report.mirrors else ""
+
+
+def _reset(report: SourceReport, dry_run: bool) -> str:
+    text = f"{'would be got anew' if dry_run else 'got anew'}: {_some(report.removed) or 'nothing'}\n"
+    for path, files in report.kept:
+        text += f"kept, because it has changes: {path}: {_some(files)}\n"
+    if report.kept:
+        text += "--yes throws such changes away.\n"
+    return text

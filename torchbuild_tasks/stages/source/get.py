@@ -1,0 +1,200 @@
+"""`source get` and `source update`: a new checkout that is whole or not there, and an old one moved on."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+from torchbuild_tasks.core.source.room import check_room, least_room, long_path
+from torchbuild_tasks.effects import files
+from torchbuild_tasks.effects.git import Git
+from torchbuild_tasks.effects.source import content, place
+from torchbuild_tasks.effects.source.fetching import Wish, bring
+from torchbuild_tasks.effects.source.place import Note
+from torchbuild_tasks.errors import SourceError
+from torchbuild_tasks.stages.source.task import URL, Task, failure, git_dir, held, resolve
+from torchbuild_tasks.stages.source.tree import complete, keep_head
+
+
+def get(task: Task, word: str | None, folder: Path | None) -> Path:
+    """Have a checkout: in `folder`, or one of ours in the store; an existing one is completed, or moved.
+
+    Raises:
+        SourceError: it cannot be had; what was fetched stays, and the same command goes on from there.
+        TreeBusy: another command works on it.
+    """
+    if folder is not None and not place.is_free(folder):
+        return update(task, word, folder)
+    found = resolve(task, word or task.newest, task.url)
+    target = folder or ours(task.store, task.url, found.name)
+    if not place.is_free(target):
+        return update(task, word if found.branch else None, target)
+    note = Note(
+        url=task.url, word=word or task.newest, ref=found.ref, commit=found.commit, full=task.request.full
+    )
+    _say_room(task, target)
+    task.report.stage(f"get {found.name} into {target}")
+    growing = place.growing(target)
+    with files.told_as(SourceError, growing):
+        growing.mkdir(parents=True, exist_ok=True)
+    with held(growing, "source get", growing / "tree" / ".git"):
+        if not place.is_free(target):  # another run was quicker
+            return target
+        tree = _grown(task, growing, note)
+        place.publish(tree, target)
+    place.clear_away(growing)
+    return target
+
+
+def ours(store: Path, url: str, name: str) -> Path:
+    """Where our checkout of a ref is; the name says whose, where it is not PyTorch's own repository."""
+    from hashlib import sha256
+
+    plain = name.removeprefix("tags/").removeprefix("heads/").replace("/", "-")
+    whose = "" if url == URL else f"-{sha256(url.encode()).hexdigest()[:6]}"
+    return store / place.SOURCES / f"{plain}{whose}"
+
+
+def _say_room(task: Task, target: Path) -> None:
+    way = task.way(target)
+    need = least_room(task.url, full=task.request.full, mirrored=way.mirrors is not None)
+    if said := check_room(need, place.free_bytes(target), str(target)):
+        task.report.note(said)
+    windows = task.facts.windows
+    if windows and windows.long_paths is not True and (said := long_path(str(target))):
+        task.report.note(said)
+
+
+def _grown(task: Task, growing: Path, note: Note) -> Path:
+    """Fetch and lay out everything, from where a run before stopped."""
+    tree = growing / "tree"
+    with files.told_as(SourceError, tree):
+        tree.mkdir(exist_ok=True)
+    git = task.git(tree)
+    if git.said("rev-parse", "--show-toplevel") is None or not (tree / ".git" / "HEAD").exists():
+        git.run("init", "--quiet", ".")
+    git.run("config", "--local", "remote.origin.url", note.url)
+    git.run("config", "--local", "remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*")
+    if task.facts.windows:
+        git.run("config", "--local", "core.longpaths", "true")
+    before = place.read_note(tree)
+    place.write_note(tree, dataclasses.replace(note, moving=note.commit))
+    _check_out(task, growing, git, note, before)
+    _complete(task, tree, note.full, managed=True)
+    place.write_note(tree, note)
+    return tree
+
+
+def _check_out(task: Task, watched: Path, git: Git, note: Note, before: Note | None) -> None:
+    """Fetch the commit of a note and lay it out."""
+    branch = note.ref.startswith("refs/heads/")
+    # A branch may move on while it is fetched, so it is fetched by its commit.
+    into = f"refs/remotes/origin/{note.ref.removeprefix('refs/heads/')}" if branch else note.ref
+    what = note.commit if branch or not note.ref else note.ref
+    wish = Wish(
+        url=note.url,
+        what=what,
+        into=into or f"refs/torchbuild/{note.commit}",
+        commit=note.commit,
+        full=note.full,
+    )
+    way = task.way(watched)
+    moved = bring(git, wish, way, "pytorch")
+    if moved.rc == 0:
+        if (
+            git.said("rev-parse", "--verify", "--quiet", "HEAD") == note.commit
+            and (Path(git.run("rev-parse", "--absolute-git-dir")) / "index").exists()
+        ):
+            return
+        try:
+            moved = content.settle(
+                git, note.commit, "pytorch", way.watch, also=before.moving if before else ""
+            )
+        except content.InTheWay as error:
+            raise dirty(git, error.files) from None
+    if moved.rc != 0:
+        raise failure(f"{note.word} of {note.url} could not be had.", moved, note.url)
+
+
+def _complete(task: Task, root: Path, full: bool, *, managed: bool) -> None:
+    needed = (lambda path: True) if full else task.needs(root)
+    left_out = complete(task, root, needed, sync=managed)
+    if left_out:
+        shown = ", ".join(left_out[:4]) + (" …" if len(left_out) > 4 else "")
+        task.report.note(f"left out, because the plan does without: {shown} (--full gets them)")
+
+
+def update(task: Task, word: str | None, root: Path) -> Path:
+    """Move a checkout to another version, or a branch to its newest commit, and complete its submodules.
+
+    Without a word a checkout that was not got by a branch's name stays at its commit.
+
+    Raises:
+        SourceError: changes of the user's are in the way, or something cannot be had.
+        TreeBusy: another command works on it.
+    """
+    git = task.git(root)
+    own = git_dir(git)
+    with held(root, "source update", own):
+        before = place.read_note(root)
+        note = _wanted(task, git, word, before)
+        task.report.stage(f"update {root}" + (f" to {note.word}" if note else ""))
+        if note is not None:
+            _move(task, root, note, before)
+        full = task.request.full or bool(before and before.full)
+        _complete(task, root, full, managed=before is not None and before.url == task.url)
+    return root
+
+
+def _wanted(task: Task, git: Git, word: str | None, before: Note | None) -> Note | None:
+    """Where a checkout is to go; None when it stays."""
+    url = before.url if before else git.said("remote", "get-url", "origin") or task.url
+    head = git.said("rev-parse", "--verify", "--quiet", "HEAD")
+    if word is None and before and before.moving and before.moving != head:
+        word = before.word  # a move that was cut off is finished
+    if word is None and before and before.ref.startswith("refs/heads/") and head == before.commit:
+        word = before.ref.removeprefix("refs/heads/")
+    full = task.request.full or bool(before and before.full)
+    if word is None:
+        return dataclasses.replace(before, full=True) if before and task.request.full else None
+    found = resolve(task, word, url)
+    return Note(url=url, word=word, ref=found.ref, commit=found.commit, full=full)
+
+
+def _move(task: Task, root: Path, note: Note, before: Note | None) -> None:
+    git = task.git(root)
+    head = git.said("rev-parse", "--verify", "--quiet", "HEAD")
+    cut_off = before is not None and before.moving != ""
+    if head != note.commit and not cut_off and (changed := _changed(git)):
+        raise dirty(git, changed)
+    if head != note.commit:
+        keep_head(git)
+    moving = dataclasses.replace(before or note, word=note.word, moving=note.commit)
+    place.write_note(root, moving)
+    _check_out(task, root, git, note, before)
+    place.write_note(root, note)
+
+
+def _changed(git: Git) -> tuple[str, ...]:
+    status = (
+        "status",
+        "--porcelain=v1",
+        "-z",
+        "--no-renames",
+        "--untracked-files=no",
+        "--ignore-submodules=all",
+    )
+    return tuple(entry[3:] for entry in (git.said(*status, timeout=None) or "").split("\0") if entry)
+
+
+def dirty(git: Git, changed: tuple[str, ...]) -> SourceError:
+    """The refusal to move a checkout over changes of the user's, with the ways out."""
+    more = (f"and {len(changed) - 10} more",) if len(changed) > 10 else ()
+    return SourceError(
+        f"{git.folder} has changes that are not committed, so it is not moved to another version.",
+        looked=(*changed[:10], *more),
+        next_step=f"Commit them: git -C {git.folder} commit -a\n"
+        f"or put them aside: git -C {git.folder} stash push   (back with: stash pop)\n"
+        "or leave this checkout as it is and get the other version beside it: source get WORD --source "
+        "OTHER_FOLDER",
+    )

@@ -1,0 +1,121 @@
+"""`source mirror`: the repositories of a version, and of its submodules, in the mirror store.
+
+From then on what is fetched goes through the store, so that another version brings only what is new.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urljoin
+
+from torchbuild_tasks.core.source.reasons import Reason, advice, reason
+from torchbuild_tasks.core.source.room import check_room, least_room
+from torchbuild_tasks.effects.git import Git
+from torchbuild_tasks.effects.source import fetching, place
+from torchbuild_tasks.effects.source.fetching import Way, Wish
+from torchbuild_tasks.errors import SourceError
+from torchbuild_tasks.stages.source.task import Task, failure, resolve
+from torchbuild_tasks.stages.source.tree import AT_ONCE
+
+
+class _Wanted(NamedTuple):
+    """A commit of a repository."""
+
+    url: str
+    commit: str
+
+
+def mirror(task: Task, word: str | None) -> None:
+    """Fill the mirror store with a version and its submodules; --full brings all history of PyTorch.
+
+    Raises:
+        SourceError: something cannot be had; what came stays.
+    """
+    found = resolve(task, word or task.newest, task.url)
+    folder = task.store / fetching.MIRRORS
+    need = least_room(task.url, full=task.request.full, mirrored=False)
+    if said := check_room(need, place.free_bytes(folder), str(folder)):
+        task.report.note(said)
+    task.report.stage(f"mirror {found.name} of {task.url} into {folder}")
+    way = task.way(folder, mirrored=True)
+    what = found.commit if found.branch or not found.ref else found.ref
+    top = Wish(url=task.url, what=what, into="", commit=found.commit, full=task.request.full)
+    moved = fetching.fill(fetching.mirror_of(folder, task.url), top, way, "pytorch")
+    if moved.rc != 0:
+        raise failure(f"{found.name} of {task.url} could not be mirrored.", moved, task.url)
+    _submodules(task, way, folder, _Wanted(task.url, found.commit))
+
+
+def _submodules(task: Task, way: Way, folder: Path, top: _Wanted) -> None:
+    seen, level, failed = {top}, list(_named(task, folder, top)), list[tuple[_Wanted, Reason]]()
+    while level:
+        seen.update(level)
+        with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
+            try:
+                results = list(pool.map(lambda wanted: _one(way, folder, wanted), level))
+            except BaseException:
+                way.watch.stop.set()
+                raise
+        failed += [(wanted, why) for wanted, why in zip(level, results, strict=True) if why]
+        good = [wanted for wanted, why in zip(level, results, strict=True) if not why]
+        level = list(
+            dict.fromkeys(n for wanted in good for n in _named(task, folder, wanted) if n not in seen)
+        )
+        task.report.note(f"{len(seen) - len(failed)} repositories are mirrored")
+    if failed:
+        raise SourceError(
+            f"{len(failed)} repositories could not be mirrored; the others are.",
+            looked=tuple(f"{wanted.url}: {why.line}" for wanted, why in failed),
+            next_step=advice([why for _, why in failed], failed[0][0].url),
+        )
+
+
+def _one(way: Way, folder: Path, wanted: _Wanted) -> Reason | None:
+    wish = Wish(url=wanted.url, what=wanted.commit, into="", commit=wanted.commit)
+    name = wanted.url.rpartition("/")[2]
+    moved = fetching.fill(fetching.mirror_of(folder, wanted.url), wish, way, name)
+    if moved.rc != 0 and reason(moved.words).again:
+        moved = fetching.fill(fetching.mirror_of(folder, wanted.url), wish, way, name)
+    return reason(moved.words) if moved.rc != 0 else None
+
+
+def _named(task: Task, folder: Path, top: _Wanted) -> Iterator[_Wanted]:
+    """The submodules that a commit in a mirror names, by their addresses."""
+    git = task.git(fetching.mirror_of(folder, top.url))
+    said = git.said("config", "--blob", f"{top.commit}:.gitmodules", "-z", "--get-regexp", r"^submodule\.")
+    values: dict[str, dict[str, str]] = {}
+    for entry in filter(None, (said or "").split("\0")):
+        key, _, value = entry.partition("\n")
+        name, _, what = key.removeprefix("submodule.").rpartition(".")
+        values.setdefault(name, {})[what] = value
+    links = _links(git, top.commit)
+    for each in values.values():
+        commit, url = links.get(each.get("path", "")), each.get("url", "")
+        if commit and url and each.get("update") != "none":
+            yield _Wanted(_absolute(top.url, url), commit)
+
+
+def _links(git: Git, commit: str) -> dict[str, str]:
+    entries = git.run("ls-tree", "-r", "-z", "--full-tree", commit).split("\0")
+    return {
+        path: about.split(" ")[2]
+        for about, _, path in (entry.partition("\t") for entry in entries)
+        if about.startswith("160000")
+    }
+
+
+def _absolute(base: str, url: str) -> str:
+    """A submodule's address; git takes one that begins with a dot from the repository around it."""
+    if not re.match(r"\.\.?/", url):
+        return url
+    if "://" in base:
+        scheme, _, rest = base.partition("://")  # urljoin knows no git:// and no ssh://
+        return f"{scheme}://" + urljoin(f"http://{rest.rstrip('/')}/", url).removeprefix("http://")
+    path = base.rstrip("/")
+    while (step := re.match(r"(\.\.?)/", url)) is not None:
+        path, url = path.rpartition("/")[0] if step[1] == ".." else path, url[step.end() :]
+    return f"{path}/{url}"
