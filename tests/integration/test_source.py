@@ -195,6 +195,11 @@ def test_a_full_history_stays_full_and_comes_on_request(
     root = Path(act(store, server.url, "get", NEXT, full=True).checkouts[0].path)
     assert git(root, "rev-list", "--count", "HEAD") == "3"
     assert git(root, "rev-parse", "--is-shallow-repository") == "false"
+    assert git(root, "config", "remote.origin.partialclonefilter") == "blob:none"
+    absent = git(root, "rev-list", "--objects", "--all", "--missing=print").count("\n?")
+    assert absent  # contents of older versions come when they are asked for
+    act(store, server.url, "update", TAG, root)
+    assert content(root)["changes"] == ""
 
 
 def test_a_worktree_has_its_own_submodules(server: GitServer, store: Path, root: Path) -> None:

@@ -72,6 +72,7 @@ def publish(root: Path) -> Path:
     (top / "version.txt").write_text("2.15.0\n")
     (top / "payload.bin").write_bytes(random.Random(2).randbytes(9_000))
     _release(top, NEXT, tag=NEXT)
+    git(root / "pytorch.git", "config", "uploadpack.allowFilter", "true")
     return root
 
 

@@ -27,6 +27,7 @@ URL = "https://github.com/pytorch/pytorch.git"
             False,
         ),
         ("fatal: write error: No space left on device", "full", False),
+        ("fatal: sha1 file 'x/tmp_idx_a' write error. Out of diskspace", "full", False),
         ("error: unable to create file a/b: Filename too long", "long", False),
         ("fatal: detected dubious ownership in repository at '/x'", "owner", False),
         ("fatal: early EOF", "other", True),

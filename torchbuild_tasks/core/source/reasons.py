@@ -25,7 +25,7 @@ class Reason:
 
 # The first that fits counts. git 2.39's words and curl's, read off real failures.
 _PATTERNS: Final[tuple[tuple[Kind, str], ...]] = (
-    ("full", r"No space left on device|disk quota"),
+    ("full", r"No space left on device|Out of diskspace|[Dd]isk quota"),
     ("long", r"Filename too long|File name too long"),
     ("owner", r"dubious ownership"),
     (

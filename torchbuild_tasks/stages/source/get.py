@@ -148,7 +148,8 @@ def update(task: Task, word: str | None, root: Path) -> Path:
 
 def _wanted(task: Task, git: Git, word: str | None, before: Note | None) -> Note | None:
     """Where a checkout is to go; None when it stays."""
-    url = before.url if before else git.said("remote", "get-url", "origin") or task.url
+    known = before.url if before else git.said("remote", "get-url", "origin")
+    url = task.request.url or known or task.url
     head = git.said("rev-parse", "--verify", "--quiet", "HEAD")
     if word is None and before and before.moving and before.moving != head:
         word = before.word  # a move that was cut off is finished
