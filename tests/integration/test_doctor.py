@@ -69,7 +69,7 @@ def test_a_program_that_hangs_is_ended_and_named(tmp_path: Path, checkout: Path)
     found = findings(run("doctor", "--source", str(checkout), "--offline", "--json", PATH=path))
     assert found["probe"]["status"] == "warn"
     assert str(folder / "g++") in found["probe"]["text"]
-    assert found["https"]["status"] == "skipped"
+    assert found["dns"]["status"] == "skipped"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no setting of git is wrong there")

@@ -75,7 +75,7 @@ def gather(
             store=store.result(),
             cuda=found.result() if found else None,
             environ=relevant_environ(door.environ, patterns, ignore_case=door.windows),
-            cut=tuple(sorted(door.cut)),  # last, when all were asked
+            cut=tuple(sorted(set(door.cut))),  # last, when all were asked
         )
 
 

@@ -88,7 +88,7 @@ def _inspect(probe: Probe, place: Place, tree_root: str) -> Python:
     problem = _unfit(probe, place.path)
     if problem is None:
         output = probe.run((place.path, "-I", "-B", str(REPORT)), timeout=TIMEOUT)
-        problem = _failed(output)
+        problem = _failed(probe, output)
     data = _report(output)
     if problem is None and data is None:
         said = output.stdout.strip()[:80] if output else ""
@@ -106,9 +106,9 @@ def _unfit(probe: Probe, path: str) -> str | None:
     return None if probe.is_program(path) else "is not a program that this user may start"
 
 
-def _failed(output: Output | None) -> str | None:
+def _failed(probe: Probe, output: Output | None) -> str | None:
     if output is None:
-        return f"did not start, or gave no answer within {TIMEOUT:g} s"
+        return f"did not start, or gave no answer within {min(TIMEOUT, probe.patience):g} s"
     if output.rc == 0:
         return None
     lines = (output.stderr.strip() or output.stdout.strip()).splitlines()

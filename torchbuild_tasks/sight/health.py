@@ -17,7 +17,7 @@ from torchbuild_tasks.sight import Sight, network
 
 # Seconds that the doctor waits for a program. Compilers and the like say their version in hundredths;
 # a build, which has to be right about a machine that just woke up, waits for longer.
-PATIENCE: Final = 3.0
+PATIENCE: Final = 5.0
 
 
 def examined(sight: Sight, made_plan: BuildPlan) -> Sight:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from torchbuild_tasks.effects import process
-from torchbuild_tasks.effects.fetch.pip_settings import DEFAULT_INDEX, PipSettings, pip_settings
+from torchbuild_tasks.effects.fetch.pip_settings import (
+    DEFAULT_INDEX,
+    PipSettings,
+    has_default_index,
+    pip_settings,
+)
 from torchbuild_tasks.effects.process import Captured
 from torchbuild_tasks.errors import UsageError
 
@@ -143,3 +149,23 @@ def test_a_broken_file_is_named(pip: Pip) -> None:
     with pytest.raises(UsageError) as caught:
         pip_settings({})
     assert str(pip.files["user"][0]) in caught.value.what
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="its folders are others there")
+@pytest.mark.parametrize(
+    ("file", "text", "default"),
+    [
+        (".config/pip/pip.conf", "[global]\ncert = /etc/x.pem\n", True),
+        (".config/pip/pip.conf", "[global]\nextra-index-url = https://corp/simple\n", False),
+        (".pip/pip.conf", "[install]\nno-index = 1\n", False),
+        (".config/pip/other.conf", "[global]\nindex-url = https://corp/simple\n", True),
+    ],
+)
+def test_pip_is_asked_only_where_something_speaks_of_an_index(
+    file: str, text: str, default: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / file).parent.mkdir(parents=True)
+    (tmp_path / file).write_text(text, "utf-8")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert has_default_index({}, ()) is default
+    assert not has_default_index({"PIP_EXTRA_INDEX_URL": "https://corp/simple"}, ())

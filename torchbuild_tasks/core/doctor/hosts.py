@@ -78,7 +78,10 @@ def _through(view: View) -> str:
 
 def check_dns(view: View) -> Said:
     """Whether the names of the hosts that the plan needs are known."""
-    return _each(view, "dns", lambda host: host.dns, "Ask the owner of the network, or use a proxy.")
+    if why := _not_asked(view):
+        return said("dns", "skipped", f"network: {why}")
+    fix = "Ask the owner of the network, or use a proxy."
+    return _each(view, "dns", lambda host: host.dns, "known by name", fix)
 
 
 def check_https(view: View) -> Said:
@@ -86,18 +89,18 @@ def check_https(view: View) -> Said:
     fix = (
         "--mirror, --offline with a filled store, or HTTPS_PROXY; a company's own certificate: SSL_CERT_FILE"
     )
-    return _each(view, "https", lambda host: host.https, fix)
+    if _not_asked(view):  # dns says so
+        return ()
+    return _each(view, "https", lambda host: host.https, "answering", fix)
 
 
-def _each(view: View, id: str, problem: Callable[[Reached], str | None], fix: str) -> Said:
-    if skipped := _not_asked(view):
-        return said(id, "skipped", skipped)
+def _each(view: View, id: str, problem: Callable[[Reached], str | None], good: str, fix: str) -> Said:
     asked = [host for host in view.health.reached or () if problem(host) is not None]
     bad = [host for host in asked if problem(host)]
     if not asked:
-        return said(id, "skipped", "no name of a host is known here")
+        return said(id, "skipped", "network: no name of a host is known here, so none was asked")
     if not bad:
-        return said(id, "ok", ", ".join(f"{host.host} ({host.why})" for host in asked))
+        return said(id, "ok", f"{good}: " + ", ".join(f"{host.host} ({host.why})" for host in asked))
     if len(bad) == len(asked) > 1 and len({problem(host) for host in bad}) == 1:  # offline: said once
         names = ", ".join(host.host for host in bad)
         return said(id, "warn", f"no host can be reached: {problem(bad[0])} ({names})", fix)
@@ -107,7 +110,7 @@ def _each(view: View, id: str, problem: Callable[[Reached], str | None], fix: st
 
 def _not_asked(view: View) -> str:
     if view.health.offline:
-        return "--offline: no host is asked"
+        return "no host is asked (--offline)"
     if view.health.reached is None:
         return "no host was asked"
     return "" if view.health.reached else "the plan downloads nothing"

@@ -112,7 +112,11 @@ def check_open_files(view: View) -> Said:
     """`ulimit -n`, against what the jobs of the plan and one link may hold open."""
     soft, most = view.health.open_files, view.health.open_files_most
     if soft is None:
-        why = "Windows has no such limit" if view.windows else "the limit is not known"
+        why = (
+            "open files: Windows has no such limit"
+            if view.windows
+            else "how many files may be open is not known"
+        )
         return said("open-files", "skipped" if view.windows else "unknown", why)
     jobs = view.choice("jobs")
     need = _FILES + _FILES_EACH_JOB * (int(jobs) if jobs.isdecimal() else 1)
@@ -126,7 +130,7 @@ def check_open_files(view: View) -> Said:
 def check_locale(view: View) -> Said:
     """Whether names and messages are UTF-8, in a locale that the system has."""
     if view.windows:
-        return said("locale", "skipped", "Windows has no locale of that kind")
+        return said("locale", "skipped", "locale: Windows has none of that kind")
     name = view.health.locale
     if name is None or name in ("C", "POSIX"):
         told = f"the locale is {name}" if name else "no locale is set"

@@ -140,7 +140,7 @@ def check_shadow(view: View) -> Said:
 def check_cudas(view: View) -> Said:
     """Whether all that names a CUDA toolkit names the one of the plan."""
     if not view.cuda:
-        return said("cudas", "skipped", "a CPU build: no CUDA is looked for")
+        return said("cudas", "skipped", "other CUDAs: this is a CPU build")
     toolkits = view.question.cuda.toolkits
     used = next((t for t in toolkits if view.choice("CUDA toolkit") in (t.path, *t.aliases)), None)
     found: list[Finding] = []
@@ -213,7 +213,7 @@ def check_git(view: View) -> Said:
 def check_dev_drive(view: View) -> Said:
     """On Windows 11 a Dev Drive (ReFS) makes many small files cheaper; advice only."""
     if not view.windows:
-        return said("dev-drive", "skipped", "only Windows has Dev Drives")
+        return said("dev-drive", "skipped", "Dev Drive: only Windows has them")
     kinds = {room.kind for room in view.health.rooms if room.purpose == "build"}
     if "ReFS" in kinds:
         return said("dev-drive", "ok", "the build tree is on ReFS, as a Dev Drive is")

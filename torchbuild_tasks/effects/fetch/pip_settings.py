@@ -20,6 +20,7 @@ from torchbuild_tasks.errors import UsageError
 
 DEFAULT_INDEX: Final = "https://pypi.org/simple"
 SECONDS: Final = 60.0
+SYSTEM: Final = (Path(sys.prefix), Path("/etc"), Path("/etc/xdg/pip"))
 # In the order in which pip lets a later one win; before it, all of them, come the PIP_* variables.
 KINDS: Final = ("global", "user", "site", "env")
 SECTIONS: Final = ("global", "install")
@@ -62,20 +63,33 @@ def pip_settings(environ: Mapping[str, str]) -> PipSettings:
     return _settings(values | _filled(_named(given)))
 
 
-def has_none(environ: Mapping[str, str]) -> bool:
-    """Whether nothing is set for pip where its documentation says that it looks: then all is default.
+def has_default_index(environ: Mapping[str, str], system: Iterable[Path] = SYSTEM) -> bool:
+    """Whether nothing speaks of an index where pip's documentation says that it looks.
 
     Asking pip itself takes half a second of CPU, which a look at the machine does not have.
+
+    Args:
+        environ: the whole environment.
+        system: folders of files that are not the user's.
     """
-    if any(name.startswith("PIP_") for name in environ):
+    names = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_NO_INDEX", "PIP_CONFIG_FILE")
+    if any(environ.get(name) for name in names):
         return False
-    name = "pip.ini" if os.name == "nt" else "pip.conf"
-    home, config = Path.home(), environ.get("XDG_CONFIG_HOME")
-    folders = [home / ".pip", home / "pip", home / ".config" / "pip"]
-    folders += [Path(sys.prefix), Path("/etc"), Path("/etc/xdg/pip")]
-    folders += [Path(environ[name]) / "pip" for name in ("APPDATA", "PROGRAMDATA") if environ.get(name)]
-    folders += [Path(config) / "pip"] if config else []
-    return not any((folder / name).exists() for folder in folders)
+    file = "pip.ini" if os.name == "nt" else "pip.conf"
+    home = Path.home()
+    folders = [home / ".pip", home / "pip", home / ".config" / "pip", *system]
+    bases = ("XDG_CONFIG_HOME", "APPDATA", "PROGRAMDATA")
+    folders += [Path(environ[name]) / "pip" for name in bases if environ.get(name)]
+    return not any(_speaks_of_index(folder / file) for folder in folders)
+
+
+def _speaks_of_index(path: Path) -> bool:
+    try:
+        return b"index" in path.read_bytes().lower()
+    except FileNotFoundError:
+        return False
+    except OSError:  # pip would stop at it: let it say so
+        return True
 
 
 def is_web(location: str) -> bool:
