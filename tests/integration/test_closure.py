@@ -197,7 +197,8 @@ def test_the_verification_names_the_leaf_before_the_words_of_python(torch: Torch
         python=torch.python, expectations=[Expectation(check="import")], environ=os.environ
     )
     first, *more = report.checks[0].detail.splitlines()
-    assert first.startswith("libzz.so.1 is missing, which libc10.so needs; it is not in ")
+    assert first.startswith("libzz.so.1 is missing, which libc10.so needs.")
+    assert any(line.startswith(f"  looked in: {torch.lib}, ") for line in more)
     assert any("libtorch_python.so > " in line for line in more)
     assert any("Python says: ImportError: libzz.so.1: cannot open" in line for line in more)
 

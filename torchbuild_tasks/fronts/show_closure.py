@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from torchbuild_tasks.core.closure.words import looked
 from torchbuild_tasks.fronts.show import columns
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ def closure_text(closure: Closure) -> str:
     if closure.problem:
         return f"Nothing to follow: {closure.problem}.\n"
     found = [each for each in closure.libraries if each.state not in ("api set", "on demand")]
-    rows = [(each.name, each.path or each.state, each.how or each.state) for each in found]
+    rows = [(each.name, each.path or "-", each.how or each.state) for each in found]
     left = "".join(line for each in closure.breaks for line in _lines(each))
     return f"What `import torch` of {closure.python} loads:\n{columns(rows)}{left}{_total(closure)}"
 
@@ -27,6 +28,8 @@ def _lines(found: Break) -> Iterable[str]:
     yield f"{_MARK[found.status]} {found.text}\n"
     for depth, path in enumerate(found.chain):
         yield f"    {'  ' * depth}{path}\n"
+    if found.looked:
+        yield f"  looked in: {looked(found)}\n"
     if found.fix:
         yield f"  -> {found.fix}\n"
 

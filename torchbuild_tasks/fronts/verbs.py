@@ -24,7 +24,6 @@ from torchbuild_tasks.fronts.paragraph import error_object, error_text
 from torchbuild_tasks.fronts.reporter import ConsoleReporter
 from torchbuild_tasks.fronts.show_bootstrap import bootstrap_text
 from torchbuild_tasks.fronts.show_cache import cache_text
-from torchbuild_tasks.fronts.show_closure import closure_text
 from torchbuild_tasks.fronts.show_cluster import clusters_text
 from torchbuild_tasks.fronts.show_diagnosis import reading_text
 from torchbuild_tasks.fronts.show_helpers import helpers_text
@@ -133,6 +132,8 @@ def _verify(request: BuildRequest, report: ConsoleReporter) -> int:
 
 
 def _closure(request: BuildRequest) -> int:
+    from torchbuild_tasks.fronts.show_closure import closure_text
+
     closure = flow.closure(request)
     _out(_json(closure) if request.json else closure_text(closure))
     broken = closure.problem or any(found.status == "error" for found in closure.breaks)

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.core.closure.judge import close
+from torchbuild_tasks.core.closure.words import looked
 from torchbuild_tasks.effects.closure.shelf import Files
 from torchbuild_tasks.effects.process import Captured, capture
 from torchbuild_tasks.model.closure import Closure, Loader
@@ -44,6 +45,7 @@ def reason(python: str, environ: Mapping[str, str], said: str) -> str:
     first, more = closure.breaks[0], len(closure.breaks) - 1
     told = [first.text if first.status == "error" else f"It may be this: {first.text}"]
     told += [f"  needed by: {' > '.join(first.chain)}"] if first.chain else []
+    told += [f"  looked in: {looked(first)}"] if first.looked else []
     told += [f"  {first.fix}"] if first.fix else []
     told += [f"  {more} more: torchbuild verify --closure"] if more else []
     return "\n".join([*told, f"  Python says: {said}"])

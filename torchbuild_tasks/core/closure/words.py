@@ -43,7 +43,7 @@ def _text(found: Break, row: LibraryRow | None) -> str:
     )
     match found.kind:
         case "missing":
-            return f"{name} is missing{by}{_looked(found)}."
+            return f"{name} is missing{by}{f': there is no {found.path}' if found.path else ''}."
         case "damaged":
             return f"{name} is damaged: {found.path} is {found.detail}{by}."
         case "other machine":
@@ -66,13 +66,10 @@ def _more(found: Break) -> bool:
     return found.count > len(found.wanted)
 
 
-def _looked(found: Break) -> str:
-    if found.path:
-        return f": there is no {found.path}"
-    if not found.looked:
-        return ""
+def looked(found: Break) -> str:
+    """The folders in which it was looked for, the first dozen by name."""
     more = len(found.looked) - _FOLDERS
-    return f"; it is not in {', '.join(found.looked[:_FOLDERS])}" + (f" and {more} more" if more > 0 else "")
+    return ", ".join(found.looked[:_FOLDERS]) + (f" and {more} more" if more > 0 else "")
 
 
 def _fix(found: Break, row: LibraryRow | None) -> str:
