@@ -41,6 +41,7 @@ from torchbuild_tasks.verify.session import verify as run_verification
 if TYPE_CHECKING:
     from torchbuild_tasks.core.bootstrap import Bootstrap
     from torchbuild_tasks.effects.made import Removal
+    from torchbuild_tasks.model.closure import Closure
     from torchbuild_tasks.stages.watch import Watch
 
 # What one verb alone needs is imported inside it, so that a build which finds nothing to do is quick.
@@ -176,6 +177,14 @@ def verify(request: BuildRequest, report: Reporter) -> VerifyReport:
         return run_verification(
             python=made_plan.environment.python, expectations=made_plan.expectations, environ=os.environ
         )
+
+
+def closure(request: BuildRequest) -> Closure:
+    """Every library that `import torch` loads and where it is found, without loading one."""
+    from torchbuild_tasks.verify.closure import find_closure
+
+    with interruptible():
+        return find_closure(decide(look(request)).environment.python, os.environ)
 
 
 def diagnose(request: BuildRequest) -> Reading:

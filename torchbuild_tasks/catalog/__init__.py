@@ -29,6 +29,7 @@ from torchbuild_tasks.catalog.cuda import (
 )
 from torchbuild_tasks.catalog.doctor import ManagerRow, OptionRow, WantRow
 from torchbuild_tasks.catalog.failures import FailureRow, PackageRow
+from torchbuild_tasks.catalog.libraries import LibraryRow
 from torchbuild_tasks.catalog.rows import (
     BackportRow,
     CharacterRow,
@@ -81,6 +82,7 @@ __all__ = [
     "JobserverRow",
     "InstallerRow",
     "JetpackRow",
+    "LibraryRow",
     "LinkerRow",
     "ManagerRow",
     "MemoryRow",
@@ -145,6 +147,7 @@ class Catalog:
     option: tuple[OptionRow, ...]
     manager: tuple[ManagerRow, ...]
     want: tuple[WantRow, ...]
+    library: tuple[LibraryRow, ...]
 
     def __init__(self, **tables: tuple[Any, ...]) -> None:
         """Tables that are given here are not read."""
@@ -195,6 +198,7 @@ TABLES: Mapping[str, tuple[str, type[Any]]] = {
     "manager": ("packages.toml", ManagerRow),
     "want": ("packages.toml", WantRow),
     "option": ("doctor.toml", OptionRow),
+    "library": ("libraries.toml", LibraryRow),
 }
 
 

@@ -124,10 +124,21 @@ def _report(request: BuildRequest, report: ConsoleReporter) -> int:
 
 
 def _verify(request: BuildRequest, report: ConsoleReporter) -> int:
+    if request.closure:
+        return _closure(request)
     verified = flow.verify(request, report)
     _out(_json(verified) if request.json else show.report_text(verified))
     failed = any(check.outcome == "failed" for check in verified.checks)
     return VerifyFailed.exit_code if failed else 0
+
+
+def _closure(request: BuildRequest) -> int:
+    from torchbuild_tasks.fronts.show_closure import closure_text
+
+    closure = flow.closure(request)
+    _out(_json(closure) if request.json else closure_text(closure))
+    broken = closure.problem or any(found.status == "error" for found in closure.breaks)
+    return VerifyFailed.exit_code if broken else 0
 
 
 def _clean(request: BuildRequest, report: ConsoleReporter) -> int:

@@ -62,6 +62,12 @@ class SaidFlags:
         metavar="FILE",
         in_file=False,
     )
+    closure: bool = flag(
+        "list every library that `import torch` loads and where it is found; load none, check nothing else",
+        verbs=("verify",),
+        default=False,
+        in_file=False,
+    )
     dry_run: bool = flag(
         "show what would be done and stop",
         verbs=("build", "clean", "env", "helpers", "builds", "source"),

@@ -67,10 +67,19 @@ def verify(
             return capture(argv, env=env, cwd=empty, timeout=seconds)
 
     seen, farewell = observe(ask, [name for name in CHECKS if name in asked], timeout)
+    if seen["import"].outcome == "failed":
+        seen["import"] = _explained(seen["import"], python, env)
     rows = judge(expected, Observed(checks=seen, real=_real(expected, seen)))
     if farewell:
         rows += (CheckResult(check="exit", outcome="failed", detail=farewell),)
     return VerifyReport(python=python, checks=rows, torch=_of_itself(seen))
+
+
+def _explained(imported: Seen, python: str, env: Mapping[str, str]) -> Seen:
+    """Put the library that cannot be loaded before the words of Python, which name another as often."""
+    from torchbuild_tasks.verify.closure import reason
+
+    return replace(imported, detail=reason(python, env, imported.detail))
 
 
 def _with_import(expectations: Sequence[Expectation]) -> tuple[Expectation, ...]:

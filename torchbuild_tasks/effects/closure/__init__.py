@@ -1,0 +1,1 @@
+"""Reads libraries as files: nothing in them is loaded or run."""
