@@ -24,7 +24,7 @@ from torchbuild_tasks.model import (
     Tool,
     Tree,
 )
-from torchbuild_tasks.request import ACTIONS, SHELLS, WORDS, BuildRequest
+from torchbuild_tasks.request import ACTIONS, SHELLS, WORDS, BuildRequest, flag_name
 
 ROOT = "/src/pytorch"
 
@@ -173,7 +173,7 @@ def spelled(name: str, value: Any) -> list[str]:
     """The words that give a flag this value; an action is a word of its own."""
     if name == "action" or any(name in words for words in WORDS.values()):
         return [str(value)]
-    word = "--" + name.replace("_", "-")
+    word = flag_name(name)
     if value is True:
         return [word]
     values = value if isinstance(value, tuple) else (value,)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from torchbuild_tasks.verify import (
+    companion_checks,
     cuda_checks,
     cuda_math,
     cuda_reasons,
@@ -19,7 +20,7 @@ from torchbuild_tasks.verify import (
     torch_probe,
 )
 
-FILES = [torch_checks, cuda_checks, cuda_math, cuda_traffic]
+FILES = [torch_checks, cuda_checks, cuda_math, cuda_traffic, companion_checks]
 CONFIGS = Path(__file__).with_name("configs")
 
 

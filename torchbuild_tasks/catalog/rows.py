@@ -114,7 +114,8 @@ class CheckRow:
     variable whose planned value torch must report under `key`); neither: the check
     itself must pass. `sample` says why the sample cannot show it. A row with `when`, a
     build variable, is there only where that is planned on; `unless` makes the check not
-    possible where a variable is planned off.
+    possible where a variable is planned off. One of a `companion` is there only where that
+    is built beside torch.
     """
 
     check: str
@@ -126,6 +127,7 @@ class CheckRow:
     sample: str = ""
     unless: str = ""
     when: str = ""
+    companion: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

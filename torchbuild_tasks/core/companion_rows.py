@@ -10,8 +10,7 @@ from torchbuild_tasks.core.rows import admits
 
 def newest_release(catalog: Catalog, name: str, torch: Version | None) -> CompanionReleaseRow | None:
     """The newest release of a project that builds against this torch; None when none is known to."""
-    fitting = [row for row in releases_of(catalog, name) if admits(row.torch, torch)]
-    return fitting[-1] if fitting else None
+    return next((row for row in reversed(releases_of(catalog, name)) if admits(row.torch, torch)), None)
 
 
 def releases_of(catalog: Catalog, name: str) -> list[CompanionReleaseRow]:

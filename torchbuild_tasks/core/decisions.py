@@ -9,6 +9,7 @@ from functools import cached_property
 from torchbuild_tasks.core.build_type import choose_build_type
 from torchbuild_tasks.core.cache.choose import ChosenCache, choose_cache
 from torchbuild_tasks.core.cluster.choose import ChosenDistribution, choose_distribution
+from torchbuild_tasks.core.companions import choose_companions, companion_choices, companion_requires
 from torchbuild_tasks.core.compiler import Compilers, choose_compilers
 from torchbuild_tasks.core.cuda.archs import ChosenArchs, choose_archs
 from torchbuild_tasks.core.cuda.host import HostLimits, host_limits
@@ -26,7 +27,7 @@ from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.core.toolset import ChosenToolset, choose_toolset, toolset_variables
 from torchbuild_tasks.core.torch_held import wanted_torch
 from torchbuild_tasks.core.variables import decide, decide_all, preset_name
-from torchbuild_tasks.model import Choice, Patch
+from torchbuild_tasks.model import Choice, Companion, Patch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +53,7 @@ class Decisions:
     distribution: ChosenDistribution
     linker: ChosenLinker
     patches: tuple[Patch, ...]
+    companions: tuple[Companion, ...]
     variable_choices: tuple[Choice, ...]
 
     @cached_property
@@ -68,7 +70,8 @@ class Decisions:
         how = (self.preset, self.build_type, self.mode, *jobs, *found, self.generator)
         helpers = helper_decisions(self.question, self.helpers)
         distribution = filter(None, (self.distribution.choice,))
-        how = (*how, *helpers, self.cache.choice, *distribution, self.linker.choice)
+        beside = companion_choices(self.question, self.companions)
+        how = (*how, *helpers, self.cache.choice, *distribution, self.linker.choice, *beside)
         return (*_subject(self.question), self.python.choice, *how, *self.variable_choices)
 
 
@@ -82,7 +85,10 @@ def decide_build(question: Question) -> Decisions:
     linker = choose_linker(question, compilers)
     helpers = choose_helpers(question, build_type.value, toolkit.version)
     cache = choose_cache(question, cuda=toolkit.choice is not None, helpers=helpers, compiler=compilers.tool)
-    python, jobs = choose_python(question, helpers.requires), choose_jobs(question)
+    python, jobs = (
+        choose_python(question, (*helpers.requires, *companion_requires(question))),
+        choose_jobs(question),
+    )
     distribution = _distribution(question, cache, compilers, generator, jobs)
     away = distribution.plan is not None
     cuda = (*toolkit_variables(question, toolkit), *filter(None, (archs.choice, compilers.host)))
@@ -115,6 +121,7 @@ def decide_build(question: Question) -> Decisions:
         distribution=distribution,
         linker=linker,
         patches=choose_patches(question),
+        companions=choose_companions(question, python.environment.python),
         variable_choices=_merged(lower, decide_all(question), cuda, linker.choices),
     )
 

@@ -21,15 +21,22 @@ def expectations(decisions: Decisions) -> tuple[Expectation, ...]:
         "folder": question.facts.tree.root
         if decisions.mode.value == "develop"
         else _site_of(question, environment),
-        "version": _version(variables) or str(question.facts.tree.version),
+        "version": called(decisions),
         "commit": question.facts.tree.commit or "",
         "debug": str(build_type == "Debug"),
         "build_type": build_type,
         "cuda": str(cuda or ""),
         "arch_list": arch_words(decisions.archs.archs),
     }
-    made = (_expectation(question, row, promises, variables) for row in question.catalog.check)
+    beside = {"", *(companion.name for companion in decisions.companions)}
+    rows = (row for row in question.catalog.check if row.companion in beside)
+    made = (_expectation(question, row, promises, variables) for row in rows)
     return tuple(expectation for expectation in made if expectation)
+
+
+def called(decisions: Decisions) -> str:
+    """The version that the built torch will say it has, without what its commit adds."""
+    return _version(decisions.variables) or str(decisions.question.facts.tree.version)
 
 
 def _version(variables: Mapping[str, str]) -> str:

@@ -10,6 +10,7 @@ from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.core import env_files
 from torchbuild_tasks.core.cache.choose import check_cache
 from torchbuild_tasks.core.cache.plan import plan_cache
+from torchbuild_tasks.core.companions import check_companions
 from torchbuild_tasks.core.compiler import check_compilers, check_host
 from torchbuild_tasks.core.cuda.check_archs import check_archs
 from torchbuild_tasks.core.cuda.check_toolkit import check_toolkit
@@ -18,8 +19,9 @@ from torchbuild_tasks.core.cuda.driver import check_driver
 from torchbuild_tasks.core.cuda.preflight import choose_preflight
 from torchbuild_tasks.core.cuda.wanted import is_cuda
 from torchbuild_tasks.core.decisions import Decisions, build_dir, decide_build
+from torchbuild_tasks.core.development import check_development
 from torchbuild_tasks.core.environment import check_python
-from torchbuild_tasks.core.expect import expectations
+from torchbuild_tasks.core.expect import called, expectations
 from torchbuild_tasks.core.fit import check_machine_and_tree
 from torchbuild_tasks.core.fresh import compare, fingerprint
 from torchbuild_tasks.core.helper_lines import check_helpers
@@ -85,6 +87,7 @@ def _plan(decisions: Decisions, templates: Mapping[str, str], writer: str) -> Bu
         patches=decisions.patches,
         preflight=choose_preflight(decisions, freshness),
         linker=plan_linker(decisions, freshness),
+        companions=decisions.companions,
         cache=_cache(decisions, inputs["compiler"]),
         jobserver=decisions.jobserver.serve,
         env=ops,
@@ -127,6 +130,8 @@ def _findings(decisions: Decisions, ops: tuple[EnvOp, ...]) -> tuple[Finding, ..
         *check_cache(question, decisions.cache),
         *decisions.distribution.problems,
         *check_linker(question, decisions.linker),
+        *check_companions(question),
+        *check_development(question, called(decisions)),
         *check_jobs(question, decisions.jobs.value),
         *check_variables(question),
         *_check_shells(question, ops),

@@ -85,7 +85,7 @@ def _values(
     path: str, lines: Mapping[str, int], data: Mapping[str, object], above: str = ""
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Fields and variables of the file, or of the table `above`, which has no tables but [set]."""
-    known = {f.name.replace("_", "-"): f for f in dataclasses.fields(BuildRequest) if f.metadata["in_file"]}
+    known = {flag_name(f.name)[2:]: f for f in dataclasses.fields(BuildRequest) if f.metadata["in_file"]}
     tables = ("set", *OWN) if above else TABLES
     values: dict[str, Any] = {}
     for key, value in data.items():

@@ -62,7 +62,7 @@ def _maybe(verb: str, action: str, after: str) -> str:
 def _argument(field: dataclasses.Field[Any], verb: str, positional: bool) -> Argument:
     kind = list if field.default == () else bool if field.default is False else str
     return Argument(
-        names=[field.name.replace("_", "-"), *filter(None, [SHORT.get(field.name)])],
+        names=[flag_name(field.name)[2:], *filter(None, [SHORT.get(field.name)])],
         attr_name=field.name if "_" in field.name else None,
         kind=kind,
         default=None if kind is str else kind(),
@@ -238,7 +238,7 @@ def make_request(values: dict[str, Any]) -> BuildRequest:
         UsageError: --jobs is not a whole number.
     """
     clean = {key: value for key, value in values.items() if value not in (None, [])}
-    for name in ("set", "with_helper", "allow"):
+    for name in ("set", "with_", "with_helper", "allow"):
         if name in clean:
             clean[name] = tuple(clean[name])
     if "jobs" in clean:

@@ -7,6 +7,7 @@ plan for one machine can be made and tested on another. Sizes are bytes, times s
 
 from torchbuild_tasks.model.cache import CachePlan, CacheReport, CacheState, CacheTool
 from torchbuild_tasks.model.cluster import Cluster, Distribution
+from torchbuild_tasks.model.companion import Companion, CompanionSource
 from torchbuild_tasks.model.cuda import Cuda, Driver, GpuSeen, Library, Tegra, Toolkit
 from torchbuild_tasks.model.diagnosis import Diagnosis, Reading
 from torchbuild_tasks.model.health import Health, OtherTree, Reached, Room
@@ -64,6 +65,8 @@ __all__ = [
     "Choice",
     "Cluster",
     "Command",
+    "Companion",
+    "CompanionSource",
     "Cpu",
     "Cuda",
     "Diagnosis",

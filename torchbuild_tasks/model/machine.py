@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from torchbuild_tasks.model.cluster import Cluster
+from torchbuild_tasks.model.companion import CompanionSource
 from torchbuild_tasks.model.cuda import Cuda
 from torchbuild_tasks.model.health import Health
 from torchbuild_tasks.model.history import PastPeak
@@ -252,6 +253,7 @@ class Facts:
     store: Store | None = None
     cuda: Cuda | None = None
     cluster: Cluster | None = None
+    companions: tuple[CompanionSource, ...] = ()
     environ: Mapping[str, str] = field(default_factory=dict)
     cut: tuple[str, ...] = ()
     health: Health | None = None

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from torchbuild_tasks.model.cache import CachePlan
+from torchbuild_tasks.model.companion import Companion
 from torchbuild_tasks.model.linker import LinkerPlan
 from torchbuild_tasks.model.machine import Era
 
@@ -245,6 +246,7 @@ class BuildPlan:
     cache: CachePlan | None = None
     jobserver: Jobserver | None = None
     linker: LinkerPlan | None = None
+    companions: tuple[Companion, ...] = ()
     env: tuple[EnvOp, ...]
     env_files: tuple[EnvFile, ...]
     freshness: Freshness

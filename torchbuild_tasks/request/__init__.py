@@ -64,5 +64,5 @@ def flags(verb: str) -> tuple[dataclasses.Field[Any], ...]:
 
 
 def flag_name(field: str) -> str:
-    """Spell a field as the user types it: `build_type` -> `--build-type`."""
-    return "--" + field.replace("_", "-")
+    """Spell a field as the user types it: `build_type` -> `--build-type`, `with_` -> `--with`."""
+    return "--" + field.rstrip("_").replace("_", "-")

@@ -139,6 +139,12 @@ class WhatFlags:
         metavar="SHELL",
         choices=SHELLS,
     )
+    with_: tuple[str, ...] = flag(
+        "also build torchvision or torchaudio against the torch that was built: NAME for the release that "
+        "belongs to it, NAME=PATH, NAME=URL@REF; may be repeated",
+        metavar="NAME",
+        default=(),
+    )
     with_helper: tuple[str, ...] = flag(
         "also use this helper (mkl, sccache ...), `none` for none but those named; may be repeated",
         verbs=FETCHING,

@@ -26,6 +26,7 @@ from torchbuild_tasks.facts.gather import gather
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.model import BuildPlan, Cluster, Facts
 from torchbuild_tasks.request import BuildRequest
+from torchbuild_tasks.sight.beside import beside
 from torchbuild_tasks.sight.dump import read_facts
 from torchbuild_tasks.sight.named import before_it_is_there, named
 from torchbuild_tasks.stages import Fetching, Reporter
@@ -84,6 +85,8 @@ def look(
     if about.place and about.place.worktree and not about.place.folder.exists():
         facts = before_it_is_there(facts, about, catalog)
         settings = dataclasses.replace(settings, seen_from=str(about.main))
+    if said := request.with_ or settings.values.get("with_"):
+        facts = beside(facts, said, catalog)
     if scheduler := request.distribute or settings.values.get("distribute"):
         facts = dataclasses.replace(facts, cluster=_ask_scheduler(str(scheduler), facts))
     return Sight(request=request, settings=settings, catalog=catalog, facts=facts)

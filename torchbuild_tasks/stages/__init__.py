@@ -22,6 +22,7 @@ from torchbuild_tasks.model import BuildPlan, Facts
 from torchbuild_tasks.record import VerifyReport, start_record
 from torchbuild_tasks.request import BuildRequest
 from torchbuild_tasks.stages.caching import start_cache, stop_cache
+from torchbuild_tasks.stages.companions import build_companions, fetch_companions
 from torchbuild_tasks.stages.compile import compile_tree, install_wheel, verify_torch
 from torchbuild_tasks.stages.ending import ended
 from torchbuild_tasks.stages.helpers import fetch_helpers
@@ -37,6 +38,7 @@ __all__ = ["STAGES", "Fetching", "Reporter", "Work", "run_stages"]
 
 STAGES: Final[tuple[tuple[str, Callable[[Work], Work]], ...]] = (
     ("fetch helpers", fetch_helpers),
+    ("fetch what is built beside torch", fetch_companions),
     ("assemble the CUDA toolkit", assemble_toolkit),
     ("write env files", write_env_files),
     ("source the env file", source_env_file),
@@ -50,6 +52,7 @@ STAGES: Final[tuple[tuple[str, Callable[[Work], Work]], ...]] = (
     ("install the wheel", install_wheel),
     ("stop the compiler cache", stop_cache),
     ("verify", verify_torch),
+    ("build beside torch", build_companions),
 )
 
 

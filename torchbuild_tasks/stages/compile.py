@@ -23,6 +23,7 @@ from torchbuild_tasks.stages.monitor import monitored
 from torchbuild_tasks.stages.prepare import install
 from torchbuild_tasks.stages.work import Work, where
 from torchbuild_tasks.verify.session import ALWAYS, verify
+from torchbuild_tasks.verify.torch_probe import COMPANION_CHECKS
 
 if TYPE_CHECKING:
     from torchbuild_tasks.core.diagnosis.scanner import LogScanner
@@ -75,7 +76,7 @@ def run_build(work: Work, command: Command) -> Work:
         # The pool of heavy kernels stands in CMake's cache, so the jobs are what can be lowered in between.
         fewer = lowered(jobs_at_once(work), None, killed, attempt) if killed else None
         if fewer is None:
-            raise _failed(work, command, rc, scanner)
+            raise failed(work, command, rc, scanner)
         work.report.note(fewer.because)
         work, attempt = fewer_jobs(work, fewer.jobs), attempt + 1
 
@@ -101,7 +102,8 @@ def _with_jobs(command: Command, environ: Mapping[str, str]) -> Command:
     return dataclasses.replace(command, argv=(*command.argv, "-j", jobs))
 
 
-def _failed(work: Work, command: Command, rc: int, scanner: LogScanner) -> BuildFailed:
+def failed(work: Work, command: Command, rc: int, scanner: LogScanner) -> BuildFailed:
+    """The error of a command that failed, with the first error of its log and what explains it."""
     reading = diagnose_build(work, scanner)
     last = ("No line of it looks like an error. Its last ones:", *scanner.last)
     return BuildFailed(
@@ -140,7 +142,7 @@ def verify_torch(work: Work) -> Work:
         since = f"after the build of {previous.finished}; nothing was built since."
         work.report.note(f"Verified {since}" if not previous.left_out else f"Imported {since} {ALL_CHECKS}")
         return work
-    expectations = work.plan.expectations
+    expectations = tuple(each for each in work.plan.expectations if each.check not in COMPANION_CHECKS)
     kept = tuple(each for each in expectations if each.check in ALWAYS) if work.went_round else expectations
     report = verify(
         python=work.plan.environment.python,

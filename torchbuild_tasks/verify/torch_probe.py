@@ -45,8 +45,15 @@ CUDA_CHECKS = (
     *("cuda_matmul", "cuda_conv", "cudnn", "cublas", "cuda_linalg", "cuda_amp"),
     *("cuda_pinned", "cuda_streams", "cuda_oom", "cuda_peer", "nccl"),
 )
-CHECKS = CPU_CHECKS + CUDA_CHECKS
-FILES = ("torch_checks", "cuda_checks", "cuda_math", "cuda_traffic")  # where the checks are
+COMPANION_CHECKS = ("torchvision", "torchvision_cuda", "torchaudio")  # of what is built beside torch
+CHECKS = CPU_CHECKS + CUDA_CHECKS + COMPANION_CHECKS
+FILES = (
+    "torch_checks",
+    "cuda_checks",
+    "cuda_math",
+    "cuda_traffic",
+    "companion_checks",
+)  # where the checks are
 
 # Seconds that a check may take where that is less than LIMIT. The first call starts the driver:
 # some seconds for each GPU where nothing keeps it awake.
@@ -180,7 +187,7 @@ def main(arguments: list[str]) -> None:
     os.environ["PATH"] = os.pathsep.join([sysconfig.get_path("scripts"), os.environ.get("PATH", os.defpath)])
     files = [sibling(name) for name in FILES]
     here = {"import": check_import, "config": check_config}
-    asked = [name for name in CHECKS if name in arguments] or CHECKS
+    asked = [name for name in CHECKS if name in arguments] or CPU_CHECKS + CUDA_CHECKS
     for name in ["import", *(name for name in asked if name != "import")]:
         tell(begin=name)
         if name != "cpp_extension":  # its compilers would outlive us; whoever runs us ends them too

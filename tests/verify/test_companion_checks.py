@@ -1,0 +1,92 @@
+"""The definitions that torchvision's and torchaudio's operators are held to, and what a wrong answer gets."""
+
+from __future__ import annotations
+
+import importlib
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from torchbuild_tasks.verify import companion_checks
+from torchbuild_tasks.verify.torch_checks import NotPossible, Wrong
+
+
+def test_overlap_is_the_shared_area_of_the_covered_one() -> None:
+    assert companion_checks.overlap([0, 0, 2, 2], [1, 1, 3, 3]) == pytest.approx(1 / 7)
+    assert companion_checks.overlap([0, 0, 1, 1], [1, 0, 2, 1]) == 0
+    assert companion_checks.overlap([0, 0, 2, 2], [0, 0, 2, 2]) == 1
+
+
+def test_the_best_boxes_are_kept_best_first() -> None:
+    boxes = [[0, 0, 2, 2], [0.1, 0, 2, 2], [5, 5, 6, 6], [1, 1, 3, 3]]
+    assert companion_checks.kept(boxes, [0.5, 0.9, 0.7, 0.6], 0.3) == [1, 2, 3]
+    assert companion_checks.kept(boxes, [0.5, 0.9, 0.7, 0.6], 0.1) == [1, 2]
+
+
+def test_a_filter_by_its_definition() -> None:
+    assert companion_checks.filtered([1.0, 0.0, 0.0], [0.5], [1.0, -0.5]) == [0.5, 0.25, 0.125]
+    assert companion_checks.filtered([2.0, 4.0], [1.0, 1.0], [2.0, 0.0]) == [1.0, 3.0]
+
+
+class Numbers(list[Any]):
+    def tolist(self) -> list[Any]:
+        return list(self)
+
+
+def torch(**changes: Any) -> Any:
+    return SimpleNamespace(
+        float32="float32",
+        float64="float64",
+        tensor=lambda values, **how: Numbers(values),
+        cuda=SimpleNamespace(is_available=lambda: False),
+        ops=SimpleNamespace(torchaudio=SimpleNamespace(**changes)),
+    )
+
+
+def vision(answer: Any) -> Any:
+    return SimpleNamespace(ops=SimpleNamespace(nms=answer))
+
+
+def test_the_right_boxes_pass() -> None:
+    right = vision(lambda boxes, scores, most: Numbers(companion_checks.kept(boxes, scores, most)))
+    assert "the right ones" in companion_checks.suppressed(torch(), right, "cpu")
+
+
+def test_a_wrong_box_is_told_of() -> None:
+    wrong = vision(lambda boxes, scores, most: Numbers([0]))
+    with pytest.raises(Wrong, match=r"nms on cpu kept \[0\], by its definition"):
+        companion_checks.suppressed(torch(), wrong, "cpu")
+
+
+def test_without_a_gpu_its_operators_cannot_be_tried() -> None:
+    with pytest.raises(NotPossible, match="no GPU"):
+        companion_checks.check_torchvision_cuda(torch())
+
+
+def test_a_torchaudio_that_computes_in_python_is_not_taken_for_a_built_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    audio = SimpleNamespace(__version__="2.11.0", __file__=__file__)
+    found = {"torchaudio": audio, "torchaudio.functional": SimpleNamespace()}
+    monkeypatch.setattr(importlib, "import_module", found.__getitem__)
+    with pytest.raises(Wrong, match="compiled operators are not loaded"):
+        companion_checks.check_torchaudio(torch())
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_torchaudio_is_held_to_the_definition(monkeypatch: pytest.MonkeyPatch, right: bool) -> None:
+    def lfilter(wave: Any, back: Any, ahead: Any, clamp: bool) -> Any:
+        answer = companion_checks.filtered(wave[0], ahead, back)
+        return [Numbers(answer if right else answer[::-1])]
+
+    audio = SimpleNamespace(__version__="2.11.0", __file__=__file__)
+    found = {"torchaudio": audio, "torchaudio.functional": SimpleNamespace(lfilter=lfilter)}
+    monkeypatch.setattr(importlib, "import_module", found.__getitem__)
+    if not right:
+        with pytest.raises(Wrong, match="lfilter of 64 samples"):
+            companion_checks.check_torchaudio(torch(_lfilter="here"))
+        return
+    detail, values = companion_checks.check_torchaudio(torch(_lfilter="here"))
+    assert "by _lfilter off by 0.0e+00" in detail
+    assert values["torchaudio_version"] == "2.11.0"

@@ -1,0 +1,153 @@
+"""What is built beside torch: its source is had first, and it is built and proved last."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from pathlib import Path
+
+from torchbuild_tasks.core.companions import FOLDER
+from torchbuild_tasks.effects import files
+from torchbuild_tasks.effects.search import stream_searched
+from torchbuild_tasks.errors import SourceError
+from torchbuild_tasks.model import Command, Companion, Python
+from torchbuild_tasks.record import VerifyReport
+from torchbuild_tasks.stages.compile import failed
+from torchbuild_tasks.stages.diagnosis import build_scanner
+from torchbuild_tasks.stages.work import Work, where
+from torchbuild_tasks.verify.judge import require_passed
+from torchbuild_tasks.verify.session import ALWAYS, verify
+from torchbuild_tasks.verify.torch_probe import COMPANION_CHECKS
+
+
+def fetch_companions(work: Work) -> Work:
+    """Have every source, before an hour is spent on torch.
+
+    Raises:
+        SourceError: one cannot be had.
+    """
+    from torchbuild_tasks.effects.companion_clone import have_clone
+
+    for companion in () if work.request.target else work.plan.companions:
+        if companion.url:
+            files.state_dir(work.root)
+            offline, say = work.fetching.net.offline, work.report.note
+            have_clone(Path(companion.folder), companion.url, companion.ref, offline=offline, say=say)
+    return work
+
+
+def build_companions(work: Work) -> Work:
+    """Build each against the torch that is there now, and hold it to its checks.
+
+    pip is kept from building in an environment of its own, where it would put another torch, and from
+    installing what the project asks for. What is there for just this torch is not built again.
+
+    Raises:
+        BuildFailed: one cannot be built.
+        VerifyFailed: one was built and does not compute with this torch.
+    """
+    if work.request.target or not work.plan.companions or _is_bad(work.verified):
+        return work
+    if all(_is_there(work, companion) for companion in work.plan.companions):
+        names = ", ".join(companion.name for companion in work.plan.companions)
+        work.report.note(f"{names}: built and verified beside this torch before")
+        return work
+    torch = _torch_here(work)
+    for companion in work.plan.companions:
+        _build(work, companion, torch)
+    report = _verified(work, (*ALWAYS, *COMPANION_CHECKS))
+    require_passed(report, where(work, None))
+    for companion in work.plan.companions:
+        _remember(work, companion)
+    return _told(work, report)
+
+
+def _is_bad(report: VerifyReport | None) -> bool:
+    """Nothing is built against a torch that failed a check; the end of the run tells of it."""
+    return report is not None and any(check.outcome == "failed" for check in report.checks)
+
+
+def _verified(work: Work, checks: tuple[str, ...]) -> VerifyReport:
+    kept = tuple(each for each in work.plan.expectations if each.check in checks)
+    return verify(python=work.plan.environment.python, expectations=kept, environ=work.environ or os.environ)
+
+
+def _torch_here(work: Work) -> str:
+    """The version that pip sees of the torch to build against."""
+    report = work.verified or _verified(work, ("import",))
+    require_passed(report, where(work, None))
+    return report.torch.get("distribution") or report.torch["version"]
+
+
+def _build(work: Work, companion: Companion, torch: str) -> None:
+    work.report.note(f"{companion.name} {companion.version or companion.ref} is built against torch {torch}")
+    variables = {name: value.replace("{torch}", torch) for name, value in companion.set.items()}
+    _mark(work, companion).unlink(missing_ok=True)
+    work.report.command(companion.argv)
+    rc, scanner = stream_searched(
+        companion.argv,
+        env={**(work.environ or os.environ), **variables},
+        cwd=work.root / files.STATE_DIR,  # beside a checkout, its folder `torch` would be imported
+        log=work.ledger.log,
+        on_block=work.report.block,
+        make_scanner=lambda: build_scanner(work),
+    )
+    if scanner is not None:
+        command = Command(argv=companion.argv, cwd=companion.folder, because=companion.because)
+        raise failed(work, command, rc, scanner)
+
+
+def _told(work: Work, report: VerifyReport) -> Work:
+    """The report of torch with the checks of what was built beside it."""
+    if work.verified is None:
+        return dataclasses.replace(work, verified=report)
+    beside = tuple(row for row in report.checks if row.check.partition(":")[0] in COMPANION_CHECKS)
+    whole = dataclasses.replace(work.verified, checks=(*work.verified.checks, *beside))
+    work.ledger.verified = whole
+    return dataclasses.replace(work, verified=whole)
+
+
+# ---------------------------------------------------------------- what was built for which torch
+
+
+def _mark(work: Work, companion: Companion) -> Path:
+    return work.root.joinpath(*FOLDER, f"{companion.name}.json")
+
+
+def _for(work: Work, companion: Companion) -> dict[str, str] | None:
+    """What one was built from; None where that cannot be told, so that it is built again.
+
+    A build of torch that finds nothing to do leaves the record as it is, with the time at which it began.
+    """
+    try:
+        began = str(json.loads(work.ledger.record_path.read_bytes())["started"])
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+    if not companion.state:
+        return None
+    argv, variables = " ".join(companion.argv), json.dumps(dict(companion.set), sort_keys=True)
+    return {"state": companion.state, "torch": began, "argv": argv, "set": variables}
+
+
+def _is_there(work: Work, companion: Companion) -> bool:
+    wanted = _for(work, companion)
+    if not any(companion.name in python.packages for python in _pythons(work)):
+        return False
+    try:
+        return wanted is not None and json.loads(_mark(work, companion).read_bytes()) == wanted
+    except (OSError, ValueError):
+        return False
+
+
+def _pythons(work: Work) -> tuple[Python, ...]:
+    return tuple(each for each in work.facts.pythons if each.executable == work.plan.environment.python)
+
+
+def _remember(work: Work, companion: Companion) -> None:
+    built_from = _for(work, companion)
+    if built_from is not None:
+        mark = _mark(work, companion)
+        with files.told_as(SourceError, mark):
+            mark.parent.mkdir(exist_ok=True)
+        files.write_atomic(mark, json.dumps(built_from).encode(), error=SourceError)

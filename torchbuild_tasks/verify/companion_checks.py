@@ -1,0 +1,112 @@
+"""Whether what was built beside torch computes with it: compiled operators on real numbers, not the import.
+
+Loaded like `torch_checks.py`, and the same rules hold.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    Answer = tuple[str, dict[str, str]]
+
+PACKAGE = f"{__package__}." if __package__ else ""
+shared = importlib.import_module(f"{PACKAGE}torch_checks")
+NotPossible, Wrong, numbers, close = shared.NotPossible, shared.Wrong, shared.numbers, shared.close
+
+
+def check_torchvision(torch: Any) -> Answer:
+    """nms against its definition, and roi_align of a plane, whose averages are known exactly."""
+    vision = importlib.import_module("torchvision")
+    values = about(vision, "torchvision")
+    text = suppressed(torch, vision, "cpu")
+    plane = [[3.0 * x + 2.0 * y for x in range(12)] for y in range(10)]
+    boxes = [[0.0, 1.0, 1.0, 7.0, 5.0], [0.0, 2.5, 3.5, 9.0, 8.0]]
+    wanted = [3.0 * ((a + c) / 2 - 0.5) + 2.0 * ((b + d) / 2 - 0.5) for _, a, b, c, d in boxes]
+    got = vision.ops.roi_align(torch.tensor([[plane]]), torch.tensor(boxes), [1, 1], 1.0, 2, True)
+    return f"{text}; {close('roi_align', got.reshape(-1), wanted, 1e-4)}", values
+
+
+def check_torchvision_cuda(torch: Any) -> Answer:
+    """nms on the GPU: a torchvision built without CUDA imports and has none."""
+    if not torch.cuda.is_available():
+        raise NotPossible("no GPU that torch can use is here")
+    return suppressed(torch, importlib.import_module("torchvision"), "cuda"), {}
+
+
+def check_torchaudio(torch: Any) -> Answer:
+    """A recursive filter by torchaudio's own compiled operator, against its definition."""
+    audio = importlib.import_module("torchaudio")
+    values = about(audio, "torchaudio")
+    functional = importlib.import_module("torchaudio.functional")
+    # Where its library is not loaded, torchaudio computes the same in Python.
+    operators = [name for name in ("_lfilter_core_loop", "_lfilter") if has_operator(torch, name)]
+    if not operators:
+        raise Wrong("torchaudio's compiled operators are not loaded", values)
+    wave, ahead, back = numbers(64), [0.2, 0.3, 0.1], [1.0, -0.4, 0.1]
+    got = functional.lfilter(
+        torch.tensor([wave], dtype=torch.float64),
+        torch.tensor(back, dtype=torch.float64),
+        torch.tensor(ahead, dtype=torch.float64),
+        False,
+    )
+    what = f"lfilter of 64 samples by {operators[0]}"
+    text = close(what, got[0], filtered(wave, ahead, back), 1e-9)
+    return text, values
+
+
+def about(module: Any, name: str) -> dict[str, str]:
+    return {f"{name}_version": str(module.__version__), f"{name}_file": os.path.realpath(module.__file__)}
+
+
+def has_operator(torch: Any, name: str) -> bool:
+    try:
+        return bool(getattr(torch.ops.torchaudio, name))
+    except (AttributeError, RuntimeError):  # the latter in a torch before 1.13
+        return False
+
+
+def suppressed(torch: Any, vision: Any, device: str) -> str:
+    """Non-maximum suppression of 60 boxes against the definition, in plain Python."""
+    corners = numbers(60, 2, seed=7)
+    sizes = numbers(60, 2, seed=8)
+    boxes = [
+        [10 * x, 10 * y, 10 * x + 4 + 2 * wide, 10 * y + 4 + 2 * high]
+        for (x, y), (wide, high) in zip(corners, sizes)  # noqa: B905 - Python 3.7 knows no strict
+    ]
+    scores = numbers(60, seed=9)
+    wanted = kept(boxes, scores, 0.3)
+    tensors = (torch.tensor(values, dtype=torch.float32, device=device) for values in (boxes, scores))
+    got = vision.ops.nms(*tensors, 0.3).tolist()
+    if got != wanted:
+        raise Wrong(f"nms on {device} kept {got}, by its definition {wanted}")
+    return f"nms on {device} kept {len(got)} of 60 boxes, the right ones"
+
+
+def kept(boxes: Any, scores: Any, most: float) -> list[int]:
+    """The best box, then each next best that overlaps none of those by more than `most`."""
+    chosen: list[int] = []
+    for index in sorted(range(len(boxes)), key=lambda each: -scores[each]):
+        if all(overlap(boxes[index], boxes[other]) <= most for other in chosen):
+            chosen.append(index)
+    return chosen
+
+
+def overlap(one: Any, other: Any) -> float:
+    """The area that two boxes share, of the area that they cover together."""
+    wide = max(0.0, min(one[2], other[2]) - max(one[0], other[0]))
+    high = max(0.0, min(one[3], other[3]) - max(one[1], other[1]))
+    areas = sum((box[2] - box[0]) * (box[3] - box[1]) for box in (one, other))
+    return float(wide * high / (areas - wide * high))
+
+
+def filtered(wave: Any, ahead: Any, back: Any) -> list[float]:
+    """y[n] = (sum of ahead[k] x[n-k] - sum of back[k] y[n-k], k from 1) / back[0]."""
+    out: list[float] = []
+    for n in range(len(wave)):
+        total = sum(ahead[k] * wave[n - k] for k in range(len(ahead)) if n >= k)
+        total -= sum(back[k] * out[n - k] for k in range(1, len(back)) if n >= k)
+        out.append(float(total / back[0]))
+    return out
