@@ -111,7 +111,7 @@ def test_a_bare_debian_is_told_everything_at_once() -> None:
     assert plan.verdict == "refuse"
     assert "python3.13-dev" in found(plan.findings, "python-headers").fix
     assert "python3.13-venv" in found(plan.findings, "python-venv").fix
-    assert "git clone --recursive" in found(plan.findings, "submodules").fix
+    assert "torchbuild source get" in found(plan.findings, "submodules").fix
     assert {"cmake>=3.27", "ninja"} <= set(installs(plan).split())
     assert statuses(plan.findings, "python") == ["ok"]
 
