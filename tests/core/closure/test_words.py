@@ -54,6 +54,13 @@ def test_the_package_that_brings_it() -> None:
     assert "pip: nvidia-cublas-cu12" in found.fix
 
 
+def test_packages_are_those_of_the_system_of_the_file() -> None:
+    dll = told(Break(kind="missing", status="error", library="uv.dll", chain=("C:\\x.dll",)), ROWS)
+    assert dll.fix == "It comes with pip: torch; conda: libuv."
+    library = told(Break(kind="missing", status="error", library="libuv.so.1", chain=(ROOT,)), ROWS)
+    assert "apt" in library.packages
+
+
 def test_two_openmp_runtimes_are_a_warning() -> None:
     images = shelf(lib(ROOT, "libgomp.so.1", "libiomp5.so"), lib("/l/libgomp.so.1"), lib("/l/libiomp5.so"))
     process = Loader(system="linux", machine="x86_64", roots=(ROOT,), defaults=("/l",))

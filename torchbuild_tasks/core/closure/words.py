@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -18,8 +18,14 @@ _FOLDERS: Final = 12
 def told(found: Break, rows: Sequence[LibraryRow]) -> Break:
     """The break with its sentence, its fix and the packages that bring what is lacking."""
     row = row_of(found.library, rows) if found.library else None
-    packages = row.packages if row and found.kind not in ("twice", "shadowed") else {}
-    return replace(found, text=_text(found, row), fix=_fix(found, row), packages=packages)
+    packages = _packages(found, row) if row and found.kind not in ("twice", "shadowed") else {}
+    return replace(found, text=_text(found, row), fix=_fix(found, row, packages), packages=packages)
+
+
+def _packages(found: Break, row: LibraryRow) -> dict[str, str]:
+    """What brings it on the system that the file is of."""
+    elsewhere = ("apt", "dnf") if found.library.lower().endswith(".dll") else ("winget",)
+    return {manager: name for manager, name in row.packages.items() if manager not in elsewhere}
 
 
 def base(path: str) -> str:
@@ -72,7 +78,7 @@ def looked(found: Break) -> str:
     return ", ".join(found.looked[:_FOLDERS]) + (f" and {more} more" if more > 0 else "")
 
 
-def _fix(found: Break, row: LibraryRow | None) -> str:
+def _fix(found: Break, row: LibraryRow | None, packages: Mapping[str, str]) -> str:
     """Take out of the way what comes first wrongly; else bring what is lacking."""
     if found.kind == "twice":
         return "Keep one of them: two in one process can crash it or slow it down."
@@ -82,10 +88,10 @@ def _fix(found: Break, row: LibraryRow | None) -> str:
         return f"Take {found.path} out of LD_PRELOAD."
     if found.kind == "symbol" and not found.library:
         return "Libraries of two builds are mixed: install torch anew, or torchbuild build --clean."
-    parts = [_brought(row) if row else "", row.fix if row else ""]
+    parts = [_brought(packages), row.fix if row else ""]
     return " ".join(filter(None, parts))
 
 
-def _brought(row: LibraryRow) -> str:
-    names = [f"{manager}: {name}" for manager, name in row.packages.items()]
+def _brought(packages: Mapping[str, str]) -> str:
+    names = [f"{manager}: {name}" for manager, name in packages.items()]
     return f"It comes with {'; '.join(names)}." if names else ""
