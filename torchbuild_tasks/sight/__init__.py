@@ -63,6 +63,8 @@ def look(
     settings = about.settings
     if about.place:
         request = dataclasses.replace(request, name=about.place.build.name, source=None)
+    if request.wheels:
+        request = dataclasses.replace(request, wheels=os.path.realpath(Path(request.wheels).expanduser()))
     catalog = load_catalog()
     if settings.failures:  # the user's own stand before ours
         catalog = Catalog(failure=(*settings.failures, *catalog.failure))
@@ -83,7 +85,10 @@ def look(
     )
     if about.place and about.place.worktree and not about.place.folder.exists():
         facts = before_it_is_there(facts, about, catalog)
-        settings = dataclasses.replace(settings, seen_from=str(about.main))
+        ref = about.place.ref
+        seen = str(about.main) + ("" if ref == "HEAD" else f", and it will be at {ref}")
+        values = {name: value for name, value in settings.values.items() if name != "torch"}
+        settings = dataclasses.replace(settings, values=values, seen_from=seen)
     if scheduler := request.distribute or settings.values.get("distribute"):
         facts = dataclasses.replace(facts, cluster=_ask_scheduler(str(scheduler), facts))
     return Sight(request=request, settings=settings, catalog=catalog, facts=facts)
