@@ -23,3 +23,8 @@ def test_folders_are_quoted_as_each_shell_wants_it() -> None:
     assert enter("fish", "/a'b", "x").startswith("cd '/a\\'b'; ")
     assert enter("ps1", "C:\\a'b", "x").startswith("Set-Location -LiteralPath 'C:\\a''b'; ")
     assert enter("bat", "C:\\a b", "x").startswith('cd /d "C:\\a b" && ')
+
+
+def test_uv_is_told_of_the_constraint_where_its_list_can_hold_the_path() -> None:
+    assert enter("sh", "/a", "x", "/a/c.txt").endswith("export TORCHBUILD_NAME='x' UV_CONSTRAINT='/a/c.txt'")
+    assert "UV_CONSTRAINT" not in enter("sh", "/a", "x", "/a b/c.txt")

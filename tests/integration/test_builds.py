@@ -110,6 +110,7 @@ def test_a_build_that_was_never_named_is_refused(home: Home) -> None:
 
 
 @needs_linux_compiler
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("ccache") is None, reason="no ccache here")
 def test_builds_stand_beside_one_another_and_share_their_objects(home: Home, target: Path) -> None:
     words = ("build", "--cache", "ccache", "--python", str(target), "--yes")
@@ -231,3 +232,23 @@ def test_two_runs_of_one_build_do_not_meet(home: Home, target: Path) -> None:
         assert not home.folder("debug").exists()
         assert other.stdin is not None
         other.stdin.close()
+
+
+@needs_signals
+@pytest.mark.slow
+def test_a_venv_that_was_killed_while_it_was_made_is_made_anew(home: Home, tmp_path: Path) -> None:
+    base = Path(sys.base_prefix, "bin", f"python3.{sys.version_info[1]}")
+    (tmp_path / "wheels").mkdir()
+    words = ("--name", "debug", "--python", str(base), "--offline", "--wheels", str(tmp_path / "wheels"))
+    note = home.folder("debug") / f".torchbuild/venv-3.{sys.version_info[1]}.making"
+    with subprocess.Popen(
+        [*TORCHBUILD, "build", *words], cwd=home.tree, env=environment(home.able), stderr=subprocess.DEVNULL
+    ) as run:
+        while not (note.exists() and note.with_suffix("").joinpath("bin/python").exists()):
+            assert run.poll() is None
+        run.kill()
+    done = home("build", *words)  # makes the venv, and then says what the folder lacks
+    assert (done.code, "packages that the build needs are not in" in done.err) == (5, True)
+    assert not note.exists()
+    python = note.with_suffix("") / "bin/python"
+    subprocess.run([python, "-m", "pip", "--version"], check=True, stdout=subprocess.DEVNULL)

@@ -9,6 +9,7 @@ from torchbuild_tasks.core.env_files import file_name
 from torchbuild_tasks.core.quoting import quote_fish, quote_ps1, quote_sh
 
 ACTIVE: Final = "TORCHBUILD_NAME"
+UV: Final = "UV_CONSTRAINT"
 
 # What a user puts into their profile once, so that `torchbuild_use NAME` enters a build.
 HOOKS: Final[Mapping[str, str]] = {
@@ -26,14 +27,22 @@ PROFILES: Final[Mapping[str, str]] = {
 }
 
 
-def enter(shell: str, folder: str, name: str) -> str:
-    """The line that enters the build in this shell."""
+def enter(shell: str, folder: str, name: str, constraints: str = "") -> str:
+    """The line that enters the build in this shell.
+
+    uv does not read the pip.conf of a venv, so the file of `constraints` is named to it, too.
+    """
     file = file_name(shell)
+    named = {ACTIVE: name, **({UV: constraints} if constraints and " " not in constraints else {})}
     match shell:
         case "sh":
-            return f"cd {quote_sh(folder)} && . ./{file} && export {ACTIVE}={name}"
+            exported = " ".join(f"{key}={quote_sh(value)}" for key, value in named.items())
+            return f"cd {quote_sh(folder)} && . ./{file} && export {exported}"
         case "fish":
-            return f"cd {quote_fish(folder)}; and source ./{file}; and set -gx {ACTIVE} {name}"
+            exported = "; ".join(f"and set -gx {key} {quote_fish(value)}" for key, value in named.items())
+            return f"cd {quote_fish(folder)}; and source ./{file}; {exported}"
         case "ps1":
-            return f"Set-Location -LiteralPath {quote_ps1(folder)}; . ./{file}; $env:{ACTIVE} = '{name}'"
-    return f'cd /d "{folder}" && call .\\{file} && set "{ACTIVE}={name}"'
+            exported = "; ".join(f"$env:{key} = {quote_ps1(value)}" for key, value in named.items())
+            return f"Set-Location -LiteralPath {quote_ps1(folder)}; . ./{file}; {exported}"
+    exported = " && ".join(f'set "{key}={value}"' for key, value in named.items())
+    return f'cd /d "{folder}" && call .\\{file} && {exported}'

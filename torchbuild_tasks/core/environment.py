@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from packaging.requirements import InvalidRequirement, Requirement
-from packaging.specifiers import SpecifierSet
-from packaging.utils import canonicalize_name
-
 from torchbuild_tasks.core.packages import install_line
 from torchbuild_tasks.core.question import Question
+from torchbuild_tasks.core.requirements import (
+    check_offline,
+    install_command,
+    missing_requirements,
+    wheel_options,
+)
 from torchbuild_tasks.core.rows import admits, entry_row, series
 from torchbuild_tasks.model import Choice, Command, Environment, Finding, Python
 
@@ -59,7 +61,8 @@ def choose_python(question: Question, also: tuple[str, ...] = ()) -> ChosenPytho
         version=python.version,
         create=None if installed else _create(question, python, target),
         remove=_remove(question, installed),
-        install=_install(question, target, missing),
+        install=install_command(question, target, missing),
+        install_options=wheel_options(question),
         foreign=target == python.executable and not python.managed,
     )
     choice = Choice(name="python", value=target, because=because, source=given[1] if given else "default")
@@ -117,98 +120,6 @@ def _remove(question: Question, installed: Python | None) -> Command | None:
     return Command(argv=argv, cwd=root, because=because)
 
 
-def _install(question: Question, target: str, missing: tuple[str, ...]) -> Command | None:
-    if not missing:
-        return None
-    argv = (target, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", *missing)
-    return Command(
-        argv=argv, cwd=question.facts.tree.root, because="what the build imports and does not find"
-    )
-
-
-def required(question: Question, installed: Python | None = None) -> tuple[str, ...]:
-    """Everything the build needs in the target Python, as PEP 508 texts.
-
-    CMake and Ninja are programs: one that fits may come from the environment's own
-    packages, which stand first on PATH, or from the machine; else from PyPI.
-    """
-    wheel = question.era == "scikit-build-core" and question.value("mode", "develop") == "wheel"
-    texts = [*question.row.requires, *(["build"] if wheel else [])]
-    programs = {"cmake": SpecifierSet(question.row.cmake), "ninja": SpecifierSet()}
-    named_by_tree = set()
-    for text in question.facts.tree.requires:
-        requirement = _parsed(text)
-        if requirement and requirement.name in programs:
-            programs[requirement.name] &= requirement.specifier
-            named_by_tree.add(requirement.name)
-        else:
-            texts.append(text)
-    have = _packages(installed)
-    for name, specifier in programs.items():
-        # `python -m build --no-isolation` insists on the packages that the tree names.
-        insisted = wheel and name in named_by_tree
-        if insisted or name in have or not _on_machine(question, name, str(specifier)):
-            texts.append(f"{name}{specifier}")
-    return tuple(dict.fromkeys(texts))
-
-
-def _parsed(text: str) -> Requirement | None:
-    try:
-        return Requirement(text)
-    except InvalidRequirement:
-        return None
-
-
-def _packages(python: Python | None) -> dict[str, str]:
-    return {canonicalize_name(name): version for name, version in python.packages.items()} if python else {}
-
-
-def _on_machine(question: Question, name: str, specifier: str) -> bool:
-    return any(
-        tool.name == name and tool.path and admits(specifier, tool.version) for tool in question.facts.tools
-    )
-
-
-def missing_requirements(
-    question: Question, installed: Python | None, base: Python, also: tuple[str, ...] = ()
-) -> tuple[str, ...]:
-    """What `required` and `also` name and the environment lacks; a venv still to be made lacks all of it."""
-    have, markers = _packages(installed), _markers(question, base)
-    missing = []
-    for text in (*required(question, installed), *also):
-        requirement = _parsed(text)
-        if requirement is None or _built_in(question, requirement.name, base):
-            continue
-        if requirement.marker and not requirement.marker.evaluate(markers):
-            continue
-        version = have.get(canonicalize_name(requirement.name))
-        if version is None or not admits(str(requirement.specifier), version):
-            missing.append(text)
-    return tuple(missing)
-
-
-def _built_in(question: Question, name: str, python: Python) -> bool:
-    return any(
-        row.name == canonicalize_name(name) and admits(row.python, python.version)
-        for row in question.catalog.backport
-    )
-
-
-def _markers(question: Question, python: Python) -> dict[str, str]:
-    """PEP 508's markers of the machine that is planned for, not of the one that plans."""
-    host = question.facts.host
-    windows = host.os == "windows"
-    markers = {
-        "os_name": "nt" if windows else "posix",
-        "platform_machine": host.arch,
-        "platform_system": "Windows" if windows else "Linux",
-        "sys_platform": "win32" if windows else "linux",
-    }
-    if python.version:
-        markers |= {"python_full_version": python.version, "python_version": series(python.version)}
-    return markers
-
-
 def check_python(question: Question, chosen: ChosenPython) -> tuple[Finding, ...]:
     """Whether the chosen interpreter can get this torch."""
     python = chosen.python
@@ -220,7 +131,11 @@ def check_python(question: Question, chosen: ChosenPython) -> tuple[Finding, ...
         return (
             Finding(id="python", status="error", text=text, fix="Name a working one with --python PATH."),
         )
-    return (*_check_version(question, python), *_check_parts(question, python, chosen))
+    return (
+        *_check_version(question, python),
+        *_check_parts(question, python, chosen),
+        *check_offline(question, chosen.missing),
+    )
 
 
 def _check_version(question: Question, python: Python) -> tuple[Finding, ...]:

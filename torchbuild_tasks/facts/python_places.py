@@ -9,6 +9,7 @@ from typing import NamedTuple
 from torchbuild_tasks.facts.probe import Probe
 
 MANAGED = ".torchbuild/venv-"
+MAKING = ".making"  # a file of this name beside a venv: it is not whole (effects/venv.py)
 SERIES = range(20, 7, -1)
 
 _VERSION = re.compile(r"\d+(?:\.\d+){0,2}t?")
@@ -146,7 +147,9 @@ def managed(probe: Probe, wanted: str | None, tree_root: str) -> list[Place]:
     """The venvs that we made in this checkout, the newest Python first."""
     where, prefix = MANAGED.split("/")
     folder = probe.join(tree_root, where)
-    names = [name for name in probe.children(folder) if name.startswith(prefix)]
+    children = probe.children(folder)
+    names = [name for name in children if name.startswith(prefix) and f"{name}{MAKING}" not in children]
+    names = [name for name in names if not name.endswith(MAKING)]
     return [
         Place(path=inside(probe, probe.join(folder, name)), found_via="managed venv of this checkout")
         for name in sorted(names, key=_numbers, reverse=True)

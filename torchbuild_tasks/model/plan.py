@@ -182,6 +182,7 @@ class Environment:
     `create` makes the managed venv when it is not there yet, `remove` takes away a torch
     that would be imported instead, `install` brings in missing requirements; `foreign` is
     true when that changes an environment which the user made, so that it needs a yes.
+    `install_options` say where packages come from, where that is not the index.
     """
 
     python: str
@@ -189,6 +190,7 @@ class Environment:
     create: Command | None = None
     remove: Command | None = None
     install: Command | None = None
+    install_options: tuple[str, ...] = ()
     foreign: bool = False
 
 

@@ -34,6 +34,11 @@ class SaidFlags:
         default=False,
         in_file=False,
     )
+    wheels: str | None = flag(
+        "folder of wheels that Python packages are taken from first (with --offline: from nowhere else)",
+        verbs=("doctor", "plan", "build"),
+        metavar="FOLDER",
+    )
     require_hashes: bool = flag(
         "refuse downloads whose hash is not known beforehand", verbs=FETCHING, default=False
     )

@@ -28,7 +28,7 @@ from torchbuild_tasks.model import BuildPlan, Cluster, Facts
 from torchbuild_tasks.request import BuildRequest
 from torchbuild_tasks.sight.beside import beside
 from torchbuild_tasks.sight.dump import read_facts
-from torchbuild_tasks.sight.named import before_it_is_there, named
+from torchbuild_tasks.sight.named import before_it_is_there, named, seen_from_main
 from torchbuild_tasks.stages import Fetching, Reporter
 from torchbuild_tasks.stages.linker import try_linker
 from torchbuild_tasks.templates import load_templates
@@ -64,6 +64,8 @@ def look(
     settings = about.settings
     if about.place:
         request = dataclasses.replace(request, name=about.place.build.name, source=None)
+    if request.wheels:
+        request = dataclasses.replace(request, wheels=os.path.realpath(Path(request.wheels).expanduser()))
     catalog = load_catalog()
     if settings.failures:  # the user's own stand before ours
         catalog = Catalog(failure=(*settings.failures, *catalog.failure))
@@ -71,6 +73,17 @@ def look(
         return Sight(
             request=request, settings=settings, catalog=catalog, facts=read_facts(Path(request.facts))
         )
+    facts = _facts(request, settings, catalog, everything, patience)
+    if about.place and about.place.worktree and not about.place.folder.exists():
+        facts = before_it_is_there(facts, about, catalog)
+        settings = seen_from_main(settings, about)
+    return Sight(request=request, settings=settings, catalog=catalog, facts=facts)
+
+
+def _facts(
+    request: BuildRequest, settings: Settings, catalog: Catalog, everything: bool, patience: float
+) -> Facts:
+    """The machine, the checkout, and what stands beside it: other packages, a scheduler."""
     source = request.source or settings.values.get("source") or "."
     facts = gather(
         source=str(Path(source).expanduser().resolve()),
@@ -82,14 +95,11 @@ def look(
         tags=bool(request.torch or settings.values.get("torch")),
         probe=Probe(environ=dict(os.environ), patience=patience),
     )
-    if about.place and about.place.worktree and not about.place.folder.exists():
-        facts = before_it_is_there(facts, about, catalog)
-        settings = dataclasses.replace(settings, seen_from=str(about.main))
     if said := request.with_ or settings.values.get("with_"):
         facts = beside(facts, said, catalog)
     if scheduler := request.distribute or settings.values.get("distribute"):
         facts = dataclasses.replace(facts, cluster=_ask_scheduler(str(scheduler), facts))
-    return Sight(request=request, settings=settings, catalog=catalog, facts=facts)
+    return facts
 
 
 def our_shelf(facts: Facts) -> keep.Shelf:

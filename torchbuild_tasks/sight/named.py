@@ -56,3 +56,11 @@ def before_it_is_there(facts: Facts, about: Named, catalog: Catalog) -> Facts:
             tree, root=root, build_dir=build_dir, dirty=False, cache=None, previous=None, installed=None
         )
     return dataclasses.replace(facts, tree=tree)
+
+
+def seen_from_main(settings: Settings, about: Named) -> Settings:
+    """The settings while a build's worktree is not there yet; the main checkout is not held to its torch."""
+    ref = about.place.ref if about.place else "HEAD"
+    seen = str(about.main) + ("" if ref == "HEAD" else f", and it will be at {ref}")
+    values = {name: value for name, value in settings.values.items() if name != "torch"}
+    return dataclasses.replace(settings, values=values, seen_from=seen)

@@ -28,7 +28,13 @@ from torchbuild_tasks.stages.ending import ended
 from torchbuild_tasks.stages.helpers import fetch_helpers
 from torchbuild_tasks.stages.patches import apply_patches
 from torchbuild_tasks.stages.preflight import preflight
-from torchbuild_tasks.stages.prepare import make_fresh, prepare_python, source_env_file, write_env_files
+from torchbuild_tasks.stages.prepare import (
+    keep_torch,
+    make_fresh,
+    prepare_python,
+    source_env_file,
+    write_env_files,
+)
 from torchbuild_tasks.stages.target import build_target
 from torchbuild_tasks.stages.toolkit import assemble_toolkit
 from torchbuild_tasks.stages.work import Fetching, Reporter, Work
@@ -50,6 +56,7 @@ STAGES: Final[tuple[tuple[str, Callable[[Work], Work]], ...]] = (
     ("build one target", build_target),
     ("compile", compile_tree),
     ("install the wheel", install_wheel),
+    ("keep the built torch", keep_torch),
     ("stop the compiler cache", stop_cache),
     ("verify", verify_torch),
     ("build beside torch", build_companions),

@@ -13,7 +13,7 @@ from torchbuild_tasks.core.builds import pick
 from torchbuild_tasks.core.entering import ACTIVE, enter
 from torchbuild_tasks.core.env_files import file_name
 from torchbuild_tasks.core.settings import Settings
-from torchbuild_tasks.effects import lock, worktree
+from torchbuild_tasks.effects import lock, venv, worktree
 from torchbuild_tasks.effects.build_note import Note, last_build, read_note, write_note
 from torchbuild_tasks.effects.files import STATE_DIR, state_dir
 from torchbuild_tasks.effects.git import Git
@@ -170,10 +170,13 @@ def entering(settings: Settings, request: BuildRequest, main: Path) -> Entering:
             next_step=f"Build it first (build --name {name}), or write the file: "
             f"env --name {name}{f' --env-shell {asked}' if asked else ''}",
         )
+    last = last_build(folder)
+    kept = str(venv.folder_of(last.python) / venv.CONSTRAINTS) if last and last.python else ""
+    kept = kept if kept and Path(kept).is_file() else ""
     return Entering(
         name=name,
         folder=str(folder),
-        lines={shell: enter(shell, str(folder), name) for shell in ([asked] if asked else there)},
+        lines={shell: enter(shell, str(folder), name, kept) for shell in ([asked] if asked else there)},
         missing=() if asked else tuple(shell for shell in SHELLS if shell not in there),
     )
 
@@ -208,7 +211,7 @@ def removed(settings: Settings, request: BuildRequest, main: Path, report: Repor
             report.note(line)
         if request.dry_run:
             return away
-        if not (request.yes or report.confirm(f"Remove the build {name}?")):
+        if not (request.yes or report.confirm(f"Remove {folder} ({away.size >> 20} MiB)?")):
             raise CleanRefused("Nothing was removed.", next_step="Say --yes to remove what is listed.")
     with _held(main, name):  # without the lock in the folder, which would keep Windows from removing it
         worktree.remove(git, folder, made=made)

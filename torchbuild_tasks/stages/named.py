@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from torchbuild_tasks.core.builds import NamedBuild, pick
 from torchbuild_tasks.core.settings import Settings
@@ -64,6 +66,10 @@ def resolve(request: BuildRequest, note: Note | None, settings: Settings) -> Nam
     Raises:
         UsageError: there is no build of that name.
     """
+    if settings.path and "wheels" in settings.values:
+        settings = dataclasses.replace(
+            settings, values={**settings.values, **_wheels(settings, settings.values)}
+        )
     main = Path(note.main if note else request.source or settings.values.get("source") or ".").expanduser()
     main = Path(os.path.realpath(main))
     name = request.name or (note.name if note and note.name in settings.builds else None)
@@ -71,8 +77,16 @@ def resolve(request: BuildRequest, note: Note | None, settings: Settings) -> Nam
         return Named(settings=settings, main=main)
     build = pick(settings.builds, name, settings.path)
     place = place_of(settings, build, main)
-    values = {**build.values, "source": str(place.folder)}
+    values = {**build.values, "source": str(place.folder), **_wheels(settings, build.values)}
     return Named(settings=settings.of(dataclasses.replace(build, values=values)), main=main, place=place)
+
+
+def _wheels(settings: Settings, values: Mapping[str, Any]) -> dict[str, str]:
+    """The folder of wheels as a path that means the same everywhere: from where the file is."""
+    if "wheels" not in values:
+        return {}
+    folder = Path(str(settings.path)).parent / Path(str(values["wheels"])).expanduser()
+    return {"wheels": os.path.realpath(folder)}
 
 
 def place_of(settings: Settings, build: NamedBuild, main: Path) -> Place:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from torchbuild_tasks.core import env_files
 from torchbuild_tasks.core.outputs import patterns
-from torchbuild_tasks.effects import activate, files, made, process
+from torchbuild_tasks.core.wheels import lacking
+from torchbuild_tasks.effects import activate, files, made, process, venv
 from torchbuild_tasks.effects.ledger import LOG, LOGS
 from torchbuild_tasks.effects.log import last_write
 from torchbuild_tasks.errors import CleanRefused, EnvFileError, RequirementsError
@@ -34,8 +35,8 @@ def make_fresh(work: Work) -> Work:
 def prepare_python(work: Work) -> Work:
     """Make the venv that gets torch, and install what the build imports."""
     environment = work.plan.environment
-    if environment.create and not Path(environment.python).exists():
-        install(work, environment.create)
+    if environment.create and not venv.is_whole(environment.python):
+        _make_venv(work, environment.python, environment.create)
     changes = [change for change in (environment.remove, environment.install) if change]
     if environment.foreign and changes and not agreed(work, _question(environment.python, changes)):
         raise RequirementsError(
@@ -43,8 +44,68 @@ def prepare_python(work: Work) -> Work:
             looked=tuple(f"{shlex.join(change.argv)}  ({change.because})" for change in changes),
             next_step="Do that yourself, or say --yes, or leave --python out to get a venv in the checkout.",
         )
+    _check_wheels(work, environment.install)
     for change in changes:
         install(work, change)
+    environ = work.environ if work.environ is not None else os.environ
+    return dataclasses.replace(work, environ={**environ, **_pip_settings(work)})
+
+
+def _make_venv(work: Work, python: str, create: Command) -> None:
+    """Make the venv; what an earlier run left half made is cleared by the venv module itself."""
+    venv.begin(python)
+    clear = ("--clear",) if venv.folder_of(python).exists() else ()
+    install(work, dataclasses.replace(create, argv=(*create.argv, *clear)))
+    venv.end(python)
+
+
+def _check_wheels(work: Work, command: Command | None) -> None:
+    """Say all that a folder of wheels lacks at once; pip stops at the first.
+
+    Raises:
+        RequirementsError: without a network, something that the build needs is not in it.
+    """
+    if command is None or "--no-index" not in command.argv:
+        return
+    at = command.argv.index("--find-links") + 1
+    folder = Path(command.argv[at]).expanduser()
+    names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    if missing := lacking(names, command.argv[at + 1 :]):
+        raise RequirementsError(
+            f"{len(missing)} packages that the build needs are not in {folder}.",
+            looked=missing,
+            next_step=f"Where there is a network: pip download --dest wheels {' '.join(map(repr, missing))}\n"
+            "and put the files into that folder.",
+        )
+
+
+def _pip_settings(work: Work) -> dict[str, str]:
+    """How the pip that builds and installs torch is told what the plan's own installs are told.
+
+    An earlier torch is what the venv is constrained to, and this one is to replace it.
+    """
+    said, python = work.plan.environment.install_options, work.plan.environment.python
+    settings = {"PIP_NO_INDEX": "1"} if "--no-index" in said else {}
+    if "--find-links" in said:
+        folder = Path(said[said.index("--find-links") + 1]).expanduser().resolve()
+        settings["PIP_FIND_LINKS"] = folder.as_uri()
+    none = venv.folder_of(python) / venv.NONE
+    if not work.plan.environment.foreign and none.exists() and not os.environ.get("PIP_CONSTRAINT"):
+        settings["PIP_CONSTRAINT"] = none.as_uri()
+    return settings
+
+
+def keep_torch(work: Work) -> Work:
+    """Leave a constraint in a venv of ours, so that nothing installed later replaces the built torch."""
+    environment = work.plan.environment
+    if environment.foreign or work.request.target or not venv.is_whole(environment.python):
+        return work
+    if work.up_to_date and (venv.folder_of(environment.python) / venv.CONSTRAINTS).exists():
+        return work
+    ask = "import importlib.metadata as m; print(m.version('torch'))"
+    said = process.capture((environment.python, "-I", "-c", ask), timeout=60.0)
+    if said.rc == 0 and venv.keep_torch(environment.python, said.stdout.decode().strip()):
+        work.report.note(f"pip in {venv.folder_of(environment.python)} keeps this torch from now on")
     return work
 
 
@@ -103,11 +164,18 @@ def install(work: Work, command: Command) -> None:
 
     work.report.command(command.argv)
     work.ledger.ran(command)
-    rc = process.stream(command.argv, env=os.environ, cwd=command.cwd, log=work.ledger.log, on_block=keep)
+    environ = {**os.environ, **_pip_settings(work)}
+    rc = process.stream(command.argv, env=environ, cwd=command.cwd, log=work.ledger.log, on_block=keep)
+    if rc != 0 and "--python" in command.argv:  # uv knows neither pip's settings nor its indexes
+        at = command.argv.index("--python") + 1
+        pip = (command.argv[at], "-m", "pip", "install", *command.argv[at + 1 :])
+        work.report.note("uv could not; pip is asked")
+        install(work, dataclasses.replace(command, argv=pip))
+        return
     if rc != 0:
         raise RequirementsError(
             f"{' '.join(command.argv)} ended with exit code {rc}.",
             looked=tuple(tail),
             next_step=f"The whole output is in {work.ledger.log.path}. Without network, point pip at a "
-            "folder of wheels: PIP_NO_INDEX=1 PIP_FIND_LINKS=folder",
+            "folder of wheels: --offline --wheels folder",
         )

@@ -1,0 +1,129 @@
+"""What has to be installed before the build, and from where: rows, the checkout, an index or a folder."""
+
+from __future__ import annotations
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+
+from torchbuild_tasks.core.question import Question
+from torchbuild_tasks.core.rows import admits, series
+from torchbuild_tasks.model import Command, Finding, Python
+
+
+def required(question: Question, installed: Python | None = None) -> tuple[str, ...]:
+    """Everything the build needs in the target Python, as PEP 508 texts.
+
+    CMake and Ninja are programs: one that fits may come from the environment's own
+    packages, which stand first on PATH, or from the machine; else from PyPI.
+    """
+    wheel = question.era == "scikit-build-core" and question.value("mode", "develop") == "wheel"
+    texts = [*question.row.requires, *(["build"] if wheel else [])]
+    programs = {"cmake": SpecifierSet(question.row.cmake), "ninja": SpecifierSet()}
+    named_by_tree = set()
+    for text in question.facts.tree.requires:
+        requirement = _parsed(text)
+        if requirement and requirement.name in programs:
+            programs[requirement.name] &= requirement.specifier
+            named_by_tree.add(requirement.name)
+        else:
+            texts.append(text)
+    have = _packages(installed)
+    for name, specifier in programs.items():
+        # `python -m build --no-isolation` insists on the packages that the tree names.
+        insisted = wheel and name in named_by_tree
+        if insisted or name in have or not _on_machine(question, name, str(specifier)):
+            texts.append(f"{name}{specifier}")
+    return tuple(dict.fromkeys(texts))
+
+
+def _parsed(text: str) -> Requirement | None:
+    try:
+        return Requirement(text)
+    except InvalidRequirement:
+        return None
+
+
+def _packages(python: Python | None) -> dict[str, str]:
+    return {canonicalize_name(name): version for name, version in python.packages.items()} if python else {}
+
+
+def _on_machine(question: Question, name: str, specifier: str) -> bool:
+    return any(
+        tool.name == name and tool.path and admits(specifier, tool.version) for tool in question.facts.tools
+    )
+
+
+def missing_requirements(
+    question: Question, installed: Python | None, base: Python, also: tuple[str, ...] = ()
+) -> tuple[str, ...]:
+    """What `required` and `also` name and the environment lacks; a venv still to be made lacks all of it."""
+    have, markers = _packages(installed), _markers(question, base)
+    missing = []
+    for text in (*required(question, installed), *also):
+        requirement = _parsed(text)
+        if requirement is None or _built_in(question, requirement.name, base):
+            continue
+        if requirement.marker and not requirement.marker.evaluate(markers):
+            continue
+        version = have.get(canonicalize_name(requirement.name))
+        if version is None or not admits(str(requirement.specifier), version):
+            missing.append(text)
+    return tuple(missing)
+
+
+def _built_in(question: Question, name: str, python: Python) -> bool:
+    return any(
+        row.name == canonicalize_name(name) and admits(row.python, python.version)
+        for row in question.catalog.backport
+    )
+
+
+def _markers(question: Question, python: Python) -> dict[str, str]:
+    """PEP 508's markers of the machine that is planned for, not of the one that plans."""
+    host = question.facts.host
+    windows = host.os == "windows"
+    markers = {
+        "os_name": "nt" if windows else "posix",
+        "platform_machine": host.arch,
+        "platform_system": "Windows" if windows else "Linux",
+        "sys_platform": "win32" if windows else "linux",
+    }
+    if python.version:
+        markers |= {"python_full_version": python.version, "python_version": series(python.version)}
+    return markers
+
+
+def install_command(question: Question, target: str, missing: tuple[str, ...]) -> Command | None:
+    """The command that brings in what is missing; None when nothing is."""
+    if not missing:
+        return None
+    argv = (*_installer(question, target), *wheel_options(question), *missing)
+    return Command(
+        argv=argv, cwd=question.facts.tree.root, because="what the build imports and does not find"
+    )
+
+
+def _installer(question: Question, target: str) -> tuple[str, ...]:
+    """uv where there is one, which takes a tenth of the time, else the pip of the environment."""
+    uv = next((tool.path for tool in question.facts.tools if tool.name == "uv" and tool.path), None)
+    if uv:
+        return (uv, "pip", "install", "--python", target)
+    return (target, "-m", "pip", "install", "--disable-pip-version-check", "--no-input")
+
+
+def wheel_options(question: Question) -> tuple[str, ...]:
+    """Where packages come from beside the index, or instead of it; pip and uv read the same words."""
+    wheels = question.value("wheels", "")
+    only = ("--no-index",) if question.given("offline") else ()
+    return (*only, *(("--find-links", wheels) if wheels else ()))
+
+
+def check_offline(question: Question, missing: tuple[str, ...]) -> tuple[Finding, ...]:
+    """An error that lists all that is missing where nothing may be downloaded and no folder is named."""
+    if not missing or not question.given("offline") or question.value("wheels", ""):
+        return ()
+    text = f"--offline, and the build needs in its Python: {', '.join(missing)}"
+    command = f"pip download --dest wheels {' '.join(map(repr, missing))}"
+    fix = f"Where there is a network: {command}; then say --wheels wheels here"
+    return (Finding(id="requirements", status="error", text=text, fix=fix),)
