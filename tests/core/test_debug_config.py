@@ -53,7 +53,7 @@ def test_the_tasks_start_this_tool() -> None:
 
 def test_nothing_stands_in_the_way() -> None:
     assert {finding.status for finding in findings(READY, False)} == {"ok"}
-    assert {finding.id for finding in findings(READY, True)} == {"debug info"}, "no gdb and no Yama there"
+    assert {finding.id for finding in findings(READY, True)} == {"debug-info"}, "no gdb and no Yama there"
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_nothing_stands_in_the_way() -> None:
         ({"ptrace_scope": 1}, "ptrace", "sudo tee /proc/sys/kernel/yama/ptrace_scope"),
         ({"ptrace_scope": 2}, "ptrace", "as root"),
         ({"ptrace_scope": 3}, "ptrace", "reboot"),
-        ({"debug_info": (("/x/libc10.so", False),)}, "debug info", "RelWithDebInfo"),
+        ({"debug_info": (("/x/libc10.so", False),)}, "debug-info", "RelWithDebInfo"),
     ],
 )
 def test_what_stands_in_the_way_is_a_warning_with_its_cure(
@@ -77,7 +77,7 @@ def test_what_stands_in_the_way_is_a_warning_with_its_cure(
 @pytest.mark.parametrize("seen", [(), (("/x/libc10.so", None),)])
 def test_what_is_not_known_is_said(seen: tuple[tuple[str, bool | None], ...]) -> None:
     known = dataclasses.replace(READY, debug_info=seen)
-    assert found(findings(known, False), "debug info").status == "unknown"
+    assert found(findings(known, False), "debug-info").status == "unknown"
 
 
 def test_no_yama_forbids_nothing() -> None:
