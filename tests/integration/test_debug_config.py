@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support.capabilities import needs_symlinks
-from tests.support.driver import Run, torchbuild
+from tests.support.driver import Run, in_venv, torchbuild
 from tests.support.sample import materialise
 from torchbuild_tasks.core.jsonc import read
 
@@ -24,8 +25,16 @@ def tree(tmp_path: Path) -> Path:
     return materialise(tmp_path / "minitorch")
 
 
-def run(verb: str, tree: Path, *words: str, **environ: str) -> Run:
-    return torchbuild(verb, "--source", tree, "--python", sys.executable, *words, environ=environ)
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Python of the user's: for the machine's own, a venv would be made by a build first."""
+    folder = tmp_path_factory.mktemp("python") / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    return in_venv(folder, "python")
+
+
+def run(verb: str, tree: Path, *words: str | Path, **environ: str) -> Run:
+    return torchbuild(verb, "--source", tree, *words, environ=environ)
 
 
 def test_own_files_keep_every_line(tree: Path) -> None:
@@ -105,24 +114,24 @@ def torch(tmp_path: Path) -> str:
     ],
 )
 def test_upstreams_own_get_the_words_and_give_the_code(
-    tree: Path, torch: str, verb: str, file: str, words: tuple[str, ...]
+    tree: Path, torch: str, python: Path, verb: str, file: str, words: tuple[str, ...]
 ) -> None:
     """The source's torch/ is not what they import, even where PYTHONPATH has the checkout first."""
     (tree / file).parent.mkdir(parents=True, exist_ok=True)
     (tree / file).write_text(SHOW, "utf-8")
     path = os.pathsep.join((str(tree), torch))
-    done = run(verb, tree, *words, "--", "-k", "a b", "--source", "7", PYTHONPATH=path)
+    done = run(verb, tree, "--python", python, *words, "--", "-k", "a b", "--source", "7", PYTHONPATH=path)
     assert done.code == 7, done.err
     argv, folder, torch_file = json.loads(done.out)
     assert argv[1:] == ["-k", "a b", "--source", "7"]
     assert Path(folder) == tree / ("test" if verb == "test" else "benchmarks/operator_benchmark")
     assert Path(torch_file).is_relative_to(torch)
     assert "torch 9.9" in done.err
-    as_json = run(verb, tree, *words, "--json", "--", "7", PYTHONPATH=path)
+    as_json = run(verb, tree, "--python", python, *words, "--json", "--", "7", PYTHONPATH=path)
     assert (as_json.code, as_json.json) == (7, {"exit_code": 7})
 
 
-def test_a_test_that_is_not_there_and_a_torch_that_is_not(tree: Path, tmp_path: Path) -> None:
+def test_a_test_that_is_not_there_and_a_torch_that_is_not(tree: Path, tmp_path: Path, python: Path) -> None:
     missing = run("test", tree, "--only", "test_nothing")
     assert missing.code == 2
     assert "test_nothing.py" in missing.err
@@ -130,7 +139,7 @@ def test_a_test_that_is_not_there_and_a_torch_that_is_not(tree: Path, tmp_path: 
     broken = tmp_path / "site/torch"
     broken.mkdir(parents=True)
     (broken / "__init__.py").write_text("raise ImportError('libc10.so: no such file')\n", "utf-8")
-    unbuilt = run("test", tree, PYTHONPATH=str(tmp_path / "site"))
+    unbuilt = run("test", tree, "--python", python, PYTHONPATH=str(tmp_path / "site"))
     assert unbuilt.code == 7
     assert "cannot import torch" in unbuilt.err
     assert "libc10.so" in unbuilt.err
