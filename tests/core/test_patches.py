@@ -134,12 +134,13 @@ def test_the_plan_names_own_patches_their_file_and_what_they_change() -> None:
     ("patches", "told"),
     [
         ((own("1.patch", "hello"),), "holds no change"),
-        ((own("1.patch", problem="cannot be read"),), "cannot be read"),
+        ((own("1.patch", "", problem="cannot be read"),), "cannot be read"),
         ((own("1.patch"), own("1.patch")), "has the name of"),
     ],
 )
 def test_own_patches_that_are_none_refuse_the_plan(patches: tuple[OwnPatch, ...], told: str) -> None:
     plan = plan_of(with_own(*patches))
     assert plan.verdict == "refuse"
+    assert statuses(plan.findings, "patch").count("ok") == sum(patch.text == DIFF for patch in patches)
     assert any(told in finding.text for finding in plan.findings if finding.status == "error")
     assert plan_of(with_own(*patches), no_patches=True).verdict != "refuse"

@@ -49,6 +49,8 @@ def check_patches(question: Question) -> tuple[Finding, ...]:
 
 def _fine(chosen: tuple[Patch, ...]) -> Iterator[Finding]:
     for patch in chosen:
+        if problem(patch.diff):  # that is said by itself
+            continue
         files = [section.path for section in sections(patch.diff)]
         named = ", ".join(files[:3]) + (" ..." if len(files) > 3 else "")
         text = f"the source is patched ({patch.id}): {patch.because}: {named}"
