@@ -30,8 +30,10 @@ if TYPE_CHECKING:
     from torchbuild_tasks.core.helper_lines import HelperReport
     from torchbuild_tasks.core.manifest.compare import Difference
     from torchbuild_tasks.core.table import VersionLine
+    from torchbuild_tasks.effects.process import Sink
     from torchbuild_tasks.model.builds import Answer
     from torchbuild_tasks.model.source import SourceReport
+    from torchbuild_tasks.stages.debug_config import DebugConfig
     from torchbuild_tasks.stages.replay import Replay
     from torchbuild_tasks.stages.report import ReportFiles
     from torchbuild_tasks.stages.support import SupportFile
@@ -199,3 +201,33 @@ def builds(request: BuildRequest, report: Reporter) -> Answer:
             )
             return differences(one, other)
     return stage.listed(about.settings, about.main)
+
+
+def debug_config(request: BuildRequest) -> DebugConfig:
+    """Write entries for VS Code's debuggers, link compile_commands.json, check what a debugger needs."""
+    from torchbuild_tasks.sight.debugging import debugging
+    from torchbuild_tasks.stages.debug_config import write_debug_config
+
+    sight = look(request)
+    root, python = Path(checkout(sight)), decide(sight).environment.python
+    return write_debug_config(root, debugging(sight, python), dry_run=request.dry_run)
+
+
+def test(request: BuildRequest, report: Reporter, out: Sink) -> int:
+    """Run upstream's own tests with the Python that got torch, what they say to `out`; their exit code."""
+    from torchbuild_tasks.stages.upstream import run_tests
+
+    sight = look(request)
+    with interruptible():
+        root, python = Path(checkout(sight)), decide(sight).environment.python
+        return run_tests(root, python, request.only, request.words, out, report.note)
+
+
+def bench(request: BuildRequest, report: Reporter, out: Sink) -> int:
+    """Run upstream's operator benchmarks the same way; their exit code."""
+    from torchbuild_tasks.stages.upstream import run_benchmarks
+
+    sight = look(request)
+    with interruptible():
+        root, python = Path(checkout(sight)), decide(sight).environment.python
+        return run_benchmarks(root, python, request.only, request.words, out, report.note)

@@ -36,6 +36,7 @@ from torchbuild_tasks.sight.named import at_hand
 from torchbuild_tasks.sight.sources import have_source, here
 from torchbuild_tasks.stages import Reporter, run_stages
 from torchbuild_tasks.stages.linker import place_linker
+from torchbuild_tasks.stages.patches import fit
 from torchbuild_tasks.verify.session import verify as run_verification
 
 if TYPE_CHECKING:
@@ -100,8 +101,11 @@ def bootstrap(request: BuildRequest, report: Reporter) -> Bootstrap:
 
 
 def plan(request: BuildRequest) -> BuildPlan:
-    """Decide everything and do nothing."""
-    return decide(here(look(request)))
+    """Decide everything and do nothing; patches are tried in memory."""
+    made_plan = decide(here(look(request)))
+    if made_plan.verdict != "refuse" and not request.facts:
+        fit(made_plan)
+    return made_plan
 
 
 def env(request: BuildRequest) -> BuildPlan:
@@ -135,6 +139,7 @@ def _build(request: BuildRequest, report: Reporter) -> tuple[BuildPlan, VerifyRe
         sight = have_source(sight, report)
     made_plan = accepted(decide(sight))
     if request.dry_run:
+        fit(made_plan)
         return made_plan, None
     return built(sight, made_plan, report)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.core.outputs import CHANGED, TRACKED, Outputs, patterns
+from torchbuild_tasks.core.outputs import CHANGED, TRACKED, Outputs, patterns, recordable
 
 SETUPTOOLS = patterns(load_catalog(), "setuptools").below("build/")
 SCIKIT = patterns(load_catalog(), "scikit-build-core").below("build/")
@@ -122,3 +122,12 @@ def test_a_clean_keeps_what_changed_and_what_git_tracks() -> None:
     owned = {"build/": A, "a": A, "b": A, "c": A, "gone": A}
     now = {"build/": A, "a": (1, 1, 9), "b": B, "c": A, "foreign": A}
     assert SETUPTOOLS.sort_out(owned, now, ["c"]) == (("a",), (("b", CHANGED), ("c", TRACKED)))
+
+
+def test_what_the_other_era_made_stays_owned_and_nothing_there_is_claimed_anew() -> None:
+    both = recordable(load_catalog(), "scikit-build-core").below("build/")
+    library, mine = "torch/lib/libtorch.so", "torch/lib/mine.so"
+    assert both.matches(library)
+    assert both.reaches("torch/lib/")
+    owned = both.made({library: A}, {library: A, mine: A, "torch/version.py": A}, {library: A})
+    assert owned == {library: A, "torch/version.py": A}

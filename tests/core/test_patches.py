@@ -9,11 +9,11 @@ import pytest
 from packaging.specifiers import SpecifierSet
 
 from tests.support.jetsons import BOARDS, nano, orin_nano, tx2, with_tegra
-from tests.support.machines import ask, found, linux_facts, statuses, tool, with_tree
+from tests.support.machines import ask, found, linux_facts, plan_of, statuses, tool, with_tree
 from torchbuild_tasks.catalog import PatchRow, load_catalog
 from torchbuild_tasks.core.patches import check_patches, choose_patches
 from torchbuild_tasks.core.rows import admits
-from torchbuild_tasks.model import Facts, Host, Tool
+from torchbuild_tasks.model import Facts, Host, OwnPatch, Tool
 
 CATALOG = load_catalog()
 
@@ -97,3 +97,50 @@ def test_without_git_nothing_can_be_patched(tools: tuple[Tool, ...]) -> None:
     findings = check_patches(ask(facts, cuda=True))
     assert statuses(findings, "patch") == ["ok", "error"]
     assert findings[-1].fix
+
+
+# ---------------------------------------------------------------- the user's own
+
+DIFF = "--- a/c10/a.h\n+++ b/c10/a.h\n@@ -1 +1 @@\n-x\n+y\n"
+
+
+def with_own(*patches: OwnPatch, **changes: Any) -> Facts:
+    git = tool("git", "2.39.2")
+    facts = linux_facts(tools=(tool("cmake", "3.28.1"), tool("ninja", "1.11.1"), git), patches=patches)
+    return with_tree(facts, **changes)
+
+
+def own(name: str, text: str = DIFF, problem: str = "") -> OwnPatch:
+    return OwnPatch(name=name, path=f"/home/me/patches/{name}", text=text, problem=problem)
+
+
+def test_own_patches_come_after_ours_in_their_order_and_also_into_the_sample() -> None:
+    facts = nano(patches=(own("1.patch"), own("2.patch")))
+    assert chosen(facts) == ["launch-bounds", "1.patch", "2.patch"]
+    assert chosen(with_own(own("1.patch"), sample=True)) == ["1.patch"]
+    assert chosen(with_own(own("1.patch")), no_patches=True) == []
+
+
+def test_the_plan_names_own_patches_their_file_and_what_they_change() -> None:
+    plan = plan_of(with_own(own("1.patch")))
+    text = found(plan.findings, "patch").text
+    assert "1.patch" in text and "/home/me/patches" in text and "c10/a.h" in text
+    edited = plan_of(with_own(own("1.patch", DIFF.replace("+y", "+z"))))
+    assert plan.inputs["patch 1.patch"] != edited.inputs["patch 1.patch"]
+    assert plan.verdict != "refuse"
+
+
+@pytest.mark.parametrize(
+    ("patches", "told"),
+    [
+        ((own("1.patch", "hello"),), "holds no change"),
+        ((own("1.patch", "", problem="cannot be read"),), "cannot be read"),
+        ((own("1.patch"), own("1.patch")), "has the name of"),
+    ],
+)
+def test_own_patches_that_are_none_refuse_the_plan(patches: tuple[OwnPatch, ...], told: str) -> None:
+    plan = plan_of(with_own(*patches))
+    assert plan.verdict == "refuse"
+    assert statuses(plan.findings, "patch").count("ok") == sum(patch.text == DIFF for patch in patches)
+    assert any(told in finding.text for finding in plan.findings if finding.status == "error")
+    assert plan_of(with_own(*patches), no_patches=True).verdict != "refuse"

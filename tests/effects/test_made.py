@@ -17,7 +17,7 @@ import pytest
 
 from torchbuild_tasks.core.outputs import CHANGED, TRACKED, Outputs
 from torchbuild_tasks.effects.log import last_write, open_log
-from torchbuild_tasks.effects.made import Removed, begin, plan_removal, remove
+from torchbuild_tasks.effects.made import Removed, begin, plan_removal, plan_stale, remove
 from torchbuild_tasks.effects.walk import snapshot
 from torchbuild_tasks.errors import CleanRefused
 
@@ -357,3 +357,28 @@ def test_names_that_are_no_text_survive_the_record(root: Path) -> None:
     assert len(json.loads((root / ".torchbuild/made.json").read_bytes())["paths"]) == 4
     assert clean(root).count == 3
     assert not (root / "build").exists()
+
+
+# ---------------------------------------------------------------- what one build made and the next does not
+
+
+def test_stale_files_go_by_the_record_and_their_folder_with_them(root: Path) -> None:
+    build(root, "torch/lib/old/liba.so", "torch/lib/libb.so", "torch/lib/libc.so")
+    write(root, "torch/lib/mine.so")
+    write(root, "torch/lib/libc.so", text="changed since")
+    listed = ("torch/lib/old/liba.so", "torch/lib/libc.so", "torch/lib/mine.so", "torch/lib/never.so")
+    removal = plan_stale(root, root / "build", OUTPUTS, listed)
+    assert removal.files == ("torch/lib/old/liba.so",)
+    assert removal.kept == (("torch/lib/libc.so", CHANGED),)
+    assert remove(removal).count == 1
+    assert not (root / "torch/lib/old").exists()
+    assert {"torch/lib/libb.so", "torch/lib/libc.so", "torch/lib/mine.so"} <= files(root)
+
+
+@needs_git
+def test_what_one_version_generates_and_the_next_tracks_stays(root: Path) -> None:
+    build(root, "torch/version.py")
+    subprocess.run(["git", "init", "-q"], cwd=root, check=True)
+    subprocess.run(["git", "add", "-f", "torch/version.py"], cwd=root, check=True)
+    removal = plan_stale(root, root / "build", OUTPUTS, ("torch/version.py",))
+    assert (removal.files, removal.kept) == ((), (("torch/version.py", TRACKED),))

@@ -211,6 +211,23 @@ def test_the_words_of_each_verb() -> None:
     assert words_by_verb(["mine", "--foo", "plan", "--cpu"]) == [("plan", ["--cpu"])]
 
 
+def test_what_stands_behind_two_dashes_belongs_to_another_program(
+    inv: Run, torchbuild: Run, ran: Ran
+) -> None:
+    words = ["--only", "test_torch", "--", "-k", "a b", "--source", "plan"]
+    assert [inv(["test", *words]), torchbuild(["test", *words]), through_nox("test", words)] == [0, 0, 0]
+    assert ran == [("test", BuildRequest(only="test_torch", words=("-k", "a b", "--source", "plan")))] * 3
+
+
+@pytest.mark.parametrize("words", [["plan", "--", "x"], ["test", "plan", "--", "x"]])
+def test_words_behind_two_dashes_are_refused_where_nobody_reads_them(
+    words: list[str], inv: Run, torchbuild: Run, ran: Ran, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert [inv(words), torchbuild(words)] == [2, 2]
+    assert "plan takes no words behind --" in capsys.readouterr().err
+    assert ran == []
+
+
 @pytest.fixture
 def registry() -> Iterator[None]:
     """nox's list of sessions, given back as it was."""

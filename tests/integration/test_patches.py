@@ -99,11 +99,10 @@ def test_the_rows_fit_real_pytorch(tmp_path: Path) -> None:
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(REAL / name, tmp_path / name)
     before = contents(tmp_path)
-    assert patches.state(tmp_path, patch.diff) == "clean"
-    assert patches.apply(tmp_path, [patch]) == (patch.id,)
+    assert patches.bring(tmp_path, [patch]).applied == (patch.id,)
     after = contents(tmp_path)
-    assert patches.state(tmp_path, patch.diff) == "applied"
+    assert patches.bring(tmp_path, [patch]) == patches.Outcome()
     assert any(b"CUDA_NUM_THREADS = 512;" in data for data in after.values())
     assert not any(b"CUDA_NUM_THREADS = 1024;" in data for data in after.values())
-    patches.undo(tmp_path)
+    patches.bring(tmp_path, ())
     assert contents(tmp_path) == before

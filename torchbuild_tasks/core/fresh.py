@@ -7,6 +7,7 @@ so the inputs are compared here, and a reconfigure is really one.
 from __future__ import annotations
 
 import fnmatch
+import hashlib
 from collections.abc import Mapping
 
 from torchbuild_tasks.core.decisions import Decisions
@@ -45,7 +46,10 @@ def fingerprint(decisions: Decisions) -> dict[str, str]:
         inputs["cuda toolkit"] = f"{decisions.toolkit.root} {decisions.toolkit.version or ''}".rstrip()
     if decisions.linker.plan:
         inputs["linker"] = f"{decisions.linker.plan.name} {decisions.linker.plan.program}"
-    inputs |= {f"patch {patch.id}": "applied" for patch in decisions.patches}
+    inputs |= {
+        f"patch {patch.id}": hashlib.sha256(patch.diff.encode()).hexdigest()[:16]
+        for patch in decisions.patches
+    }
     inputs |= {f"variable {name}": value for name, value in decisions.variables.items()}
     return inputs
 
@@ -85,8 +89,12 @@ def compare(decisions: Decisions, inputs: Mapping[str, str]) -> Freshness:
 
 
 def _because(changes: tuple[Change, ...], needs: Need) -> str:
-    names = ", ".join(change.name for change in changes if change.needs == needs)
-    return f"changed since the last build: {names}" if names else "no input changed since the last build"
+    names = [change.name for change in changes if change.needs == needs]
+    if not names:
+        return "no input changed since the last build"
+    reasons = dict.fromkeys(change.because for change in changes if change.needs == needs and change.because)
+    why = f" ({'; '.join(reasons)})" if reasons and needs == "clean" else ""
+    return f"changed since the last build: {', '.join(names)}{why}"
 
 
 def _foreign_tree(question: Question, inputs: Mapping[str, str]) -> str | None:
@@ -115,15 +123,18 @@ def _changes(question: Question, before: Mapping[str, str], after: Mapping[str, 
             name=name.removeprefix("variable "),
             before=before.get(name, ABSENT),
             after=after.get(name, ABSENT),
-            needs=_need(question, name),
+            needs=needs,
+            because=because,
         )
         for name in sorted(names)
+        for needs, because in [_need(question, name)]
     )
 
 
-def _need(question: Question, name: str) -> Need:
+def _need(question: Question, name: str) -> tuple[Need, str]:
+    """What a change of this input needs, and why."""
     if name.startswith("variable "):
         row = variable_row(question.catalog, name.removeprefix("variable "), question.era, question.version)
-        return row.needs if row else "nothing"
-    rows = question.catalog.input
-    return next((row.needs for row in rows if fnmatch.fnmatchcase(name, row.name)), "reconfigure")
+        return (row.needs if row else "nothing"), ""
+    rows = (row for row in question.catalog.input if fnmatch.fnmatchcase(name, row.name))
+    return next(((row.needs, row.because) for row in rows), ("reconfigure", ""))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from torchbuild_tasks.catalog import Catalog
@@ -29,28 +29,42 @@ def patterns(catalog: Catalog, era: str) -> Outputs:
     return Outputs(patterns=tuple(row.pattern for row in catalog.output if row.era in ("", era)))
 
 
+def recordable(catalog: Catalog, era: str) -> Outputs:
+    """The same, and what a build of the other era may have left in this checkout before."""
+    others = tuple(row.pattern for row in catalog.output if row.era not in ("", era))
+    return replace(patterns(catalog, era), others=others)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Outputs:
-    """Patterns of what a build writes. `build` is the build folder in the checkout, ending in `/`."""
+    """Patterns of what a build writes. `build` is the build folder in the checkout, ending in `/`.
+
+    `others` are those of builds of the other era: owned on when they are, never claimed anew.
+    """
 
     patterns: tuple[str, ...]
+    others: tuple[str, ...] = ()
     build: str = ""
 
     def below(self, folder: str) -> Outputs:
         """The same with everything below `folder`, the build folder; "" when it lies elsewhere."""
-        return Outputs(patterns=self.patterns, build=folder)
+        return replace(self, build=folder)
 
     def matches(self, path: str) -> bool:
         """Whether a build may have made this file or folder."""
+        return self._among(path, (*self.patterns, *self.others))
+
+    def _among(self, path: str, patterns: tuple[str, ...]) -> bool:
         if self.build and path.startswith(self.build):
             return True
-        return "/__pycache__/" not in path and _whole(self.patterns).fullmatch(path) is not None
+        return "/__pycache__/" not in path and _whole(patterns).fullmatch(path) is not None
 
     def reaches(self, folder: str) -> bool:
         """Whether anything below this folder could match, so that it is worth a look."""
         if self.build and (folder.startswith(self.build) or self.build.startswith(folder)):
             return True
-        return not folder.endswith("/__pycache__/") and _leading(self.patterns).fullmatch(folder) is not None
+        patterns = (*self.patterns, *self.others)
+        return not folder.endswith("/__pycache__/") and _leading(patterns).fullmatch(folder) is not None
 
     def made(
         self, before: Listing, after: Listing, earlier: Listing, *, until: int | None = None
@@ -62,7 +76,8 @@ class Outputs:
         """
         owned = {}
         for path, stamp in after.items():
-            wrote = stamp[:2] != before[path][:2] if path in before else self.matches(path)
+            known = before.get(path)
+            wrote = stamp[:2] != known[:2] if known else self._among(path, self.patterns)
             if until is not None and stamp[2] > until:
                 wrote = False
             if wrote and (path not in before or path in earlier):

@@ -1,40 +1,73 @@
-"""Which changes to the source a build needs, and why; the diffs are in the rows."""
+"""Which changes to the source a build gets, and why: those of the rows, and the user's own."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from torchbuild_tasks.catalog import PatchRow
 from torchbuild_tasks.core.cuda.wanted import is_cuda
 from torchbuild_tasks.core.jetson import board
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.core.rows import admits
-from torchbuild_tasks.model import Finding, Patch, Tool
+from torchbuild_tasks.diffs import problem, sections
+from torchbuild_tasks.model import Finding, OwnPatch, Patch, Tool
 
 LAUNCH_BOUNDS = "launch-bounds"
 
 
 def choose_patches(question: Question) -> tuple[Patch, ...]:
-    """The patches of this build, in the order in which they are applied."""
-    if question.version is None or question.facts.tree.sample or question.given("no_patches"):
+    """The patches of this build, in the order in which they are applied: ours, then the user's by name."""
+    if question.given("no_patches"):
         return ()
-    return tuple(
-        Patch(id=row.id, diff=row.text, because=_because(question, row))
-        for row in question.catalog.patch
-        if _applies(question, row)
-    )
+    return (*_of_rows(question), *(_own(patch) for patch in question.facts.patches))
+
+
+def _of_rows(question: Question) -> Iterator[Patch]:
+    if question.version is not None and not question.facts.tree.sample:
+        for row in question.catalog.patch:
+            if _applies(question, row):
+                yield Patch(id=row.id, diff=row.text, because=_because(question, row))
+
+
+def _own(patch: OwnPatch) -> Patch:
+    return Patch(id=patch.name, diff=patch.text, because=f"your own, {patch.path}", path=patch.path)
 
 
 def check_patches(question: Question) -> tuple[Finding, ...]:
-    """What will be changed in the source, and whether git, which does it, is there."""
+    """What will be changed in the source, what cannot be, and whether git, which does it, is there."""
     chosen = choose_patches(question)
-    findings = tuple(
-        Finding(id="patch", status="ok", text=f"the source is patched ({patch.id}): {patch.because}")
-        for patch in chosen
-    )
+    if not chosen:
+        return ()
+    findings = (*_fine(chosen), *_broken(question))
     git = next((tool for tool in question.facts.tools if tool.name == "git"), Tool(name="git"))
-    if not chosen or git.path:
+    if git.path:
         return findings
     text = "git is not here, and the source has to be patched with it"
-    return (*findings, Finding(id="patch", status="error", text=text, fix="sudo apt-get install git"))
+    fix = "sudo apt-get install git; on Windows: winget install Git.Git"
+    return (*findings, Finding(id="patch", status="error", text=text, fix=fix))
+
+
+def _fine(chosen: tuple[Patch, ...]) -> Iterator[Finding]:
+    for patch in chosen:
+        if problem(patch.diff):  # that is said by itself
+            continue
+        files = [section.path for section in sections(patch.diff)]
+        named = ", ".join(files[:3]) + (" ..." if len(files) > 3 else "")
+        text = f"the source is patched ({patch.id}): {patch.because}: {named}"
+        yield Finding(id="patch", status="ok", text=text)
+
+
+def _broken(question: Question) -> Iterator[Finding]:
+    """The user's own files that are no patches of a checkout, and names that stand for two of them."""
+    paths: dict[str, str] = {}
+    fix = "Mend it, move it away, or say --no-patches."
+    for patch in question.facts.patches:
+        if reason := patch.problem or problem(patch.text):
+            yield Finding(id="patch", status="error", text=f"{patch.path} {reason}", fix=fix)
+        elif patch.name in paths:
+            text = f"{patch.path} has the name of {paths[patch.name]}, and a record needs one name for each"
+            yield Finding(id="patch", status="error", text=text, fix="Give one of them another name.")
+        paths[patch.name] = patch.path
 
 
 def _applies(question: Question, row: PatchRow) -> bool:

@@ -125,6 +125,7 @@ def _findings(decisions: Decisions, ops: tuple[EnvOp, ...]) -> tuple[Finding, ..
         *check_toolset(question, decisions.toolset, decisions.limits),
         *check_compilers(question, decisions.compilers),
         *_cuda_findings(decisions),
+        *check_patches(question),
         *check_windows(decisions),
         *check_helpers(question, decisions.helpers),
         *check_cache(question, decisions.cache),
@@ -150,7 +151,6 @@ def _cuda_findings(decisions: Decisions) -> tuple[Finding, ...]:
         *check_driver(question, decisions.toolkit.version),
         *check_archs(question, decisions.toolkit, decisions.archs),
         *check_jetson(question),
-        *check_patches(question),
     )
 
 

@@ -1,7 +1,9 @@
 """What `git apply` makes of one file: it works on a copy in a folder of its own, and decides.
 
-git takes a patch exactly or not at all. The copy keeps its name and place, so that git's words name the
-file; no repository around it, no setting of the user's and no variable of a git hook can have a say.
+git takes a patch exactly or not at all: every line of its context must be there as it stands in the diff.
+Where it is may have moved, for it does with every release; that is said. The copy keeps its name and
+place, so that git's words name the file; no repository around it, no setting of the user's and no variable
+of a git hook can have a say.
 """
 
 from __future__ import annotations
@@ -9,11 +11,11 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
+from torchbuild_tasks.diffs import Section
 from torchbuild_tasks.effects import process
 from torchbuild_tasks.errors import PatchRefused
 
@@ -24,68 +26,62 @@ _PLAIN: Final = (
 )
 _DIFF: Final = "change.diff"
 _SECONDS: Final = 60.0
-_NAMES: Final = re.compile(r"^--- a/(.+)\n\+\+\+ b/(.+)$", re.MULTILINE)
+_OFFSET: Final = re.compile(r"^Hunk #\d+ succeeded at (\d+ \(offset .*\))\.$", re.MULTILINE)
 
 
 class DoesNotApply(Exception):
     """The change does not fit the file; the text is git's."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Section:
-    """The part of a diff that is about one file; `path` is relative to the checkout, with `/`."""
+def changed(
+    content: bytes | None,
+    section: Section,
+    *,
+    reverse: bool = False,
+    said: Callable[[str], None] = lambda line: None,
+) -> bytes | None:
+    """What git makes of the file's content; None is no file. One whose lines end in CRLF keeps that.
 
-    path: str
-    text: str
-
-
-def sections(diff: str) -> tuple[Section, ...]:
-    """A unified diff, file by file."""
-    starts = [match.start() for match in _NAMES.finditer(diff)]
-    parts = [diff[start:end] for start, end in zip(starts, [*starts[1:], len(diff)], strict=True)]
-    return tuple(Section(path=_path(part), text=part) for part in parts)
-
-
-def _path(part: str) -> str:
-    match = _NAMES.match(part)
-    assert match is not None
-    return match[2]
-
-
-def changed(content: bytes, section: Section, *, reverse: bool = False) -> bytes:
-    """What git makes of the file's content; a file whose lines end in CRLF keeps that.
+    Args:
+        content: the file as it is.
+        section: the change; all its context must be there, though it may be on other lines.
+        reverse: take the change back.
+        said: told of each part that was found on other lines.
 
     Raises:
         DoesNotApply: git refuses.
         PatchRefused: there is no git.
     """
-    crlf = _is_crlf(content)
-    plain = content.replace(b"\r\n", b"\n") if crlf else content
+    crlf = content is not None and _is_crlf(content)
+    plain = content.replace(b"\r\n", b"\n") if crlf and content is not None else content
     with tempfile.TemporaryDirectory(prefix="torchbuild-patch-") as folder:
         root = Path(folder).resolve()
         file = root / section.path
         file.parent.mkdir(parents=True)
-        file.write_bytes(plain)
+        if plain is not None:
+            file.write_bytes(plain)
         (root / _DIFF).write_bytes(section.text.encode())
-        _git(root, reverse)
-        result = file.read_bytes()
+        for line in _OFFSET.findall(_git(root, reverse)):
+            said(line)
+        result = file.read_bytes() if file.exists() else None
     if result == plain:  # git leaves out, with exit code 0, what it takes to be outside of its folder
         raise DoesNotApply("git apply changed nothing")
-    return result.replace(b"\n", b"\r\n") if crlf else result
+    return result.replace(b"\n", b"\r\n") if crlf and result is not None else result
 
 
-def _git(root: Path, reverse: bool) -> None:
-    argv = ("git", *_PLAIN, "apply", *(("-R",) if reverse else ()), _DIFF)
+def _git(root: Path, reverse: bool) -> str:
+    argv = ("git", *_PLAIN, "apply", "--verbose", *(("-R",) if reverse else ()), _DIFF)
     done = process.capture(argv, cwd=root, env=dict(_outside_of_git(os.environ, root)), timeout=_SECONDS)
     if done.rc == process.CANNOT_START:
         raise PatchRefused(
             "The source has to be patched, and git, which does that, does not start. Nothing was changed.",
             looked=(done.stderr.decode(errors="replace").strip(),),
-            next_step="Install git: sudo apt-get install git",
+            next_step="Install git: sudo apt-get install git, winget install Git.Git",
         )
     if done.rc != 0:
         said = (done.stderr or done.stdout).decode(errors="replace").strip()
         raise DoesNotApply(said or f"git apply ended with exit code {done.rc}")
+    return done.stderr.decode(errors="replace")
 
 
 def _outside_of_git(environ: Mapping[str, str], root: Path) -> Iterator[tuple[str, str]]:
@@ -102,7 +98,7 @@ def _is_crlf(content: bytes) -> bool:
     return b"\r\n" in content and content.count(b"\n") == content.count(b"\r\n")
 
 
-def fits(content: bytes, section: Section, *, reverse: bool = False) -> bool:
+def fits(content: bytes | None, section: Section, *, reverse: bool = False) -> bool:
     """Whether git takes the change, forward or back."""
     try:
         changed(content, section, reverse=reverse)

@@ -112,6 +112,21 @@ def plan_removal(
     return Removal(root=str(root), files=files, folders=folders, kept=kept, planned=planned)
 
 
+def plan_stale(root: Path, build_dir: Path | str, outputs: Outputs, listed: Iterable[str]) -> Removal:
+    """Find out which of these files builds made and left as they are; changes nothing.
+
+    Raises:
+        CleanRefused: git cannot say what is tracked.
+    """
+    planned, wanted = time.time_ns(), frozenset(listed)
+    outputs = outputs.below(owned.within(root, build_dir))
+    now, mine = snapshot(root, outputs), owned.read(root, MADE) or {}
+    stale = {path: stamp for path, stamp in mine.items() if path in wanted}
+    files, kept = outputs.sort_out(stale, now, _tracked(root, stale))
+    folders = _emptied(root, files, [path for path in mine if path in now and path.endswith("/")])
+    return Removal(root=str(root), files=files, folders=folders, kept=kept, planned=planned)
+
+
 def _emptied(root: Path, files: Iterable[str], folders: Iterable[str]) -> tuple[str, ...]:
     """Those of the build's own folders that hold nothing else, deepest first."""
     going = set(files)

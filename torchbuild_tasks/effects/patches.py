@@ -1,36 +1,35 @@
-"""Changes the source by patches, remembers what it changed, and takes just that back.
+"""Brings the patches of the source to what a plan wants, and remembers what they changed.
 
-First everything is tried on copies (`git_apply`), then the record is written, then the files
-are replaced whole: a refusal changes nothing, and what a killed run left is finished by the next one.
-The record, `.torchbuild/patches.json`, holds the diffs themselves, so that a later version of
-this tool can take back what an older one did.
+Everything is tried in memory first (`git_apply`): what is recorded is taken back, what is wanted is applied
+to that, one after the other. Then the record is written, then each file that is not as it shall be, whole.
+A refusal changes nothing; what a killed run left is finished by the next one, for the record then holds
+both ends of the way. It is `.torchbuild/patches.json` and holds the diffs themselves, so that a later
+version of this tool, or one without the patch's file, can take back what was applied.
 """
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
+import itertools
 import json
-import os
-import stat
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 from torchbuild_tasks import codec
+from torchbuild_tasks.diffs import Section, sections
 from torchbuild_tasks.effects.files import STATE_DIR, state_dir, told_as, unlink, write_atomic
-from torchbuild_tasks.effects.git_apply import DoesNotApply, Section, changed, fits, sections
+from torchbuild_tasks.effects.git_apply import DoesNotApply, changed, fits
+from torchbuild_tasks.effects.patched_files import PatchedFiles, sha
 from torchbuild_tasks.errors import PatchRefused, UsageError
 from torchbuild_tasks.model import Patch
 
 RECORD: Final = "patches.json"
-State = Literal["applied", "clean", "refused"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileChange:
-    """The sha256 of a file before and after a patch changed it."""
+    """The sha256 of a file before and after a patch; the same where the change stood there already."""
 
     before: str
     after: str
@@ -38,33 +37,47 @@ class FileChange:
 
 @dataclass(frozen=True, kw_only=True)
 class Applied:
-    """One patch that this tool applied: `files` are those that it changed, by their path."""
+    """One patch that stands in the source: `files` are all that it is about, by their path."""
 
     id: str
     sha256: str
     diff: str
     files: Mapping[str, FileChange]
+    path: str = ""
+
+    @property
+    def ours(self) -> bool:
+        """Whether this tool changed anything for it; else all of it was there."""
+        return any(change.before != change.after for change in self.files.values())
 
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """What is applied, in that order."""
+    """What is applied, in that order. `replaced` is what was before, as long as files are written."""
 
     patches: tuple[Applied, ...] = ()
+    replaced: tuple[tuple[Applied, ...], ...] = ()
+
+    @property
+    def chains(self) -> tuple[tuple[Applied, ...], ...]:
+        """All that a file may have been left by, the latest first."""
+        return (self.patches, *self.replaced)
 
 
-def state(root: Path, diff: str) -> State:
-    """Whether a diff stands in the source already, whole (applied), can be applied (clean), or neither.
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """Ids of patches: newly applied, taken back, those whose change the source has by itself.
 
-    One of which only some files have their part is clean: what is missing can be applied.
+    `moved` says for a patch where its parts were found, when not on the lines that it names.
     """
-    found = {_state(_read(root, section.path), section) for section in sections(diff)}
-    if "refused" in found:
-        return "refused"
-    return "clean" if "clean" in found else "applied"
+
+    applied: tuple[str, ...] = ()
+    undone: tuple[str, ...] = ()
+    there: tuple[str, ...] = ()
+    moved: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def recorded(root: Path) -> tuple[Applied, ...]:
+def recorded(root: Path) -> Record:
     """What this tool has applied here.
 
     Raises:
@@ -74,185 +87,162 @@ def recorded(root: Path) -> tuple[Applied, ...]:
     try:
         record = codec.decode(Record, json.loads(path.read_bytes()), RECORD)
     except FileNotFoundError:
-        return ()
+        return Record()
     except (OSError, ValueError, UsageError) as error:
         raise _unreadable(path, str(error)) from None
-    for applied in record.patches:
-        if _sha(applied.diff.encode()) != applied.sha256:
+    for applied in itertools.chain(*record.chains):
+        if sha(applied.diff.encode()) != applied.sha256:
             raise _unreadable(path, f"the diff of {applied.id} is not the one that was applied")
-    return record.patches
+    return record
 
 
-def stale(root: Path, planned: Sequence[Patch]) -> tuple[str, ...]:
-    """The applied ones that are not planned any more, or planned otherwise."""
-    wanted = {(patch.id, patch.diff) for patch in planned}
-    return tuple(done.id for done in recorded(root) if (done.id, done.diff) not in wanted)
-
-
-def apply(root: Path, patches: Sequence[Patch]) -> tuple[str, ...]:
-    """Apply what does not stand in the source yet; the ids of those that changed something.
+def bring(root: Path, wanted: Sequence[Patch], *, dry_run: bool = False) -> Outcome:
+    """Have these patches and no others in the source; without any, take back all that is recorded.
 
     Raises:
-        PatchRefused: one does not fit, or a file cannot be written; no file was changed.
+        PatchRefused: one does not fit or cannot be taken back, or a file cannot be written; no file was
+            changed.
     """
-    before = {done.id: done for done in recorded(root)}
-    contents, entries, ids = _Contents(root), dict(before), []
-    for patch in patches:
-        known = before.get(patch.id)
-        if known is not None and _stands(root, known):
-            continue
-        files = _stage(patch, contents)
-        if files:
-            ids.append(patch.id)
-            entries[patch.id] = _entry(patch, {**(known.files if known else {}), **files})
-    contents.check()
-    if entries != before:
-        _write_record(root, tuple(entries.values()))
-    contents.write()
-    return tuple(ids)
-
-
-def undo(root: Path, ids: Collection[str] | None = None, *, dry_run: bool = False) -> tuple[str, ...]:
-    """Take back what is recorded, the last one first, all or those of `ids`; their ids.
-
-    Raises:
-        PatchRefused: somebody has changed the same lines since; no file was changed.
-    """
-    contents, done = _Contents(root), recorded(root)
-    going = [applied for applied in reversed(done) if ids is None or applied.id in ids]
-    for applied in going:
-        for section in sections(applied.diff):
-            if section.path in applied.files:
-                _take_back(applied, section, contents)
-    contents.check()
-    if going and not dry_run:
-        contents.write()
-        _write_record(root, tuple(applied for applied in done if applied not in going))
-    return tuple(applied.id for applied in going)
-
-
-class _Contents:
-    """The files as they will be: read once, changed in memory, written in the end."""
-
-    def __init__(self, root: Path) -> None:
-        self._root = root
-        self._old: dict[str, bytes | None] = {}
-        self._new: dict[str, bytes] = {}
-
-    def get(self, path: str) -> bytes | None:
-        """The content as it is so far; None when there is no such file."""
-        if path not in self._old:
-            self._old[path] = _read(self._root, path)
-        return self._new.get(path, self._old[path])
-
-    def set(self, path: str, content: bytes) -> None:
-        """What the file shall hold."""
-        self._new[path] = content
-
-    def check(self) -> None:
-        """Refuse before the first file is written when one of them cannot be.
-
-        Raises:
-            PatchRefused: a file or its folder is not writable.
-        """
-        for path in self._new:
-            file = self._root / path
-            locked = [each for each in (file, file.parent) if not os.access(each, os.W_OK)]
-            if locked:
-                raise PatchRefused(
-                    f"{path} has to be changed, and {locked[0]} is not writable. Nothing was changed.",
-                    next_step=f"Make it writable: chmod u+w {locked[0]}",
-                )
-
-    def write(self) -> None:
-        """Replace the files, each at once, with the rights that they have."""
-        for path, content in self._new.items():
-            file = self._root / path
-            mode = file.stat().st_mode
-            write_atomic(file, content, error=PatchRefused)
-            with contextlib.suppress(OSError):
-                file.chmod(stat.S_IMODE(mode))
-
-
-def _state(content: bytes | None, section: Section) -> State:
-    if content is None:
-        return "refused"
-    if fits(content, section, reverse=True):
-        return "applied"
-    return "clean" if fits(content, section) else "refused"
-
-
-def _stands(root: Path, applied: Applied) -> bool:
-    """Whether it is whole and all its files are as it left them, so that git need not be asked."""
-    left = {path: change.after for path, change in applied.files.items()}
-    return all(
-        (content := _read(root, section.path)) is not None and _sha(content) == left.get(section.path)
-        for section in sections(applied.diff)
+    record, files = recorded(root), PatchedFiles(root)
+    if not record.replaced and _stand(files, record.patches, wanted):
+        return Outcome()
+    gone = _take_back(record, files)
+    moved: dict[str, tuple[str, ...]] = {}
+    entries = tuple(_stage(patch, files, moved) for patch in wanted)
+    files.check()
+    if not dry_run:
+        _write_record(root, Record(patches=entries, replaced=record.chains))
+        files.write()
+        _write_record(root, Record(patches=entries))
+    before = {(done.id, done.diff): done.ours for done in record.patches if done.id not in gone}
+    new = tuple(entry for entry in entries if before.get((entry.id, entry.diff)) != entry.ours)
+    kept = {(entry.id, entry.diff) for entry in entries}
+    olds = itertools.chain(*(reversed(chain) for chain in record.chains))
+    return Outcome(
+        applied=tuple(entry.id for entry in new if entry.ours),
+        undone=tuple(dict.fromkeys(old.id for old in olds if old.ours and (old.id, old.diff) not in kept)),
+        there=tuple(entry.id for entry in new if not entry.ours),
+        moved={id: where for id, where in moved.items() if id in {entry.id for entry in new}},
     )
 
 
-def _stage(patch: Patch, contents: _Contents) -> dict[str, FileChange]:
-    """Make the patch's changes in memory, as far as they do not stand already; what it changed."""
-    files = {}
-    for section in sections(patch.diff):
-        content = contents.get(section.path)
-        if content is None:
-            raise _refused(patch.id, section.path, "there is no such file in this checkout")
-        if fits(content, section, reverse=True):
+def _stand(files: PatchedFiles, done: Sequence[Applied], wanted: Sequence[Patch]) -> bool:
+    """Whether just these are recorded and all files are as they left them, so that git need not be asked."""
+    if [(each.id, each.diff) for each in done] != [(each.id, each.diff) for each in wanted]:
+        return False
+    left = {path: change.after for each in done for path, change in each.files.items()}
+    return all(sha(files.get(path)) == after for path, after in left.items())
+
+
+# ---------------------------------------------------------------- back
+
+
+def _take_back(record: Record, files: PatchedFiles) -> frozenset[str]:
+    """Make the files in memory what they were before us; ids of patches of which a part was gone already."""
+    gone: set[str] = set()
+    for path in dict.fromkeys(path for each in itertools.chain(*record.chains) for path in each.files):
+        now = sha(files.get(path))
+        way = _way(record, path, now)
+        if way and way[0][0].files[path].before == now:  # git has restored it, or we never came to it
+            gone.update(applied.id for applied, _ in way)
             continue
-        try:
-            result = changed(content, section)
-        except DoesNotApply as error:
-            raise _refused(patch.id, section.path, str(error)) from None
-        contents.set(section.path, result)
-        files[section.path] = FileChange(before=_sha(content), after=_sha(result))
-    return files
+        for applied, section in reversed(way):
+            if not _reverse(applied, section, files):
+                gone.add(applied.id)
+    return frozenset(gone)
 
 
-def _entry(patch: Patch, files: Mapping[str, FileChange]) -> Applied:
-    return Applied(id=patch.id, sha256=_sha(patch.diff.encode()), diff=patch.diff, files=files)
+def _way(record: Record, path: str, now: str) -> list[tuple[Applied, Section]]:
+    """The changes of one file to take back: of a killed run, those that it had come to."""
+    ways = [
+        [(applied, section) for applied in chain for section in _sections(applied) if section.path == path]
+        for chain in record.chains
+    ]
+    reached = (way for way in ways if way and way[-1][0].files[path].after == now)
+    return next(reached, next(filter(None, ways), []))
 
 
-def _take_back(applied: Applied, section: Section, contents: _Contents) -> None:
-    content = contents.get(section.path)
-    if content is None or _sha(content) == applied.files[section.path].before:
-        return
+def _sections(applied: Applied) -> Iterator[Section]:
+    for section in sections(applied.diff):
+        change = applied.files.get(section.path)
+        if change is not None and change.before != change.after:
+            yield section
+
+
+def _reverse(applied: Applied, section: Section, files: PatchedFiles) -> bool:
+    """Take one change back; False when somebody has done it already."""
+    content, change = files.get(section.path), applied.files[section.path]
+    if sha(content) == change.before:
+        return False
     try:
-        contents.set(section.path, changed(content, section, reverse=True))
+        files.set(section.path, changed(content, section, reverse=True))
     except DoesNotApply as error:
-        if fits(content, section):  # somebody has taken it back already
-            return
+        if content is None or fits(content, section):
+            return False
         raise _kept(applied.id, section.path, str(error)) from None
+    return True
 
 
-def _read(root: Path, path: str) -> bytes | None:
-    """A file of the checkout; a link that leads elsewhere is none."""
-    file = root / path
-    with contextlib.suppress(OSError):
-        if os.path.normcase(file.resolve()) == os.path.normcase(root.resolve() / path):
-            return file.read_bytes()
-    return None
+# ---------------------------------------------------------------- and forth
 
 
-def _write_record(root: Path, patches: tuple[Applied, ...]) -> None:
+def _stage(patch: Patch, files: PatchedFiles, moved: dict[str, tuple[str, ...]]) -> Applied:
+    """Make the patch's changes in memory, as far as they do not stand already."""
+    changes: dict[str, FileChange] = {}
+    for section in sections(patch.diff):
+        path, content = section.path, files.get(section.path)
+        if obstacle := files.obstacle(path):
+            raise _refused(patch, path, obstacle)
+        if content is None and not section.creates:
+            raise _refused(patch, path, "there is no such file in this checkout")
+        result = content
+        if not fits(content, section, reverse=True):
+            result = _forth(patch, section, content, moved)
+            files.set(path, result)
+        changes[path] = FileChange(before=sha(content), after=sha(result))
+    digest = sha(patch.diff.encode())
+    return Applied(id=patch.id, sha256=digest, diff=patch.diff, files=changes, path=patch.path)
+
+
+def _forth(
+    patch: Patch, section: Section, content: bytes | None, moved: dict[str, tuple[str, ...]]
+) -> bytes | None:
+    lines: list[str] = []
+    try:
+        result = changed(content, section, said=lines.append)
+    except DoesNotApply as error:
+        raise _refused(patch, section.path, str(error)) from None
+    if lines:
+        where = (f"{section.path}, line {line}" for line in lines)
+        moved[patch.id] = (*moved.get(patch.id, ()), *where)
+    return result
+
+
+def _write_record(root: Path, record: Record) -> None:
+    if not (record.patches or record.replaced) and not (root / STATE_DIR / RECORD).exists():
+        return
     path = state_dir(root) / RECORD
-    if patches:
-        write_atomic(path, codec.dumps(Record(patches=patches)).encode(), error=PatchRefused)
+    if record.patches or record.replaced:
+        write_atomic(path, codec.dumps(record).encode(), error=PatchRefused)
         return
     with told_as(PatchRefused, path):
         unlink(path, missing_ok=True)
 
 
-def _sha(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
+# ---------------------------------------------------------------- refusals
 
 
-def _refused(id: str, path: str, words: str) -> PatchRefused:
+def _refused(patch: Patch, path: str, words: str) -> PatchRefused:
+    if patch.path:
+        advice = f"If {path} is as released, make the patch anew for this version. Else move it away from "
+        advice += f"{patch.path}, or say --no-patches."
+    else:
+        advice = f"If you changed that file, take your change back (git checkout -- {path}). A patch that "
+        advice += "does not fit the file as released is a bug of this tool; --no-patches leaves it out."
     return PatchRefused(
-        f"The patch {id} does not fit {path}. Nothing was changed.",
+        f"The patch {patch.id} does not fit {path}. Nothing was changed.",
         looked=tuple(words.splitlines()),
-        next_step=f"If you changed that file, take your change back (git checkout -- {path}). A patch that "
-        "does not fit the file as released is a bug of this tool.",
+        next_step=advice,
     )
 
 
@@ -269,5 +259,6 @@ def _unreadable(path: Path, reason: str) -> PatchRefused:
     return PatchRefused(
         f"The record of applied patches cannot be used: {path}",
         looked=(reason,),
-        next_step="Restore the patched files (git checkout -- aten) and remove the record.",
+        next_step="`git status` names the patched files. Restore them (git checkout -- FILE) and remove "
+        "the record.",
     )

@@ -12,8 +12,8 @@ from invoke.parser.argument import Argument
 from invoke.tasks import Task
 
 from torchbuild_tasks.errors import TorchbuildError, UsageError
-from torchbuild_tasks.fronts.parsing import arguments, make_request, refuse_unknown, words_by_verb
-from torchbuild_tasks.request import ACTIONS, VERBS
+from torchbuild_tasks.fronts.parsing import apart, arguments, make_request, refuse_unknown, words_by_verb
+from torchbuild_tasks.request import ACTIONS, TRAILING, VERBS
 
 SUMMARIES = {
     "doctor": "Look at the machine and the checkout, and say what is wrong.",
@@ -34,6 +34,9 @@ SUMMARIES = {
     "source": "Get, update, look at, mend or mirror a checkout of PyTorch.",
     "versions": "Show the torch versions and which of them fit this machine.",
     "builds": "List, show, enter, compare or remove the named builds of torchbuild.toml.",
+    "debug-config": "Write entries for VS Code's debuggers, link compile_commands.json, and check.",
+    "test": "Run upstream's own tests with the built torch; words behind -- are passed on.",
+    "bench": "Run upstream's operator benchmarks with the built torch; words behind -- are passed on.",
 }
 
 
@@ -44,6 +47,8 @@ class VerbTask(Task[Any]):
         def body(context: Context, **values: Any) -> None:
             if context.config.run.dry and "dry_run" in values:  # `inv --dry build`
                 values["dry_run"] = True
+            if verb in TRAILING:  # from argv: Invoke joins these words with blanks
+                values["words"] = apart(sys.argv[1:])[1]
             run(verb, values)
 
         body.__doc__ = SUMMARIES[verb]

@@ -32,6 +32,9 @@ SESSIONS: Final[Mapping[str, tuple[str, Mapping[str, Any], str]]] = {
     "source": ("source", {}, "Get, update, look at, mend or mirror a checkout of PyTorch."),
     "versions": ("versions", {}, "Show the torch versions and which of them fit this machine."),
     "builds": ("builds", {}, "List, show, enter, compare or remove the named builds of torchbuild.toml."),
+    "debug-config": ("debug-config", {}, "Write entries for VS Code's debuggers, and check what is missing."),
+    "test": ("test", {}, "Run upstream's own tests; words behind a second -- are passed on."),
+    "bench": ("bench", {}, "Run upstream's operator benchmarks; words behind a second -- are passed on."),
 }
 
 

@@ -22,6 +22,7 @@ from torchbuild_tasks.request import (
     MAYBE,
     OBJECTS,
     SAMPLES,
+    TRAILING,
     VERBS,
     WORDED,
     WORDS,
@@ -85,7 +86,10 @@ def refuse_unknown(verb: str, words: Sequence[str]) -> None:
     Raises:
         UsageError: an unknown flag or action (names the nearest), or a flag without its value.
     """
-    rest, action_due, action, missing = list(words), verb in ACTIONS, "", list(WORDS.get(verb, ()))
+    own, trailing = apart(words)
+    if trailing is not None and verb not in TRAILING:
+        raise UsageError(f"{verb} takes no words behind --", next_step=f"{verb} --help shows its flags.")
+    rest, action_due, action, missing = own, verb in ACTIONS, "", list(WORDS.get(verb, ()))
     while rest:
         word = rest.pop(0)
         if not _is_flag(word):
@@ -113,6 +117,14 @@ def refuse_unknown(verb: str, words: Sequence[str]) -> None:
     given = {word.partition("=")[0] for word in words}
     if missing := [name for name in missing if flag_name(name) not in given]:
         raise _missing_word(verb, action, missing[0])
+
+
+def apart(words: Sequence[str]) -> tuple[list[str], tuple[str, ...] | None]:
+    """The words up to a `--`, and those behind it, which are for another program; None without one."""
+    if "--" not in words:
+        return list(words), None
+    end = list(words).index("--")
+    return list(words[:end]), tuple(words[end + 1 :])
 
 
 def _is_flag(word: str) -> bool:
@@ -146,7 +158,8 @@ def words_by_verb(argv: Sequence[str]) -> list[tuple[str, list[str]]]:
     """
     found: list[tuple[str, list[str]]] = []
     value_follows, due = False, 0
-    for word, after in itertools.pairwise([*argv, ""]):
+    own, trailing = apart(argv)
+    for word, after in itertools.pairwise([*own, ""]):
         verb = word.rpartition(".")[2]
         if not (value_follows or due or _is_flag(word)):
             found.append((verb, []))
@@ -162,6 +175,8 @@ def words_by_verb(argv: Sequence[str]) -> list[tuple[str, list[str]]]:
         else:
             current = found[-1][0]
             value_follows = current in VERBS and bool(_takes_value(current, word))
+    if found and trailing is not None:
+        found[-1][1].extend(("--", *trailing))
     return [(verb, words) for verb, words in found if verb in VERBS]
 
 
@@ -223,12 +238,13 @@ def parse(verb: str, argv: Sequence[str]) -> BuildRequest:
         UsageError: an unknown flag, a flag without its value, a word that is no flag.
     """
     refuse_unknown(verb, argv)
-    context = ParserContext(name=verb, args=arguments(verb, argv))
+    own, trailing = apart(argv)
+    context = ParserContext(name=verb, args=arguments(verb, own))
     try:
-        (parsed,) = Parser(contexts=[context]).parse_argv([verb, *argv])
+        (parsed,) = Parser(contexts=[context]).parse_argv([verb, *own])
     except ParseError as error:
         raise UsageError(str(error), next_step=f"Flags of {verb}: {' '.join(context.flags)}") from None
-    return make_request(parsed.as_kwargs)
+    return make_request({**parsed.as_kwargs, "words": trailing or None})
 
 
 def make_request(values: dict[str, Any]) -> BuildRequest:

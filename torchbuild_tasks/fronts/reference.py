@@ -23,7 +23,9 @@ Written by `nox -s docs` from [`request/`](../torchbuild_tasks/request/__init__.
 
 def flags_page() -> str:
     """The whole page as Markdown."""
-    return HEAD + "".join(_row(field) for field in dataclasses.fields(BuildRequest))
+    return HEAD + "".join(
+        _row(field) for field in dataclasses.fields(BuildRequest) if field.metadata["verbs"]
+    )
 
 
 def _row(field: dataclasses.Field[Any]) -> str:

@@ -53,7 +53,11 @@ def plan_text(plan: BuildPlan, *, verbose: bool = False) -> str:
         columns([(c.name, c.value, c.source, c.because) for c in plan.choices]),
         f"\nBuild tree: {plan.build_dir}\n  needs {plan.freshness.needs}: {plan.freshness.because}\n",
         columns(
-            [(c.name, f"{c.before} -> {c.after}", f"needs {c.needs}") for c in plan.freshness.changes], "    "
+            [
+                (c.name, f"{c.before} -> {c.after}", f"needs {c.needs}", c.because)
+                for c in plan.freshness.changes
+            ],
+            "    ",
         ),
         f"  way: {WAYS[plan.way.name]}: {plan.way.because}\n",
         "\nCommands\n",

@@ -17,6 +17,7 @@ from torchbuild_tasks.errors import (
     PlanRefused,
     RequirementsError,
     TorchbuildError,
+    UsageError,
     VerifyFailed,
 )
 from torchbuild_tasks.fronts import show
@@ -25,6 +26,7 @@ from torchbuild_tasks.fronts.reporter import ConsoleReporter
 from torchbuild_tasks.fronts.show_bootstrap import bootstrap_text
 from torchbuild_tasks.fronts.show_cache import cache_text
 from torchbuild_tasks.fronts.show_cluster import clusters_text
+from torchbuild_tasks.fronts.show_debug import Flushed, debug_text
 from torchbuild_tasks.fronts.show_diagnosis import reading_text
 from torchbuild_tasks.fronts.show_helpers import helpers_text
 from torchbuild_tasks.fronts.show_manifest import compare_text, replay_text
@@ -223,6 +225,31 @@ def _source(request: BuildRequest, report: ConsoleReporter) -> int:
     return 0
 
 
+def _debug_config(request: BuildRequest, report: ConsoleReporter) -> int:
+    done = beside.debug_config(request)
+    _out(_json(done) if request.json else debug_text(done, dry_run=request.dry_run))
+    return UsageError.exit_code if any(file.problem for file in done.files) else 0
+
+
+def _test(request: BuildRequest, report: ConsoleReporter) -> int:
+    return _ended(request, beside.test(request, report, _through(request)))
+
+
+def _bench(request: BuildRequest, report: ConsoleReporter) -> int:
+    return _ended(request, beside.bench(request, report, _through(request)))
+
+
+def _through(request: BuildRequest) -> Flushed:
+    """Where another program's output goes: with --json to stderr, for stdout holds one object."""
+    return Flushed((sys.stderr if request.json else sys.stdout).buffer)
+
+
+def _ended(request: BuildRequest, code: int) -> int:
+    if request.json:
+        _out(_json({"exit_code": code}))
+    return code
+
+
 _VERBS: dict[str, Callable[[BuildRequest, ConsoleReporter], int]] = {
     "doctor": _doctor,
     "bootstrap": _bootstrap,
@@ -242,6 +269,9 @@ _VERBS: dict[str, Callable[[BuildRequest, ConsoleReporter], int]] = {
     "compare": _compare,
     "builds": _builds,
     "source": _source,
+    "debug-config": _debug_config,
+    "test": _test,
+    "bench": _bench,
 }
 
 

@@ -231,6 +231,16 @@ class Store:
 
 
 @dataclass(frozen=True, kw_only=True)
+class OwnPatch:
+    """A change to the source that the user wants: a file and its text, or why it cannot be read."""
+
+    name: str
+    path: str
+    text: str = ""
+    problem: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Facts:
     """Everything that was looked at, and nothing that was concluded from it.
 
@@ -254,6 +264,7 @@ class Facts:
     cuda: Cuda | None = None
     cluster: Cluster | None = None
     companions: tuple[CompanionSource, ...] = ()
+    patches: tuple[OwnPatch, ...] = ()
     environ: Mapping[str, str] = field(default_factory=dict)
     cut: tuple[str, ...] = ()
     health: Health | None = None

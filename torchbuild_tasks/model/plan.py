@@ -128,11 +128,15 @@ class ManagedToolkit:
 
 @dataclass(frozen=True, kw_only=True)
 class Patch:
-    """A change to the source that this build needs: `id` names it, `diff` is its whole text."""
+    """A change to the source that this build needs: `id` names it, `diff` is its whole text.
+
+    `path` is the user's file that it comes from; "" for one of ours.
+    """
 
     id: str
     diff: str
     because: str
+    path: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,12 +200,13 @@ class Environment:
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """One input that differs from the last build, and what that needs."""
+    """One input that differs from the last build, and what that needs; `because` is that of its row."""
 
     name: str
     before: str
     after: str
     needs: Need
+    because: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,8 +27,13 @@ class HowFlags:
     no_preflight: bool = flag(
         "do not try the compilers on two small files first", verbs=("plan", "build"), default=False
     )
+    patch_dir: str | None = flag(
+        "folder of your own patches (default: patches/ beside torchbuild.toml and in the checkout)",
+        verbs=("doctor", "plan", "build"),
+        metavar="PATH",
+    )
     no_patches: bool = flag(
-        "leave the source as it is, where a build on this machine would patch it",
+        "leave the source as it is, whatever patches there are",
         verbs=("plan", "build"),
         default=False,
     )

@@ -75,7 +75,7 @@ class SaidFlags:
     )
     dry_run: bool = flag(
         "show what would be done and stop",
-        verbs=("build", "clean", "env", "helpers", "builds", "source"),
+        verbs=("build", "clean", "env", "helpers", "builds", "source", "debug-config"),
         default=False,
         in_file=False,
     )

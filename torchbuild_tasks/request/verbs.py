@@ -7,6 +7,7 @@ from typing import Final
 VERBS: Final = (
     *("doctor", "bootstrap", "plan", "env", "build", "diagnose", "support", "report", "clean", "verify"),
     *("helpers", "cache", "cluster", "versions", "builds", "replay", "compare", "source"),
+    *("debug-config", "test", "bench"),
 )
 BUILDING: Final = ("doctor", "bootstrap", "plan", "env", "build", "support", "verify")
 PLANNING: Final = (*BUILDING, "replay")
@@ -14,6 +15,8 @@ FETCHING: Final = (*BUILDING, "helpers")
 CACHING: Final = (*BUILDING, "cache")
 EVERY: Final = VERBS
 
+# Verbs that pass on the words behind a `--` of their own.
+TRAILING: Final = ("test", "bench")
 # Verbs that take a word after them: `helpers fetch`.
 ACTIONS: Final = {
     "helpers": ("list", "fetch", "where", "verify", "prune"),

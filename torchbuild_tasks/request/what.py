@@ -15,6 +15,7 @@ from torchbuild_tasks.request.verbs import (
     PLANNING,
     PRESETS,
     SHELLS,
+    TRAILING,
 )
 
 
@@ -126,6 +127,13 @@ class WhatFlags:
         metavar="NAME",
         in_file=False,
     )
+    only: str | None = flag(
+        "one test file (test_torch) or one operator's benchmarks (add) instead of all",
+        verbs=TRAILING,
+        metavar="NAME",
+        in_file=False,
+    )
+    words: tuple[str, ...] = flag("what stands behind --", verbs=(), default=(), in_file=False)
     set: tuple[str, ...] = flag(
         "set a build variable; may be repeated",
         verbs=(*PLANNING, "source"),

@@ -23,6 +23,7 @@ from torchbuild_tasks.effects.cluster.look import look_at_cluster
 from torchbuild_tasks.effects.fetch.net import Net, read_mirrors
 from torchbuild_tasks.errors import PlanRefused, UsageError
 from torchbuild_tasks.facts.gather import gather
+from torchbuild_tasks.facts.patches import look_at_patches, patch_folders
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.model import BuildPlan, Cluster, Facts
 from torchbuild_tasks.request import BuildRequest
@@ -97,6 +98,9 @@ def _facts(
     )
     if said := request.with_ or settings.values.get("with_"):
         facts = beside(facts, said, catalog)
+    folder = request.patch_dir or settings.values.get("patch_dir")
+    if own := look_at_patches(patch_folders(folder, settings.path, facts.tree.root)):
+        facts = dataclasses.replace(facts, patches=own)
     if scheduler := request.distribute or settings.values.get("distribute"):
         facts = dataclasses.replace(facts, cluster=_ask_scheduler(str(scheduler), facts))
     return facts

@@ -15,7 +15,7 @@ from typing import Final
 
 from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.core.cache.address import redacted
-from torchbuild_tasks.core.outputs import patterns
+from torchbuild_tasks.core.outputs import recordable
 from torchbuild_tasks.core.settings import Settings
 from torchbuild_tasks.effects.ledger import Ledger, now
 from torchbuild_tasks.model import BuildPlan, Facts
@@ -26,7 +26,7 @@ from torchbuild_tasks.stages.companions import build_companions, fetch_companion
 from torchbuild_tasks.stages.compile import compile_tree, install_wheel, verify_torch
 from torchbuild_tasks.stages.ending import ended
 from torchbuild_tasks.stages.helpers import fetch_helpers
-from torchbuild_tasks.stages.patches import apply_patches
+from torchbuild_tasks.stages.patches import apply_patches, try_patches
 from torchbuild_tasks.stages.preflight import preflight
 from torchbuild_tasks.stages.prepare import (
     keep_torch,
@@ -35,6 +35,7 @@ from torchbuild_tasks.stages.prepare import (
     source_env_file,
     write_env_files,
 )
+from torchbuild_tasks.stages.stale import remove_stale
 from torchbuild_tasks.stages.target import build_target
 from torchbuild_tasks.stages.toolkit import assemble_toolkit
 from torchbuild_tasks.stages.work import Fetching, Reporter, Work
@@ -43,6 +44,7 @@ from torchbuild_tasks.verify.judge import require_passed
 __all__ = ["STAGES", "Fetching", "Reporter", "Work", "run_stages"]
 
 STAGES: Final[tuple[tuple[str, Callable[[Work], Work]], ...]] = (
+    ("try the patches", try_patches),
     ("fetch helpers", fetch_helpers),
     ("fetch what is built beside torch", fetch_companions),
     ("assemble the CUDA toolkit", assemble_toolkit),
@@ -55,6 +57,7 @@ STAGES: Final[tuple[tuple[str, Callable[[Work], Work]], ...]] = (
     ("patch the source", apply_patches),
     ("build one target", build_target),
     ("compile", compile_tree),
+    ("remove what is stale", remove_stale),
     ("install the wheel", install_wheel),
     ("keep the built torch", keep_torch),
     ("stop the compiler cache", stop_cache),
@@ -94,7 +97,7 @@ def run_stages(
     root = Path(plan.source)
     told = dataclasses.replace(request, cache=request.cache and redacted(request.cache))
     record = start_record(told, facts, plan, started=now())
-    ledger = Ledger(record, root, Path(plan.build_dir), patterns(catalog, plan.era))
+    ledger = Ledger(record, root, Path(plan.build_dir), recordable(catalog, plan.era))
     work = Work(
         request=request,
         facts=facts,

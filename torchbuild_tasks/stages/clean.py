@@ -6,7 +6,7 @@ from pathlib import Path
 
 from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.core.cleaning import uninstall_command
-from torchbuild_tasks.core.outputs import patterns
+from torchbuild_tasks.core.outputs import recordable
 from torchbuild_tasks.effects import files, made, process
 from torchbuild_tasks.effects.ledger import LOG, LOGS
 from torchbuild_tasks.effects.log import last_write
@@ -27,7 +27,7 @@ def remove_build(request: BuildRequest, facts: Facts, catalog: Catalog, report: 
         CleanRefused: the user did not agree, or something cannot be removed.
     """
     tree, root = facts.tree, Path(facts.tree.root)
-    outputs = patterns(catalog, tree.era or "setuptools")
+    outputs = recordable(catalog, tree.era or "setuptools")
     log_time = last_write(root / files.STATE_DIR / LOGS, LOG)
     removal = made.plan_removal(root, Path(tree.build_dir or root / "build"), outputs, log_time=log_time)
     uninstall = uninstall_command(facts)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from torchbuild_tasks.core.out_of_memory import killed_for_memory, lowered
 from torchbuild_tasks.core.step_history import compiler_of
+from torchbuild_tasks.effects import installed
 from torchbuild_tasks.effects.ledger import now
 from torchbuild_tasks.effects.search import stream_searched
 from torchbuild_tasks.errors import BuildFailed
@@ -44,6 +45,7 @@ def compile_tree(work: Work) -> Work:
         work = begin_cache(work)
         route = still_open(work, route)
     work.ledger.open()
+    installed.note(work.root, work.build_dir)
     went_round = True
     while route is not None:
         went_round = went_round and route.round_it

@@ -8,7 +8,7 @@ import shlex
 from pathlib import Path
 
 from torchbuild_tasks.core import env_files
-from torchbuild_tasks.core.outputs import patterns
+from torchbuild_tasks.core.outputs import recordable
 from torchbuild_tasks.core.wheels import lacking
 from torchbuild_tasks.effects import activate, files, made, process, venv
 from torchbuild_tasks.effects.ledger import LOG, LOGS
@@ -135,7 +135,7 @@ def _clean_for(work: Work) -> None:
             f"The build tree has to be made anew: {because}.",
             next_step="Say --clean (or --yes) to remove what the last build made and go on.",
         )
-    outputs = patterns(work.catalog, work.plan.era)
+    outputs = recordable(work.catalog, work.plan.era)
     log_time = last_write(work.root / files.STATE_DIR / LOGS, LOG)
     removal = made.plan_removal(work.root, work.build_dir, outputs, log_time=log_time)
     done = made.remove(removal)

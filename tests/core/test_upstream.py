@@ -1,0 +1,57 @@
+"""How upstream's tests and benchmarks are started, and where on the machine."""
+
+from __future__ import annotations
+
+import pytest
+
+from torchbuild_tasks.core.upstream import argv_of_benchmarks, argv_of_tests, nodes, pinned, without
+
+# As numactl 2.0.16 says it of a machine with two sockets, and of one without any memory of its own on node 1.
+TWO = """available: 2 nodes (0-1)
+node 0 cpus: 0 1 2 3
+node 0 size: 64216 MB
+node 0 free: 1024 MB
+node 1 cpus: 4 5 6 7
+node 1 size: 64508 MB
+node distances:
+node   0   1
+  0:  10  21
+  1:  21  10
+"""
+
+
+@pytest.mark.parametrize(
+    ("only", "file"),
+    [
+        (None, "run_test.py"),
+        ("test_torch", "test_torch.py"),
+        ("test/test_torch.py", "test_torch.py"),
+        ("nn\\test_pruning.py", "nn/test_pruning.py"),
+    ],
+)
+def test_all_tests_or_one_file(only: str | None, file: str) -> None:
+    assert argv_of_tests("/py", only, ("-k", "a b")) == ("/py", file, "-k", "a b")
+
+
+@pytest.mark.parametrize(
+    ("only", "module"),
+    [(None, "benchmark_all_test"), ("add", "pt.add_test"), ("pt/add_test.py", "pt.add_test")],
+)
+def test_all_benchmarks_or_one_operators(only: str | None, module: str) -> None:
+    assert argv_of_benchmarks("/py", only, ()) == ("/py", "-m", module)
+
+
+def test_the_node_with_most_of_the_cores_that_may_be_used() -> None:
+    assert nodes(TWO) == {0: {0, 1, 2, 3}, 1: {4, 5, 6, 7}}
+    assert pinned("numactl", TWO, range(8)) == ("numactl", "--cpunodebind=0", "--membind=0")
+    assert pinned("numactl", TWO, {3, 4, 5}) == ("numactl", "--cpunodebind=1", "--membind=1")
+
+
+@pytest.mark.parametrize("said", ["", "No NUMA available on this system", "node 0 cpus:\n"])
+def test_nothing_is_pinned_where_there_is_no_node(said: str) -> None:
+    assert pinned("numactl", said, range(8)) == ()
+
+
+def test_the_checkout_leaves_pythonpath_and_nothing_else_does() -> None:
+    assert without("/src/pytorch:/mine:/src/pytorch/", ":", "/src/pytorch") == "/mine"
+    assert without("/src/pytorch2", ":", "/src/pytorch") == "/src/pytorch2"

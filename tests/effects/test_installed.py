@@ -1,0 +1,84 @@
+"""What installs listed is remembered until it was settled, whatever happens to the build tree or the run."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from torchbuild_tasks.effects import installed
+from torchbuild_tasks.effects.files import STATE_DIR
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "pt"
+    (root / "build").mkdir(parents=True)
+    return root
+
+
+def install(root: Path, *names: str, elsewhere: str = "") -> None:
+    """What CMake's install leaves: files and the list of them."""
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(b"x")
+    lines = [*(f"{root.as_posix()}/{name}" for name in names), *filter(None, [elsewhere])]
+    (root / "build/install_manifest.txt").write_text("\n".join(lines), "utf-8")
+
+
+def test_what_the_next_install_leaves_out(root: Path) -> None:
+    install(root, "torch/lib/a.so", "torch/lib/b.so", elsewhere="/usr/lib/c.so")
+    installed.note(root, root / "build")
+    assert installed.left_out(root, root / "build") == ()
+    install(root, "torch/lib/b.so")
+    assert installed.left_out(root, root / "build") == ("torch/lib/a.so",)
+    installed.settle(root, root / "build")
+    assert installed.left_out(root, root / "build") == ()
+
+
+def test_a_killed_build_loses_nothing(root: Path) -> None:
+    install(root, "torch/lib/a.so")
+    installed.note(root, root / "build")
+    install(root, "torch/lib/b.so")  # and here it ended; the next begins
+    installed.note(root, root / "build")
+    install(root, "torch/lib/c.so")
+    assert installed.left_out(root, root / "build") == ("torch/lib/a.so", "torch/lib/b.so")
+
+
+def test_it_outlives_the_build_tree(root: Path) -> None:
+    install(root, "torch/lib/a.so")
+    installed.note(root, root / "build")
+    shutil.rmtree(root / "build")
+    installed.note(root, root / "build")
+    assert installed.left_out(root, root / "build") == (), "no install yet: nothing is known to be left out"
+    (root / "build").mkdir()
+    install(root, "torch/lib/b.so")
+    assert installed.left_out(root, root / "build") == ("torch/lib/a.so",)
+
+
+def test_an_install_elsewhere_says_nothing_of_the_checkout(root: Path) -> None:
+    install(root, "torch/lib/a.so")
+    installed.note(root, root / "build")
+    install(root, elsewhere="/tmp/wheel/torch/lib/b.so")
+    assert installed.left_out(root, root / "build") == ()
+    installed.settle(root, root / "build")
+    install(root, "torch/lib/b.so")
+    assert installed.left_out(root, root / "build") == ("torch/lib/a.so",)
+
+
+def test_what_is_gone_by_itself_is_not_listed(root: Path) -> None:
+    install(root, "torch/lib/a.so")
+    installed.note(root, root / "build")
+    (root / "torch/lib/a.so").unlink()
+    install(root, "torch/lib/b.so")
+    assert installed.left_out(root, root / "build") == ()
+
+
+def test_a_list_that_cannot_be_read_is_none(root: Path) -> None:
+    install(root, "torch/lib/a.so")
+    (root / STATE_DIR).mkdir()
+    (root / STATE_DIR / installed.INSTALLED).write_text("{", "utf-8")
+    installed.note(root, root / "build")
+    install(root, "torch/lib/b.so")
+    assert installed.left_out(root, root / "build") == ("torch/lib/a.so",)

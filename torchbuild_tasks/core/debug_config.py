@@ -1,0 +1,153 @@
+"""What an editor and a debugger are told of a build: the entries for VS Code, and what stands in the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from torchbuild_tasks.model import Finding
+from torchbuild_tasks.model.debugging import Debugging
+
+OURS: Final = "torchbuild: "
+PYTHON, NATIVE, BOTH = f"{OURS}Python file", f"{OURS}attach to C++", f"{OURS}Python file and C++"
+PORT: Final = 5678  # debugpy's own
+LAUNCH: Final = {"version": "0.2.0", "configurations": [], "compounds": []}
+TASKS: Final = {"version": "2.0.0", "tasks": []}
+Lists = Mapping[str, tuple[str, list[dict[str, Any]]]]
+
+
+def launch_lists(debugging: Debugging, root: str, windows: bool) -> Lists:
+    """The lists of launch.json, by name: the key that names an entry, and our entries."""
+    native = _cppvsdbg() if windows else _cppdbg(debugging, root)
+    run = {
+        "name": PYTHON,
+        "type": "debugpy",
+        "request": "launch",
+        "program": "${file}",
+        "python": debugging.environment,
+        "cwd": "${fileDirname}",
+        "console": "integratedTerminal",
+        "justMyCode": False,
+    }
+    attach = {
+        "name": f"{OURS}attach to Python",
+        "type": "debugpy",
+        "request": "attach",
+        "connect": {"host": "127.0.0.1", "port": PORT},
+        "justMyCode": False,
+    }
+    both = {"name": BOTH, "configurations": [PYTHON, NATIVE], "stopAll": True}
+    return {"configurations": ("name", [run, attach, native]), "compounds": ("name", [both])}
+
+
+def _cppdbg(debugging: Debugging, root: str) -> dict[str, Any]:
+    commands = [("-enable-pretty-printing", "pretty printers of the C++ library")]
+    if debugging.gdbinit:
+        extension = f"{root}/tools/gdb/pytorch-gdb.py"
+        commands.append((f'-interpreter-exec console "source {extension}"', "torch-tensor-repr and others"))
+    return {
+        "name": NATIVE,
+        "type": "cppdbg",
+        "request": "attach",
+        "program": debugging.python,
+        "processId": "${command:pickProcess}",
+        "MIMode": "gdb",
+        "miDebuggerPath": debugging.gdb or "gdb",
+        "setupCommands": [
+            {"text": text, "description": description, "ignoreFailures": True}
+            for text, description in commands
+        ],
+    }
+
+
+def _cppvsdbg() -> dict[str, Any]:
+    return {
+        "name": NATIVE,
+        "type": "cppvsdbg",
+        "request": "attach",
+        "processId": "${command:pickProcess}",
+        "symbolSearchPath": "${workspaceFolder}\\torch\\lib;${workspaceFolder}\\build\\editable\\torch\\lib",
+    }
+
+
+def task_lists(argv: tuple[str, ...], windows: bool) -> Lists:
+    """The list of tasks.json: build, and the test file that is open. `argv` starts this tool."""
+    program, *words = argv
+    matcher = "$msCompile" if windows else "$gcc"
+
+    def task(name: str, verb: str, *more: str) -> dict[str, Any]:
+        return {
+            "label": OURS + name,
+            "type": "process",
+            "command": program,
+            "args": [*words, verb, "--source", "${workspaceFolder}", *more],
+            "problemMatcher": [matcher] if verb == "build" else [],
+            "group": verb,
+        }
+
+    own = [task("build", "build"), task("test this file", "test", "--only", "${fileBasename}")]
+    return {"tasks": ("label", own)}
+
+
+def findings(debugging: Debugging, windows: bool) -> tuple[Finding, ...]:
+    """What would keep a debugger from attaching, or from showing more than addresses."""
+    checks = (_symbols(debugging),) if windows else (_gdb(debugging), _scope(debugging), _symbols(debugging))
+    return (*(each for found in checks for each in found), *_debugpy(debugging))
+
+
+def _gdb(debugging: Debugging) -> Iterator[Finding]:
+    if debugging.gdb:
+        yield Finding(id="gdb", status="ok", text=f"gdb is {debugging.gdb}")
+    else:
+        text = "gdb is not here, and attaching to C++ needs it"
+        yield Finding(id="gdb", status="warn", text=text, fix="sudo apt-get install gdb")
+    if debugging.gdbinit:
+        text = f"PyTorch's commands for gdb come with {debugging.gdbinit}, which gdb reads only when it may"
+        fix = f"Add to ~/.gdbinit: add-auto-load-safe-path {debugging.gdbinit}"
+        yield Finding(id="gdbinit", status="ok", text=text, fix=fix)
+
+
+_SCOPES: Final = {
+    1: ("only programs that the debugger itself starts", "echo 0 | sudo tee {0}"),
+    2: ("only root", "Run the debugger as root, or: echo 0 | sudo tee {0}"),
+    3: (
+        "nobody, until the machine is started anew",
+        "Set kernel.yama.ptrace_scope = 0 in /etc/sysctl.d and reboot",
+    ),
+}
+
+
+def _scope(debugging: Debugging) -> Iterator[Finding]:
+    scope = debugging.ptrace_scope or 0
+    if scope not in _SCOPES:
+        yield Finding(id="ptrace", status="ok", text="a debugger may attach to your processes")
+        return
+    who, fix = _SCOPES[scope]
+    text = f"ptrace_scope is {scope}: {who} may be attached to, so picking a running Python fails"
+    if scope == 2:
+        text = f"ptrace_scope is {scope}: only root may attach to a process"
+    yield Finding(id="ptrace", status="warn", text=text, fix=fix.format("/proc/sys/kernel/yama/ptrace_scope"))
+
+
+def _symbols(debugging: Debugging) -> Iterator[Finding]:
+    if not debugging.debug_info:
+        text = "no library of torch is built here yet"
+        yield Finding(id="debug-info", status="unknown", text=text, fix="build --preset debug")
+        return
+    lacking = [path for path, has in debugging.debug_info if has is False]
+    if lacking:
+        text = f"without debug information: {', '.join(lacking)}; a breakpoint in their lines is never hit"
+        fix = "build --build-type RelWithDebInfo, or --build-type Debug to see every variable"
+        yield Finding(id="debug-info", status="warn", text=text, fix=fix)
+    elif all(has for _, has in debugging.debug_info):
+        yield Finding(id="debug-info", status="ok", text="the built libraries have debug information")
+    else:
+        text = "whether the built libraries have debug information cannot be told"
+        yield Finding(id="debug-info", status="unknown", text=text)
+
+
+def _debugpy(debugging: Debugging) -> Iterator[Finding]:
+    if debugging.debugpy:
+        return
+    text = f"VS Code brings a debugpy of its own; attaching to port {PORT} needs one in the build's Python"
+    yield Finding(id="debugpy", status="ok", text=text, fix=f"{debugging.environment} -m pip install debugpy")

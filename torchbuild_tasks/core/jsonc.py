@@ -1,0 +1,225 @@
+"""JSON with comments and trailing commas, as VS Code writes it, read with the place of every value.
+
+With the places a list of the file can be given entries while all other text stays byte for byte.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+_BLANK: Final = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
+_SCALAR: Final = re.compile(r'"(?:[^"\\\n]|\\.)*"|true|false|null|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?')
+# A comment behind an item, on the same line.
+_BEHIND: Final = re.compile(r"[ \t]*(?://[^\r\n]*|/\*[^\r\n]*?\*/[ \t]*)(?=\r?\n)")
+DEEPEST: Final = 100
+
+
+class NotEditable(Exception):
+    """The text is not what it should be, or not so that it can be edited without a loss; says why."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Value:
+    """A value and where it stands: `text[start:end]`. `comma` says whether one follows the last of its items.
+
+    `members` are those of an object, `items` those of a list, in their order.
+    """
+
+    start: int
+    end: int
+    value: Any
+    members: tuple[tuple[str, Value], ...] = ()
+    items: tuple[Value, ...] = ()
+    comma: bool = False
+
+
+@dataclass(kw_only=True)
+class _Reader:
+    text: str
+    at: int = 0
+    depth: int = field(default=0)
+
+    def whole(self) -> Value:
+        value = self.read()
+        self.skip()
+        if self.at < len(self.text):
+            raise self.wrong("something follows the end")
+        return value
+
+    def skip(self) -> str:
+        """Pass over blanks and comments; the next character."""
+        match = _BLANK.match(self.text, self.at)
+        self.at = match.end() if match else self.at
+        return self.text[self.at : self.at + 1]
+
+    def wrong(self, what: str) -> NotEditable:
+        return NotEditable(f"line {self.text.count(chr(10), 0, self.at) + 1}: {what}")
+
+    def read(self) -> Value:
+        opening = self.skip()
+        if opening in ("{", "["):
+            if self.depth >= DEEPEST:
+                raise self.wrong("it is nested too deep")
+            self.depth += 1
+            value = self.several(opening)
+            self.depth -= 1
+            return value
+        return self.scalar()
+
+    def scalar(self) -> Value:
+        match = _SCALAR.match(self.text, self.at)
+        if not match:
+            raise self.wrong("this is no JSON")
+        try:
+            value = json.loads(match[0])
+        except ValueError as error:
+            raise self.wrong(str(error)) from None
+        self.at = match.end()
+        return Value(start=match.start(), end=match.end(), value=value)
+
+    def several(self, opening: str) -> Value:
+        start, closing = self.at, "}" if opening == "{" else "]"
+        members: list[tuple[str, Value]] = []
+        items: list[Value] = []
+        self.at, comma = self.at + 1, False
+        while self.skip() != closing:
+            if (members or items) and not comma:
+                raise self.wrong(f"a comma or {closing} is missing")
+            if opening == "{":
+                members.append(self.member())
+            else:
+                items.append(self.read())
+            comma = self.skip() == ","
+            self.at += comma
+        self.at += 1
+        value: Any = [item.value for item in items]
+        if opening == "{":
+            value = {name: each.value for name, each in members}
+        return Value(
+            start=start,
+            end=self.at,
+            value=value,
+            members=tuple(members),
+            items=tuple(items),
+            comma=comma,
+        )
+
+    def member(self) -> tuple[str, Value]:
+        name = self.scalar()
+        if not isinstance(name.value, str):
+            raise self.wrong("a name in quotes is missing")
+        if self.skip() != ":":
+            raise self.wrong("a colon is missing")
+        self.at += 1
+        return name.value, self.read()
+
+
+def read(text: str) -> Value:
+    """Read a whole text.
+
+    Raises:
+        NotEditable: it is not JSON with comments.
+    """
+    return _Reader(text=text, at=int(text.startswith("\ufeff"))).whole()
+
+
+def with_entries(text: str, lists: Mapping[str, tuple[str, Sequence[Mapping[str, Any]]]]) -> str:
+    """The text with these entries in its lists, everything else as it was.
+
+    Args:
+        text: an object.
+        lists: for each list of the object by its name: the key that names its entries, and the entries. One
+            of a name that is there is replaced, unless it says the same; others are added at the end.
+
+    Raises:
+        NotEditable: it cannot be read, or a list is no list or there twice.
+    """
+    before = read(text)
+    for name, (key, entries) in lists.items():
+        for entry in entries:
+            text = _with_entry(text, name, key, entry)
+    ours = {name: {entry[key] for entry in entries} for name, (key, entries) in lists.items()}
+    if _others(before, lists, ours) != _others(read(text), lists, ours):
+        raise NotEditable("an entry of yours would not stay as it is")
+    return text
+
+
+def _others(
+    root: Value, lists: Mapping[str, tuple[str, Any]], ours: Mapping[str, set[Any]]
+) -> list[tuple[str, Any]]:
+    """What the text says apart from our entries; a list that holds nothing else does not count."""
+    found: list[tuple[str, Any]] = []
+    for name, value in root.members:
+        if name not in lists:
+            found.append((name, value.value))
+            continue
+        rest = [each for each in value.value if _named(each, lists[name][0]) not in ours[name]]
+        found += [(name, rest)] if rest else []
+    return found
+
+
+def _with_entry(text: str, name: str, key: str, entry: Mapping[str, Any]) -> str:
+    root = read(text)
+    if not isinstance(root.value, dict):
+        raise NotEditable("it holds no object")
+    found = [value for member, value in root.members if member == name]
+    if len(found) > 1 or (found and not isinstance(found[0].value, list)):
+        raise NotEditable(f"{name} is no list, or is there twice")
+    newline = "\r\n" if "\r\n" in text else "\n"
+    if not found:
+        places = tuple(value for _, value in root.members)
+        indent = _indent(text, root, places, "    ")
+        body = json.dumps(name) + ": " + _dump([entry], indent, newline)
+        return _added(text, root, places, indent, newline, body)
+    own = [item for item in found[0].items if _named(item.value, key) == entry[key]]
+    if len(own) > 1:
+        raise NotEditable(f"{entry[key]} is there twice")
+    indent = _indent(text, found[0], found[0].items, _line_indent(text, found[0].start) + "    ")
+    body = _dump(entry, indent, newline)
+    if not own:
+        return _added(text, found[0], found[0].items, indent, newline, body)
+    if own[0].value == dict(entry):
+        return text
+    return text[: own[0].start] + body + text[own[0].end :]
+
+
+def _named(value: object, key: str) -> object:
+    return value.get(key) if isinstance(value, dict) else None
+
+
+def _added(text: str, holder: Value, places: Sequence[Value], indent: str, newline: str, body: str) -> str:
+    """The text with one more item behind the last of the holder; a comment behind that one stays with it."""
+    if not places:
+        at = holder.start + 1
+        rest = text[at : holder.end - 1]
+        closing = "" if "\n" in rest else newline + _line_indent(text, holder.start)
+        return f"{text[:at]}{newline}{indent}{body}{closing}{text[at:]}"
+    last = places[-1].end
+    if holder.comma:
+        match = _BLANK.match(text, last)
+        last = (match.end() if match else last) + 1
+    end = last + len(behind[0]) if (behind := _BEHIND.match(text, last)) else last
+    before, comma = text[:last] + ("" if holder.comma else ","), "," if holder.comma else ""
+    return f"{before}{text[last:end]}{newline}{indent}{body}{comma}{text[end:]}"
+
+
+def _indent(text: str, holder: Value, places: Sequence[Value], otherwise: str) -> str:
+    """How far the items of a list or object are in."""
+    for place in places:
+        if text.count("\n", holder.start, place.start):
+            return _line_indent(text, place.start)
+    return otherwise
+
+
+def _line_indent(text: str, at: int) -> str:
+    line = text[text.rfind("\n", 0, at) + 1 : at]
+    return line[: len(line) - len(line.lstrip(" \t"))]
+
+
+def _dump(value: object, indent: str, newline: str) -> str:
+    lines: Iterator[str] = iter(json.dumps(value, indent=4, ensure_ascii=False).split("\n"))
+    return (newline + indent).join(lines)

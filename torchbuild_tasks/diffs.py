@@ -1,0 +1,124 @@
+"""Unified diffs as text: the part of each file, and what of a diff cannot be applied to a checkout here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+_HUNK: Final = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
+_NOWHERE: Final = "/dev/null"
+# Lines of git's extended header, and why what they announce is not applied.
+_REFUSED: Final = (
+    ("rename ", "renames a file; make it with git diff --no-renames"),
+    ("copy ", "copies a file; make it with git diff --no-renames"),
+    ("GIT binary patch", "changes a binary file"),
+    ("Binary files", "changes a binary file"),
+    ("old mode ", "changes the mode of a file"),
+    ("new file mode 1007", "makes a program, whose mode would be lost"),
+    ("new file mode 12", "makes a symbolic link"),
+    ("Subproject ", "moves a submodule; switch that itself"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """The part of a diff that is about one file; `path` is relative to the checkout, with `/`."""
+
+    path: str
+    text: str
+    creates: bool = False
+
+
+def sections(diff: str) -> tuple[Section, ...]:
+    """A unified diff, file by file, with nothing between."""
+    return tuple(_sections(diff))
+
+
+def _sections(diff: str) -> Iterator[Section]:
+    lines = re.findall(r"[^\n]*\n|[^\n]+", diff)
+    start = 0
+    while start < len(lines) - 1:
+        if not (lines[start].startswith("--- ") and lines[start + 1].startswith("+++ ")):
+            start += 1
+            continue
+        end = start + 2
+        while end < len(lines) and (hunk := _HUNK.match(lines[end])):
+            end = _after(lines, end + 1, int(hunk[1] or 1), int(hunk[2] or 1))
+        old, new = (_name(line) for line in lines[start : start + 2])
+        yield Section(
+            path=old if new == _NOWHERE else new,
+            text="".join(lines[start:end]),
+            creates=old == _NOWHERE,
+        )
+        start = end
+
+
+def _after(lines: list[str], at: int, old: int, new: int) -> int:
+    """Where a hunk ends, by the counts in its head: what looks like a head may be a line of it."""
+    while at < len(lines) and (old > 0 or new > 0):
+        kind = lines[at][:1]
+        old -= kind not in "+\\"
+        new -= kind not in "-\\"
+        at += 1
+    while at < len(lines) and lines[at].startswith("\\"):  # "No newline at end of file"
+        at += 1
+    return at
+
+
+def _name(line: str) -> str:
+    """The name behind `--- ` or `+++ `, without a time and its first folder (a/, b/)."""
+    name = line[4:].rstrip("\n").partition("\t")[0].rstrip()
+    return name if name == _NOWHERE else name.partition("/")[2]
+
+
+def problem(diff: str) -> str:
+    """Why a diff cannot be applied to a checkout, whatever that holds; "" when it may be.
+
+    What it announces is refused whole: a part that was left out would be a patch nobody wrote.
+    """
+    parts = sections(diff)
+    for line in _between(diff, parts):
+        for start, reason in _REFUSED:
+            if line.startswith(start):
+                return reason
+    if not parts:
+        return "holds no change of a file (--- a/FILE, +++ b/FILE)"
+    names = [part.path for part in parts]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice:
+        return f"changes {twice} twice; give each commit a file of its own"
+    return next((reason for part in parts if (reason := _path_problem(part))), "")
+
+
+def _path_problem(part: Section) -> str:
+    names = part.path.split("/")
+    if part.text.startswith('--- "') or '+++ "' in part.text.split("\n")[1]:
+        return "names a file in quotes; such names are not supported"
+    if not part.path or "" in names:
+        return "names its files without a/ and b/ before them"
+    if {"..", "."}.intersection(names) or re.search(r"[:\\]", part.path):
+        return f"leads out of the checkout: {part.path}"
+    if names[0].lower() in (".git", ".torchbuild"):
+        return f"changes {part.path}, which is not source"
+    old, new = (_name(line) for line in part.text.split("\n")[:2])
+    if _NOWHERE not in (old, new) and old != new:
+        return f"renames {old} to {new}; make it with git diff --no-renames"
+    return ""
+
+
+def _between(diff: str, parts: tuple[Section, ...]) -> Iterator[str]:
+    """The lines outside of the parts: git's extended headers, the words of a commit."""
+    rest = diff
+    for part in parts:
+        before, _, rest = rest.partition(part.text)
+        yield from _headers(before)
+    yield from _headers(rest)
+
+
+def _headers(text: str) -> Iterator[str]:
+    """Of what stands between two parts, the lines from `diff --git` on: a commit may say anything."""
+    _, found, headers = text.partition("diff --git ")
+    if found:
+        yield from headers.split("\n")

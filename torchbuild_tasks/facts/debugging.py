@@ -1,0 +1,64 @@
+"""Looks at what a debugger needs: itself, the right to attach, and debug information in the libraries."""
+
+from __future__ import annotations
+
+import struct
+
+from torchbuild_tasks.facts.probe import Probe
+from torchbuild_tasks.model.debugging import Debugging
+
+SCOPE = "/proc/sys/kernel/yama/ptrace_scope"
+LIBRARIES = ("c10", "torch_cpu", "torch_python", "torch_cuda")
+
+
+def look_at_debugging(
+    root: str, build_dir: str, python: str, packages: tuple[str, ...], probe: Probe
+) -> Debugging:
+    """Look at a checkout, its build tree, and the Python that has its torch with these packages."""
+    scope = probe.read(SCOPE) if not probe.windows else None
+    gdbinit, commands = probe.join(root, ".gdbinit"), probe.join(build_dir, "compile_commands.json")
+    return Debugging(
+        environment=python,
+        python=probe.realpath(python) if python else "",
+        gdb=probe.which("gdb"),
+        debugpy="debugpy" in packages,
+        ptrace_scope=int(scope) if scope and scope.strip().isdecimal() else None,
+        debug_info=tuple((path, _has_debug_info(probe, path)) for path in _libraries(probe, root, build_dir)),
+        gdbinit=gdbinit if probe.is_file(gdbinit) else None,
+        commands=commands if probe.is_file(commands) else None,
+    )
+
+
+def _libraries(probe: Probe, root: str, build_dir: str) -> list[str]:
+    """Those that Python loads: in the checkout, or where the editable install of the newer era lies."""
+    pattern = "{}.dll" if probe.windows else "lib{}.so"
+    folders = (probe.join(build_dir, "editable/torch/lib"), probe.join(root, "torch/lib"))
+    folder = next((each for each in folders if probe.is_dir(each)), folders[-1])
+    paths = (probe.join(folder, pattern.format(name)) for name in LIBRARIES)
+    return [path for path in paths if probe.is_file(path)]
+
+
+def _has_debug_info(probe: Probe, path: str) -> bool | None:
+    """Whether a library has a .debug_info section (ELF), or a .pdb beside it; None when it is neither."""
+    if probe.windows:
+        return probe.is_file(f"{path.removesuffix('.dll')}.pdb")
+    try:
+        with probe.at(path).open("rb") as file:
+            head = file.read(64)
+            if head[:6] != b"\x7fELF\x02\x01":  # 64 bits, little-endian, as every machine torch is built on
+                return None
+            table, size, count, names = _table(head)
+            file.seek(table)
+            sections = file.read(size * count)
+            offset, length = struct.unpack_from("<QQ", sections, names * size + 24)
+            file.seek(offset)
+            return b"\0.debug_info\0" in file.read(length)
+    except (OSError, struct.error):
+        return None
+
+
+def _table(head: bytes) -> tuple[int, int, int, int]:
+    """Of an ELF head: where its sections are listed, the size of an entry, how many, which has the names."""
+    (table,) = struct.unpack_from("<Q", head, 0x28)
+    size, count, names = struct.unpack_from("<HHH", head, 0x3A)
+    return table, size, count, names
