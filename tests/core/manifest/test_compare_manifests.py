@@ -72,3 +72,11 @@ def test_each_difference_that_can_be_removed_says_how() -> None:
     assert said["torch"] == ""  # that is what is built
     assert said["version"] == f"install Python {ONE.python_version} and name it: --python PATH"
     assert said["tool"] == "pip install torchbuild-tasks==0.1.0"
+
+
+def test_an_env_file_with_the_same_values_and_another_reason_shows_that_line() -> None:
+    (file,) = ONE.env_files
+    then = replace(ONE, env_files=(replace(file, sha256="1" * 64, text="a\n# X: measured\nexport X=1\n"),))
+    now = replace(ONE, env_files=(replace(file, sha256="2" * 64, text="a\n# X: tabled\nexport X=1\n"),))
+    (found,) = differences(then, now)
+    assert (found.there, found.here) == ("1" * 12 + "  # X: measured", "2" * 12 + "  # X: tabled")
