@@ -51,12 +51,11 @@ def try_commit(memory: Bisection, title: str, logs: Path, build: Build, report: 
             raise
         verdict: Verdict = "skip"
         because = " ".join(("it cannot be built:", error.what, *error.looked[:1]))
-    except (PlanRefused, PatchRefused) as error:
-        findings = getattr(error, "findings", ())
-        verdict, because = (
-            "skip",
-            " ".join(("it cannot be built here:", error.what, *(f.text for f in findings))),
-        )
+    except PlanRefused as error:
+        reasons = (finding.text for finding in error.findings)
+        verdict, because = "skip", " ".join(("it cannot be built here:", error.what, *reasons))
+    except PatchRefused as error:
+        verdict, because = "skip", f"it cannot be patched: {error.what}"
     else:
         path = logs / f"{len(memory.steps) + 1:03}-{commit[:10]}.log"
         verdict, because = _command(memory, plan, path, report)
@@ -83,14 +82,18 @@ def _command(memory: Bisection, plan: BuildPlan, log: Path, report: Reporter) ->
         del tail[:-_TAIL]
         report.block(block)
 
-    report.command(memory.command)
+    environ = _environ(memory, plan)
     # Somebody's working folder on Windows cannot be removed; what is left there is the system's to clear.
     with (
         tempfile.TemporaryDirectory(prefix="torchbuild-bisect-", ignore_cleanup_errors=True) as empty,
         told_as(SourceError, log),
         log.open("wb", buffering=0) as sink,
     ):
-        code = process.stream(memory.command, env=_environ(memory, plan), cwd=empty, log=sink, on_block=seen)
+        # A command that uses torch would end with 1 and blame the commit for what another one has left.
+        if reason := _no_import(plan, environ, empty):
+            return "skip", f"the built torch cannot be imported: {reason}"
+        report.command(memory.command)
+        code = process.stream(memory.command, env=environ, cwd=empty, log=sink, on_block=seen)
     said = judged(code)
     if said is None:
         raise BuildFailed(
@@ -100,6 +103,13 @@ def _command(memory: Bisection, plan: BuildPlan, log: Path, report: Reporter) ->
             f"Leave this commit out: bisect --resume --skip {memory.testing[:10]}",
         )
     return said
+
+
+def _no_import(plan: BuildPlan, environ: Mapping[str, str], empty: str) -> str:
+    """Why the built Python does not import torch; "" when it does."""
+    done = process.capture((plan.environment.python, "-c", "import torch"), env=environ, cwd=empty)
+    said = done.stderr.decode(errors="replace").strip().splitlines()
+    return "" if done.rc == 0 else said[-1] if said else f"exit code {done.rc}"
 
 
 def _environ(memory: Bisection, plan: BuildPlan) -> Mapping[str, str]:
