@@ -64,8 +64,10 @@ def test_each_difference_that_can_be_removed_says_how() -> None:
     said = remedies(other)
     assert f'git -C "/my src" checkout --detach {torch.commit}' in said["commit"]
     assert "submodule update --init --recursive" in said["commit"]
-    assert said["changes"].startswith('git -C "/my src" stash && torchbuild replay m.json --out DIFFS && ')
-    assert said["changes"].endswith("apply DIFFS/torch.diff")
+    out = "/my src/.torchbuild/diffs"
+    taken = f'torchbuild replay m.json --out "{out}"'
+    git = 'git -C "/my src"'
+    assert said["changes"] == f'{git} stash && {taken} && {git} apply "{out}/torch.diff"'
     assert said["CXX"] == "apt install g++-12, then --set CXX=g++-12"
     numpy = next(each for each in ONE.requirements if each.name == "numpy")
     assert said["numpy"] == f"/v/python -m pip install numpy=={numpy.version}"
