@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.effects.signals import interruptible
+from torchbuild_tasks.errors import VerifyFailed
 from torchbuild_tasks.flow import built
-from torchbuild_tasks.model import CacheState, Cluster
+from torchbuild_tasks.model import BuildPlan, CacheState, Cluster
 from torchbuild_tasks.record import VerifyReport
 from torchbuild_tasks.request import BuildRequest
 from torchbuild_tasks.sight import (
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from torchbuild_tasks.effects.process import Sink
     from torchbuild_tasks.model.builds import Answer
     from torchbuild_tasks.model.source import SourceReport
+    from torchbuild_tasks.stages.bisect import Found
     from torchbuild_tasks.stages.debug_config import DebugConfig
     from torchbuild_tasks.stages.replay import Replay
     from torchbuild_tasks.stages.report import ReportFiles
@@ -231,3 +233,33 @@ def bench(request: BuildRequest, report: Reporter, out: Sink) -> int:
     with interruptible():
         root, python = Path(checkout(sight)), decide(sight).environment.python
         return run_benchmarks(root, python, request.only, request.words, out, report.note)
+
+
+def bisect(request: BuildRequest, report: Reporter) -> Found | None:
+    """Build one commit after the other in a worktree and let a command judge; None after --reset."""
+    from torchbuild_tasks.effects import lock
+    from torchbuild_tasks.stages import bisect
+
+    sight = look(request)
+    ground = bisect.ground_of(Path(checkout(sight)))
+    with interruptible(), lock.hold(ground.folder, "bisect"):
+        if request.reset:
+            bisect.reset(ground, report)
+            return None
+        memory = bisect.memory_of(ground, request)
+        flags = bisect.flags_of(memory, request, ground, sight.settings.path)
+        return bisect.run(ground, memory, lambda: _try_build(flags, request.yes, report), report)
+
+
+def _try_build(flags: BuildRequest, agreed: bool, report: Reporter) -> BuildPlan:
+    """Build what a bisect has checked out; what the verification says is left to the bisect's command."""
+    from torchbuild_tasks.stages.bisect_step import require_own_python
+
+    sight = look(flags)
+    made_plan = accepted(decide(sight))
+    require_own_python(made_plan, agreed)
+    try:
+        built(sight, made_plan, report)
+    except VerifyFailed as error:
+        report.note(f"{error.what} The command decides.")
+    return made_plan

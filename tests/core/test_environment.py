@@ -24,7 +24,7 @@ from tests.support.machines import (
     with_tree,
 )
 from torchbuild_tasks.core.environment import choose_python
-from torchbuild_tasks.model import Facts, Host, Python, Tool
+from torchbuild_tasks.model import Facts, Host, Previous, Python, Tool
 
 OTHERS = ("typing-extensions", "filelock", "sympy", "networkx", "Jinja2", "fsspec", "packaging")
 FULL = {
@@ -342,6 +342,16 @@ def test_another_torch_is_removed_before_setup_py_develop() -> None:
     assert plan_of(own).environment.remove is None
     modern = linux_facts(pythons=(python(packages=packages),), tree=modern_tree())
     assert plan_of(modern).environment.remove is None  # pip install -e does it itself
+
+
+def test_what_the_newer_era_installed_is_removed_on_the_way_back() -> None:
+    """It leads to this checkout as well, but stands before what setup.py develop leaves."""
+    packages = {**python().packages, "torch": "2.14.0"}
+    installed = python(packages=packages, torch_from=ROOT)
+    now = linux_facts(pythons=(installed,))
+    for era, gone in (("scikit-build-core", True), ("setuptools", False)):
+        facts = with_tree(now, previous=Previous(result="ok", inputs={"era": era}))
+        assert (plan_of(facts).environment.remove is not None) is gone
 
 
 def test_a_backport_is_never_installed() -> None:

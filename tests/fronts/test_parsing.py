@@ -211,3 +211,13 @@ def test_the_next_verb_is_no_ref() -> None:
         ("source", ["update", "main"]),
         ("plan", []),
     ]
+
+
+def test_what_follows_two_dashes_is_a_command_word_for_word() -> None:
+    words = ["--good", "a", "--bad", "b", "--", "python", "-c", "import torch; torch.x( 1 )", "--", "--cpu"]
+    request = parse("bisect", words)
+    assert request == BuildRequest(
+        good=("a",), bad="b", words=("python", "-c", "import torch; torch.x( 1 )", "--", "--cpu")
+    )
+    with pytest.raises(UsageError, match="--"):
+        parse("build", ["--cpu", "--", "python"])

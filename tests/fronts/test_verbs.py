@@ -17,6 +17,7 @@ from tests.support.machines import linux_facts, plan_of, with_tree
 from torchbuild_tasks import beside, errors, flow
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.codec import decode, dumps
+from torchbuild_tasks.core.bisect import Step
 from torchbuild_tasks.core.bootstrap import Bootstrap, Missing
 from torchbuild_tasks.core.helper_lines import HelperLine, HelperReport
 from torchbuild_tasks.core.manifest.compare import Difference
@@ -37,6 +38,7 @@ from torchbuild_tasks.model.builds import Away, Entering, Last, Shown
 from torchbuild_tasks.model.source import Checkout, SourceReport
 from torchbuild_tasks.record import CheckResult, VerifyReport
 from torchbuild_tasks.request import TRAILING, VERBS, BuildRequest
+from torchbuild_tasks.stages.bisect import Found
 from torchbuild_tasks.stages.debug_config import DebugConfig, Written
 from torchbuild_tasks.stages.replay import Replay
 from torchbuild_tasks.stages.report import ReportFiles
@@ -81,6 +83,7 @@ DEBUG = Shown(
     values={"cuda": (True, "t.toml"), "with_helper": (("mkl", "magma"), "[builds.base] in t.toml")},
 )
 ENTERING = Entering(name="debug", folder="/d", lines={"sh": "cd /d"}, missing=("fish",))
+STEP = Step(commit="c" * 40, title="one", verdict="skip", because="broken", seconds=1.0, finished="t")
 RESULTS: dict[str, Any] = {
     "doctor": (linux_facts(), SOUND),
     "bootstrap": Bootstrap(
@@ -112,6 +115,7 @@ RESULTS: dict[str, Any] = {
     ),
     "test": 0,
     "bench": 0,
+    "bisect": Found(first_bad=("a", "b"), messages=("commit a", "commit b"), steps=(STEP,), log="/l"),
 }
 WORDS: dict[str, dict[str, Any]] = {
     "helpers": {"action": "list"},

@@ -51,8 +51,8 @@ def materialise(
     if git:
         _publish(dest, dest.parent / f"{dest.name}.git", _SUBMODULES)
         tag = "v" + (dest / "version.txt").read_text(encoding="utf-8").strip()
-        _run_git(dest, "tag", tag)
-        _run_git(dest, "push", "--quiet", "--force", "origin", tag)
+        run_git(dest, "tag", tag)
+        run_git(dest, "push", "--quiet", "--force", "origin", tag)
     return dest
 
 
@@ -75,19 +75,19 @@ def _ignored() -> set[Path]:
 def _publish(folder: Path, origin: Path, submodules: tuple[str, ...]) -> None:
     """Commit the folder and push it to origin, the innermost submodule first."""
     origins = origin.parent
-    _run_git(origins, "init", "--quiet", "--bare", str(origin))
-    _run_git(folder, "init", "--quiet")
-    _run_git(folder, "remote", "add", "origin", str(origin))
+    run_git(origins, "init", "--quiet", "--bare", str(origin))
+    run_git(folder, "init", "--quiet")
+    run_git(folder, "remote", "add", "origin", str(origin))
     if submodules:
         path, *deeper = submodules
         bare = origins / f"{Path(path).name}.git"
         _publish(folder / path, bare, tuple(deeper))
         _remove(folder / path)
-        _run_git(folder, "submodule", "--quiet", "add", f"../{bare.name}", path)
-        _run_git(folder, "submodule", "--quiet", "update", "--init", "--recursive")
-    _run_git(folder, "add", "--all")
-    _run_git(folder, "commit", "--quiet", "--message", f"{folder.name}, as the sample has it")
-    _run_git(folder, "push", "--quiet", "--force", "--set-upstream", "origin", "HEAD")
+        run_git(folder, "submodule", "--quiet", "add", f"../{bare.name}", path)
+        run_git(folder, "submodule", "--quiet", "update", "--init", "--recursive")
+    run_git(folder, "add", "--all")
+    run_git(folder, "commit", "--quiet", "--message", f"{folder.name}, as the sample has it")
+    run_git(folder, "push", "--quiet", "--force", "--set-upstream", "origin", "HEAD")
 
 
 def _remove(repository: Path) -> None:
@@ -97,6 +97,18 @@ def _remove(repository: Path) -> None:
     shutil.rmtree(repository)
 
 
-def _run_git(folder: Path, *args: str) -> None:
+def commit(folder: Path, message: str | None) -> str:
+    """Commit all that is in a repository of the sample; without a message only say what its head is."""
+    if message is not None:
+        run_git(folder, "add", "--all")
+        run_git(folder, "commit", "--quiet", "--message", message)
+    return run_git(folder, "rev-parse", "HEAD")
+
+
+def run_git(folder: Path, *args: str) -> str:
+    """Run git there as the sample's author; what it says."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    subprocess.run([*_GIT, *args], cwd=folder, env=env | _GIT_ENV, check=True)
+    done = subprocess.run(
+        [*_GIT, *args], cwd=folder, env=env | _GIT_ENV, check=True, stdout=subprocess.PIPE, text=True
+    )
+    return done.stdout.strip()

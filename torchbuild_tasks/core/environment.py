@@ -110,7 +110,12 @@ def _remove(question: Question, installed: Python | None) -> Command | None:
     entry = entry_row(question.catalog, question.era, question.value("mode", "develop"), question.version)
     if "develop" not in entry.argv:
         return None
-    if installed is None or "torch" not in installed.packages or installed.torch_from == root:
+    if installed is None or "torch" not in installed.packages:
+        return None
+    previous = question.facts.tree.previous
+    era = previous.inputs.get("era", question.era) if previous else question.era
+    # What scikit-build-core leaves for imports goes to this checkout too, and stands before setup.py's.
+    if installed.torch_from == root and era == question.era:
         return None
     argv = (installed.executable, "-m", "pip", "uninstall", "--yes", "torch")
     origin = installed.torch_from or "a package"

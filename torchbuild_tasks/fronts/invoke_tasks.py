@@ -32,6 +32,7 @@ SUMMARIES = {
     "replay": "Plan a recorded build again here, say what differs all the same; --yes builds it.",
     "compare": "Say what differs between the manifests of two builds.",
     "source": "Get, update, look at, mend or mirror a checkout of PyTorch.",
+    "bisect": "Find the commit that broke something: bisect --good REF --bad REF -- COMMAND.",
     "versions": "Show the torch versions and which of them fit this machine.",
     "builds": "List, show, enter, compare or remove the named builds of torchbuild.toml.",
     "debug-config": "Write entries for VS Code's debuggers, link compile_commands.json, and check.",

@@ -30,6 +30,7 @@ SESSIONS: Final[Mapping[str, tuple[str, Mapping[str, Any], str]]] = {
     "replay": ("replay", {}, "Plan a recorded build again here; --yes builds it."),
     "compare": ("compare", {}, "Say what differs between the manifests of two builds."),
     "source": ("source", {}, "Get, update, look at, mend or mirror a checkout of PyTorch."),
+    "bisect": ("bisect", {}, "Find the commit that broke something, one build at a time."),
     "versions": ("versions", {}, "Show the torch versions and which of them fit this machine."),
     "builds": ("builds", {}, "List, show, enter, compare or remove the named builds of torchbuild.toml."),
     "debug-config": ("debug-config", {}, "Write entries for VS Code's debuggers, and check what is missing."),

@@ -254,9 +254,7 @@ def make_request(values: dict[str, Any]) -> BuildRequest:
         UsageError: --jobs is not a whole number.
     """
     clean = {key: value for key, value in values.items() if value not in (None, [])}
-    for name in ("set", "with_", "with_helper", "allow"):
-        if name in clean:
-            clean[name] = tuple(clean[name])
+    clean = {key: tuple(value) if isinstance(value, list) else value for key, value in clean.items()}
     if "jobs" in clean:
         try:
             clean["jobs"] = int(clean["jobs"])

@@ -23,6 +23,7 @@ from torchbuild_tasks.errors import (
 from torchbuild_tasks.fronts import show
 from torchbuild_tasks.fronts.paragraph import error_object, error_text
 from torchbuild_tasks.fronts.reporter import ConsoleReporter
+from torchbuild_tasks.fronts.show_bisect import bisect_text
 from torchbuild_tasks.fronts.show_bootstrap import bootstrap_text
 from torchbuild_tasks.fronts.show_cache import cache_text
 from torchbuild_tasks.fronts.show_cluster import clusters_text
@@ -250,6 +251,15 @@ def _ended(request: BuildRequest, code: int) -> int:
     return code
 
 
+def _bisect(request: BuildRequest, report: ConsoleReporter) -> int:
+    found = beside.bisect(request, report)
+    if request.json:
+        _out(_json({"bisect": found}))
+    elif found is not None:
+        _out(bisect_text(found))
+    return 0
+
+
 _VERBS: dict[str, Callable[[BuildRequest, ConsoleReporter], int]] = {
     "doctor": _doctor,
     "bootstrap": _bootstrap,
@@ -272,6 +282,7 @@ _VERBS: dict[str, Callable[[BuildRequest, ConsoleReporter], int]] = {
     "debug-config": _debug_config,
     "test": _test,
     "bench": _bench,
+    "bisect": _bisect,
 }
 
 

@@ -25,7 +25,7 @@ class HowFlags:
         in_file=False,
     )
     no_preflight: bool = flag(
-        "do not try the compilers on two small files first", verbs=("plan", "build"), default=False
+        "do not try the compilers on two small files first", verbs=("plan", "build", "bisect"), default=False
     )
     patch_dir: str | None = flag(
         "folder of your own patches (default: patches/ beside torchbuild.toml and in the checkout)",
@@ -34,7 +34,7 @@ class HowFlags:
     )
     no_patches: bool = flag(
         "leave the source as it is, whatever patches there are",
-        verbs=("plan", "build"),
+        verbs=("plan", "build", "bisect"),
         default=False,
     )
     patches: bool = flag(

@@ -14,12 +14,12 @@ class SaidFlags:
 
     mirror: str | None = flag(
         "where downloads come from instead: OLD=NEW prefixes, or one NEW for all (TORCHBUILD_MIRROR)",
-        verbs=("doctor", "build", "helpers", "replay"),
+        verbs=("doctor", "build", "helpers", "replay", "bisect"),
         metavar="URL",
     )
     offline: bool = flag(
         "download nothing; name what is missing",
-        verbs=("doctor", "support", "build", "helpers", "replay", "source"),
+        verbs=("doctor", "support", "build", "helpers", "replay", "source", "bisect"),
         default=False,
     )
     full: bool = flag(
@@ -98,7 +98,30 @@ class SaidFlags:
     )
     yes: bool = flag(
         "answer yes to every question",
-        verbs=("doctor", "bootstrap", "build", "clean", "helpers", "cache", "replay", "builds", "source"),
+        verbs=(
+            "doctor",
+            "bootstrap",
+            "build",
+            "clean",
+            "helpers",
+            "cache",
+            "replay",
+            "builds",
+            "source",
+            "bisect",
+        ),
+        default=False,
+        in_file=False,
+    )
+    resume: bool = flag(
+        "go on with the bisect that is under way in this checkout",
+        verbs=("bisect",),
+        default=False,
+        in_file=False,
+    )
+    reset: bool = flag(
+        "give the bisect up: remove its worktree and what is remembered of it",
+        verbs=("bisect",),
         default=False,
         in_file=False,
     )

@@ -7,16 +7,17 @@ from typing import Final
 VERBS: Final = (
     *("doctor", "bootstrap", "plan", "env", "build", "diagnose", "support", "report", "clean", "verify"),
     *("helpers", "cache", "cluster", "versions", "builds", "replay", "compare", "source"),
-    *("debug-config", "test", "bench"),
+    *("debug-config", "test", "bench", "bisect"),
 )
-BUILDING: Final = ("doctor", "bootstrap", "plan", "env", "build", "support", "verify")
+HOLDING: Final = ("doctor", "bootstrap", "plan", "env", "build", "support", "verify")
+BUILDING: Final = (*HOLDING, "bisect")
 PLANNING: Final = (*BUILDING, "replay")
 FETCHING: Final = (*BUILDING, "helpers")
 CACHING: Final = (*BUILDING, "cache")
 EVERY: Final = VERBS
 
 # Verbs that pass on the words behind a `--` of their own.
-TRAILING: Final = ("test", "bench")
+TRAILING: Final = ("test", "bench", "bisect")
 # Verbs that take a word after them: `helpers fetch`.
 ACTIONS: Final = {
     "helpers": ("list", "fetch", "where", "verify", "prune"),

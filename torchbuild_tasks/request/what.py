@@ -11,6 +11,7 @@ from torchbuild_tasks.request.verbs import (
     BUILDING,
     EVERY,
     FETCHING,
+    HOLDING,
     MODES,
     PLANNING,
     PRESETS,
@@ -80,13 +81,28 @@ class WhatFlags:
         in_file=False,
         positional=True,
     )
+    good: tuple[str, ...] = flag(
+        "a commit, tag or branch where the command still succeeds; may be repeated",
+        verbs=("bisect",),
+        metavar="REF",
+        default=(),
+        in_file=False,
+    )
+    bad: str | None = flag("one where it fails", verbs=("bisect",), metavar="REF", in_file=False)
+    skip: tuple[str, ...] = flag(
+        "leave this commit, or this range A..B, out; may be repeated",
+        verbs=("bisect",),
+        metavar="REF",
+        default=(),
+        in_file=False,
+    )
     source: str | None = flag(
         "PyTorch checkout to work on (default: the current folder)", verbs=EVERY, metavar="PATH"
     )
     torch: str | None = flag(
         "which torch: 2.9, 2.9.1, latest, main, a commit, or a ref of git such as release/2.9 (default: what "
         "the checkout is)",
-        verbs=(*BUILDING, "versions"),
+        verbs=(*HOLDING, "versions"),
         metavar="VERSION|REF",
     )
     url: str | None = flag(

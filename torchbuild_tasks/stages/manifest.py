@@ -117,7 +117,7 @@ def _manifest(
         era=plan.era,
         repositories=repositories if isinstance(repositories, tuple) else (),
         source_problem="" if known else str(repositories),
-        request=_said(asked.request),
+        request=said(asked.request),
         settings=_settings(asked.settings),
         environ=facts.environ,
         host=facts.host,
@@ -138,7 +138,7 @@ def _manifest(
     )
 
 
-def _said(request: BuildRequest) -> Mapping[str, object]:
+def said(request: BuildRequest) -> Mapping[str, object]:
     """The flags that were given."""
     return {
         name: value for name, value in codec.encode(request).items() if value not in (None, False, [], ())

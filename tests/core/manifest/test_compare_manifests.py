@@ -64,11 +64,21 @@ def test_each_difference_that_can_be_removed_says_how() -> None:
     said = remedies(other)
     assert f'git -C "/my src" checkout --detach {torch.commit}' in said["commit"]
     assert "submodule update --init --recursive" in said["commit"]
-    assert said["changes"].startswith('git -C "/my src" stash && torchbuild replay m.json --out DIFFS && ')
-    assert said["changes"].endswith("apply DIFFS/torch.diff")
+    out = "/my src/.torchbuild/diffs"
+    taken = f'torchbuild replay m.json --out "{out}"'
+    git = 'git -C "/my src"'
+    assert said["changes"] == f'{git} stash && {taken} && {git} apply "{out}/torch.diff"'
     assert said["CXX"] == "apt install g++-12, then --set CXX=g++-12"
     numpy = next(each for each in ONE.requirements if each.name == "numpy")
     assert said["numpy"] == f"/v/python -m pip install numpy=={numpy.version}"
     assert said["torch"] == ""  # that is what is built
     assert said["version"] == f"install Python {ONE.python_version} and name it: --python PATH"
     assert said["tool"] == "pip install torchbuild-tasks==0.1.0"
+
+
+def test_an_env_file_with_the_same_values_and_another_reason_shows_that_line() -> None:
+    (file,) = ONE.env_files
+    then = replace(ONE, env_files=(replace(file, sha256="1" * 64, text="a\n# X: measured\nexport X=1\n"),))
+    now = replace(ONE, env_files=(replace(file, sha256="2" * 64, text="a\n# X: tabled\nexport X=1\n"),))
+    (found,) = differences(then, now)
+    assert (found.there, found.here) == ("1" * 12 + "  # X: measured", "2" * 12 + "  # X: tabled")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from torchbuild_tasks.manifest import Installed, Manifest, Program, Repository
+from torchbuild_tasks.manifest import EnvText, Installed, Manifest, Program, Repository
 
 ABSENT: Final = "-"
 # In the order in which they are shown. What stands last differs between any two builds.
@@ -30,7 +30,7 @@ class Difference:
 
 def differences(there: Manifest, here: Manifest, groups: Iterable[str] = GROUPS) -> tuple[Difference, ...]:
     """What differs between two builds, group by group; the checkout's own place does not count."""
-    one, other = _lines(there), _lines(here)
+    one, other = _lines(there, here), _lines(here, there)
     return tuple(
         Difference(
             group=group, name=name, there=one[group].get(name, ABSENT), here=other[group].get(name, ABSENT)
@@ -46,7 +46,7 @@ def short(digest: str | None) -> str:
     return (digest or "")[:_HASH]
 
 
-def _lines(manifest: Manifest) -> Mapping[str, Mapping[str, str]]:
+def _lines(manifest: Manifest, beside: Manifest) -> Mapping[str, Mapping[str, str]]:
     """Every group as names with their texts, with `<checkout>` and `<store>` for those places."""
     raw = {
         "source": _source(manifest),
@@ -58,7 +58,7 @@ def _lines(manifest: Manifest) -> Mapping[str, Mapping[str, str]]:
         "asked for": _asked(manifest),
         "decided": _decided(manifest),
         "environment": _environment(manifest),
-        "env file": {each.shell: short(each.sha256) for each in manifest.env_files},
+        "env file": {each.shell: _env_file(each, beside) for each in manifest.env_files},
         "commands": {str(n): " ".join(each.argv) for n, each in enumerate(manifest.commands, 1)},
         "result": _result(manifest),
         "cache": _cache(manifest),
@@ -143,6 +143,16 @@ def _environment(manifest: Manifest) -> dict[str, str]:
         name = op.name if op.op == "set" else f"{op.op} {op.name}"
         lines[name] = f"{lines[name]}, {text}" if name in lines else text or "unset"
     return lines
+
+
+def _env_file(file: EnvText, beside: Manifest) -> str:
+    """Its hash, and the first line that the other's lacks or has otherwise: that may be a mere reason."""
+    other = next((each for each in beside.env_files if each.shell == file.shell), None)
+    if other is None or other.sha256 == file.sha256:
+        return short(file.sha256)
+    theirs = set(other.text.splitlines())
+    line = next((line for line in file.text.splitlines() if line not in theirs), "")
+    return f"{short(file.sha256)}  {line}".rstrip()
 
 
 def _result(manifest: Manifest) -> dict[str, str]:

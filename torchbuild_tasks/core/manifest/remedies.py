@@ -78,8 +78,10 @@ def _changes(found: Difference, path: str, here: Here) -> str:
     away = f"{git} stash" if found.here != ABSENT else ""
     if found.there == ABSENT:
         return away
-    taken = f"torchbuild replay {_quoted(here.manifest)} --out DIFFS"
-    return " && ".join(filter(None, (away, taken, f"{git} apply DIFFS/{diff_name(path)}")))
+    folder = f"{here.root}/.torchbuild/diffs"  # a whole path: git -C would take another from there
+    taken = f"torchbuild replay {_quoted(here.manifest)} --out {_quoted(folder)}"
+    applied = f"{git} apply {_quoted(f'{folder}/{diff_name(path)}')}"
+    return " && ".join(filter(None, (away, taken, applied)))
 
 
 def diff_name(path: str) -> str:

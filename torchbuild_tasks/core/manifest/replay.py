@@ -22,14 +22,32 @@ from torchbuild_tasks.request import BuildRequest
 _OF_ONE_RUN: Final = frozenset(
     (
         *("action", "clean", "watch", "notify", "dry_run", "facts", "config", "json", "quiet", "verbose"),
-        *("yes", "out", "source", "torch", "manifest"),
+        *(
+            "yes",
+            "out",
+            "source",
+            "torch",
+            "name",
+            "manifest",
+            "good",
+            "bad",
+            "skip",
+            "resume",
+            "reset",
+            "command",
+        ),
     )
 )
 
 
 def request_of(manifest: Manifest, given: BuildRequest, source: str) -> BuildRequest:
     """What was asked for then, with what is asked for now laid over it."""
-    asked = {name: _value(value) for name, value in manifest.request.items() if _kept(name, value)}
+    return asked_again(manifest.request, given, source)
+
+
+def asked_again(recorded: Mapping[str, object], given: BuildRequest, source: str) -> BuildRequest:
+    """The flags of a build of then, with those that are given now laid over them."""
+    asked = {name: _value(value) for name, value in recorded.items() if _kept(name, value)}
     now = {
         field.name: getattr(given, field.name)
         for field in dataclasses.fields(given)

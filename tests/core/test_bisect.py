@@ -1,0 +1,96 @@
+"""What a bisect remembers and how exit codes are read; git has the say in which commit comes next."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from torchbuild_tasks.codec import dumps
+from torchbuild_tasks.core.bisect import (
+    Bisection,
+    Step,
+    blames_the_machine,
+    git_log,
+    judged,
+    read_bisection,
+    told,
+)
+from torchbuild_tasks.errors import UsageError
+
+STEP = Step(commit="c" * 40, title="one", verdict="skip", because="no", seconds=1.5, finished="t", log="/l")
+ONE = Bisection(
+    good=("a" * 40,),
+    bad="b" * 40,
+    asked="--good x --bad y",
+    command=("sh", "-c", "a b"),
+    start="/",
+    skip=("d",),
+)
+
+
+@pytest.mark.parametrize(
+    ("code", "verdict"),
+    [
+        (0, "good"),
+        (1, "bad"),
+        (124, "bad"),
+        (125, "skip"),
+        (126, None),
+        (127, None),
+        (128, None),
+        (255, None),
+    ],
+)
+def test_exit_codes_mean_what_they_mean_to_git(code: int, verdict: str | None) -> None:
+    said = judged(code)
+    assert (said and said[0]) == verdict
+
+
+def test_a_command_that_a_signal_ends_judges_nothing() -> None:
+    assert judged(-9) is None
+
+
+def test_git_is_told_everything_each_time() -> None:
+    steps = (STEP, replace(STEP, commit="e" * 40, verdict="bad"))
+    assert git_log(replace(ONE, steps=steps)).splitlines() == [
+        f"git bisect start '--no-checkout' '{ONE.bad}' '{ONE.good[0]}'",
+        f"git bisect good {ONE.good[0]}",
+        f"git bisect bad {ONE.bad}",
+        "git bisect skip d",
+        f"git bisect skip {'c' * 40}",
+        f"git bisect bad {'e' * 40}",
+    ]
+
+
+def test_the_memory_comes_back_as_it_was() -> None:
+    memory = replace(ONE, steps=(STEP,), testing="f" * 40, request={"cuda": True})
+    assert read_bisection(dumps(memory).encode(), "x") == memory
+    assert "skip  cccccccccc  one" in told(memory)
+    assert f"being tried: {'f' * 40}" in told(memory)
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"schema": "x"}', b'{"schema": 99}', b'{"schema": 1}'])
+def test_a_memory_that_cannot_be_read_is_an_error_in_words(data: bytes) -> None:
+    with pytest.raises(UsageError):
+        read_bisection(data, "x")
+
+
+def test_the_same_question_is_the_same_commits_and_the_same_command() -> None:
+    assert ONE.asks_the_same(replace(ONE, asked="--good z", steps=(STEP,)))
+    assert not ONE.asks_the_same(replace(ONE, command=("sh", "-c", "a", "b")))
+    assert not ONE.asks_the_same(replace(ONE, bad="c" * 40))
+
+
+def test_memory_and_disk_are_no_commits_fault() -> None:
+    assert blames_the_machine(["oom-killed", "other"])
+    assert blames_the_machine(["disk-full"])
+    assert not blames_the_machine(["missing-header", "oom-killed"])
+    assert not blames_the_machine([])
+
+
+def test_a_newer_memory_says_so() -> None:
+    data = json.dumps({"schema": 99, "anything": 1}).encode()
+    with pytest.raises(UsageError, match="newer"):
+        read_bisection(data, "x")

@@ -1,0 +1,123 @@
+"""What a bisect remembers, what an exit code means in it, and how it is told to git and to a person.
+
+Which commit comes next is git's to say: all that was found out is written as the log that `git bisect
+replay` reads, so nothing but this memory has to survive a kill.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from torchbuild_tasks import codec
+from torchbuild_tasks.errors import UsageError
+
+BISECT_SCHEMA: Final = 1
+Verdict = Literal["good", "bad", "skip"]
+
+# A failure of the machine's would skip one commit after the other, for hours.
+_OF_THE_MACHINE: Final = ("oom", "disk-full")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One commit that was tried; `because` is the reason in words, `log` the command's output."""
+
+    commit: str
+    title: str
+    verdict: Verdict
+    because: str
+    seconds: float
+    finished: str
+    log: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bisection:
+    """The whole memory. `good` and `bad` are commits, `asked` how they were named, `start` where.
+
+    `testing` is the commit that is being tried. In the end `first_bad` holds the first bad commit, or
+    all that it can be where skipped ones hide it.
+    """
+
+    schema: int = BISECT_SCHEMA
+    good: tuple[str, ...]
+    bad: str
+    asked: str
+    command: tuple[str, ...]
+    start: str
+    request: Mapping[str, object] = field(default_factory=dict)
+    skip: tuple[str, ...] = ()
+    steps: tuple[Step, ...] = ()
+    testing: str = ""
+    first_bad: tuple[str, ...] = ()
+
+    def asks_the_same(self, other: Bisection) -> bool:
+        """Whether both look for the same change with the same command."""
+        return (set(self.good), self.bad, self.command) == (set(other.good), other.bad, other.command)
+
+
+def read_bisection(data: bytes, path: str) -> Bisection:
+    """Read the memory of a bisect.
+
+    Raises:
+        UsageError: it is damaged, or of a newer version.
+    """
+    way = "torchbuild bisect --reset   removes it with its worktree."
+    try:
+        found: Any = json.loads(data)
+        schema = int(found["schema"])
+    except (ValueError, TypeError, KeyError):
+        raise UsageError(f"{path} is damaged.", next_step=way) from None
+    if schema > BISECT_SCHEMA:
+        raise UsageError(f"{path} was written by a newer torchbuild_tasks (schema {schema}).", next_step=way)
+    return codec.decode(Bisection, found, path)
+
+
+def judged(code: int) -> tuple[Verdict, str] | None:
+    """What an exit code of the command says, as in `git bisect run`; None for "stop".
+
+    126 and 127 are a shell's "cannot run" and "not found", and minus a signal's number is a kill: neither
+    says anything about a commit.
+    """
+    if code == 0:
+        return "good", "the command ended with 0"
+    if code == 125:
+        return "skip", "the command ended with 125: cannot be tested"
+    if 1 <= code <= 124:
+        return "bad", f"the command ended with {code}"
+    return None
+
+
+def blames_the_machine(diagnoses: Sequence[str]) -> bool:
+    """Whether the causes of a failed build say that any other commit would fail here too."""
+    return any(name.startswith(_OF_THE_MACHINE) for name in diagnoses[:1])
+
+
+def git_log(bisection: Bisection) -> str:
+    """Everything that is known, as `git bisect replay` reads it."""
+    marks = [f"git bisect start '--no-checkout' '{bisection.bad}' {_quoted(bisection.good)}"]
+    marks += [f"git bisect good {commit}" for commit in bisection.good]
+    marks += [f"git bisect bad {bisection.bad}"]
+    marks += [f"git bisect skip {commit}" for commit in bisection.skip]
+    marks += [f"git bisect {step.verdict} {step.commit}" for step in bisection.steps]
+    return "".join(f"{mark}\n" for mark in marks)
+
+
+def _quoted(commits: Sequence[str]) -> str:
+    return " ".join(f"'{commit}'" for commit in commits)
+
+
+def told(bisection: Bisection) -> str:
+    """The log for a person: what was asked, and a line for each step."""
+    lines = [f"bisect {bisection.asked} -- {' '.join(bisection.command)}"]
+    for number, step in enumerate(bisection.steps, 1):
+        lines.append(f"{number:3}  {step.verdict:4}  {step.commit[:10]}  {step.title}")
+        lines.append(f"           {step.because}; {step.seconds:.0f} s, {step.finished}")
+        if step.log:
+            lines.append(f"           {step.log}")
+    if bisection.testing:
+        lines.append(f"being tried: {bisection.testing}")
+    return "\n".join(lines) + "\n"

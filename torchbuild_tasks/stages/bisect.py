@@ -1,0 +1,241 @@
+"""`bisect`: builds one commit after the other in a worktree of its own and lets a command judge each.
+
+All that is known stands in one file, written whole after each verdict; which commit comes next follows from
+it, so a run that was killed at any moment goes on from the last verdict.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from torchbuild_tasks import codec
+from torchbuild_tasks.core.bisect import (
+    Bisection,
+    Step,
+    git_log,
+    read_bisection,
+    told,
+)
+from torchbuild_tasks.core.manifest.replay import asked_again
+from torchbuild_tasks.effects import bisect as git_bisect
+from torchbuild_tasks.effects import files, patches, worktree
+from torchbuild_tasks.effects.files import told_as
+from torchbuild_tasks.effects.git import Git
+from torchbuild_tasks.effects.helpers.sweep import take_away
+from torchbuild_tasks.errors import SourceError, UsageError
+from torchbuild_tasks.request import BuildRequest
+from torchbuild_tasks.stages.bisect_step import Build, try_commit
+from torchbuild_tasks.stages.manifest import said
+from torchbuild_tasks.stages.work import Reporter
+
+FOLDER: Final = "bisect"  # in .torchbuild of the checkout
+_STATE, _LOG, _FOR_GIT, _STEPS = "bisect.json", "log.txt", "for-git.txt", "steps"
+
+_BEGIN: Final = "Write: bisect --good REF --bad REF -- COMMAND   or, to go on: bisect --resume"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ground:
+    """Where a bisect works: the user's checkout, and our folder with the worktree and the memory."""
+
+    git: Git
+    folder: Path
+
+    @property
+    def tree(self) -> Git:
+        """git in the worktree."""
+        return Git(folder=self.folder / "tree", config=self.git.config)
+
+    @property
+    def log(self) -> Path:
+        """What was tried, for a person."""
+        return self.folder / _LOG
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """How a bisect ended: the first bad commit, or all that it can be, with their messages."""
+
+    first_bad: tuple[str, ...]
+    messages: tuple[str, ...]
+    steps: tuple[Step, ...]
+    log: str
+
+
+def ground_of(root: Path) -> Ground:
+    """The bisect of a checkout; its folder is made.
+
+    Raises:
+        SourceError: the checkout is no git repository.
+    """
+    git = Git(folder=root)
+    if git.said("rev-parse", "--git-dir") is None:
+        raise SourceError(f"{root} is no git repository, so there is no history to bisect.")
+    folder = files.state_dir(root) / FOLDER
+    with told_as(SourceError, folder):
+        folder.mkdir(exist_ok=True)
+    return Ground(git=git, folder=folder)
+
+
+def recorded(ground: Ground) -> Bisection | None:
+    """What is known of the bisect in this checkout; None when there is none."""
+    path = ground.folder / _STATE
+    return read_bisection(path.read_bytes(), str(path)) if path.is_file() else None
+
+
+def asked(ground: Ground, request: BuildRequest) -> Bisection:
+    """A bisect that begins.
+
+    Raises:
+        UsageError: a part of the question is missing.
+        SourceError: there is no such ref.
+    """
+    good, bad, command = request.good, request.bad, request.words
+    missing = [
+        word for word, value in (("--good", good), ("--bad", bad), ("-- COMMAND", command)) if not value
+    ]
+    if missing or bad is None:
+        raise UsageError(
+            f"bisect needs {' and '.join(missing)}",
+            next_step=_BEGIN,
+        )
+    names = " ".join((*(f"--good {name}" for name in good), f"--bad {bad}"))
+    start = Path.cwd()
+    return Bisection(
+        good=tuple(worktree.commit_of(ground.git, name) for name in good),
+        bad=worktree.commit_of(ground.git, bad),
+        asked=names,
+        command=tuple(_found_from(start, word, first=not at) for at, word in enumerate(command)),
+        start=str(start),
+        request=said(request),
+    )
+
+
+def _found_from(start: Path, word: str, *, first: bool) -> str:
+    """A word that names a file here by its whole path: the command runs in an empty folder."""
+    if first and not any(mark in word for mark in (os.sep, os.altsep or os.sep)):
+        return word  # a program on PATH
+    return str(start / word) if (start / word).is_file() else word
+
+
+def memory_of(ground: Ground, request: BuildRequest) -> Bisection:
+    """The bisect to work on: the one under way, when it is to go on or asks the same, else a new one.
+
+    Raises:
+        UsageError: none is under way, or another one.
+        SourceError: there is no such ref.
+    """
+    under_way = recorded(ground)
+    if request.resume and not request.good and not request.bad:
+        if under_way is None:
+            raise UsageError(f"No bisect is under way in {ground.git.folder}.", next_step=_BEGIN)
+        return _skipping(ground, under_way, request.skip)
+    wanted = asked(ground, request)
+    if under_way and under_way.asks_the_same(wanted):
+        return _skipping(ground, replace(under_way, request=wanted.request), request.skip)
+    if under_way and under_way.steps and not under_way.first_bad:
+        raise UsageError(
+            f"Another bisect is under way in {ground.git.folder}: {under_way.asked}.",
+            looked=(f"steps done: {len(under_way.steps)}", f"log: {ground.log}"),
+            next_step="Go on with it: bisect --resume\nGive it up: bisect --reset",
+        )
+    return _skipping(ground, wanted, request.skip)
+
+
+def _skipping(ground: Ground, memory: Bisection, skip: tuple[str, ...]) -> Bisection:
+    more = tuple(commit for words in skip for commit in git_bisect.commits_of(ground.git, words))
+    return replace(memory, skip=(*memory.skip, *more), first_bad=()) if more else memory
+
+
+def flags_of(memory: Bisection, request: BuildRequest, ground: Ground, config: str | None) -> BuildRequest:
+    """The flags of each build; the worktree is ours, so nothing in it is asked about."""
+    flags = asked_again(memory.request, request, str(ground.tree.folder))
+    flags = replace(flags, good=(), bad=None, skip=(), resume=False, reset=False, words=())
+    return replace(flags, yes=True, torch=None, name=None, json=False, config=config)
+
+
+def keep(ground: Ground, memory: Bisection) -> Bisection:
+    """Write it down, for us and for a person."""
+    files.write_atomic(ground.folder / _STATE, codec.dumps(memory).encode(), error=SourceError)
+    files.write_atomic(ground.log, told(memory).encode("utf-8", "backslashreplace"), error=SourceError)
+    return memory
+
+
+def run(ground: Ground, memory: Bisection, build: Build, report: Reporter) -> Found:
+    """Try commits until git knows the first bad one.
+
+    Raises:
+        BuildFailed: the machine, not the commit, made a build fail, or the command says stop.
+        TorchbuildError: whatever else is no commit's fault; the same command goes on from there.
+    """
+    _prepare(ground, memory, report)
+    while not memory.first_bad:
+        advice = git_bisect.next_commit(ground.tree, ground.folder / _FOR_GIT, git_log(memory))
+        if not advice.commit:
+            if advice.problem:
+                raise _no_end(ground, advice.problem)
+            memory = keep(ground, replace(memory, first_bad=advice.first_bad, testing=""))
+            break
+        title = git_bisect.title(ground.tree, advice.commit)
+        report.stage(f"bisect step {len(memory.steps) + 1}: {advice.commit[:10]} {title}")
+        report.note(advice.left)
+        memory = keep(ground, replace(memory, testing=advice.commit))
+        patches.bring(ground.tree.folder, ())  # a build may have applied them; they would stand in the way
+        worktree.switch(ground.tree, advice.commit)
+        step = try_commit(memory, title, ground.folder / _STEPS, build, report)
+        memory = keep(ground, replace(memory, steps=(*memory.steps, step), testing=""))
+        report.note(f"{step.verdict}: {step.because}")
+    return Found(
+        first_bad=memory.first_bad,
+        messages=tuple(git_bisect.whole_message(ground.git, commit) for commit in memory.first_bad),
+        steps=memory.steps,
+        log=str(ground.log),
+    )
+
+
+def _prepare(ground: Ground, memory: Bisection, report: Reporter) -> None:
+    """The worktree, made or finished; locks of a git that was killed in it are broken."""
+    here = [each for each in worktree.entries(ground.git) if each.folder == ground.tree.folder.resolve()]
+    if here and here[0].state == "here":
+        git_bisect.break_locks(ground.tree)
+        return
+    report.note(f"worktree: {ground.tree.folder}")
+    worktree.add(ground.git, ground.tree.folder, memory.bad)
+
+
+def _no_end(ground: Ground, problem: str) -> SourceError:
+    ways = ["Other ends: bisect --good REF --bad REF -- COMMAND (first: bisect --reset)"]
+    if git_bisect.is_shallow(ground.git):
+        ways.append("The clone is shallow; get the rest: git fetch --unshallow")
+    return SourceError("git cannot bisect between these.", looked=(problem,), next_step="\n".join(ways))
+
+
+def reset(ground: Ground, report: Reporter) -> None:
+    """Remove the worktree of the bisect and all that is remembered of it.
+
+    Raises:
+        SourceError: something in the worktree would be lost.
+    """
+    tree = ground.tree.folder
+    if any(each.folder == tree.resolve() for each in worktree.entries(ground.git)):
+        if tree.is_dir():
+            git_bisect.break_locks(ground.tree)
+            patches.bring(tree, ())
+            _remove_env_files(tree)
+        worktree.remove(ground.git, tree)
+    with told_as(SourceError, ground.folder):
+        if (ground.folder / _STEPS).is_dir():
+            take_away(ground.folder / _STEPS)
+        for name in (_STATE, _LOG, _FOR_GIT):
+            files.unlink(ground.folder / name, missing_ok=True)
+    report.note(f"removed what was in {ground.folder}")
+
+
+def _remove_env_files(tree: Path) -> None:
+    """git does not know the files that a build of ours writes into a checkout; only ours are removed."""
+    for path in (*tree.glob("env_set.*"), tree / "torchbuild.lock"):
+        if path.is_file() and b"torchbuild" in path.read_bytes()[:400]:
+            files.unlink(path)
