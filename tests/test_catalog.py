@@ -154,6 +154,15 @@ def test_submodule_rows() -> None:
         assert not any(row.path.startswith(f"{earlier.path}/") for earlier in CATALOG.submodule[:place])
 
 
+def test_gate_rows() -> None:
+    for row in CATALOG.gate:
+        assert row.os in ("", "linux", "windows")
+        assert list(SpecifierSet(row.fits))
+        assert row.because
+        assert row.name in ("cmake", "ninja")
+    assert all(row.because for row in CATALOG.left_out)
+
+
 def test_backport_rows() -> None:
     for row in CATALOG.backport:
         SpecifierSet(row.python)

@@ -4,9 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 
+import pytest
 from packaging.requirements import Requirement
 
-from tests.support.machines import base_python, linux_facts, plan_of, python, settings, statuses, tool
+from tests.support.machines import (
+    ask,
+    base_python,
+    linux_facts,
+    plan_of,
+    python,
+    settings,
+    statuses,
+    tool,
+)
+from tests.support.windows import windows_facts
+from torchbuild_tasks.core.requirements import required
 from torchbuild_tasks.model import Command, Facts
 
 
@@ -64,3 +76,41 @@ def test_uv_installs_where_there_is_one() -> None:
     uv = next(tool.path for tool in machine(uv=True).tools if tool.name == "uv")
     wanted = f"{uv} pip install --python {plan.environment.python} --find-links /wheels "
     assert command(plan.environment.install).startswith(wanted)
+
+
+def asking(*texts: str, facts: Facts) -> Facts:
+    return dataclasses.replace(facts, tree=dataclasses.replace(facts.tree, asks=texts))
+
+
+def test_what_the_checkout_asks_for_is_installed_beside_the_rows_pins() -> None:
+    asked = ("sympy>=1.13.3", "cmake>=99", "lintrunner; platform_machine != 's390x'", "astunparse")
+    install = command(plan_of(asking(*asked, facts=machine())).environment.install)
+    assert "sympy>=1.13.3" in install
+    assert "astunparse" in install
+    assert ",>=99" in install or "cmake>=99" in install  # the machine's own is older
+    assert "lintrunner" not in install
+    assert "setuptools" in install
+
+
+@pytest.mark.parametrize(
+    ("facts", "version", "wanted"),
+    [
+        (windows_facts(), "1.13.0", ["!=1.11.1,!=1.13.0"]),
+        (windows_facts(), "1.13.2", []),
+        (linux_facts(), "1.13.0", []),
+    ],
+)
+def test_a_ninja_that_breaks_builds_on_windows_is_not_taken_there(
+    facts: Facts, version: str, wanted: list[str]
+) -> None:
+    tools = tuple(each for each in facts.tools if each.name != "ninja")
+    facts = dataclasses.replace(facts, tools=(*tools, tool("ninja", version)))
+    texts = [Requirement(text) for text in required(ask(facts))]
+    assert [str(each.specifier) for each in texts if each.name == "ninja"] == wanted
+
+
+def test_the_users_own_environment_gets_only_what_the_build_imports() -> None:
+    own = dataclasses.replace(linux_facts(), pythons=(python(packages={"pip": "24.0"}),))
+    install = command(plan_of(asking("expecttest", facts=own)).environment.install)
+    assert "setuptools" in install
+    assert "expecttest" not in install

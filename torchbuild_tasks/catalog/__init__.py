@@ -36,8 +36,10 @@ from torchbuild_tasks.catalog.rows import (
     CheckRow,
     EntryRow,
     FrontEndRow,
+    GateRow,
     HelperRow,
     InputRow,
+    LeftOutRow,
     MsvcRow,
     OutputRow,
     PresetRow,
@@ -123,6 +125,8 @@ class Catalog:
     output: tuple[OutputRow, ...]
     submodule: tuple[SubmoduleRow, ...]
     backport: tuple[BackportRow, ...]
+    gate: tuple[GateRow, ...]
+    left_out: tuple[LeftOutRow, ...]
     character: tuple[CharacterRow, ...]
     helper: tuple[HelperRow, ...]
     msvc: tuple[MsvcRow, ...]
@@ -174,6 +178,8 @@ TABLES: Mapping[str, tuple[str, type[Any]]] = {
     "output": ("outputs.toml", OutputRow),
     "submodule": ("submodules.toml", SubmoduleRow),
     "backport": ("backports.toml", BackportRow),
+    "gate": ("gates.toml", GateRow),
+    "left_out": ("gates.toml", LeftOutRow),
     "character": ("characters.toml", CharacterRow),
     "helper": ("helpers.toml", HelperRow),
     "msvc": ("msvc.toml", MsvcRow),

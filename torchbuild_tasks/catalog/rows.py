@@ -159,6 +159,25 @@ class BackportRow:
 
 
 @dataclass(frozen=True, kw_only=True)
+class GateRow:
+    """Releases of a build tool: only those of `fits` (PEP 440) build torch on `os` ("" is every one)."""
+
+    name: str
+    fits: str
+    os: str = ""
+    because: str
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeftOutRow:
+    """A package that checkouts ask for and neither a build nor a test needs."""
+
+    name: str
+    because: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class CharacterRow:
     """A character that the checkout's path must not hold."""
 

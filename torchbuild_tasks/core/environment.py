@@ -55,7 +55,8 @@ def choose_python(question: Question, also: tuple[str, ...] = ()) -> ChosenPytho
     if target != python.executable:
         because = f"a venv of its own on {python.executable} ({because})"
     installed = next((p for p in question.facts.pythons if p.executable == target), None)
-    missing = missing_requirements(question, installed, python, also)
+    foreign = target == python.executable and not python.managed
+    missing = missing_requirements(question, installed, python, also, ours=not foreign)
     environment = Environment(
         python=target,
         version=python.version,
@@ -63,7 +64,7 @@ def choose_python(question: Question, also: tuple[str, ...] = ()) -> ChosenPytho
         remove=_remove(question, installed),
         install=install_command(question, target, missing),
         install_options=wheel_options(question),
-        foreign=target == python.executable and not python.managed,
+        foreign=foreign,
     )
     choice = Choice(name="python", value=target, because=because, source=given[1] if given else "default")
     return ChosenPython(python=python, environment=environment, choice=choice, missing=missing)

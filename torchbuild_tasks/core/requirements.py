@@ -11,22 +11,27 @@ from torchbuild_tasks.core.rows import admits, series
 from torchbuild_tasks.model import Command, Finding, Python
 
 
-def required(question: Question, installed: Python | None = None) -> tuple[str, ...]:
+def required(question: Question, installed: Python | None = None, *, ours: bool = True) -> tuple[str, ...]:
     """Everything the build needs in the target Python, as PEP 508 texts.
 
-    CMake and Ninja are programs: one that fits may come from the environment's own
-    packages, which stand first on PATH, or from the machine; else from PyPI.
+    In an environment of `ours` also what the checkout asks its builders to have, for tests and wheels.
+
+    The rows' pins stand beside what the checkout says, so that both hold. CMake and Ninja are programs:
+    one that fits may come from the environment's own packages, which stand first on PATH, or from the
+    machine; else from PyPI.
     """
     wheel = question.era == "scikit-build-core" and question.value("mode", "develop") == "wheel"
     texts = [*question.row.requires, *(["build"] if wheel else [])]
     programs = {"cmake": SpecifierSet(question.row.cmake), "ninja": SpecifierSet()}
-    named_by_tree = set()
-    for text in question.facts.tree.requires:
+    for name in programs:
+        programs[name] &= gate(question, name)
+    tree, left_out = question.facts.tree, {row.name for row in question.catalog.left_out}
+    named_by_tree = {requirement.name for text in tree.requires if (requirement := _parsed(text))}
+    for text in (*tree.requires, *(tree.asks if ours else ())):
         requirement = _parsed(text)
         if requirement and requirement.name in programs:
             programs[requirement.name] &= requirement.specifier
-            named_by_tree.add(requirement.name)
-        else:
+        elif not requirement or canonicalize_name(requirement.name) not in left_out:
             texts.append(text)
     have = _packages(installed)
     for name, specifier in programs.items():
@@ -35,6 +40,13 @@ def required(question: Question, installed: Python | None = None) -> tuple[str, 
         if insisted or name in have or not _on_machine(question, name, str(specifier)):
             texts.append(f"{name}{specifier}")
     return tuple(dict.fromkeys(texts))
+
+
+def gate(question: Question, name: str) -> SpecifierSet:
+    """The releases of a build tool that build torch on this system, as far as rows speak of it."""
+    rows = [row for row in question.catalog.gate if row.name == name]
+    fits = [row.fits for row in rows if row.os in ("", question.facts.host.os)]
+    return SpecifierSet(",".join(fits))
 
 
 def _parsed(text: str) -> Requirement | None:
@@ -55,12 +67,17 @@ def _on_machine(question: Question, name: str, specifier: str) -> bool:
 
 
 def missing_requirements(
-    question: Question, installed: Python | None, base: Python, also: tuple[str, ...] = ()
+    question: Question,
+    installed: Python | None,
+    base: Python,
+    also: tuple[str, ...] = (),
+    *,
+    ours: bool = True,
 ) -> tuple[str, ...]:
     """What `required` and `also` name and the environment lacks; a venv still to be made lacks all of it."""
     have, markers = _packages(installed), _markers(question, base)
     missing = []
-    for text in (*required(question, installed), *also):
+    for text in (*required(question, installed, ours=ours), *also):
         requirement = _parsed(text)
         if requirement is None or _built_in(question, requirement.name, base):
             continue

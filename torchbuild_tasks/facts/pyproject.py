@@ -8,17 +8,22 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from torchbuild_tasks.facts.probe import Probe
+from torchbuild_tasks.facts.requirements import asked_for
 from torchbuild_tasks.model import Era
 
 
 class Project(NamedTuple):
-    """The `[build-system]` of a checkout; `era` is None for one that we do not know."""
+    """The `[build-system]` of a checkout; `era` is None for one that we do not know.
+
+    `asks` is what it tells its builders to install.
+    """
 
     problem: str | None = None
     era: Era | None = None
     backend: str | None = None
     requires: tuple[str, ...] = ()
     build_dir: str | None = None
+    asks: tuple[str, ...] = ()
 
 
 def look_at_pyproject(probe: Probe, root: str) -> Project:
@@ -40,7 +45,8 @@ def look_at_pyproject(probe: Probe, root: str) -> Project:
     build_dir = _build_dir(data, era)
     if build_dir is not None:
         build_dir = probe.names.normal(probe.join(root, build_dir))
-    return Project(era=era, backend=backend, requires=requires, build_dir=build_dir)
+    asks = asked_for(probe, root, data)
+    return Project(era=era, backend=backend, requires=requires, build_dir=build_dir, asks=asks)
 
 
 def _era(backend: str | None, requires: tuple[str, ...], in_tree: bool, setup_py: bool) -> Era | None:

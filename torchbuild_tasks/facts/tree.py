@@ -50,6 +50,7 @@ def look_at_tree(probe: Probe, root: str, front_end: Sequence[str] = (), *, tags
         backend=project.backend,
         build_dir=project.build_dir,
         requires=project.requires,
+        asks=project.asks,
         git=repository.there,
         commit=repository.commit,
         dirty=repository.dirty,

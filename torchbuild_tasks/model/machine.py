@@ -141,7 +141,8 @@ class Tree:
 
     `empty` lists third_party folders that .gitmodules (or the folder itself) names and
     that hold nothing. `commit` is None outside git; `dirty` counts tracked files only.
-    `tags` are the commit's own, None when nobody asked.
+    `tags` are the commit's own, None when nobody asked. `requires` is what its build system needs,
+    `asks` what it tells its builders to install.
     """
 
     root: str
@@ -153,6 +154,7 @@ class Tree:
     backend: str | None = None
     build_dir: str | None = None
     requires: tuple[str, ...] = ()
+    asks: tuple[str, ...] = ()
     git: bool = False
     commit: str | None = None
     dirty: bool | None = None
