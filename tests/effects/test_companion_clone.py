@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.capabilities import needs_git
 from torchbuild_tasks.effects.companion_clone import have_clone
+from torchbuild_tasks.effects.git import Git
 from torchbuild_tasks.effects.helpers.sweep import UNPACKING, hidden
 from torchbuild_tasks.errors import SourceError
 
@@ -40,7 +41,7 @@ def origin(tmp_path: Path) -> Path:
 def clone(origin: Path, ref: str, **changes: bool) -> Path:
     folder = origin.parent / "companions" / f"torchvision-{ref.replace('/', '-')}"
     offline = changes.get("offline", False)
-    have_clone(folder, origin.as_uri(), ref, offline=offline, say=lambda text: None)
+    have_clone(Git(folder=folder), origin.as_uri(), ref, offline=offline, say=lambda text: None)
     return folder
 
 
@@ -54,6 +55,13 @@ def test_just_that_ref_is_cloned(origin: Path, ref: str, version: str) -> None:
     assert (folder / "version.txt").read_text("utf-8") == version
     assert git(folder, "rev-list", "--count", "HEAD") == "1"
     assert names(folder) == [folder.name]
+
+
+def test_a_mirror_is_asked_instead(origin: Path) -> None:
+    folder = origin.parent / "companions" / "torchvision-main"
+    there = Git(folder=folder, config=(f"url.{origin.as_uri()}.insteadOf=https://nowhere.invalid/vision",))
+    have_clone(there, "https://nowhere.invalid/vision", "main", offline=False, say=lambda text: None)
+    assert (folder / "version.txt").read_text("utf-8") == "0.29.0"
 
 
 def test_a_clone_that_is_there_is_kept_as_it_is(origin: Path) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
-from pathlib import Path
 
 from torchbuild_tasks.effects import files
 from torchbuild_tasks.effects.git import Git
@@ -11,12 +11,13 @@ from torchbuild_tasks.effects.helpers.sweep import UNPACKING, discard, hidden, l
 from torchbuild_tasks.errors import SourceError
 
 
-def have_clone(folder: Path, url: str, ref: str, *, offline: bool, say: Callable[[str], None]) -> None:
-    """Clone into `folder`, which gets its name only when it is whole; one that is there is kept as it is.
+def have_clone(git: Git, url: str, ref: str, *, offline: bool, say: Callable[[str], None]) -> None:
+    """Clone into git's folder, which gets its name only when it is whole; one that is there is kept as it is.
 
     Raises:
         SourceError: the address cannot be reached, has no such ref, or --offline forbids to ask it.
     """
+    folder = git.folder
     if folder.is_dir():
         return
     name = folder.name.partition("-")[0]
@@ -32,7 +33,7 @@ def have_clone(folder: Path, url: str, ref: str, *, offline: bool, say: Callable
     try:
         with files.told_as(SourceError, part):
             part.mkdir()
-        _fetch(Git(folder=part), url, ref)
+        _fetch(dataclasses.replace(git, folder=part), url, ref)
         with files.told_as(SourceError, folder):
             files.replace(part, folder)
     except SourceError as error:

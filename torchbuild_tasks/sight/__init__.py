@@ -129,6 +129,7 @@ def network(sight: Sight) -> Fetching:
             offline=sight.request.offline or bool(values.get("offline")),
         ),
         require_hashes=sight.request.require_hashes or bool(values.get("require_hashes")),
+        git_mirrors=sight.settings.mirrors,
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from torchbuild_tasks.core.companions import FOLDER
 from torchbuild_tasks.effects import files
+from torchbuild_tasks.effects.git import Git
 from torchbuild_tasks.effects.search import stream_searched
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.model import Command, Companion, Python
@@ -27,13 +28,17 @@ def fetch_companions(work: Work) -> Work:
     Raises:
         SourceError: one cannot be had.
     """
+    cloned = [each for each in work.plan.companions if each.url and not work.request.target]
+    if not cloned:
+        return work
     from torchbuild_tasks.effects.companion_clone import have_clone
+    from torchbuild_tasks.stages.source.task import settings
 
-    for companion in () if work.request.target else work.plan.companions:
-        if companion.url:
-            files.state_dir(work.root)
-            offline, say = work.fetching.net.offline, work.report.note
-            have_clone(Path(companion.folder), companion.url, companion.ref, offline=offline, say=say)
+    files.state_dir(work.root)
+    for companion in cloned:
+        git = Git(folder=Path(companion.folder), config=settings(work.fetching.git_mirrors))
+        offline, say = work.fetching.net.offline, work.report.note
+        have_clone(git, companion.url, companion.ref, offline=offline, say=say)
     return work
 
 

@@ -19,12 +19,16 @@ from torchbuild_tasks.request import BuildRequest
 
 @dataclass(frozen=True, kw_only=True)
 class Fetching:
-    """How helpers are fetched: where they are kept, what pins them, how the network is reached."""
+    """How helpers are fetched: where they are kept, what pins them, how the network is reached.
+
+    `git_mirrors` are pairs of beginnings of git addresses: what is written, and what is asked instead.
+    """
 
     store: Path
     lock_file: Path
     net: Net
     require_hashes: bool
+    git_mirrors: tuple[tuple[str, str], ...] = ()
 
 
 class Reporter(Protocol):
