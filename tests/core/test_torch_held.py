@@ -58,7 +58,7 @@ def test_another_version_refuses_the_plan_and_names_the_ways_out() -> None:
     assert plan.verdict == "refuse"
     assert "/src/pytorch is torch 2.8.0a0, and --torch asks for 2.9.1" in finding.text
     assert "source get 2.9.1" in finding.fix
-    assert "git -C /src/pytorch switch --detach v2.9.1" in finding.fix
+    assert "source update v2.9.1 --source /src/pytorch" in finding.fix
     assert "leave --torch out" in finding.fix
 
 

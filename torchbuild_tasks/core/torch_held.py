@@ -52,10 +52,7 @@ def _ways_out(question: Question, wanted: WantedTorch) -> str:
     tree, ref = question.facts.tree, wanted.ref.ref
     ways = [f"Get that one: source get {wanted.ref.word}"]
     if tree.git:
-        ways.append(
-            f"Or switch this one: git -C {tree.root} switch --detach {ref}, then "
-            f"git -C {tree.root} submodule update --init --recursive"
-        )
+        ways.append(f"Or move this one and its submodules there: source update {ref} --source {tree.root}")
     if wanted.source == "flag":
         ways.append("Or leave --torch out, to build what is here")
     return ". ".join(ways)
