@@ -63,7 +63,7 @@ def line(
 def test_the_build_is_recorded(line: Line) -> None:
     record = line.record
     assert record["result"] == "ok"
-    assert [stage["stage"] for stage in record["stages"]][-1] == "verify"
+    assert "verify" in [stage["stage"] for stage in record["stages"]]
     assert all(stage["result"] == "ok" for stage in record["stages"])
     assert {check["outcome"] for check in record["verify"]["checks"]} == {"passed", "not possible"}
     assert Path(record["verify"]["torch"]["file"]).is_relative_to(line.tree)
