@@ -86,7 +86,8 @@ def _repositories(facts: Facts, plan: BuildPlan) -> tuple[Repository, ...] | str
     root = Path(plan.source)
     if not facts.tree.git:
         return "no git repository: an archive or a plain folder"
-    ours = {Path(each.path).relative_to(root).as_posix() for each in plan.env_files}
+    env_files = (Path(each.path) for each in plan.env_files)
+    ours = {path.relative_to(root).as_posix() for path in env_files if path.is_relative_to(root)}
     try:
         return look_at_repositories(root, frozenset(ours | {"torchbuild.lock"}))
     except SourceError as error:
