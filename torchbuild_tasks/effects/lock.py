@@ -6,7 +6,7 @@ import contextlib
 import getpass
 import json
 import os
-import platform
+import socket
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
@@ -46,7 +46,7 @@ def hold(root: Path, what: str) -> Iterator[None]:
 def _myself(what: str) -> Mapping[str, Any]:
     return {
         "pid": os.getpid(),
-        "host": platform.node(),
+        "host": socket.gethostname(),
         "user": _user(),
         "started": datetime.now().astimezone().isoformat(timespec="seconds"),
         "command": what,

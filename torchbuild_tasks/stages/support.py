@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import os
 import platform
+import socket
 import sys
 import zipfile
 from collections.abc import Callable, Mapping
@@ -94,7 +95,7 @@ def make_support(
         UsageError: there is such a file already, or it cannot be written.
     """
     path = _place(request)
-    redactor = Redactor(os.environ, _users(), (platform.node(), platform.node().partition(".")[0]))
+    redactor = Redactor(os.environ, _users(), (host := socket.gethostname(), host.partition(".")[0]))
     members = _members(request, facts, plan, catalog, attempts, redactor)
     if attempts.problems:
         members["problems.txt"] = redactor.text("\n".join(attempts.problems)) + "\n"
