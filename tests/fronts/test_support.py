@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import sys
 import zipfile
@@ -75,20 +74,21 @@ def test_everything_is_in_it_and_nothing_secret(tmp_path: Path, planted: tuple[F
     assert not [name for name, text in files.items() if SECRET in text or "/home/ada" in text]
     assert SECRET not in repr(written)
     assert json.loads(files["diagnosis.json"])["error_line"] == "FAILED: a.o"
-    environ = json.loads(files["environ.json"])
+    # Windows writes every name in capitals.
+    environ = {name.upper(): value for name, value in json.loads(files["environ.json"]).items()}
     assert environ["SOME_VARIABLE"] == "(set, not shown)"
-    assert environ["https_proxy"] == "http://REDACTED@proxy:3128"
+    assert environ["HTTPS_PROXY"] == "http://REDACTED@proxy:3128"
     assert "-I/home/USER/include" in environ["CXXFLAGS"]
     for rule, count in written.redacted.items():
         assert f"{count}  {rule}: " in files["about.txt"]
 
 
-def test_it_can_be_planned_from_elsewhere(tmp_path: Path, planted: tuple[Facts, BuildPlan]) -> None:
-    facts, plan = planted
-    facts = dataclasses.replace(facts, environ={})
+def test_it_can_be_planned_from_elsewhere(tmp_path: Path) -> None:
+    facts = linux_facts(environ={})
+    plan = plan_of(facts)
     made(tmp_path, facts, plan)
     again = plan_of(read_facts(tmp_path / "a.zip"))
-    assert again == plan_of(facts)
+    assert again == plan
     assert decode(BuildPlan, json.loads(contents(tmp_path)["plan.json"])).verdict == plan.verdict
 
 
