@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -50,16 +50,13 @@ class Ledger:
         self.environ: Mapping[str, str] | None = None
         self._record, self._root, self._build_dir, self._outputs = record, root, build_dir, outputs
         self._build: made.Build | None = None
+        # What is written beside the record, once that has its last word.
+        self.epilogue: Callable[[BuildRecord], None] | None = None
 
     @property
     def record_path(self) -> Path:
         """The record's file, in the build tree."""
         return self._build_dir / RECORD_FILE
-
-    @property
-    def opened(self) -> BuildRecord | None:
-        """The record as it stands, once the tree was changed; None while nothing was."""
-        return self._record if self._build is not None else None
 
     @cached_property
     def log(self) -> Log:
@@ -116,6 +113,8 @@ class Ledger:
             # The error under way is the one to tell; a full disk that also stops the record is not.
             with contextlib.suppress(TorchbuildError) if error else contextlib.nullcontext():
                 self._write(result)
+                if self.epilogue:
+                    self.epilogue(self._record)
                 self._build.finish()
         if "log" in self.__dict__:
             self.log.__exit__(kind, error, trace)

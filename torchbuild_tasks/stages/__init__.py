@@ -7,9 +7,8 @@ so the next plan starts from what really happened. Planning again is how a build
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -19,7 +18,7 @@ from torchbuild_tasks.core.outputs import recordable
 from torchbuild_tasks.core.settings import Settings
 from torchbuild_tasks.effects.ledger import Ledger, now
 from torchbuild_tasks.model import BuildPlan, Facts
-from torchbuild_tasks.record import VerifyReport, start_record
+from torchbuild_tasks.record import BuildRecord, VerifyReport, start_record
 from torchbuild_tasks.request import BuildRequest
 from torchbuild_tasks.stages.caching import start_cache, stop_cache
 from torchbuild_tasks.stages.companions import build_companions, fetch_companions
@@ -108,8 +107,8 @@ def run_stages(
         fetching=fetching,
         cache_words=cache_words,
     )
-    manifest = _manifest(work, told, settings or Settings(), writer)
-    with ended(request, report, root), manifest, ledger, work.at_end:
+    ledger.epilogue = lambda record: _manifest(work, told, settings or Settings(), record, writer)
+    with ended(request, report, root), ledger, work.at_end:
         for title, stage in STAGES:
             report.stage(title)
             with ledger.stage(title):
@@ -118,13 +117,8 @@ def run_stages(
     return work.verified
 
 
-@contextlib.contextmanager
-def _manifest(work: Work, told: BuildRequest, settings: Settings, writer: str) -> Iterator[None]:
-    """However the stages end: once the record has its last word, the manifest beside it is written."""
-    try:
-        yield
-    finally:
-        if record := work.ledger.opened:
-            from torchbuild_tasks.stages.manifest import write_manifest
+def _manifest(work: Work, told: BuildRequest, settings: Settings, record: BuildRecord, writer: str) -> None:
+    """However the stages end, the manifest stands beside the record."""
+    from torchbuild_tasks.stages.manifest import write_manifest
 
-            write_manifest(work, told, settings, record, writer)
+    write_manifest(work, told, settings, record, writer)
