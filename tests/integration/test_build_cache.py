@@ -84,6 +84,7 @@ def test_a_second_machine_builds_from_the_shared_cache(tmp_path: Path, target: P
     assert not any((second.folder / "cache" / "sccache").iterdir())
 
 
+@pytest.mark.slow
 def test_a_shared_cache_that_is_not_there_costs_one_line(
     tmp_path: Path, target: Path, programs: Path
 ) -> None:

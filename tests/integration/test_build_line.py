@@ -128,6 +128,7 @@ def test_a_changed_variable_reaches_cmake(line: Line) -> None:
     assert "USE_OPENMP=ON" in line.torch("torch.__config__.show()")
 
 
+@pytest.mark.slow
 def test_the_build_type_reaches_cmake(line: Line) -> None:
     assert line("build", "--build-type", "Debug").code == 0
     assert "BUILD_TYPE=Debug" in line.torch("torch.__config__.show()")

@@ -114,6 +114,7 @@ def test_another_checkout_finds_what_the_first_has_made_and_keeps_its_own_header
     assert objects(two) != objects(one)
 
 
+@pytest.mark.slow
 @each_cache
 @needs_cmake
 def test_two_copies_of_the_sample_share(bench: Bench) -> None:
