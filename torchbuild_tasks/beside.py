@@ -175,11 +175,13 @@ def replay(request: BuildRequest, report: Reporter) -> tuple[Replay, VerifyRepor
 
 
 def compare(request: BuildRequest) -> tuple[Difference, ...]:
-    """What differs between the manifests of two builds."""
+    """What differs between two builds, each a manifest's file or the name of a build."""
     from torchbuild_tasks.core.manifest.compare import differences
-    from torchbuild_tasks.stages.replay import load
+    from torchbuild_tasks.sight.named import named
+    from torchbuild_tasks.stages.replay import load_of
 
-    return differences(load(str(request.manifest)), load(str(request.other)))
+    about = named(request)
+    return differences(load_of(str(request.manifest), about), load_of(str(request.other), about))
 
 
 def builds(request: BuildRequest, report: Reporter) -> Answer:

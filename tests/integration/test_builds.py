@@ -252,3 +252,17 @@ def test_a_venv_that_was_killed_while_it_was_made_is_made_anew(home: Home, tmp_p
     assert not note.exists()
     python = note.with_suffix("") / "bin/python"
     subprocess.run([python, "-m", "pip", "--version"], check=True, stdout=subprocess.DEVNULL)
+
+
+def test_two_builds_are_compared_by_their_names(home: Home, tmp_path: Path) -> None:
+    recorded = (Path(__file__).parents[1] / "core/manifest/schema-1.json").read_text("utf-8")
+    for name, text in (("debug", recorded), ("twin", recorded.replace("2.14.0a0", "2.13.0"))):
+        (home.folder(name) / "build").mkdir(parents=True)
+        (home.folder(name) / "build/torchbuild-manifest.json").write_text(text, "utf-8")
+    done = home("compare", "debug", "twin", "--json")
+    assert done.code == 0, done.err
+    assert ("2.14.0a0", "2.13.0") in [(each["there"], each["here"]) for each in done.json["differences"]]
+    assert home("compare", "debug", "debug", "--json").json["differences"] == []
+    missing = home("compare", "debug", "other")
+    assert missing.code == 17
+    assert "mini-other/build/torchbuild-manifest.json" in missing.err

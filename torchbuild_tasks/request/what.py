@@ -47,14 +47,14 @@ class WhatFlags:
         positional=True,
     )
     manifest: str | None = flag(
-        "manifest of a build (torchbuild-manifest.json in its build tree)",
+        "manifest of a build (torchbuild-manifest.json in its build tree); for compare also its name",
         verbs=("replay", "compare"),
         metavar="MANIFEST",
         in_file=False,
         positional=True,
     )
     other: str | None = flag(
-        "manifest of another build",
+        "manifest of another build, or its name",
         verbs=("compare",),
         metavar="OTHER",
         in_file=False,

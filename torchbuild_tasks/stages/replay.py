@@ -23,6 +23,7 @@ from torchbuild_tasks.errors import ManifestError
 from torchbuild_tasks.manifest import MANIFEST_FILE, Manifest
 from torchbuild_tasks.model import BuildPlan, Facts
 from torchbuild_tasks.stages.manifest import Asked, prospect
+from torchbuild_tasks.stages.named import Named, place_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +65,18 @@ def load(name: str) -> Manifest:
             next_step=f"Every build writes {MANIFEST_FILE} into its build tree, beside its record.",
         ) from None
     return read_manifest(data, str(path))
+
+
+def load_of(word: str, about: Named) -> Manifest:
+    """The last manifest of the named build that a word means, else that in the file of this name.
+
+    Raises:
+        ManifestError: as `load`; a build that was not built yet has none.
+    """
+    build = about.settings.builds.get(word)
+    if build is None or Path(word).expanduser().exists():
+        return load(word)
+    return load(str(place_of(about.settings, build, about.main).folder / "build" / MANIFEST_FILE))
 
 
 def source_of(manifest: Manifest, given: str | None) -> str:
