@@ -204,7 +204,8 @@ def _dirty(what: str, found: Sequence[str]) -> SourceError:
         what,
         looked=(*found[:_SHOWN], *more),
         next_step="Commit it (git commit), put it aside (git stash), or drop it (git restore, git clean), "
-        "in the submodule where it is one; then run the same command again.",
+        "in the submodule where it is one; `clean --patches` takes out what a build patched. Then run the "
+        "same command again.",
     )
 
 
