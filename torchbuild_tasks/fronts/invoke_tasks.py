@@ -65,6 +65,8 @@ class VerbTask(Task[Any]):
             # A task that still waits for its action would take --help for it.
             named = set(ACTIONS.get(self.name, ())).intersection(sys.argv)
             return arguments(self.name, positional=bool(named))
+        if self.name not in {word.rpartition(".")[2] for word in sys.argv[1:]}:
+            return []  # Invoke copies the flags of every task
         own: list[str] = []
         try:
             for verb, words in words_by_verb(sys.argv[1:]):
