@@ -80,7 +80,7 @@ def test_a_name_of_the_other_era() -> None:
 
 
 def test_a_torch_in_the_way_of_the_built_one() -> None:
-    seen = health(shadows=("/work/torch/__init__.py",), environ={"PYTHONPATH": "/work"})
+    seen = health(shadows=("/here/torch/__init__.py",), environ={"PYTHONPATH": "/here"})
     assert (found := check("shadow", seen=seen)).status == "warn"
     assert found.fix == "unset PYTHONPATH"
     here = health(shadows=(f"{ROOT}/torch/__init__.py",))

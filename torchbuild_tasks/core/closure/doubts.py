@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from torchbuild_tasks.catalog.libraries import LibraryRow
 from torchbuild_tasks.core.closure.graph import Graph, Node, Shelf, below
 from torchbuild_tasks.core.closure.rows import row_of
-from torchbuild_tasks.model.closure import Break, Loader
+from torchbuild_tasks.model.closure import Loader
 
 
 def check_twice(graph: Graph, rows: Sequence[LibraryRow]) -> None:
@@ -21,18 +21,7 @@ def check_twice(graph: Graph, rows: Sequence[LibraryRow]) -> None:
     for family, nodes in families.items():
         if len(nodes) > 1:
             first, second = nodes[:2]
-            graph.breaks.append(
-                Break(
-                    kind="twice",
-                    status="warn",
-                    library=second.name,
-                    path=second.path,
-                    how=second.how,
-                    chain=second.loader.chain() if second.loader else (),
-                    detail=family,
-                    better=first.path,
-                )
-            )
+            graph.breaks.append(second.at_fault("twice", "warn", detail=family, better=first.path))
 
 
 def check_shadowed(graph: Graph, loader: Loader, shelf: Shelf) -> None:
@@ -45,17 +34,5 @@ def check_shadowed(graph: Graph, loader: Loader, shelf: Shelf) -> None:
             path = posixpath.join(folder, node.name)
             image = shelf.image(path)
             if image is not None and image.real != node.image.real:
-                graph.breaks.append(_shadowed(node, path))
+                graph.breaks.append(node.at_fault("shadowed", "warn", better=path))
                 break
-
-
-def _shadowed(node: Node, better: str) -> Break:
-    return Break(
-        kind="shadowed",
-        status="warn",
-        library=node.name,
-        path=node.path,
-        how=node.how,
-        chain=node.loader.chain() if node.loader else (),
-        better=better,
-    )

@@ -91,7 +91,7 @@ class _Walk:
     def _broken_root(self, path: str, image: Image | None) -> None:
         name = posixpath.basename(path)
         if image is None:
-            self.graph.broken("missing", Break(kind="missing", status="error", library=name, path=path))
+            self.graph.missing(name, path)
         else:
             self._damaged(name, path, image, ROOT, ())
 
@@ -126,27 +126,15 @@ class _Walk:
         if search.passed:
             self._damaged(name, search.passed[0].real, search.passed[0], "", needer.chain(), looked)
             return
-        self.graph.broken(
-            "missing",
-            Break(kind="missing", status="error", library=name, chain=needer.chain(), looked=looked),
-        )
+        self.graph.missing(name, chain=needer.chain(), looked=looked)
 
     def _is_strange(self, image: Image) -> bool:
         """Whether it is for another machine, which the loader sees before all else."""
         return image.machine not in ("", self.loader.machine)
 
     def _cut_off(self, node: Node) -> None:
-        self.graph.breaks.append(
-            Break(
-                kind="damaged",
-                status="warn",
-                library=node.name,
-                path=node.path,
-                how=node.how,
-                chain=node.loader.chain() if node.loader else (),
-                detail="without its end; it can be loaded, but what it needs cannot be read",
-            )
-        )
+        detail = "without its end; it can be loaded, but what it needs cannot be read"
+        self.graph.breaks.append(node.at_fault("damaged", "warn", detail=detail))
 
     def _damaged(
         self,

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from typing import Final, Literal
+from typing import Literal
 
 from torchbuild_tasks.core.closure.elf_places import places
-from torchbuild_tasks.core.closure.graph import HERE, PRELOADED, Graph, Node, Shelf, below
+from torchbuild_tasks.core.closure.graph import HERE, MOST, PRELOADED, Graph, Node, Shelf, below
 from torchbuild_tasks.model.closure import Break, Image, Loader, Symbol
-
-MOST: Final = 3  # names that are told
 
 
 def check_versions(graph: Graph, loader: Loader, shelf: Shelf) -> None:
@@ -116,15 +114,9 @@ def _lacks(
     giver: Node | None,
     better: str = "",
 ) -> Break:
-    return Break(
-        kind=kind,
-        status="error",
-        library=giver.name if giver else "",
-        path=giver.path if giver else "",
-        how=giver.how if giver else "",
-        chain=needer.chain(),
-        detail=giver.image.name if giver else "",
-        wanted=tuple(lacking[:MOST]),
-        count=len(lacking),
-        better=better,
-    )
+    if giver:
+        return giver.at_fault(
+            kind, "error", needer=needer, detail=giver.image.name, lacking=lacking, better=better
+        )
+    few, count = tuple(lacking[:MOST]), len(lacking)
+    return Break(kind=kind, status="error", library="", chain=needer.chain(), wanted=few, count=count)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
-from torchbuild_tasks.model.closure import Break, Image, Placed, State, Symbol
+from torchbuild_tasks.model.closure import Break, Image, Kind, Placed, State, Symbol
 
 ROOT: Final = "what `import torch` loads"
 HERE: Final = "in the process already"
 PRELOADED: Final = "LD_PRELOAD"
+MOST: Final = 3  # lacking names that are told
 
 
 class Shelf(Protocol):
@@ -40,8 +41,35 @@ class Node:
 
     def chain(self) -> tuple[str, ...]:
         """The files from the root down to this one."""
-        above = self.loader.chain() if self.loader else ()
-        return (*above, self.path)
+        return (*self.above(), self.path)
+
+    def above(self) -> tuple[str, ...]:
+        """The files from the root down to what needed this one first."""
+        return self.loader.chain() if self.loader else ()
+
+    def at_fault(
+        self,
+        kind: Kind,
+        status: Literal["error", "warn"],
+        *,
+        needer: Node | None = None,
+        detail: str = "",
+        lacking: Sequence[str] = (),
+        better: str = "",
+    ) -> Break:
+        """This library as where the closure breaks; `needer` is what stumbles over it, if not its loader."""
+        return Break(
+            kind=kind,
+            status=status,
+            library=self.name,
+            path=self.path,
+            how=self.how,
+            chain=needer.chain() if needer else self.above(),
+            detail=detail,
+            wanted=tuple(lacking[:MOST]),
+            count=len(lacking),
+            better=better,
+        )
 
 
 @dataclass
@@ -61,6 +89,13 @@ class Graph:
             for n in self.nodes
         )
         return (*made, *self.others)
+
+    def missing(
+        self, name: str, path: str = "", chain: tuple[str, ...] = (), looked: tuple[str, ...] = ()
+    ) -> None:
+        """Keep a library that is nowhere."""
+        found = Break(kind="missing", status="error", library=name, path=path, chain=chain, looked=looked)
+        self.broken("missing", found)
 
     def broken(self, state: State, found: Break) -> None:
         """Keep a library that cannot be loaded."""

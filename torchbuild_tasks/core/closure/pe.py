@@ -75,7 +75,7 @@ class _Walk:
         if name.lower() in self.settled:
             return  # what is wrong with it was told when another needed it
         if image is None:
-            self.graph.broken("missing", Break(kind="missing", status="error", library=name, path=path))
+            self.graph.missing(name, path)
         elif image.damage or image.machine != self.loader.machine:
             self._damaged(name, path, image, ROOT, ())
         else:
@@ -116,14 +116,7 @@ class _Walk:
             else:
                 return self.put(name, path, how, needer)
         self.settled.add(name.lower())
-        found = Break(
-            kind="missing",
-            status="error",
-            library=name,
-            chain=needer.chain(),
-            looked=tuple(dict.fromkeys(looked)),
-        )
-        self.graph.broken("missing", found)
+        self.graph.missing(name, chain=needer.chain(), looked=tuple(dict.fromkeys(looked)))
         return None
 
     def _places(self, name: str, folder: str) -> Iterator[tuple[str, str]]:

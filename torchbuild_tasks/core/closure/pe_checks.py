@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from torchbuild_tasks.core.closure.elf_checks import MOST
 from torchbuild_tasks.core.closure.graph import HERE, Graph, Node, Shelf, below
-from torchbuild_tasks.model.closure import Break, Loader, Symbol
+from torchbuild_tasks.model.closure import Loader, Symbol
 
 _RUNTIME: Final = "msvcp140.dll"  # what std::mutex is in 14.40 crashes with an older one
 _MICROSOFT: Final = 14  # the major of the linker and of the runtime, from Visual Studio 2015 on
@@ -34,18 +33,7 @@ def _check(graph: Graph, node: Node, giver: Node, symbols: Sequence[Symbol], she
     given = set(shelf.exported(giver.path, symbols))
     lacking = sorted({symbol.name for symbol in symbols if symbol not in given})
     if lacking:
-        graph.breaks.append(
-            Break(
-                kind="symbol",
-                status="error",
-                library=giver.name,
-                path=giver.path,
-                how=giver.how,
-                chain=node.chain(),
-                wanted=tuple(lacking[:MOST]),
-                count=len(lacking),
-            )
-        )
+        graph.breaks.append(giver.at_fault("symbol", "error", needer=node, lacking=lacking))
 
 
 def check_runtime(graph: Graph) -> None:
@@ -62,14 +50,5 @@ def check_runtime(graph: Graph) -> None:
             late = major == release[0] == _MICROSOFT and release[1] < minor
             if name == _RUNTIME and late and not told:
                 told = True
-                graph.breaks.append(
-                    Break(
-                        kind="old runtime",
-                        status="warn",
-                        library=runtime.name,
-                        path=runtime.path,
-                        how=runtime.how,
-                        chain=node.chain(),
-                        detail=f"{release[0]}.{release[1]}, older than toolset {major}.{minor} of",
-                    )
-                )
+                detail = f"{release[0]}.{release[1]}, older than toolset {major}.{minor} of"
+                graph.breaks.append(runtime.at_fault("old runtime", "warn", needer=node, detail=detail))
