@@ -47,6 +47,10 @@ class Git:
         done = self.ask(*words, timeout=timeout)
         return done.stdout.decode("utf-8", "surrogateescape").rstrip("\n") if done.rc == 0 else None
 
+    def has(self, commit: str) -> bool:
+        """Whether a commit is in the repository, whose files may not be checked out."""
+        return self.ask("--work-tree=.", "cat-file", "-e", f"{commit}^{{commit}}").rc == 0
+
     def run(self, *words: str, timeout: float | None = None) -> str:
         """What a command prints, which must not fail.
 

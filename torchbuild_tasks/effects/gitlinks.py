@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from torchbuild_tasks.effects import gitmodules
 from torchbuild_tasks.effects.files import Patience
 from torchbuild_tasks.effects.git import Git
 from torchbuild_tasks.errors import SourceError
@@ -44,28 +45,13 @@ class Link:
 
 def links(git: Git, commit: str = "HEAD") -> tuple[Link, ...]:
     """The submodules that a commit names, without those inside them."""
-    named = _gitmodules(git, commit)
-    found = []
-    for entry in git.run("ls-tree", "-r", "-z", "--full-tree", commit).split("\0"):
-        about, _, path = entry.partition("\t")
-        if about.startswith("160000 ") and path in named:
-            found.append(Link(path=path, commit=about.split()[2], **named[path]))
-    return tuple(found)
-
-
-def _gitmodules(git: Git, commit: str) -> dict[str, dict[str, str]]:
-    """Name and address by path."""
-    listed = git.said("config", "--blob", f"{commit}:.gitmodules", "-z", "--list") or ""
-    by_name: dict[str, dict[str, str]] = {}
-    for item in filter(None, listed.split("\0")):
-        key, _, value = item.partition("\n")
-        name, _, what = key.removeprefix("submodule.").rpartition(".")
-        by_name.setdefault(name, {})[what] = value
-    return {
-        about["path"]: {"name": name, "url": about.get("url", "")}
-        for name, about in by_name.items()
-        if "path" in about
-    }
+    said = gitmodules.settings(git, "--blob", f"{commit}:.gitmodules")
+    names = {about["path"]: name for name, about in said.items() if "path" in about}
+    return tuple(
+        Link(path=path, commit=wanted, name=names[path], url=said[names[path]].get("url", ""))
+        for path, wanted in gitmodules.commits(git, commit).items()
+        if path in names
+    )
 
 
 def changes(git: Git, commits: Sequence[str]) -> Iterator[str]:
@@ -87,7 +73,7 @@ def changes(git: Git, commits: Sequence[str]) -> Iterator[str]:
         head, wanted = sub.said("rev-parse", "HEAD"), list(dict.fromkeys(link.commit for link in ends))
         if head not in wanted:
             yield f"{path} (a submodule, at commit {str(head)[:10]})"
-        known = [commit for commit in wanted if has(sub, commit)]
+        known = [commit for commit in wanted if sub.has(commit)]
         if known:
             yield from (f"{path}/{name}" for name in changes(sub, known))
 
@@ -105,7 +91,7 @@ def in_the_way(git: Git, commit: str) -> Iterator[str]:
         if path in others and git.said("hash-object", "--", path) != about.split()[2]:
             yield f"{path} (not tracked, and in the way)"
     for link in links(git, commit):
-        if link.is_there(git) and has(link.of(git), link.commit):
+        if link.is_there(git) and link.of(git).has(link.commit):
             yield from (f"{link.path}/{name}" for name in in_the_way(link.of(git), link.commit))
 
 
@@ -161,13 +147,8 @@ def _store(main: Git | None, link: Link) -> Git | None:
     return Git(folder=Path(place), config=main.config) if Path(place).is_dir() else None
 
 
-def has(git: Git, commit: str) -> bool:
-    """Whether the commit is in that repository."""
-    return git.ask(_NO_FILES, "cat-file", "-e", f"{commit}^{{commit}}").rc == 0
-
-
 def _clone(git: Git, due: list[Link], main: Git | None) -> None:
-    stores = {link: store for link in due if (store := _store(main, link)) and has(store, link.commit)}
+    stores = {link: store for link in due if (store := _store(main, link)) and store.has(link.commit)}
     for link, store in stores.items():  # one that an earlier commit had is still in the repository
         kept = Path(git.run("rev-parse", "--absolute-git-dir")) / "modules" / link.name
         if kept.is_dir() and kept != store.folder:
@@ -196,9 +177,9 @@ def _clone(git: Git, due: list[Link], main: Git | None) -> None:
 
 def _get(sub: Git, link: Link, store: Git | None) -> None:
     """Make sure that a submodule has the commit: from the main checkout's, else from its address."""
-    if has(sub, link.commit):
+    if sub.has(link.commit):
         return
-    if store and has(store, link.commit):
+    if store and store.has(link.commit):
         sub.run(*_LOCAL, _NO_FILES, "fetch", "--quiet", _ANY_COMMIT, str(store.folder), link.commit)
         return
     address = "origin" if link.url.startswith(("./", "../")) else link.url

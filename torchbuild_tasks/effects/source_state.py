@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from torchbuild_tasks.effects import gitmodules
 from torchbuild_tasks.effects.git import Git, failed
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.manifest import FileSeen, Repository
@@ -114,16 +115,6 @@ def _seen(folder: Path, name: str) -> FileSeen:
 
 def _submodules(git: Git) -> list[tuple[str, str]]:
     """Path and address of each, as .gitmodules has them."""
-    if not (git.folder / ".gitmodules").is_file():
-        return []
-    listed = git.ask(
-        "config", "--file", ".gitmodules", "--null", "--get-regexp", r"^submodule\..*\.(path|url)$"
-    )
-    values: dict[str, dict[str, str]] = {}
-    for item in listed.stdout.decode("utf-8", "surrogateescape").split("\0"):
-        key, newline, value = item.partition("\n")
-        name, _, which = key.removeprefix("submodule.").rpartition(".")
-        if newline:
-            values.setdefault(name, {})[which] = value
-    found = [(each["path"], each.get("url", "")) for each in values.values() if "path" in each]
+    said = gitmodules.settings(git, "--file", str(git.folder / ".gitmodules")).values()
+    found = [(each["path"], each.get("url", "")) for each in said if "path" in each]
     return sorted((path, url) for path, url in found if ".." not in Path(path).parts)

@@ -65,11 +65,6 @@ class Way:
     watch: Watch
 
 
-def has(git: Git, commit: str) -> bool:
-    """Whether a commit is in a repository."""
-    return git.said("cat-file", "-e", f"{commit}^{{commit}}") is not None
-
-
 def bring(git: Git, wish: Wish, way: Way, name: str) -> Moved:
     """Fetch what is wanted, if it is not there.
 
@@ -88,7 +83,7 @@ def bring(git: Git, wish: Wish, way: Way, name: str) -> Moved:
 
 def _is_kept(git: Git, wish: Wish, ref: str) -> bool:
     """Whether what is wanted is there, and kept by that ref where one is given."""
-    if not has(git, wish.commit) or (wish.full and is_shallow(git)):
+    if not git.has(wish.commit) or (wish.full and is_shallow(git)):
         return False
     return not ref or git.said("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}") == wish.commit
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from torchbuild_tasks.effects import files
+from torchbuild_tasks.effects import files, gitmodules
 from torchbuild_tasks.effects.git import Git
 from torchbuild_tasks.errors import SourceError
 
@@ -56,12 +56,12 @@ def modules(git: Git, prefix: str = "") -> tuple[Module, ...]:
         SourceError: one is in conflict after a merge, or has a name or a path that leaves its folder.
     """
     links = _links(git)
-    said = _settings(git, "--file", str(git.folder / ".gitmodules"))
+    said = gitmodules.settings(git, "--file", str(git.folder / ".gitmodules"))
     named = {values["path"]: name for name, values in said.items() if "path" in values}
     if not links or not (git.folder / ".gitmodules").is_file():
         return ()
     base = git.folder / git.run("rev-parse", "--git-path", "modules")
-    own = _settings(git)
+    own = gitmodules.settings(git)
     found = []
     for path, commit in links.items():
         name = named.get(path)
@@ -123,17 +123,6 @@ def _links(git: Git) -> dict[str, str]:
 
 
 _SIDES = {"1": "both came from", "2": "ours", "3": "theirs"}
-
-
-def _settings(git: Git, *where: str) -> dict[str, dict[str, str]]:
-    """What .gitmodules, or the repository's own settings, say of each submodule by its name."""
-    said = git.said("config", *where, "-z", "--get-regexp", r"^submodule\..*\.(path|url|update)$")
-    found: dict[str, dict[str, str]] = {}
-    for entry in filter(None, (said or "").split("\0")):
-        key, _, value = entry.partition("\n")
-        name, _, what = key.removeprefix("submodule.").rpartition(".")
-        found.setdefault(name, {})[what] = value
-    return found
 
 
 def _check(git: Git, name: str, path: str) -> None:

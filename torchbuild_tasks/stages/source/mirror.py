@@ -14,7 +14,7 @@ from urllib.parse import urljoin
 
 from torchbuild_tasks.core.source.reasons import Reason, advice, reason
 from torchbuild_tasks.core.source.room import check_room, least_room
-from torchbuild_tasks.effects.git import Git
+from torchbuild_tasks.effects import gitmodules
 from torchbuild_tasks.effects.source import fetching, place
 from torchbuild_tasks.effects.source.fetching import Way, Wish
 from torchbuild_tasks.errors import SourceError
@@ -86,26 +86,12 @@ def _one(way: Way, folder: Path, wanted: _Wanted) -> Reason | None:
 def _named(task: Task, folder: Path, top: _Wanted) -> Iterator[_Wanted]:
     """The submodules that a commit in a mirror names, by their addresses."""
     git = task.git(fetching.mirror_of(folder, top.url))
-    said = git.said("config", "--blob", f"{top.commit}:.gitmodules", "-z", "--get-regexp", r"^submodule\.")
-    values: dict[str, dict[str, str]] = {}
-    for entry in filter(None, (said or "").split("\0")):
-        key, _, value = entry.partition("\n")
-        name, _, what = key.removeprefix("submodule.").rpartition(".")
-        values.setdefault(name, {})[what] = value
-    links = _links(git, top.commit)
+    values = gitmodules.settings(git, "--blob", f"{top.commit}:.gitmodules")
+    links = gitmodules.commits(git, top.commit)
     for each in values.values():
         commit, url = links.get(each.get("path", "")), each.get("url", "")
         if commit and url and each.get("update") != "none":
             yield _Wanted(_absolute(top.url, url), commit)
-
-
-def _links(git: Git, commit: str) -> dict[str, str]:
-    entries = git.run("ls-tree", "-r", "-z", "--full-tree", commit).split("\0")
-    return {
-        path: about.split(" ")[2]
-        for about, _, path in (entry.partition("\t") for entry in entries)
-        if about.startswith("160000")
-    }
 
 
 def _absolute(base: str, url: str) -> str:

@@ -13,7 +13,7 @@ from typing import Final
 from torchbuild_tasks.effects import files
 from torchbuild_tasks.effects.git import Git
 from torchbuild_tasks.effects.helpers.sweep import remove_tree
-from torchbuild_tasks.effects.source import content, fetching, submodules
+from torchbuild_tasks.effects.source import content, submodules
 from torchbuild_tasks.effects.source.submodules import Module
 from torchbuild_tasks.errors import SourceError, UsageError
 from torchbuild_tasks.stages.source.task import Task, git_dir, held
@@ -83,7 +83,7 @@ def _without_head(git: Git, module: Module) -> tuple[str, ...]:
     """
     if not module.folder.is_dir():
         return ()
-    if os.path.lexists(module.folder / ".git") and fetching.has(git, module.commit):
+    if os.path.lexists(module.folder / ".git") and git.has(module.commit):
         return content.strangers(git, module.commit)
     return tuple(sorted(path.name for path in module.folder.iterdir() if path.name != ".git"))
 

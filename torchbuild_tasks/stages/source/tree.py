@@ -14,7 +14,7 @@ from typing import Final
 from torchbuild_tasks.core.source.reasons import Reason, advice, reason
 from torchbuild_tasks.effects.git import Git
 from torchbuild_tasks.effects.source import content, fetching, submodules
-from torchbuild_tasks.effects.source.fetching import Way, Wish, bring, has
+from torchbuild_tasks.effects.source.fetching import Way, Wish, bring
 from torchbuild_tasks.effects.source.submodules import Module
 from torchbuild_tasks.effects.source.transfer import Moved, Watch, run
 from torchbuild_tasks.errors import SourceError
@@ -157,7 +157,7 @@ def _fetched(git: Git, wish: Wish, way: Way, name: str) -> Moved:
         return moved
     everything = ("+refs/heads/*:refs/remotes/origin/*", "+refs/tags/*:refs/tags/*")
     tried = run(git, ("fetch", "--progress", wish.url, *everything), name, way.watch)
-    return tried if tried.rc == 0 and has(git, wish.commit) else moved
+    return tried if tried.rc == 0 and git.has(wish.commit) else moved
 
 
 def keep_head(git: Git) -> None:
