@@ -15,8 +15,9 @@ import torchbuild_tasks
 from tests.support.machines import actions, example, spelled
 from torchbuild_tasks.fronts import nox_sessions, verbs
 from torchbuild_tasks.fronts.console import TorchbuildProgram
-from torchbuild_tasks.fronts.invoke_tasks import SUMMARIES, make_namespace
+from torchbuild_tasks.fronts.invoke_tasks import make_namespace
 from torchbuild_tasks.fronts.parsing import parse, words_by_verb
+from torchbuild_tasks.fronts.summaries import SUMMARIES
 from torchbuild_tasks.request import VERBS, BuildRequest, flag_name, flags
 
 EVERY = [(verb, field.name) for verb in VERBS for field in flags(verb)]

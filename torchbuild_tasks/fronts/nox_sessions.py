@@ -12,30 +12,12 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, Final
 
+from torchbuild_tasks.fronts.summaries import SUMMARIES
+
 SESSIONS: Final[Mapping[str, tuple[str, Mapping[str, Any], str]]] = {
     "build_cpu": ("build", {"cpu": True}, "Build, record and verify torch without CUDA."),
     "build_cuda": ("build", {"cuda": True}, "Build, record and verify torch with CUDA."),
-    "verify": ("verify", {}, "Hold the installed torch to what the plan promises."),
-    "env": ("env", {}, "Write the env files of the plan."),
-    "doctor": ("doctor", {}, "Look at the machine and the checkout, and say what is wrong."),
-    "bootstrap": ("bootstrap", {}, "Print the package manager's commands for what is missing, or run them."),
-    "plan": ("plan", {}, "Show every decision of a build with its reason; write nothing."),
-    "diagnose": ("diagnose", {}, "Find the first real error of a log, its cause, and what to do about it."),
-    "support": ("support", {}, "Write one archive for somebody else to look at, without secrets."),
-    "report": ("report", {}, "Write the last build's timeline and critical path as one HTML page."),
-    "clean": ("clean", {}, "Remove what the build made, and nothing else."),
-    "helpers": ("helpers", {}, "List, fetch, find, verify or prune what builds download."),
-    "cache": ("cache", {}, "Tell how full the compiler caches are, empty or serve them."),
-    "cluster": ("cluster", {}, "Run, join or ask a scheduler and servers of distributed compiles."),
-    "replay": ("replay", {}, "Plan a recorded build again here; --yes builds it."),
-    "compare": ("compare", {}, "Say what differs between the manifests of two builds."),
-    "source": ("source", {}, "Get, update, look at, mend or mirror a checkout of PyTorch."),
-    "bisect": ("bisect", {}, "Find the commit that broke something, one build at a time."),
-    "versions": ("versions", {}, "Show the torch versions and which of them fit this machine."),
-    "builds": ("builds", {}, "List, show, enter, compare or remove the named builds of torchbuild.toml."),
-    "debug-config": ("debug-config", {}, "Write entries for VS Code's debuggers, and check what is missing."),
-    "test": ("test", {}, "Run upstream's own tests; words behind a second -- are passed on."),
-    "bench": ("bench", {}, "Run upstream's operator benchmarks; words behind a second -- are passed on."),
+    **{verb: (verb, {}, summary) for verb, summary in SUMMARIES.items() if verb != "build"},
 }
 
 
