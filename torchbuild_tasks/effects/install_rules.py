@@ -14,7 +14,6 @@ MANIFEST: Final = "install_manifest.txt"
 _INSTALL: Final = "file(INSTALL DESTINATION "
 _INCLUDE: Final = re.compile(r'^\s*include\("([^"]+/cmake_install\.cmake)"\)', re.MULTILINE)
 _TOKEN: Final = re.compile(r'"((?:[^"\\]|\\.)*)"|(\))|([A-Z_]+)')
-_LISTS: Final = ("FILES", "REGEX", "PERMISSIONS")
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,8 @@ from torchbuild_tasks.core.manifest.compare import Difference, differences
 from torchbuild_tasks.core.manifest.read import read_manifest
 from torchbuild_tasks.core.manifest.remedies import KNOWN_BEFORE, Here, diff_name, with_remedies
 from torchbuild_tasks.core.manifest.replay import not_carried
-from torchbuild_tasks.core.manifest.secrets import HIDDEN, is_secret
+from torchbuild_tasks.core.manifest.secrets import HIDDEN
+from torchbuild_tasks.core.redaction import is_secret
 from torchbuild_tasks.effects import files
 from torchbuild_tasks.errors import ManifestError
 from torchbuild_tasks.manifest import MANIFEST_FILE, Manifest

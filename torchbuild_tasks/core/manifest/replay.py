@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from torchbuild_tasks.core.manifest.secrets import HIDDEN, is_secret
+from torchbuild_tasks.core.manifest.secrets import HIDDEN
+from torchbuild_tasks.core.redaction import is_secret
 from torchbuild_tasks.core.settings import Settings, check_settings
 from torchbuild_tasks.core.variables import DECIDED_APART
 from torchbuild_tasks.manifest import Manifest

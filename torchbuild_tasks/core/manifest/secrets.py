@@ -12,20 +12,14 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, Final
 
 from torchbuild_tasks.core.cache.address import redacted
+from torchbuild_tasks.core.redaction import is_secret
 from torchbuild_tasks.manifest import Manifest, Repository
 
 HIDDEN: Final = "***"
 
 _LOGIN: Final = re.compile(r"(?<=://)[^/\s'\"@]+@")
-_SECRET: Final = "TOKEN|PASSW|SECRET|CREDENTIAL|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY"
-_NAME: Final = re.compile(_SECRET, re.IGNORECASE)
-_ASSIGNED: Final = re.compile(rf"([-\w]*(?:{_SECRET})[-\w]*)=(.+)", re.IGNORECASE | re.DOTALL)
+_ASSIGNED: Final = re.compile(r"([-\w.]+)=(.+)", re.DOTALL)
 _LEAST: Final = 4  # letters: a shorter value is found by chance in any text
-
-
-def is_secret(name: str) -> bool:
-    """Whether the name of a variable says that nobody may see its value."""
-    return bool(_NAME.search(name))
 
 
 def without_secrets(manifest: Manifest) -> Manifest:
@@ -41,8 +35,11 @@ def without_secrets(manifest: Manifest) -> Manifest:
 
 def _secrets(value: object) -> Iterator[tuple[str, str]]:
     """Every value that the name beside it makes a secret, with that name."""
-    if isinstance(value, str) and (assigned := _ASSIGNED.fullmatch(value)):  # --set NAME=VALUE
-        yield assigned[2], assigned[1]
+    if isinstance(value, str):  # --set NAME=VALUE
+        if (assigned := _ASSIGNED.fullmatch(value)) and is_secret(
+            assigned[1].lstrip("-")
+        ):  # --set NAME=VALUE
+            yield assigned[2], assigned[1]
     elif isinstance(value, Mapping):
         yield from ((str(item), str(name)) for name, item in value.items() if item and is_secret(str(name)))
         yield from (found for item in value.values() for found in _secrets(item))
@@ -56,7 +53,7 @@ def _secrets(value: object) -> Iterator[tuple[str, str]]:
 
 
 def _clean(value: Any, secrets: Mapping[str, str], taken: list[str]) -> Any:
-    if isinstance(value, str):
+    if isinstance(value, str):  # --set NAME=VALUE
         return _text(value, secrets, taken)
     if isinstance(value, Mapping):
         return {name: _clean(item, secrets, taken) for name, item in value.items()}
