@@ -27,7 +27,7 @@ from torchbuild_tasks.facts.patches import look_at_patches, patch_folders
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.model import BuildPlan, Cluster, Facts
 from torchbuild_tasks.request import BuildRequest
-from torchbuild_tasks.sight.beside import beside
+from torchbuild_tasks.sight.companions import with_companions
 from torchbuild_tasks.sight.dump import read_facts
 from torchbuild_tasks.sight.named import before_it_is_there, named, seen_from_main
 from torchbuild_tasks.stages import Fetching, Reporter
@@ -84,7 +84,7 @@ def look(
 def _facts(
     request: BuildRequest, settings: Settings, catalog: Catalog, everything: bool, patience: float
 ) -> Facts:
-    """The machine, the checkout, and what stands beside it: other packages, a scheduler."""
+    """The machine, the checkout, what is built beside it, and the scheduler."""
     source = request.source or settings.values.get("source") or "."
     facts = gather(
         source=str(Path(source).expanduser().resolve()),
@@ -97,7 +97,7 @@ def _facts(
         probe=Probe(environ=dict(os.environ), patience=patience),
     )
     if said := request.with_ or settings.values.get("with_"):
-        facts = beside(facts, said, catalog)
+        facts = with_companions(facts, said, catalog)
     folder = request.patch_dir or settings.values.get("patch_dir")
     if own := look_at_patches(patch_folders(folder, settings.path, facts.tree.root)):
         facts = dataclasses.replace(facts, patches=own)

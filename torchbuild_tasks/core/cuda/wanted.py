@@ -25,7 +25,7 @@ def may_be_cuda(
 ) -> bool:
     """Whether anybody at all speaks of CUDA, known before the machine is looked at.
 
-    Looking for GPUs and toolkits takes as long as all other looks together.
+    Looking for GPUs and toolkits is the longest of the looks.
     """
     flags = (request.cuda, request.cuda_toolkit, request.arch)
     variables = (*environ, *settings.variables, *(word.partition("=")[0] for word in request.set))

@@ -10,7 +10,7 @@ from torchbuild_tasks.facts.companions import look_at_companions
 from torchbuild_tasks.model import Facts
 
 
-def beside(facts: Facts, words: tuple[str, ...], catalog: Catalog) -> Facts:
+def with_companions(facts: Facts, words: tuple[str, ...], catalog: Catalog) -> Facts:
     """The facts with what lies in the folders that the words of --with name.
 
     Raises:
