@@ -89,6 +89,22 @@ def test_tokens_that_died_with_a_client_are_given_again_once_nothing_runs(scratc
     pool.close()
 
 
+def test_a_token_that_is_taken_a_moment_before_its_job_is_seen_is_not_given_twice(scratch: Path) -> None:
+    family = Nobody()
+    served, pool = made(scratch, Says(4), family)
+    served.start()
+    time.sleep(1.2)  # as while Ninja loads its files
+    assert pool.take(0.0)
+    time.sleep(0.1)
+    family.running = [ONE]
+    time.sleep(0.1)
+    pool.put(1)
+    free = pool.free()
+    served.end()
+    pool.close()
+    assert free == 4
+
+
 def test_what_was_held_goes_on_at_the_end(scratch: Path) -> None:
     family, policy = Nobody(ONE), Says(4)
     policy.orders = Orders(tokens=4, hold=frozenset({1}), wait=0.01)

@@ -23,7 +23,8 @@ else:
 
 __all__ = ["CAN_HOLD", "Family", "MemoryLook", "Served", "Tokens", "serve"]
 
-# Tokens that are missing while nothing of the build runs have died with whoever held them.
+# Tokens that are missing so long while nothing of the build runs have died with whoever held them; for a
+# moment they are missing whenever a job is about to start.
 _QUIET = 1.0
 
 
@@ -107,10 +108,10 @@ class Served:
         self.held_seconds += orders.wait * len(held)
         self._put(min(orders.tokens, self.most))
         self.fewest = min(self.fewest, self._out)
-        if running:
+        if running or (free := self._pool.free()) >= self._out:
             self._quiet_since = now
         elif now - self._quiet_since > _QUIET:
-            self._out = min(self._out, self._pool.free())
+            self._out = free
         return orders
 
     def _put(self, number: int) -> None:

@@ -11,6 +11,7 @@ import functools
 import os
 import secrets
 import sys
+import threading
 from ctypes import wintypes
 from pathlib import Path
 from typing import Any, Final
@@ -30,6 +31,7 @@ class Tokens:
         self._handle: int | None = _kernel32().CreateSemaphoreW(None, 0, _MOST, self.auth)
         if not self._handle:
             raise _error()
+        self._counting = threading.Lock()
 
     def put(self, number: int) -> None:
         """Give out so many."""
@@ -41,12 +43,14 @@ class Tokens:
         return bool(_kernel32().WaitForSingleObject(self._handle, int(timeout * 1000)) == 0)
 
     def free(self) -> int:
-        """How many there are for anybody to take: found by taking them all for a moment."""
-        count = 0
-        while count < _MOST and self.take(0):
-            count += 1
-        self.put(count)
-        return count
+        """How many there are for anybody to take: told to whoever gives one back, so one is taken first."""
+        with self._counting:  # a second thread that counts would miss the one that this one holds
+            if not self.take(0):
+                return 0
+            before = wintypes.LONG()
+            if not _kernel32().ReleaseSemaphore(self._handle, 1, ctypes.byref(before)):
+                raise _error()
+            return before.value + 1
 
     def note_held(self, processes: tuple[tuple[int, float], ...]) -> None:
         """Nothing: the job object of the build ends with us, and what is held in it."""
