@@ -27,14 +27,14 @@ from torchbuild_tasks.core.diagnosis.rows import FailureBook
 from torchbuild_tasks.core.diagnosis.scanner import LogScanner
 from torchbuild_tasks.core.progress import ProgressParser
 from torchbuild_tasks.effects.log import open_log
-from torchbuild_tasks.effects.search import stream_searched
+from torchbuild_tasks.effects.search import Search, stream_searched
 """
 READER = f"""{IMPORTS}
 see = ProgressParser().feed_block
 make = lambda: LogScanner(FailureBook(load_catalog().failure))
 argv = ["sh", "-c", 'cat "$0"; exit ' + sys.argv[3], sys.argv[1]]
 with open_log(Path(sys.argv[2]), "bench") as log:
-    rc, _ = stream_searched(argv, env=None, cwd=None, log=log, on_block=see, make_scanner=make)
+    rc, _ = stream_searched(argv, env=None, cwd=None, on_block=see, search=Search(log, make))
 raise SystemExit(rc != int(sys.argv[3]))
 """
 CAT = 'cat "$0" | cat > "$1/copy"'

@@ -10,8 +10,9 @@ import pytest
 
 from torchbuild_tasks.core.diagnosis.rows import FailureBook
 from torchbuild_tasks.core.diagnosis.scanner import LogScanner
+from torchbuild_tasks.effects import search as effects_search
 from torchbuild_tasks.effects.log import Log, open_log
-from torchbuild_tasks.effects.search import stream_searched, whole_lines
+from torchbuild_tasks.effects.search import Search, stream_searched, whole_lines
 
 pytestmark = pytest.mark.integration
 SAID = "one\n[1/2] Building\nFAILED: a.o\na.c:1:2: error: no\n[2/2] Building\n"
@@ -24,7 +25,7 @@ def scanner() -> LogScanner:
 def streamed(log: Log, rc: int) -> tuple[int, LogScanner | None]:
     blocks = list[bytes]()
     argv = [sys.executable, "-c", f"print({SAID!r}, end=''); raise SystemExit({rc})"]
-    ended = stream_searched(argv, env=None, cwd=None, log=log, on_block=blocks.append, make_scanner=scanner)
+    ended = stream_searched(argv, env=None, cwd=None, on_block=blocks.append, search=Search(log, scanner))
     assert b"".join(blocks).decode() == SAID
     return ended
 
@@ -61,10 +62,51 @@ def test_a_log_that_someone_removed_is_not_searched(tmp_path: Path) -> None:
     with open_log(tmp_path, "build", ["x"]) as log:
         remove = f"import os; os.remove({str(log.path)!r}); raise SystemExit(3)"
         argv = [sys.executable, "-c", remove]
-        ended = stream_searched(argv, env=None, cwd=None, log=log, on_block=print, make_scanner=scanner)
+        ended = stream_searched(argv, env=None, cwd=None, on_block=print, search=Search(log, scanner))
     assert ended[0] == 3
     assert ended[1] is not None
     assert ended[1].found is None
+
+
+def error_line(found: LogScanner) -> int:
+    return found.proven.error.number if found.proven else 0
+
+
+@pytest.mark.parametrize("cut", range(len("FAILED: ") + 1))
+def test_a_look_meets_a_sign_that_is_written_in_two_pieces(tmp_path: Path, cut: int) -> None:
+    with open_log(tmp_path, "build", ["x"]) as log:
+        log.write(b"FAILED: before\n")
+        search = Search(log, scanner, (b"FAILED: ", b"!"))
+        assert search.look(error_line) is None  # that was not the command's
+        log.write(b"[1/2] Building\n" + b"FAILED: "[:cut])
+        assert search.look(error_line) == (0 if cut == len("FAILED: ") else None)
+        log.write(b"FAILED: "[cut:] + b"a.o\ncc a.c\na.c:1:2: error: no\n[2/2] Bui")
+        assert search.look(error_line) == 6
+        log.write(b"lding\n")
+        assert error_line(search.end()) == 6
+        assert search.look(error_line) is None
+
+
+def test_a_sign_between_two_chunks_is_met(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(effects_search, "_CHUNK", 4)
+    with open_log(tmp_path, "build", ["x"]) as log:
+        search = Search(log, scanner, (b"FAILED: ",))
+        log.write(SAID.encode())
+        assert search.look(error_line) == 4
+
+
+def test_without_a_sign_nothing_is_searched_before_the_end(tmp_path: Path) -> None:
+    made = list[LogScanner]()
+
+    def make() -> LogScanner:
+        made.append(scanner())
+        return made[-1]
+
+    with open_log(tmp_path, "build", ["x"]) as log:
+        search = Search(log, make, (b"FAILED: ",))
+        log.write(b"[1/2] Building\na.c:1:2: error: no\n")
+        assert search.look(error_line) is None and made == []
+        assert search.end() is made[0]
 
 
 def test_a_line_ends_as_an_editor_counts_it() -> None:

@@ -12,11 +12,12 @@ from typing import Final
 
 from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.core.cache.choose import NONE, NOTHING_HERE, built_without
-from torchbuild_tasks.model import BuildPlan, Choice, Finding, Host, Tool
+from torchbuild_tasks.model import BuildPlan, Choice, Diagnosis, Finding, Host, Tool
 
 _LONG: Final = 20 * 60.0  # seconds of compiling after which the next build is worth a thought
 _SWAP: Final = GIB // 2  # a system moves a little of what nobody uses out at any time
 _ALONE: Final = 60.0  # seconds
+_WIDTH: Final = 300  # of an error; the log has all of it
 _CACHES: Final = ("ccache", "sccache")
 _LINKERS: Final = {"mold": "mold", "ld.lld": "lld"}  # the tool, and what --linker calls it
 
@@ -76,6 +77,19 @@ def hint(state: State, can: Advice) -> tuple[str, str] | None:
         ("alone", _waits(state, can), _alone_text(state, can)),
     )
     return next(((name, text) for name, due, text in urgent if due and name not in state.said), None)
+
+
+def first_error_text(number: int, said: str, causes: Sequence[Diagnosis]) -> str:
+    """What to say of the first error of a build that still runs.
+
+    Args:
+        number: its line of the log.
+        said: what stands there.
+        causes: what explains it, the likeliest first; perhaps none.
+    """
+    error = f"First error, in line {number} of the log: {said.strip()[:_WIDTH]}"
+    cause = f"{causes[0].cause} " if causes else ""
+    return f"{error}\n{cause}What runs already is still waited for; Ctrl-C ends it now."
 
 
 def _swaps(state: State) -> bool:

@@ -1,15 +1,16 @@
-"""Runs a build and has its log searched for the error, but only once it has failed.
+"""Has the log of a command searched for its error: all of it once it has failed, before that where need be.
 
-Searching costs many times what reading and writing the log costs. A build that goes well
-is not searched at all, and a failed one from the log on disk, in a second or two.
+Searching costs many times what reading and writing the log costs. So while the command runs only plain text
+that a failure alone says is looked for, and what goes well is never searched.
 """
 
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 from torchbuild_tasks.effects.blocks import Blocks
 from torchbuild_tasks.effects.log import Log
@@ -26,6 +27,75 @@ class Scanner(Protocol):
 
 
 S = TypeVar("S", bound=Scanner)
+T = TypeVar("T")
+
+
+class Search(Generic[S]):
+    """The search in what a log gets from now on; the lines that it has count, and no more.
+
+    Args:
+        log: open, and written by somebody else.
+        make_scanner: called when there is something to search for.
+        signs: where one of these stands, searching begins while the command runs.
+    """
+
+    def __init__(self, log: Log, make_scanner: Callable[[], S], signs: Sequence[bytes] = ()) -> None:
+        self.log = log
+        self._make, self._signs = make_scanner, signs
+        self._overlap = max((len(sign) - 1 for sign in signs), default=0) or 1
+        self._tail = b""
+        self._begin = self._at = log.path.stat().st_size
+        self._blocks = Blocks(carriage_return=False)
+        self._scanner: S | None = None
+        self._over = False
+        self._lock = threading.Lock()
+
+    def look(self, ask: Callable[[S], T]) -> T | None:
+        """Ask about the log so far, from any thread; None while no sign was met, and after the end."""
+        with self._lock:
+            if self._over or (self._scanner is None and not self._sign_met()):
+                return None
+            return ask(self._caught_up())
+
+    def end(self) -> S:
+        """The scanner, which has now seen all that is in the log."""
+        with self._lock:
+            scanner = self._scanner if self._over and self._scanner else self._caught_up()
+            if rest := self._blocks.end():
+                scanner.feed_block(rest)
+            self._over = True
+            return scanner
+
+    def went_by(self, block: bytes) -> None:
+        """Search a block at once that the log, on a full disk, did not take."""
+        if self.log.problem is not None:
+            self.end().feed_block(block)
+
+    def _sign_met(self) -> bool:
+        for chunk in self._new():
+            window = self._tail + chunk
+            if any(sign in window for sign in self._signs):
+                return True
+            self._tail = window[-self._overlap :]
+        return False
+
+    def _caught_up(self) -> S:
+        if self._scanner is None:
+            self._scanner = self._make()
+            with contextlib.suppress(OSError), self.log.path.open("rb") as file:
+                self._scanner.skip_block(file.read(self._begin))
+            self._at = self._begin
+        for chunk in self._new():
+            if block := self._blocks.feed(chunk):
+                self._scanner.feed_block(block)
+        return self._scanner
+
+    def _new(self) -> Iterator[bytes]:
+        with contextlib.suppress(OSError), self.log.path.open("rb") as file:
+            file.seek(self._at)
+            while chunk := file.read(_CHUNK):
+                self._at = file.tell()
+                yield chunk
 
 
 def stream_searched(
@@ -33,30 +103,17 @@ def stream_searched(
     *,
     env: Mapping[str, str] | None,
     cwd: Path | str | None,
-    log: Log,
     on_block: Callable[[bytes], None],
-    make_scanner: Callable[[], S],
+    search: Search[S],
 ) -> tuple[int, S | None]:
-    """`stream`; after a failure also a scanner that has seen all of it (lines before it in the log count)."""
-    start = log.path.stat().st_size
-    live: S | None = None
+    """`stream` into the log of this search; after a failure also its scanner, which has seen all of it."""
 
     def see(block: bytes) -> None:
-        nonlocal live
-        if log.problem and live is None:  # the disk is full: from here on it is searched as it goes by
-            live = make_scanner()
-            _search(log.path, start, live)
-        if live is not None:
-            live.feed_block(block)
+        search.went_by(block)
         on_block(block)
 
-    rc = stream(argv, env=env, cwd=cwd, log=log, on_block=see)
-    if rc == 0:
-        return rc, None
-    if live is None:
-        live = make_scanner()
-        _search(log.path, start, live)
-    return rc, live
+    rc = stream(argv, env=env, cwd=cwd, log=search.log, on_block=see)
+    return rc, search.end() if rc else None
 
 
 def whole_lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
@@ -67,10 +124,3 @@ def whole_lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
             yield block
     if block := blocks.end():
         yield block
-
-
-def _search(path: Path, start: int, scanner: Scanner) -> None:
-    with contextlib.suppress(OSError), path.open("rb") as file:
-        scanner.skip_block(file.read(start))
-        for block in whole_lines(iter(lambda: file.read(_CHUNK), b"")):
-            scanner.feed_block(block)

@@ -15,7 +15,7 @@ from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.model import Command, Companion, Python
 from torchbuild_tasks.record import VerifyReport
 from torchbuild_tasks.stages.compile import failed
-from torchbuild_tasks.stages.diagnosis import build_scanner
+from torchbuild_tasks.stages.diagnosis import log_search
 from torchbuild_tasks.stages.work import Work, where
 from torchbuild_tasks.verify.judge import require_passed
 from torchbuild_tasks.verify.session import ALWAYS, verify
@@ -94,9 +94,8 @@ def _build(work: Work, companion: Companion, torch: str) -> None:
         companion.argv,
         env={**(work.environ or os.environ), **variables},
         cwd=work.root / files.STATE_DIR,  # beside a checkout, its folder `torch` would be imported
-        log=work.ledger.log,
         on_block=work.report.block,
-        make_scanner=lambda: build_scanner(work),
+        search=log_search(work),
     )
     if scanner is not None:
         command = Command(argv=companion.argv, cwd=companion.folder, because=companion.because)

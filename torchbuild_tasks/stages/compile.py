@@ -16,7 +16,7 @@ from torchbuild_tasks.effects.search import stream_searched
 from torchbuild_tasks.errors import BuildFailed
 from torchbuild_tasks.model import Command
 from torchbuild_tasks.stages.caching import begin_cache
-from torchbuild_tasks.stages.diagnosis import build_scanner, diagnose_build
+from torchbuild_tasks.stages.diagnosis import FirstError, diagnose_build, log_search
 from torchbuild_tasks.stages.history import Pace, keep, recall
 from torchbuild_tasks.stages.inner_loop import first_route, next_route, still_open
 from torchbuild_tasks.stages.jobs import fewer_jobs, jobs_at_once, jobserver, without_jobserver
@@ -28,6 +28,7 @@ from torchbuild_tasks.verify.torch_probe import COMPANION_CHECKS
 
 if TYPE_CHECKING:
     from torchbuild_tasks.core.diagnosis.scanner import LogScanner
+    from torchbuild_tasks.effects.search import Search
 
 PACE_EVERY: Final = 0.5
 ALL_CHECKS: Final = "`verify` makes all checks."
@@ -87,9 +88,10 @@ def _build(work: Work, command: Command) -> tuple[int, LogScanner | None]:
     """Run the build once, and keep the times of its steps for the next one; the scanner when it failed."""
     compiler = compiler_of({choice.name: choice.value for choice in work.plan.choices})
     pace = Pace(work.build_dir, recall(work.fetching.store, work.root, compiler))
+    search = log_search(work)
     began = time.time()
-    with jobserver(work) as served, monitored(served, pace):
-        ended = _stream(served, _with_jobs(command, served.environ or os.environ), pace)
+    with jobserver(work) as served, monitored(served, pace, FirstError(work, search)):
+        ended = _stream(served, _with_jobs(command, served.environ or os.environ), pace, search)
     problem = keep(work.fetching.store, work.root, compiler, work.build_dir, started=began, finished=now())
     if problem:
         work.report.note(problem)
@@ -159,7 +161,9 @@ def verify_torch(work: Work) -> Work:
     return dataclasses.replace(work, verified=work.ledger.verified)
 
 
-def _stream(work: Work, command: Command, pace: Pace) -> tuple[int, LogScanner | None]:
+def _stream(
+    work: Work, command: Command, pace: Pace, search: Search[LogScanner]
+) -> tuple[int, LogScanner | None]:
     due = 0.0
 
     def tell(block: bytes) -> None:
@@ -170,11 +174,4 @@ def _stream(work: Work, command: Command, pace: Pace) -> tuple[int, LogScanner |
         work.report.block(block)
 
     work.report.command(command.argv)
-    return stream_searched(
-        command.argv,
-        env=work.environ,
-        cwd=command.cwd,
-        log=work.ledger.log,
-        on_block=tell,
-        make_scanner=lambda: build_scanner(work),
-    )
+    return stream_searched(command.argv, env=work.environ, cwd=command.cwd, on_block=tell, search=search)

@@ -8,10 +8,14 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
+from torchbuild_tasks.core.diagnosis.signs import PROOF_SIGNS
+from torchbuild_tasks.core.hints import first_error_text
+from torchbuild_tasks.effects.search import Search, whole_lines
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import Diagnosis, Reading
 
 if TYPE_CHECKING:
+    from torchbuild_tasks.core.diagnosis.block import ErrorBlock
     from torchbuild_tasks.core.diagnosis.machine import Machine
     from torchbuild_tasks.core.diagnosis.rows import FailureBook
     from torchbuild_tasks.core.diagnosis.scanner import LogScanner
@@ -28,7 +32,6 @@ def diagnose_log(name: str, book: FailureBook, machine: Machine) -> Reading:
     from torchbuild_tasks.core.diagnosis.scanner import LogScanner
     from torchbuild_tasks.core.diagnosis.text import is_binary, recoded
     from torchbuild_tasks.effects.named_log import log_chunks
-    from torchbuild_tasks.effects.search import whole_lines
 
     chunks = log_chunks(name)
     first = next(chunks, b"")
@@ -43,10 +46,41 @@ def diagnose_log(name: str, book: FailureBook, machine: Machine) -> Reading:
 
 
 def build_scanner(work: Work) -> LogScanner:
-    """What searches the log of this build, with the rows that it can meet."""
+    """What searches the output of this build, with the rows that it can meet."""
     from torchbuild_tasks.core.diagnosis.scanner import LogScanner
 
     return LogScanner(_book(work))
+
+
+def log_search(work: Work) -> Search[LogScanner]:
+    """The search in what the log of this build gets from now on."""
+    return Search(work.ledger.log, lambda: build_scanner(work), PROOF_SIGNS)
+
+
+class FirstError:
+    """Called while a build runs: the words for its first error, once, as soon as it stands in the log.
+
+    Ninja waits for what was started already, and that can take as long as the longest compile.
+    """
+
+    def __init__(self, work: Work, search: Search[LogScanner]) -> None:
+        self._work, self._search = work, search
+        self._before: ErrorBlock | None = None
+        self._said = False
+
+    def __call__(self) -> str:
+        """The words, or "" where there are none or they were said."""
+        said = None if self._said else self._search.look(self._words)
+        self._said = self._said or bool(said)
+        return said or ""
+
+    def _words(self, scanner: LogScanner) -> str:
+        """What is found twice is whole: a tool says its error in one go."""
+        before, self._before = self._before, scanner.proven
+        if self._before is None or self._before != before:
+            return ""
+        error = self._before.error
+        return first_error_text(error.number, error.said, diagnose_build(self._work, scanner).diagnoses)
 
 
 def diagnose_build(work: Work, scanner: LogScanner) -> Reading:

@@ -10,7 +10,7 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -32,11 +32,11 @@ _TELL: Final = 1.0  # seconds between two answers of how much is left
 
 
 @contextlib.contextmanager
-def monitored(work: Work, pace: Pace) -> Iterator[None]:
+def monitored(work: Work, pace: Pace, first_error: Callable[[], str]) -> Iterator[None]:
     """Watch the build of the body; what its processes took at most is in the ledger afterwards."""
     can = advice(work.plan, work.facts.tools, work.facts.host)
     family = build_family(os.environ if work.environ is None else work.environ)
-    monitor = Monitor(pace, Sizes(program_kind, family), can, work.report)
+    monitor = Monitor(pace, Sizes(program_kind, family), can, work.report, first_error)
     try:
         with monitor:
             yield
@@ -59,8 +59,10 @@ def _remember(work: Work, peaks: Sequence[Peak]) -> None:
 class Monitor:
     """The thread. Enter it around the build."""
 
-    def __init__(self, pace: Pace, sizes: Sizes, can: Advice, report: Reporter) -> None:
-        self.sizes = sizes
+    def __init__(
+        self, pace: Pace, sizes: Sizes, can: Advice, report: Reporter, first_error: Callable[[], str] = str
+    ) -> None:
+        self.sizes, self._first_error, self._failed = sizes, first_error, False
         self._pace, self._can, self._report = pace, can, report
         self._over = threading.Event()
         self._began = time.monotonic()
@@ -89,7 +91,12 @@ class Monitor:
             self._several = now
         if now - self._told < _TELL:
             return
-        self._told, left = now, self._pace.left()
+        self._told = now
+        if words := self._first_error():
+            self._failed = True
+            for line in words.splitlines():
+                self._report.note(line)
+        left = None if self._failed else self._pace.left()  # what is left is not built any more
         self._report.left(left)
         self._state = replace(
             self._state,

@@ -65,6 +65,11 @@ class LogScanner:
         first = min(others, key=lambda block: block.last_number, default=last_resort)
         return first.done() if first else None
 
+    @property
+    def proven(self) -> ErrorBlock | None:
+        """The first proven error, to which what comes adds at most its last lines."""
+        return self._proof.done() if self._proof is not None else None
+
     def _passed_over(self) -> Block | None:
         """An error after which a build went on, in a log that does not show that it ended well."""
         if self._dropped is None or not self._dropped_in_build:
