@@ -256,6 +256,20 @@ def test_some_of_the_sessions_under_another_name() -> None:
     assert set(nox.registry.get()) == {"torch_build_cpu", "torch_verify"}
 
 
+@pytest.mark.usefixtures("registry")
+def test_a_session_that_the_noxfile_has_itself_is_left_out() -> None:
+    torchbuild_tasks.register(leave_out=("bench", "test"))
+    assert set(nox.registry.get()) == {"build_cpu", "build_cuda", *VERBS} - {"build", "bench", "test"}
+
+
+@pytest.mark.usefixtures("registry")
+@pytest.mark.parametrize("which", ["names", "leave_out"])
+def test_a_name_that_is_no_session_is_told(which: str) -> None:
+    with pytest.raises(ValueError, match=r"no sessions of torchbuild_tasks: buidl; it has build_cpu, "):
+        torchbuild_tasks.register(**{which: ("buidl", "build_cpu")})
+    assert set(nox.registry.get()) == set()
+
+
 @pytest.mark.parametrize(
     ("name", "verb", "request_"),
     [

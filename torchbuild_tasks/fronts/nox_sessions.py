@@ -21,15 +21,23 @@ SESSIONS: Final[Mapping[str, tuple[str, Mapping[str, Any], str]]] = {
 }
 
 
-def register(*, names: tuple[str, ...] = tuple(SESSIONS), prefix: str = "") -> None:
+def register(
+    *, names: tuple[str, ...] = tuple(SESSIONS), leave_out: tuple[str, ...] = (), prefix: str = ""
+) -> None:
     """Add the torch sessions to the noxfile that calls this.
 
     Args:
-        names: which of `SESSIONS`.
-        prefix: put before each name where a noxfile has sessions of the same name.
+        names, leave_out: which of `SESSIONS`, and which of these not: a noxfile may have a `test` of its own.
+        prefix: put before each name where a noxfile has many sessions of the same names.
+
+    Raises:
+        ValueError: a name is none of `SESSIONS`.
     """
+    if unknown := sorted({*names, *leave_out} - set(SESSIONS)):
+        raise ValueError(f"no sessions of torchbuild_tasks: {', '.join(unknown)}; it has {', '.join(SESSIONS)}")
     for name in names:
-        _add(name, prefix)
+        if name not in leave_out:
+            _add(name, prefix)
 
 
 def _add(name: str, prefix: str) -> None:

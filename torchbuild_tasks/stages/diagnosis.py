@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
-from torchbuild_tasks.core.diagnosis.signs import PROOF_SIGNS
 from torchbuild_tasks.core.hints import first_error_text
 from torchbuild_tasks.effects.search import Search, whole_lines
 from torchbuild_tasks.errors import UsageError
@@ -54,6 +53,8 @@ def build_scanner(work: Work) -> LogScanner:
 
 def log_search(work: Work) -> Search[LogScanner]:
     """The search in what the log of this build gets from now on."""
+    from torchbuild_tasks.core.diagnosis.signs import PROOF_SIGNS
+
     return Search(work.ledger.log, lambda: build_scanner(work), PROOF_SIGNS)
 
 
