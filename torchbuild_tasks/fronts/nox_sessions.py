@@ -34,7 +34,8 @@ def register(
         ValueError: a name is none of `SESSIONS`.
     """
     if unknown := sorted({*names, *leave_out} - set(SESSIONS)):
-        raise ValueError(f"no sessions of torchbuild_tasks: {', '.join(unknown)}; it has {', '.join(SESSIONS)}")
+        known = ", ".join(SESSIONS)
+        raise ValueError(f"no sessions of torchbuild_tasks: {', '.join(unknown)}; it has {known}")
     for name in names:
         if name not in leave_out:
             _add(name, prefix)
