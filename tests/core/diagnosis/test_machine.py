@@ -9,7 +9,7 @@ import pytest
 from tests.support.machines import linux_facts, plan_of, tool, with_tree
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.core.diagnosis.machine import Machine
-from torchbuild_tasks.model import Facts, Host
+from torchbuild_tasks.model import Cuda, Facts, Host, Previous, Toolkit, Toolset, Windows
 
 CATALOG = load_catalog()
 
@@ -52,6 +52,50 @@ def test_the_newest_compiler_that_fits_is_named() -> None:
     compilers = [tool("g++", f"{n}.1.0", path=f"/usr/bin/g++-{n}") for n in (9, 11, 14)]
     assert machine(linux_facts(compilers=tuple(compilers))).value("g++<=13") == "/usr/bin/g++-11"
     assert machine(linux_facts(compilers=tuple(compilers))).value("g++<=8") == ""
+
+
+def test_a_clang_and_a_toolset_below_a_limit_are_named() -> None:
+    compilers = tuple(tool("clang++", f"{n}.0.6", path=f"/usr/bin/clang++-{n}") for n in (14, 15, 16))
+    assert machine(linux_facts(compilers=compilers)).value("clang++<16") == "/usr/bin/clang++-15"
+    assert machine(linux_facts(compilers=compilers)).value("clang++<=16") == "/usr/bin/clang++-16"
+    toolsets = (
+        Toolset(version="14.29.30133", visual_studio="C:\\VS", cl="C:\\VS\\cl.exe"),
+        Toolset(version="14.38.33130", visual_studio="C:\\VS"),  # for 32-bit programs only
+        Toolset(version="14.44.35207", visual_studio="C:\\VS", cl="C:\\VS\\cl.exe"),
+    )
+    facts = linux_facts(windows=Windows(toolsets=toolsets))
+    assert machine(facts).value("toolset<14.40") == "14.29.30133"
+    assert machine(facts).value("toolset<=14.44") == "14.44.35207"
+    assert machine(facts).value("toolset<14.29") == ""
+    assert machine().value("toolset<14.40") == ""
+
+
+def test_a_toolkit_that_compiles_is_named_and_no_other() -> None:
+    toolkits = (
+        Toolkit(path="/opt/headers", found_via="PATH"),
+        Toolkit(path="/opt/broken", found_via="PATH", nvcc="/opt/broken/bin/nvcc", problem="it does not run"),
+        Toolkit(path="/opt/cuda", found_via="PATH", nvcc="/opt/cuda/bin/nvcc"),
+    )
+    assert machine(linux_facts(cuda=Cuda(toolkits=toolkits))).value("cuda toolkit") == "/opt/cuda"
+    assert machine(linux_facts(cuda=Cuda(toolkits=toolkits[:2]))).value("cuda toolkit") == ""
+
+
+def test_a_symptom_at_run_time_goes_back_to_what_the_last_good_build_was_made_of() -> None:
+    inputs = {"variable TORCH_CUDA_ARCH_LIST": "8.6;9.0", "cuda toolkit": "/opt/cuda 12.4"}
+    for result, archs in (("ok", "8.6;9.0"), ("failed", "")):
+        facts = with_tree(linux_facts(), previous=Previous(result=result, inputs=inputs))
+        assert machine(facts, built=False).value("built TORCH_CUDA_ARCH_LIST") == archs
+    assert machine(with_tree(linux_facts(), previous=Previous(result="ok"))).value("built USE_CUDA") == ""
+
+
+def test_a_command_can_be_typed_as_it_is_said() -> None:
+    facts = with_tree(linux_facts(), root="/home/me/my torch")
+    commands = ("x --source {source} --set A={1}", "x --source {source}", "x")
+    assert machine(facts).fill_command(commands, ("-O2",)) == 'x --source "/home/me/my torch" --set A=-O2'
+    for said in ("a b", "$(rm -rf ~)", "a;b", "a'b", 'a"b', "a`b`", "a|b", "%(x)s", ""):
+        assert machine(facts).fill_command(commands, (said,)) == 'x --source "/home/me/my torch"'
+    assert machine(with_tree(linux_facts(), root="/a$b/c")).fill_command(commands, ("-O2",)) == "x"
+    assert machine(facts).fill_command(("{package:g++}",), ()) == "sudo apt install g++"
 
 
 def test_only_the_log_of_the_build_itself_tells_of_its_jobs() -> None:

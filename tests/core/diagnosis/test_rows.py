@@ -18,8 +18,10 @@ from torchbuild_tasks.request import VERBS
 ROWS = load_catalog().failure
 WITH_SAMPLES = [row for row in ROWS if row.samples]
 # What a sentence may name; docs/diagnose.md explains them.
+INSTALLED = re.compile(r"(g\+\+|clang\+\+|toolset)<=?(<1>|[\d.]+)")
 NAMES = {
-    *("source", "build", "python", "toolset", "libc", "jobs", "gpus", "driver cuda"),
+    *("source", "build", "python", "toolset", "libc", "jobs", "gpus", "driver cuda", "cuda toolkit"),
+    *("built TORCH_CUDA_ARCH_LIST", "built USE_CUDA", "built CXXFLAGS", "built cuda toolkit"),
     *("planned jobs", "free memory", "archs"),
 }
 
@@ -47,7 +49,7 @@ def test_the_names_in_a_row_are_known(row: FailureRow) -> None:
     for sentence in (row.cause, *row.fix, *row.command):
         flat = re.sub(r"\{(\d)\}", lambda match: f"<{match[1]}>", sentence)
         for name in re.findall(r"\{([^{}]+)\}", flat):
-            assert name in NAMES or name.startswith(("package:", "g++<=")), name
+            assert name in NAMES or name.startswith("package:") or INSTALLED.fullmatch(name), name
         assert all(int(number) <= groups for number in re.findall(r"\{(\d)\}", sentence))
 
 

@@ -109,6 +109,6 @@ def _diagnosis(hit: Hit, machine: Machine) -> Diagnosis:
         id=row.id,
         cause=machine.fill((row.cause,), hit.groups) or row.cause,
         fix=machine.fill(row.fix, hit.groups),
-        command=machine.fill(row.command, hit.groups),
+        command=machine.fill_command(row.command, hit.groups),
         see=f"{PAGE}#{row.id}",
     )

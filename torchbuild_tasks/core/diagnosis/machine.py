@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from torchbuild_tasks.catalog import GIB, Catalog
@@ -15,6 +15,9 @@ from torchbuild_tasks.model import BuildPlan, Facts
 _GROUP: Final = re.compile(r"\{(\d)\}")
 # A name may hold a group itself: {package:g++-{1}}.
 _NAME: Final = re.compile(r"\{((?:[^{}]|\{\d\})+)\}")
+_INSTALLED: Final = re.compile(r"(g\+\+|clang\+\+|toolset)(<=?)([\d.]+)")
+# A word that no shell takes for more than itself.
+_PLAIN: Final = re.compile(r"[\w.+:/\\@%=,-]+")
 
 
 class Machine:
@@ -35,38 +38,65 @@ class Machine:
         """What a name stands for here; empty when that is not known."""
         if name.startswith("package:"):
             return self._install(name.removeprefix("package:"))
-        if name.startswith("g++<="):
-            return self._newest_gcc(name.removeprefix("g++<="))
+        if installed := _INSTALLED.fullmatch(name):
+            return self._newest(*installed.groups())
         return self._values.get(name, "")
 
     def fill(self, sentences: Sequence[str], groups: Sequence[str]) -> str:
         """The first of these sentences whose names are all known, filled in; "" for none."""
-        return next(filter(None, (self._filled(sentence, groups) for sentence in sentences)), "")
+        return next(filter(None, (self._filled(each, groups, _as_it_is) for each in sentences)), "")
 
-    def _filled(self, sentence: str, groups: Sequence[str]) -> str:
+    def fill_command(self, commands: Sequence[str], groups: Sequence[str]) -> str:
+        """The same for commands: a path with a blank is quoted, what a log says must be a plain word."""
+        plain = [group if _PLAIN.fullmatch(group) else "" for group in groups]
+        return next(filter(None, (self._filled(each, plain, _word) for each in commands)), "")
+
+    def _filled(self, sentence: str, groups: Sequence[str], write: Callable[[str], str]) -> str:
         """A sentence with its names filled in, in one pass: what a log says is never read as a name."""
         values: dict[str, str] = {}
         for name in _NAME.findall(sentence):
             if name.isdecimal():
                 values[name] = _group(name, groups)
+            elif name.startswith("package:"):  # a whole command
+                values[name] = self.value(self._inner(name, groups))
             else:
-                inner = _GROUP.sub(lambda match: _group(match[1], groups), name)
-                values[name] = self.value(inner)
+                values[name] = write(self.value(self._inner(name, groups)))
         return _NAME.sub(lambda match: values[match[1]], sentence) if all(values.values()) else ""
+
+    def _inner(self, name: str, groups: Sequence[str]) -> str:
+        return _GROUP.sub(lambda match: _group(match[1], groups), name)
 
     def _install(self, package: str) -> str:
         """The command that installs a package; without a package manager, a sentence that names it."""
         return install_line(self._facts, self._catalog, package) or f"install {package}"
 
-    def _newest_gcc(self, limit: str) -> str:
-        """The path of the newest installed g++ of at most this major version."""
-        named = (
-            (parse_version(tool.version), tool.path) for tool in self._facts.compilers if tool.name == "g++"
-        )
-        found = [(version, path) for version, path in named if version and path]
-        most = int(limit) if limit.isdecimal() else 0
-        fitting = [(version, path) for version, path in found if version.major <= most]
+    def _newest(self, name: str, below: str, limit: str) -> str:
+        """The path of the newest installed compiler of at most this version, or the number of a toolset."""
+        if name == "toolset":
+            toolsets = self._facts.windows.toolsets if self._facts.windows else ()
+            named = [(each.version, each.version) for each in toolsets if each.cl]
+        else:
+            compilers = [tool for tool in self._facts.compilers if tool.name == name]
+            named = [(tool.version or "", tool.path or "") for tool in compilers]
+        precision, most = limit.count(".") + 1, parse_version(limit)
+        found = [(version, value) for text, value in named if value and (version := parse_version(text))]
+        fitting = [
+            (version, value)
+            for version, value in found
+            if most and (version < most or (below == "<=" and version.release[:precision] == most.release))
+        ]
         return max(fitting)[1] if fitting else ""
+
+
+def _as_it_is(value: str) -> str:
+    return value
+
+
+def _word(value: str) -> str:
+    """A value as one word of sh, cmd and PowerShell alike, in double quotes; "" where it cannot be one."""
+    if _PLAIN.fullmatch(value) or not value:
+        return value
+    return "" if any(each in value for each in '"$`') else f'"{value}"'
 
 
 def _group(number: str, groups: Sequence[str]) -> str:
@@ -85,10 +115,19 @@ def _values(facts: Facts, plan: BuildPlan) -> Mapping[str, str]:
     }
     if choices.get("jobs", "").isdecimal():
         values["jobs"] = str(max(1, int(choices["jobs"]) // 2))
+    values |= {f"built {name.removeprefix('variable ')}": value for name, value in _inputs(facts).items()}
     if facts.cuda is not None:
+        usable = [each for each in facts.cuda.toolkits if each.nvcc and not each.problem]
+        values["cuda toolkit"] = choices.get("CUDA toolkit", "") or next((each.path for each in usable), "")
         values["gpus"] = ";".join(sorted({gpu.capability for gpu in facts.cuda.gpus if gpu.capability}))
         values["driver cuda"] = (facts.cuda.driver.cuda or "") if facts.cuda.driver else ""
     return values
+
+
+def _inputs(facts: Facts) -> Mapping[str, str]:
+    """What the last good build here was made of: a symptom at run time goes back to a choice of then."""
+    previous = facts.tree.previous
+    return previous.inputs if previous is not None and previous.result == "ok" else {}
 
 
 def _of_the_build(facts: Facts, plan: BuildPlan) -> Mapping[str, str]:
