@@ -230,6 +230,9 @@ class LogScanner:
     def _suspect_it(self, line: Line, text: str) -> None:
         kind = shapes.cause(text)
         if kind is None and self._known(text) and not shapes.is_harmless(text):
+            if shapes.WARNED.search(text):  # what fails later on counts more
+                self._hint = self._hint or Block("words", [line], "words", weak=True)
+                return
             kind = "words"
         if kind:
             leads = self._leads()

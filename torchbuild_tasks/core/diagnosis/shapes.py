@@ -40,12 +40,13 @@ _LINKER: Final = _any(
     r"relocation truncated to fit",
     r"PC-relative offset overflow",
     r"file not recognized: ",
+    r"(?:^|[\\/])ld(?:\.\w{2,4})?(?:\.exe)?: (?:cannot open |final link failed)",
 )
 _ERROR: Final = r"(?:fatal |catastrophic |internal compiler |Command line )?error(?: [A-Z#]\S{0,20}?)? ?:"
 _COMPILER: Final = _any(
     rf"^[^\s|][^|]{{0,500}}?(?::\d+|\(\d+(?:,\d+)?(?:,\d+)?(?:,\d+)?\)) ?: {_ERROR}",
     rf"^[\w.+/\\:-]{{1,300}} ?: {_ERROR}",
-    r"^(?:nvcc|ptxas|cicc|cudafe\+\+|fatbinary) (?:fatal|error) *:",
+    r"^(?:\w{1,40} : )?(?:nvcc|ptxas|cicc|cudafe\+\+|fatbinary) (?:fatal|error) *:",
     r"^LLVM ERROR: ",
     rf"(?:^|[\s:]){_NUMBER}\s?[:：]",
     rf"^\S{{2,8}}\t{_NUMBER}\t",  # Visual Studio's list of errors, pasted
@@ -145,6 +146,8 @@ LEADS: Final = _any(
     r".{0,300}: cannot find -l",
     r".{0,300}(?:relocation truncated to fit|offset overflow in |DSO missing from)",
 )
+# A warning of Python's, with where it was given.
+WARNED: Final = re.compile(r"\b[A-Z][a-z]+Warning: ")
 # Trials of CMake, which may fail: their source or target has this in its name.
 TRIAL: Final = re.compile(r"cmTC_|CMakeTmp|CMakeScratch|TryCompile-")
 # A program that says in its own words what is wrong.
