@@ -1,7 +1,6 @@
 """Diagnosing a log of 300 MB: wall against cat and against grep for one of many words, and peak memory.
 
-The log is a build's that failed at its end; a second one ends well. A build's own log is only searched
-once it has failed, because that costs many times what streaming does (`streaming` measures it).
+The log is a build's that failed at its end; a second one ends well.
 """
 
 from __future__ import annotations
