@@ -40,6 +40,7 @@ _LINKER: Final = _any(
     r"relocation truncated to fit",
     r"PC-relative offset overflow",
     r"file not recognized: ",
+    r"^ld: symbol\(s\) not found",
     r"(?:^|[\\/])ld(?:\.\w{2,4})?(?:\.exe)?: (?:cannot open |final link failed)",
 )
 _ERROR: Final = r"(?:fatal |catastrophic |internal compiler |Command line )?error(?: [A-Z#]\S{0,20}?)? ?:"
@@ -68,6 +69,7 @@ _WORDS: Final = _any(
     r"^OMP: Error ",
     r"^THCudaCheck FAIL",
     r"^CreateProcess failed: ",
+    r"^Error compiling Cython file",
 )
 _CAUSES: Final[tuple[tuple[Kind, re.Pattern[str]], ...]] = (
     ("killed", _KILLED),

@@ -23,7 +23,7 @@ _BEFORE: Final = re.compile(
     rf"(?:[^\t]{{1,80}}\t){{0,2}}\ufeff?{_TIME}(?:\d\d[OE]\+? ?)?"  # GitHub, Azure, GitLab
     r"|\[\d{4}-\d\d-\d\d[T ][^\]]{8,30}\] |[A-Z][a-z]{2} \d\d \d\d:\d\d:\d\d "  # Jenkins
     r"|\d\d:\d\d:\d\d(?:\.\d+)? "
-    r"|#\d+ \d+\.\d+ |\d{1,5}\.\d{1,3} "  # docker
+    r"| *#\d+ \d+\.\d+ |\d{1,5}\.\d{1,3} "  # docker
     r"| *\d+>(?! )| *\d+>(?= \S)"  # MSBuild
     r"|\[rank\d+\]: ?"  # torchrun
     r"|>(?:>>)? |`{1,3}(?=\S)|\[\d{1,2}(?:;\d{1,2}){0,3}m"  # pasted: quotes, code, colours without escape
