@@ -130,3 +130,47 @@ def test_not_every_failure_is_known() -> None:
     assert explain("preflight.cu:3:1: error: expected unqualified-id", book(), machine()) is None
     # A path that holds such words is none of them.
     assert explain("/home/Killed/cicc: error: nothing", book(), machine()) is None
+
+
+def test_the_first_of_two_compiles_that_fail_under_make_is_the_error() -> None:
+    ice = "internal compiler error: in gimplify_var_or_parm_decl, at gimplify.c:1741"
+    log = (
+        f"[ 65%] Building a\na.cc:1:5: {ice}\n[ 65%] Building b\nb.cc:2:5: {ice}\nmake[2]: *** [b.o] Error 1"
+    )
+    reading = read(log)
+    assert (reading.line_number, reading.error_line) == (2, f"a.cc:1:5: {ice}")
+
+
+WARNED = "x.py:358: UserWarning: Error checking compiler version for cl: [WinError 2] not found"
+
+
+def test_a_warning_of_pythons_counts_only_where_nothing_fails_later() -> None:
+    assert [each.id for each in read(f"one\n{WARNED}\n  warnings.warn(x)").diagnoses] == ["cl-not-found"]
+    trace = (
+        'Traceback (most recent call last):\n  File "x.py", line 1, in <module>\nRuntimeError: nobody knows'
+    )
+    reading = read(f"one\n{WARNED}\n  warnings.warn(x)\nrunning build_ext\n{trace}")
+    assert (reading.error_line, reading.status) == ("RuntimeError: nobody knows", "unknown")
+
+
+def test_source_that_is_quoted_without_its_traceback_is_no_error() -> None:
+    raised = 'raise ValueError("Unknown CUDA arch ({}) or GPU not supported".format(arch))'
+    reading = read(f"{raised}\nValueError: Unknown CUDA arch (8.6) or GPU not supported")
+    assert (reading.line_number, reading.diagnoses[0].id) == (2, "unknown-cuda-arch")
+
+
+def test_a_head_of_cmake_that_a_narrow_terminal_wrapped_has_its_text() -> None:
+    head = "CMake Error at /opt/env/share/cmake/Caffe2/public/cuda.cmake:65 (mess\nage):      "
+    reading = read(f"{head}\n  Found two conflicting CUDA installs:     \n\n  V12.1.66 in '/usr/local/cuda'")
+    assert (reading.line_number, reading.diagnoses[0].id) == (1, "two-cuda")
+    whole = read(
+        "CMake Error at x.cmake:1 (message):\nIt is not part of this.\n  Found two conflicting CUDA installs:"
+    )
+    assert whole.diagnoses == ()
+
+
+def test_a_line_of_visual_studios_list_is_read_like_the_compilers_own() -> None:
+    reading = read("Error\tC1001\tInternal compiler error.\tdnnl_cpu\tD:\\pt\\gemm.cpp\t401\t")
+    assert reading.diagnoses[0].id == "msvc-vs2019-1671"
+    assert reading.error_line.startswith("Error\tC1001")
+    assert read("Warning\tC4996\t'x': was declared deprecated\tp\tD:\\pt\\x.cpp\t4\t").status == "clean"

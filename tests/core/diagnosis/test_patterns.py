@@ -12,6 +12,7 @@ from torchbuild_tasks.catalog import FailureRow
 from torchbuild_tasks.core.diagnosis.patterns import anchors
 from torchbuild_tasks.core.diagnosis.shapes import _CAUSES, _MARKER, cause
 from torchbuild_tasks.core.diagnosis.signs import FIRST_SIGNS, SIGNS
+from torchbuild_tasks.core.diagnosis.text import clean
 
 PATTERNS = sorted({pattern for row in book().rows for pattern in row.patterns})
 SHAPES = [shape.pattern for _, shape in _CAUSES] + [_MARKER.pattern]
@@ -115,5 +116,5 @@ def test_whatever_a_shape_finds_has_a_sign(pattern: str, data: st.DataObject) ->
     ],
 )
 def test_a_compiler_error_has_a_sign(line: str) -> None:
-    assert cause(line)
+    assert cause(clean(line))
     assert any(sign in line for sign in (*SIGNS, *FIRST_SIGNS))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,6 +16,8 @@ _BEFORE_ERROR: Final = 20
 _STRAY: Final = 30  # lines within a traceback that lost their indentation
 _MESSAGE: Final = 12  # lines of an exception's text
 _BLANKS: Final = 3
+# The first line of a CMake Error that a narrow terminal has wrapped.
+_CUT_HEAD: Final = re.compile(r"CMake Error at [^()]*(?:\([^()]*)?$")
 _DURING: Final = "During handling of the above exception"
 _DIRECT: Final = "The above exception was the direct cause"
 
@@ -112,7 +115,8 @@ class Block:
     def _belongs(self, text: str) -> bool:
         if self.shape == "cmake":  # paragraphs, between which it leaves up to three lines
             self._blanks = self._blanks + 1 if not text else 0
-            return text.startswith((" ", "Call Stack")) or (not text and self._blanks <= _BLANKS)
+            wrapped = len(self.lines) == 1 and _CUT_HEAD.match(self._first.said.strip()) is not None
+            return text.startswith((" ", "Call Stack")) or (not text and self._blanks <= _BLANKS) or wrapped
         if self.shape == "python":
             return self._in_trace(text)
         if shapes.STATUS.match(text) or shapes.proof(text) or shapes.is_marker(text):

@@ -203,8 +203,8 @@ class LogScanner:
                 self._weak.blame(complaints[-1])
 
     def _culprit(self) -> Block | None:
-        """What a marker speaks of: the suspect, or one that was dropped too early."""
-        return self._suspect or self._dropped
+        """What a marker speaks of: the first that failed while make went on, or the last suspect."""
+        return self._dropped if self._dropped_in_build else self._suspect or self._dropped
 
     def _end_pip(self) -> None:
         """The end of what a subprocess of pip said: it has failed, whatever was said in between."""

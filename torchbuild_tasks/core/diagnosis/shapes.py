@@ -18,7 +18,7 @@ def _any(*patterns: str) -> re.Pattern[str]:
 
 
 # What MSVC's tools call an error in any language, by its number: C4xxx and LNK4xxx are warnings.
-_NUMBER: Final = r"(?:C[1-3]\d{3}|LNK[12]\d{3}|CVT\d{4}|RC[12]\d{3}|U1\d{3}|D80\d\d|MSB3721)"
+NUMBER: Final = r"(?:C[1-3]\d{3}|LNK[12]\d{3}|CVT\d{4}|RC[12]\d{3}|U1\d{3}|D80\d\d|MSB3721)"
 # Sources: gcc.c and libiberty of GCC, clang's Driver, NVIDIA's messages, the kernel's log.
 _KILLED: Final = _any(
     r"Killed signal terminated",
@@ -49,15 +49,16 @@ _COMPILER: Final = _any(
     rf"^[\w.+/\\:-]{{1,300}} ?: {_ERROR}",
     r"^(?:\w{1,40} : )?(?:nvcc|ptxas|cicc|cudafe\+\+|fatbinary) (?:fatal|error) *:",
     r"^LLVM ERROR: ",
-    rf"(?:^|[\s:]){_NUMBER}\s?[:：]",
-    rf"^\S{{2,8}}\t{_NUMBER}\t",  # Visual Studio's list of errors, pasted
+    rf"(?:^|[\s:]){NUMBER}\s?[:：]",
 )
 _TRACEBACK: Final = r"^(?:Traceback \(most recent call last\):|\+ Exception Group Traceback)"
 _EXCEPTION: Final = r"[A-Z]\w{0,80}(?:Error|Exception): "
 EXCEPTION_LINE: Final = re.compile(r"(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,80}(?::|$)")
 _PYTHON: Final = _any(_TRACEBACK, rf"^(?:E +)?(?:[A-Za-z_][\w.]{{0,100}}\.)?{_EXCEPTION}")
 # What these say at the start of a line is a consequence, and no error of its own.
-_NO_ERROR: Final = r"(?!subprocess-exited|Failed |Could not build|metadata-gen|legacy-install|command ')"
+_NO_ERROR: Final = (
+    r"(?!subprocess-exited|builder for '|Failed |Could not build|metadata-gen|legacy-install|command ')"
+)
 _WORDS: Final = _any(
     rf"^(?:ERROR|error|Error|fatal): {_NO_ERROR}",
     r"^Could not find .{0,300}(?:CMakeLists\.txt|third_party)",
@@ -90,6 +91,7 @@ _HARMLESS: Final = _any(
     r"::test_",
     r" (?:PASSED|SKIPPED|XFAIL|ok)$",
     r"^\d* *\| ",
+    r"^raise \w",  # quoted source
 )
 _TOOL: Final = (
     r"(?:ccache|sccache|c\+\+|g\+\+|gcc|cc|clang(?:\+\+)?|nvcc|hipcc|cl|link|ld|ar|cmake|python\d?|ninja)"

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from torchbuild_tasks.core.diagnosis.languages import in_english
+from torchbuild_tasks.core.diagnosis.shapes import NUMBER
 
 WIDTH: Final = 2000  # characters of a line that are looked at
 _SNIFFED: Final = 4096
@@ -29,6 +30,8 @@ _BEFORE: Final = re.compile(
     r"|>(?:>>)? |`{1,3}(?=\S)|\[\d{1,2}(?:;\d{1,2}){0,3}m"  # pasted: quotes, code, colours without escape
     r")"
 )
+# A line of Visual Studio's list of errors, as it is pasted.
+_LISTED: Final = re.compile(rf"^\S{{2,8}}\t({NUMBER})\t")
 # ASCII lines that may be in another language.
 _OTHER: Final = re.compile(r"\bld\s?: |Fehler|[Ee]rreur|\berrore\b|\berro\b|error (?:grave|fatal)")
 # Of two that fit equally well the first is taken.
@@ -45,6 +48,8 @@ def clean(line: str) -> str:
     line = line[:WIDTH]
     while before := _BEFORE.match(line):
         line = line[before.end() :]
+    if "\t" in line:
+        line = _LISTED.sub(r"error \1: ", line)
     return line if line.isascii() and not _OTHER.search(line) else in_english(line)
 
 
