@@ -26,7 +26,7 @@ _BEFORE: Final = re.compile(
     r"|\d\d:\d\d:\d\d(?:\.\d+)? "
     r"| *#\d+ \d+\.\d+ |\d{1,5}\.\d{1,3} "  # docker
     r"| *\d+>(?! )| *\d+>(?= \S)"  # MSBuild
-    r"|\[rank\d+\]: ?"  # torchrun
+    r"|\[rank\d+\]: ?|C/C\+\+: "  # torchrun, Gradle
     r"|>(?:>>)? |`{1,3}(?=\S)|\[\d{1,2}(?:;\d{1,2}){0,3}m"  # pasted: quotes, code, colours without escape
     r")"
 )
