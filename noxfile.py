@@ -89,7 +89,7 @@ def docs(session: nox.Session) -> None:
 
 @nox.session
 def diagnosis_score(session: nox.Session) -> None:
-    """Say of how many labelled logs the error and its cause are found; `-- FOLDER` for logs of your own."""
+    """Say of how many labelled logs the error and its cause are found; `-- FOLDER…` for logs of your own."""
     install(session, "test")
     session.run("python", "-m", "tests.diagnosis_score", *session.posargs)
 

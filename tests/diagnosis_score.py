@@ -1,6 +1,6 @@
 """`nox -s diagnosis_score`: of how many labelled logs the first error and its cause are found.
 
-A folder has logs and a labels.toml as `tests/logs` has; without one it is that.
+Folders have logs and a labels.toml as `tests/logs` has; without one it is that. Several count together.
 """
 
 from __future__ import annotations
@@ -13,13 +13,18 @@ from tests.support.diagnosis import FOLDERS, Label, labels, read_file
 from torchbuild_tasks.model import Reading
 
 
-def main(folder: Path = FOLDERS[0]) -> None:
+def main(*folders: Path) -> None:
     """Print the four figures, and the logs that were misread."""
-    read = [(label, read_file(_path(folder, label))) for label in labels(folder)]
+    read = [
+        (label, read_file(_path(folder, label)))
+        for folder in folders or FOLDERS[:1]
+        for label in labels(folder)
+    ]
     failed = [each for each in read if each[0].line]
     known = [each for each in failed if each[0].cause]
     clean = [each for each in read if not each[0].line]
-    _say("right first error line", failed, [label for label, got in failed if got.line_number != label.line])
+    missed = [label for label, got in failed if got.line_number not in (label.line, *label.also)]
+    _say("right first error line", failed, missed)
     _say("right cause", known, [label for label, got in known if _cause(got) != label.cause])
     unknown = [each for each in failed if not each[0].cause]
     _say("no cause invented", unknown, [label for label, got in unknown if got.diagnoses])
@@ -42,4 +47,4 @@ def _say(what: str, of: Sequence[object], wrong: Sequence[Label]) -> None:
 
 
 if __name__ == "__main__":
-    main(*map(Path, sys.argv[1:2]))
+    main(*map(Path, sys.argv[1:]))

@@ -22,12 +22,17 @@ FOLDERS = (TESTS / "logs", TESTS / "core/logs")
 
 @dataclass(frozen=True, kw_only=True)
 class Label:
-    """What a log says: the line of its first real error (0 for none), and the row that knows it."""
+    """What a log says: the line of its first real error (0 for none), and the row that knows it.
+
+    `also` are other lines that are as good an answer, `words` what is wrong, for a person.
+    """
 
     name: str
     line: int
     cause: str
     source: str
+    also: tuple[int, ...] = ()
+    words: str = ""
 
     @property
     def path(self) -> Path:
@@ -37,7 +42,7 @@ class Label:
 def labels(folder: Path = FOLDERS[0]) -> list[Label]:
     """The labels that stand beside the logs of a folder."""
     rows = tomllib.loads((folder / "labels.toml").read_text("utf-8"))["log"]
-    return [Label(**row) for row in rows]
+    return [Label(**{**row, "also": tuple(row.get("also", ()))}) for row in rows]
 
 
 @functools.cache
