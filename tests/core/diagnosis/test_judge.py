@@ -169,6 +169,21 @@ def test_a_head_of_cmake_that_a_narrow_terminal_wrapped_has_its_text() -> None:
     assert whole.diagnoses == ()
 
 
+def test_an_excerpt_without_its_command_has_its_error_in_the_second_line() -> None:
+    ld = "/usr/local/bin/ld: lib/libtorch_cpu.so: undefined reference to `__kmpc_fork_call'"
+    reading = read(f"FAILED: bin/a\n{ld}\nclang: error: linker command failed with exit code 1")
+    assert (reading.error_line, reading.diagnoses[0].id) == (ld, "kmpc-undefined")
+    command = "/usr/bin/c++ -DSAY='x: error: y' -o bin/a a.o"
+    assert read(f"FAILED: bin/a\n{command}\na.cpp:1:2: error: x").error_line == "a.cpp:1:2: error: x"
+
+
+def test_what_uv_says_of_a_build_is_no_error_of_its_own() -> None:
+    said = "error: The build backend returned an error\n  Caused by: Call to `x` failed\n\n[stderr]\n"
+    trace = 'Traceback (most recent call last):\n  File "<string>", line 14, in <module>\n'
+    reading = read(f"{said}{trace}ModuleNotFoundError: No module named 'torch'")
+    assert (reading.line_number, reading.diagnoses[0].id) == (7, "build-isolation-torch")
+
+
 def test_a_line_of_visual_studios_list_is_read_like_the_compilers_own() -> None:
     reading = read("Error\tC1001\tInternal compiler error.\tdnnl_cpu\tD:\\pt\\gemm.cpp\t401\t")
     assert reading.diagnoses[0].id == "msvc-vs2019-1671"

@@ -13,6 +13,7 @@ _CONTEXT: Final = 3
 _COMMAND_WIDTH: Final = 200
 _LINE_WIDTH: Final = 1000
 _BEFORE_ERROR: Final = 20
+_SHORT: Final = 400  # a command that somebody left out of an excerpt is mostly longer
 _STRAY: Final = 30  # lines within a traceback that lost their indentation
 _MESSAGE: Final = 12  # lines of an exception's text
 _BLANKS: Final = 3
@@ -160,7 +161,8 @@ class Block:
 
     def _look_for_cause(self, line: Line, text: str) -> None:
         """Ninja's block begins with FAILED and the command; then with what leads up to the error."""
-        if len(self.lines) > 2 and (kind := shapes.cause(text)):
+        second = len(self.lines) == 2 and (len(text) > _SHORT or shapes.is_command(text))
+        if not second and (kind := shapes.cause(text)):
             self.kind = kind
             if shapes.is_traceback(text):
                 self._trace = True

@@ -57,7 +57,8 @@ EXCEPTION_LINE: Final = re.compile(r"(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,80}(?
 _PYTHON: Final = _any(_TRACEBACK, rf"^(?:E +)?(?:[A-Za-z_][\w.]{{0,100}}\.)?{_EXCEPTION}")
 # What these say at the start of a line is a consequence, and no error of its own.
 _NO_ERROR: Final = (
-    r"(?!subprocess-exited|builder for '|Failed |Could not build|metadata-gen|legacy-install|command ')"
+    r"(?!subprocess-exited|The build backend |builder for '|Failed |Could not build|metadata-gen"
+    r"|legacy-install|command ')"
 )
 _WORDS: Final = _any(
     rf"^(?:ERROR|error|Error|fatal): {_NO_ERROR}",
@@ -138,7 +139,11 @@ _WELL: Final = _any(
     r"\[100%\] ",
 )
 CONFIGURED: Final = re.compile(r"-- Configuring done")
-PIP_BEGINS: Final = _any(r"(?:error|ERROR): (?:subprocess-exited-with-error|Command errored out)", r"╰─> \[")
+PIP_BEGINS: Final = _any(
+    r"(?:error|ERROR): (?:subprocess-exited-with-error|Command errored out)",
+    r"╰─> \[",
+    r"(?:error: |├─▶ |Caused by: )?The build backend returned an error",  # uv
+)
 PIP_ENDS: Final = _any(r"\[end of output\]", r"note: This error originates from a subprocess", r"-{20,}$")
 STATUS: Final = re.compile(r"\[(?:\d+/\d+| *\d+%)\] ")
 # What a compiler or linker says to lead up to an error.
