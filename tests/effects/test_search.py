@@ -92,7 +92,7 @@ def test_a_sign_between_two_chunks_is_met(tmp_path: Path, monkeypatch: pytest.Mo
     with open_log(tmp_path, "build", ["x"]) as log:
         search = Search(log, scanner, (b"FAILED: ",))
         log.write(SAID.encode())
-        assert search.look(error_line) == 4
+        assert search.look(error_line) == 5
 
 
 def test_without_a_sign_nothing_is_searched_before_the_end(tmp_path: Path) -> None:

@@ -73,7 +73,8 @@ def test_everything_is_in_it_and_nothing_secret(tmp_path: Path, planted: tuple[F
     }
     assert not [name for name, text in files.items() if SECRET in text or "/home/ada" in text]
     assert SECRET not in repr(written)
-    assert json.loads(files["diagnosis.json"])["error_line"] == "FAILED: a.o"
+    said = json.loads(files["diagnosis.json"])["error_line"]
+    assert said == "/home/USER/src/x.cpp:1:1: error: 'foo' was not declared in this scope"
     # Windows writes every name in capitals.
     environ = {name.upper(): value for name, value in json.loads(files["environ.json"]).items()}
     assert environ["SOME_VARIABLE"] == "(set, not shown)"

@@ -137,8 +137,9 @@ def test_the_first_of_two_compiles_that_fail_under_make_is_the_error() -> None:
     log = (
         f"[ 65%] Building a\na.cc:1:5: {ice}\n[ 65%] Building b\nb.cc:2:5: {ice}\nmake[2]: *** [b.o] Error 1"
     )
-    reading = read(log)
-    assert (reading.line_number, reading.error_line) == (2, f"a.cc:1:5: {ice}")
+    for excerpt in (log, log.rpartition("\n")[0]):
+        reading = read(excerpt)
+        assert (reading.line_number, reading.error_line) == (2, f"a.cc:1:5: {ice}")
 
 
 WARNED = "x.py:358: UserWarning: Error checking compiler version for cl: [WinError 2] not found"

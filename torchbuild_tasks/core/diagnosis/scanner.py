@@ -60,8 +60,8 @@ class LogScanner:
         self._demote()
         if self._proof is not None:
             return self._proof.done()
-        others = [block for block in (self._suspect, self._weak) if block is not None]
-        last_resort = self._sticky or self._hint or self._passed_over()
+        others = [block for block in (self._passed_over(), self._suspect, self._weak) if block is not None]
+        last_resort = self._sticky or self._hint
         first = min(others, key=lambda block: block.last_number, default=last_resort)
         return first.done() if first else None
 
