@@ -389,14 +389,14 @@ def test_kill_at_any_moment(ranges: int, target: Path, child: Callable[..., subp
 def test_ctrl_c_ends_it_at_once_and_leaves_what_can_be_resumed(
     target: Path, child: Callable[..., subprocess.Popen[bytes]]
 ) -> None:
-    with WebServer({"file.bin": DATA}, faults=[Fault(kind="stall")]) as server:
+    with WebServer({"file.bin": DATA}, faults=[Fault(kind="stall")], stall=60) as server:
         process = child(server.url("file.bin"), target)
         while not (target.with_name("file.bin.part.json").exists()):
             time.sleep(0.02)
         start = time.monotonic()
         os.kill(process.pid, signal.SIGINT)
-        assert process.wait(timeout=10) != 0
-        assert time.monotonic() - start < 1.9, "it waited for the stalled server, which ends after 2 s"
+        assert process.wait(timeout=60) != 0
+        assert time.monotonic() - start < 30, "it waited for the stalled server"
     assert left(target) == {"file.bin.part", "file.bin.part.json"}
 
 
