@@ -169,7 +169,8 @@ def _take(opened: tarfile.TarFile, info: tarfile.TarInfo, filling: Filling) -> N
     """One member of a tar, the stream being at it."""
     name, archive = info.name, filling.tree.archive
     if info.isdir():
-        filling.announce(Member(name=name, kind="folder"))
+        # tarfile takes the slashes from the end of a folder's name, also where nothing is left then.
+        filling.announce(Member(name=name or "/", kind="folder"))
     elif info.issym():
         path = filling.announce(Member(name=name, kind="link", size=len(info.linkname)))
         filling.link(path, info.linkname)
