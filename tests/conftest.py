@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
+from hypothesis import settings
 
 # A shell script starts what it puts into the background (`pytest &`) with SIGINT ignored, nohup with
 # SIGHUP ignored, and every program that a test starts would inherit that: what Ctrl-C and a closed
@@ -22,6 +23,15 @@ for name in ("SIGINT", "SIGHUP"):
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--slow", action="store_true", help="also run the tests marked slow")
+
+
+# A quick run judges a change by the same examples each time; the long runs look for new ones.
+settings.register_profile("quick", derandomize=True)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not config.getoption("--slow"):
+        settings.load_profile("quick")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
