@@ -147,8 +147,13 @@ def _free(path: Path) -> int | str:
     return "An unknown number of"
 
 
-def write_atomic(path: Path, data: bytes, *, error: type[TorchbuildError]) -> None:
+def write_atomic(path: Path, data: bytes, *, error: type[TorchbuildError], private: bool = False) -> None:
     """Write `path` so that a reader sees the old content or the new one, never a part.
+
+    Args:
+        path, data: the file and all of its content.
+        error: raised when it cannot be written.
+        private: for this user's eyes only, from the first byte on.
 
     Raises:
         error: the file cannot be written; what was there before still is.
@@ -156,6 +161,9 @@ def write_atomic(path: Path, data: bytes, *, error: type[TorchbuildError]) -> No
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     with told_as(error, path):
         try:
+            if private:
+                partial.unlink(missing_ok=True)  # of a run that was killed, and had our number
+                partial.touch(0o600, exist_ok=False)
             partial.write_bytes(data)
             replace(partial, path)
         except BaseException:

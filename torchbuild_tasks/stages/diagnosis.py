@@ -1,6 +1,6 @@
 """Why a build failed: a log is read once, and its error held against the rows.
 
-What reads logs is imported when there is one to read, so that a build which goes well never loads it.
+What searches logs is imported when there is one to search: a build which goes well never loads it.
 """
 
 from __future__ import annotations

@@ -95,7 +95,6 @@ def test_a_command_can_be_typed_as_it_is_said() -> None:
     for said in ("a b", "$(rm -rf ~)", "a;b", "a'b", 'a"b', "a`b`", "a|b", "%(x)s", ""):
         assert machine(facts).fill_command(commands, (said,)) == 'x --source "/home/me/my torch"'
     assert machine(with_tree(linux_facts(), root="/a$b/c")).fill_command(commands, ("-O2",)) == "x"
-    assert machine(facts).fill_command(("{package:g++}",), ()) == "sudo apt install g++"
 
 
 def test_only_the_log_of_the_build_itself_tells_of_its_jobs() -> None:

@@ -57,14 +57,10 @@ class Machine:
         for name in _NAME.findall(sentence):
             if name.isdecimal():
                 values[name] = _group(name, groups)
-            elif name.startswith("package:"):  # a whole command
-                values[name] = self.value(self._inner(name, groups))
             else:
-                values[name] = write(self.value(self._inner(name, groups)))
+                inner = _GROUP.sub(lambda match: _group(match[1], groups), name)
+                values[name] = write(self.value(inner))
         return _NAME.sub(lambda match: values[match[1]], sentence) if all(values.values()) else ""
-
-    def _inner(self, name: str, groups: Sequence[str]) -> str:
-        return _GROUP.sub(lambda match: _group(match[1], groups), name)
 
     def _install(self, package: str) -> str:
         """The command that installs a package; without a package manager, a sentence that names it."""

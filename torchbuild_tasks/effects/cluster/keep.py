@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -68,20 +66,10 @@ def write_secret(path: Path, text: str) -> None:
     Raises:
         ClusterError: it cannot be written.
     """
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     with files.told_as(ClusterError, path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.parent.chmod(0o700)
-        with contextlib.suppress(FileNotFoundError):
-            partial.unlink()
-        try:
-            with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-                file.write(text.encode())
-            files.replace(partial, path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                partial.unlink()
-            raise
+    files.write_atomic(path, text.encode(), error=ClusterError, private=True)
 
 
 def value(path: Path, *names: str) -> str:
