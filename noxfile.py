@@ -46,7 +46,7 @@ def tests_windows(session: nox.Session) -> None:
 
     What it cannot do is skipped by name. The arguments after `--` are pytest's.
     """
-    session.install("pytest", "psutil")  # to try the bench itself, before it is believed
+    session.install("pytest", "hypothesis", "psutil")  # to try the bench itself, before it is believed
     bench = ("python", "-m", "tests.windows.bench")
     for step in ("setup", "compiler"):
         session.run(*bench, step)
