@@ -145,6 +145,24 @@ def test_pyenv_and_uv_keep_interpreters_off_the_path(tmp_path: Path) -> None:
     assert list(places.stores(door, None)) == list(places.stores(door, "pypy3")) == []
 
 
+def test_of_the_shims_of_pyenv_only_the_chosen_one_is_started(tmp_path: Path) -> None:
+    shims = {f"/home/me/.pyenv/shims/python{n}": "" for n in ("3", "3.13", "3.12", "3.9")}
+    kept = {f"/home/me/.pyenv/versions/{n}/bin/python": "" for n in ("3.12.1", "3.12.10", "3.13.0")}
+    door = machine(
+        tmp_path,
+        programs={**shims, **kept, "/usr/bin/python3.12": ""},
+        environ={"HOME": "/home/me", "PATH": "/home/me/.pyenv/shims:/usr/bin"},
+    )
+    assert list(places.on_path(door, None)) == [
+        ("/home/me/.pyenv/shims/python3", "PATH (/home/me/.pyenv/shims/python3)"),
+        ("/home/me/.pyenv/versions/3.13.0/bin/python", "pyenv"),
+        ("/home/me/.pyenv/versions/3.12.10/bin/python", "pyenv"),
+        ("/usr/bin/python3.12", "PATH (/usr/bin/python3.12)"),
+    ]
+    # Asked for by its number, it is pyenv that says which of them counts here.
+    assert paths(places.on_path(door, "3.12")) == ["/home/me/.pyenv/shims/python3.12", "/usr/bin/python3.12"]
+
+
 def test_the_stores_may_stand_elsewhere(tmp_path: Path) -> None:
     door = machine(
         tmp_path,

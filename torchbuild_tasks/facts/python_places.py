@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -67,9 +68,13 @@ def environments(probe: Probe, wanted: str | None, tree_root: str) -> Iterator[P
 def on_path(probe: Probe, wanted: str | None) -> Iterator[Place]:
     """Interpreters on PATH: by name, and for each name in the order of PATH; links once."""
     seen = set()
-    for name in path_names(wanted, windows=probe.windows):
+    first, *others = path_names(wanted, windows=probe.windows)
+    for name in (first, *others):
         for path in probe.which_all(name):
             if probe.windows and _opens_the_store(probe, path):
+                continue
+            if name != first and _is_shim(probe, path, name):
+                yield from _behind_shim(probe, name)
                 continue
             # In one folder python3 is nearly always a link to python3.N. Across folders such
             # a link may be a venv, which has packages of its own.
@@ -77,6 +82,21 @@ def on_path(probe: Probe, wanted: str | None) -> Iterator[Place]:
             if key not in seen:
                 seen.add(key)
                 yield Place(path=path, found_via=f"PATH ({path})")
+
+
+def _is_shim(probe: Probe, path: str, name: str) -> bool:
+    """Whether a program is pyenv's stand-in for the pythons of one series, python3.12 say."""
+    shims = probe.join(_pyenv_folder(probe), "shims")
+    return name.startswith("python3.") and probe.names.key(probe.names.parent(path)) == probe.names.key(shims)
+
+
+def _behind_shim(probe: Probe, name: str) -> Iterator[Place]:
+    """The newest interpreter that pyenv keeps of a series.
+
+    A shim starts dozens of shells, and fails for every series that is not switched on.
+    """
+    kept = (place for place in stores(probe, name.removeprefix("python")) if place.found_via == "pyenv")
+    yield from itertools.islice(kept, 1)
 
 
 def _opens_the_store(probe: Probe, path: str) -> bool:
@@ -114,15 +134,21 @@ def stores(probe: Probe, wanted: str | None) -> Iterator[Place]:
 
 def _store_folders(probe: Probe) -> tuple[tuple[str, str, str], ...]:
     """Each store: what it is called, its folder, and what names in it begin with."""
-    home = probe.names.home(probe.environ) or probe.names.normal("/")
     if probe.windows:
-        pyenv = probe.variable("PYENV_ROOT") or probe.join(home, ".pyenv/pyenv-win")
-        data = probe.variable("APPDATA") or probe.join(home, "AppData/Roaming")
+        data = probe.variable("APPDATA") or probe.join(_home(probe), "AppData/Roaming")
     else:
-        pyenv = probe.variable("PYENV_ROOT") or probe.join(home, ".pyenv")
-        data = probe.variable("XDG_DATA_HOME") or probe.join(home, ".local/share")
+        data = probe.variable("XDG_DATA_HOME") or probe.join(_home(probe), ".local/share")
     uv = probe.variable("UV_PYTHON_INSTALL_DIR") or probe.join(data, "uv/python")
-    return ("pyenv", probe.join(pyenv, "versions"), ""), ("uv", uv, "cpython-")
+    return ("pyenv", probe.join(_pyenv_folder(probe), "versions"), ""), ("uv", uv, "cpython-")
+
+
+def _pyenv_folder(probe: Probe) -> str:
+    below_home = ".pyenv/pyenv-win" if probe.windows else ".pyenv"
+    return probe.variable("PYENV_ROOT") or probe.join(_home(probe), below_home)
+
+
+def _home(probe: Probe) -> str:
+    return probe.names.home(probe.environ) or probe.names.normal("/")
 
 
 def path_names(wanted: str | None, *, windows: bool = False) -> tuple[str, ...]:

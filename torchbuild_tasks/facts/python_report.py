@@ -141,9 +141,14 @@ def _editable(folder: str, name: str) -> "str | None":
         return None
     if not editable or not url.startswith("file://"):
         return None
-    from urllib.request import url2pathname
+    path = url[len("file://") :]
+    if os.name == "nt":
+        from urllib.request import url2pathname
 
-    return url2pathname(url[len("file://") :])
+        return url2pathname(path)
+    from urllib.parse import unquote  # all that url2pathname does elsewhere; it would load an HTTP client
+
+    return unquote(path)
 
 
 def _first_line(path: str) -> "str | None":
