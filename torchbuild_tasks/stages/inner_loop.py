@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 from collections.abc import Callable
-from typing import Final
+from typing import Final, TypeVar
 
 from torchbuild_tasks.core.inner_loop import front_end_rows
 from torchbuild_tasks.core.outputs import patterns
@@ -22,6 +22,7 @@ from torchbuild_tasks.model import Command
 from torchbuild_tasks.model.placed import Placed
 from torchbuild_tasks.stages.work import Work
 
+T = TypeVar("T")
 UP_TO_DATE: Final = b"ninja: no work to do"
 
 
@@ -39,14 +40,14 @@ def first_route(work: Work) -> Route | None:
     way = work.plan.way
     if way.name == "front end" or way.ninja is None:
         return _front_end(work, way.because)
-    before = placed.read(work.build_dir)
-    if before is None:
-        return _front_end(work, "it is not known what the last install put in place")
     ninja = way.ninja
     try:
-        dry, now = _both(lambda: _dry_run(work, ninja), lambda: placed.look(_where(work), before))
+        dry, looks = _both(lambda: _dry_run(work, ninja), lambda: _looks(work))
     except OSError as error:
         return _front_end(work, f"the install scripts cannot be read: {error}")
+    if looks is None:
+        return _front_end(work, "it is not known what the last install put in place")
+    before, now = looks
     found = due(before, now, lists_modules=_lists_modules(work))
     if found.front_end:
         return _front_end(work, found.front_end)
@@ -125,6 +126,12 @@ def _where(work: Work) -> placed.Where:
     )
 
 
+def _looks(work: Work) -> tuple[Placed, Placed] | None:
+    """What the last complete install left, and what is there now; None when the first is not known."""
+    before = placed.read(work.build_dir)
+    return None if before is None else (before, placed.look(_where(work), before))
+
+
 def _dry_run(work: Work, ninja: Command) -> str:
     """ "idle" when Ninja would compile, link and configure nothing, else "busy".
 
@@ -146,12 +153,12 @@ def _builds(said: bytes) -> bool:
     return any(step is not None and step.phase != "codegen" for step in steps)
 
 
-def _both(one: Callable[[], str], other: Callable[[], Placed]) -> tuple[str, Placed]:
+def _both(one: Callable[[], str], other: Callable[[], T]) -> tuple[str, T]:
     """Both at once: while Ninja works, this process has nothing else to do.
 
     The second runs in a thread, for Ctrl-C comes to the first. Raises what either raises.
     """
-    found: list[Placed] = []
+    found: list[T] = []
     failed: list[OSError] = []
 
     def run() -> None:
