@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.machines import (
+    ROOT,
     ask,
     base_python,
     built,
@@ -58,6 +59,15 @@ def test_what_needs_the_front_end(facts: Facts, flags: dict[str, Any], because: 
     assert way.name == "front end"
     assert way.ninja is None
     assert because in way.because
+
+
+@pytest.mark.parametrize("wanted", ["/usr/bin/python3", "python3"])
+def test_what_counts_is_the_venv_on_the_python_that_was_asked_for(wanted: str) -> None:
+    own = python(executable=f"{ROOT}/.torchbuild/venv-3.11/bin/python", managed=True)
+    facts = built(linux_facts(pythons=(own,)))
+    plan = plan_of(dataclasses.replace(facts, pythons=(base_python(), *facts.pythons)), python=wanted)
+    assert plan.environment.python == own.executable
+    assert plan.way.name == "install", plan.way.because
 
 
 def test_an_install_of_another_checkout_needs_it_too() -> None:

@@ -95,6 +95,18 @@ def test_a_given_base_interpreter_brings_the_venv_that_we_made_on_its_version(tm
     assert [found[0] for found in look(door, "/v")] == ["/v/bin/python"]
 
 
+def test_so_does_one_that_was_asked_for_by_its_command(tmp_path: Path) -> None:
+    ours = f"{TREE}/.torchbuild/venv-3.12/bin/python"
+    base = report("/usr/bin/python3", environment="base", prefix="/usr")
+    door = machine(
+        tmp_path,
+        programs={"/usr/bin/python3": base, "/usr/bin/python3.12": base, ours: report(ours)},
+        environ={"PATH": "/usr/bin"},
+    )
+    assert [found[0] for found in look(door, "python3.12")] == ["/usr/bin/python3", ours]
+    assert [found[0] for found in look(door)] == [ours]
+
+
 def test_a_given_interpreter_that_is_broken_stands_alone(tmp_path: Path) -> None:
     ours = f"{TREE}/.torchbuild/venv-3.12/bin/python"
     door = machine(tmp_path, programs={"/usr/bin/python3": None, ours: report(ours)})

@@ -99,7 +99,7 @@ def decide_build(question: Question) -> Decisions:
         *helper_choices(question, helpers),
         *cache.choices,
         *distribution.choices,
-        *editable_variables(question, python.python, choose_mode(question).value, build_dir(question)),
+        *editable_variables(question, python.target, choose_mode(question).value, build_dir(question)),
     )
     return Decisions(
         question=question,

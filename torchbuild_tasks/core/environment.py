@@ -22,9 +22,13 @@ from torchbuild_tasks.model import Choice, Command, Environment, Finding, Python
 
 @dataclass(frozen=True, kw_only=True)
 class ChosenPython:
-    """The interpreter that was chosen, the environment on top of it, and the reasons."""
+    """The interpreter that was chosen, the environment on top of it, and the reasons.
+
+    `target` is the one that gets torch: the chosen one itself, or that of our venv once it is there.
+    """
 
     python: Python | None
+    target: Python | None
     environment: Environment
     choice: Choice
     missing: tuple[str, ...] = ()
@@ -47,7 +51,7 @@ def choose_python(question: Question, also: tuple[str, ...] = ()) -> ChosenPytho
     python = python or next((p for p in found if not p.problem), None) or (found[0] if found else None)
     if python is None:
         nothing = Choice(name="python", value="", because="no interpreter was found")
-        return ChosenPython(python=None, environment=Environment(python=""), choice=nothing)
+        return ChosenPython(python=None, target=None, environment=Environment(python=""), choice=nothing)
     given = question.given("python")
     asked = f"{given[2]}; " if given else ""
     because = f"{asked}{python.found_via}, Python {python.version}"
@@ -67,7 +71,9 @@ def choose_python(question: Question, also: tuple[str, ...] = ()) -> ChosenPytho
         foreign=foreign,
     )
     choice = Choice(name="python", value=target, because=because, source=given[1] if given else "default")
-    return ChosenPython(python=python, environment=environment, choice=choice, missing=missing)
+    return ChosenPython(
+        python=python, target=installed, environment=environment, choice=choice, missing=missing
+    )
 
 
 def _asked_for(question: Question) -> tuple[Python, ...]:

@@ -48,7 +48,7 @@ def _for_front_end(
 ) -> Iterator[str]:
     """Why the front end is needed, the weightiest reason first."""
     question, environment = decisions.question, decisions.python.environment
-    tree, python = question.facts.tree, decisions.python.python
+    tree, python = question.facts.tree, decisions.python.target
     if freshness.needs in ("first", "reconfigure", "clean"):
         yield freshness.because
     if decisions.mode.value != "develop":

@@ -104,7 +104,7 @@ def _program(question: Question, python: ChosenPython, row: JobserverRow) -> tup
     """Why the build program takes no tokens, or "" and its name with the version."""
     if row.off:
         return row.off, ""
-    own = next((p for p in question.facts.pythons if p.executable == python.environment.python), None)
+    own = python.target
     if row.program in (own.packages if own else {}):
         assert own is not None
         version, where = own.packages[row.program], f"of {own.executable}"

@@ -45,16 +45,23 @@ def look_for_pythons(probe: Probe, wanted: str | None, tree_root: str) -> tuple[
         found += (python for python in asked if _is_wanted(python, wanted))
         if any(python.problem is None for python in found):
             break
+    if wanted and not places.is_version(wanted):  # our venvs were not among the places
+        found += [ours for python in found for ours in _made_on(probe, python, tree_root)]
     return _distinct(probe, found) or (_miss(probe, wanted),)
 
 
 def _given(probe: Probe, wanted: str, tree_root: str) -> tuple[Python, ...]:
     """The interpreter at a path; with a base one also the venv that we made on its version."""
     python = _inspect(probe, places.given(probe, wanted), tree_root)
+    return (python, *_made_on(probe, python, tree_root))
+
+
+def _made_on(probe: Probe, python: Python, tree_root: str) -> tuple[Python, ...]:
+    """The venv that we made on the version of a base interpreter, which gets torch in its place."""
     if python.environment != "base" or python.version is None:
-        return (python,)
+        return ()
     ours = places.managed(probe, ".".join(python.version.split(".")[:2]), tree_root)
-    return (python, *(_inspect(probe, place, tree_root) for place in ours))
+    return tuple(_inspect(probe, place, tree_root) for place in ours)
 
 
 def _is_wanted(python: Python, wanted: str | None) -> bool:
