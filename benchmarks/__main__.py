@@ -58,8 +58,7 @@ def main(words: list[str]) -> int:
     asked = parser.parse_args(words)
     if unknown := [name for name in asked.topic if name not in ALL]:
         parser.error(f"there is no {unknown[0]}; there are: {', '.join(ALL)}")
-    # The builds that are measured make an environment of their own: torch never goes into the one we run in.
-    os.environ.pop("VIRTUAL_ENV", None)
+    os.environ.pop("VIRTUAL_ENV", None)  # not the environment of what is measured
     print(f"{markdown.machine()}, load {markdown.load():.1f}", flush=True)
     tables, failed = {}, 0
     for name in asked.topic or ALL:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.measure import note
-from benchmarks.sample import TOOL
+from benchmarks.sample import BASE, TOOL
 from tests.support.sample import materialise
 from torchbuild_tasks.core.eta import TimeLeft
 from torchbuild_tasks.core.ninja_graph import Graph, parse_graph
@@ -180,7 +180,7 @@ def _sample(folder: Path) -> tuple[tuple[Step, ...], tuple[Step, ...], tuple[Ste
         shutil.rmtree(tree / "build", ignore_errors=True)
         names = ("CMAKE_C_COMPILER_LAUNCHER", "CMAKE_CXX_COMPILER_LAUNCHER")
         env = {**os.environ, **dict.fromkeys(names, str(launcher))}
-        argv = (*TOOL, "build", "--source", str(tree), "--jobs", str(JOBS), "--yes", "--quiet")
+        argv = (*TOOL, "build", "--source", str(tree), *BASE, "--jobs", str(JOBS), "--yes", "--quiet")
         subprocess.run(argv, cwd=tree, env=env, check=True, capture_output=True)
         logs.append(_steps(tree / "build" / ".ninja_log"))
     return logs[0], logs[1], logs[2], ninja_graph(tree / "build")

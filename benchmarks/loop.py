@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.measure import Command, pairs, run, show
-from benchmarks.sample import TOOL, by_hand, environment
+from benchmarks.sample import BASE, TOOL, by_hand, environment
 from tests.support.sample import materialise
 
 SOURCES = ("aten/src/ATen/native/Linear.cpp", "aten/src/ATen/relu.cpp")
@@ -25,7 +25,7 @@ def main(runs: int = 5) -> None:
     for era in ("scikit-build-core", "setuptools"):
         with tempfile.TemporaryDirectory() as scratch:
             tree = materialise(Path(scratch) / "minitorch", era=era)
-            argv = (*TOOL, "build", "--source", str(tree), "--yes", "--quiet")
+            argv = (*TOOL, "build", "--source", str(tree), *BASE, "--yes", "--quiet")
             subprocess.run(argv, cwd=tree, check=True, capture_output=True)
             python = next(tree.glob(".torchbuild/venv-*/bin/python"))
             _measure(f"sample, {era}", tree, Command(argv=argv, cwd=tree), by_hand(era, python), runs)

@@ -19,13 +19,15 @@ def main(runs: int = 3) -> None:
         with tempfile.TemporaryDirectory() as scratch:
             tree = materialise(Path(scratch) / "minitorch", era=era)
             # By hand nobody has a cache either: what is compared is the way to the compiler and back.
-            argv = (*TOOL, "build", "--source", str(tree), "--yes", "--quiet", "--cache", "none")
+            argv = (*TOOL, "build", "--source", str(tree), *BASE, "--yes", "--quiet", "--cache", "none")
             tool = Command(argv=argv, cwd=tree)
             subprocess.run([str(word) for word in tool.argv], cwd=tree, check=True, capture_output=True)
             _whole(era, tree, tool, runs)
 
 
 TOOL = (sys.executable, "-m", "torchbuild_tasks.fronts.console")
+# A build makes a venv of its own on it. PATH leads to the environment that we run in: torch would go there.
+BASE = ("--python", str(Path(sys.base_prefix, "bin", "python3")))
 
 
 def environment(tree: Path) -> dict[str, str]:
