@@ -165,7 +165,13 @@ def replay(request: BuildRequest, report: Reporter) -> tuple[Replay, VerifyRepor
     written = replay.take_out(recorded, Path(request.out).expanduser()) if request.out else ()
     with replay.variables_of(recorded, catalog):
         sight, made_plan = look_again(request, recorded, replay.source_of(recorded, request.source))
-        asked = manifest.Asked(writer(), sight.request, sight.settings, sight.facts, made_plan)
+        asked = manifest.Asked(
+            tool=writer(),
+            request=sight.request,
+            settings=sight.settings,
+            facts=sight.facts,
+            plan=made_plan,
+        )
         found = replay.compared(recorded, name, asked, catalog, written)
         if not request.yes:
             return found, None

@@ -59,7 +59,7 @@ def record(root: Path, **changes: Any) -> None:
         "facts": {"host": {"os": "linux"}, "cpu": {"cores": 2}, "memory": {"total": 8 * GIB}},
         "stages": [{"stage": "compile", "seconds": 0.5, "result": "ok"}],
     }
-    (root / "build" / "torchbuild-record.json").write_text(json.dumps({**values, **changes}), "utf-8")
+    (root / "build" / "torchbuild-manifest.json").write_text(json.dumps({**values, **changes}), "utf-8")
 
 
 def made(root: Path, **changes: Any) -> tuple[ReportFiles, str]:
@@ -101,13 +101,13 @@ def test_without_a_record(root: Path) -> None:
     ninja(root / "build")
     files, page = made(root)
     assert files.steps == 4
-    assert any("no record" in note for note in files.notes) and "There is no record of this build" in page
+    assert any("no manifest" in note for note in files.notes) and "There is no manifest of this build" in page
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"stages": 3, "started": "soon", "facts": []}'])
 def test_a_damaged_record_is_no_obstacle(root: Path, text: str) -> None:
     ninja(root / "build")
-    (root / "build" / "torchbuild-record.json").write_text(text, "utf-8")
+    (root / "build" / "torchbuild-manifest.json").write_text(text, "utf-8")
     assert made(root)[0].steps == 4
 
 

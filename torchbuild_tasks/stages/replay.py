@@ -21,9 +21,9 @@ from torchbuild_tasks.core.manifest.secrets import HIDDEN
 from torchbuild_tasks.core.redaction import is_secret
 from torchbuild_tasks.effects import files
 from torchbuild_tasks.errors import ManifestError
-from torchbuild_tasks.manifest import MANIFEST_FILE, Manifest
 from torchbuild_tasks.model import BuildPlan, Facts
-from torchbuild_tasks.stages.manifest import Asked, prospect
+from torchbuild_tasks.record import MANIFEST_FILE, Manifest
+from torchbuild_tasks.stages.manifest import Asked, plan_manifest
 from torchbuild_tasks.stages.named import Named, place_of
 
 
@@ -63,7 +63,7 @@ def load(name: str) -> Manifest:
         why = "there is no such file" if error.errno == errno.ENOENT else error.strerror
         raise ManifestError(
             f"{path} cannot be read: {why}.",
-            next_step=f"Every build writes {MANIFEST_FILE} into its build tree, beside its record.",
+            next_step=f"Every build writes {MANIFEST_FILE} into its build tree.",
         ) from None
     return read_manifest(data, str(path))
 
@@ -94,7 +94,7 @@ def variables_of(manifest: Manifest, catalog: Catalog) -> Iterator[None]:
         for name, value in os.environ.items()
         if any(fnmatchcase(name, pattern) for pattern in patterns) and not is_secret(name)
     }
-    then = {name: value for name, value in manifest.environ.items() if HIDDEN not in value}
+    then = {name: value for name, value in manifest.facts.environ.items() if HIDDEN not in value}
     for name in now:
         del os.environ[name]
     os.environ.update(then)
@@ -111,7 +111,7 @@ def compared(
 ) -> Replay:
     """Hold the plan that was made here against the manifest."""
     facts: Facts = asked.facts
-    found = differences(manifest, prospect(asked), KNOWN_BEFORE)
+    found = differences(manifest, plan_manifest(asked), KNOWN_BEFORE)
     machine = Machine(facts, asked.plan, catalog, built=False)
     here = Here(
         root=asked.plan.source,

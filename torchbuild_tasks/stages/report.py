@@ -1,6 +1,6 @@
 """Makes the report of the last build: one HTML page, and the same as a trace for Perfetto.
 
-Ninja's log is all that is needed. The record adds the stages, the history what changed, Ninja itself
+Ninja's log is all that is needed. The manifest adds the stages, the history what changed, Ninja itself
 which step needs which; what is missing is said on the page.
 """
 
@@ -24,7 +24,7 @@ from torchbuild_tasks.core.step_history import builds_before, compiler_of, diffe
 from torchbuild_tasks.core.timeline import critical_path, lanes, trace_events
 from torchbuild_tasks.effects.files import STATE_DIR, state_dir, told_as, write_atomic
 from torchbuild_tasks.effects.history import NINJA_LOG
-from torchbuild_tasks.effects.ledger import RECORD_FILE
+from torchbuild_tasks.effects.ledger import last_manifest
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import CacheReport
 from torchbuild_tasks.model.history import History, Peak
@@ -60,7 +60,7 @@ def make_report(
         UsageError: there is no log of Ninja that can be read, or a file cannot be written.
     """
     log = read_ninja_log(build_dir)
-    record, notes = _record(build_dir / RECORD_FILE)
+    record, notes = _record(last_manifest(build_dir))
     steps, run_notes = _steps(log, record, build_dir)
     graph = ninja_graph(build_dir)
     notes += run_notes + _readable(log, build_dir)
@@ -135,13 +135,13 @@ def _readable(log: NinjaLog, build_dir: Path) -> list[str]:
 
 
 def _record(path: Path) -> tuple[Mapping[str, Any], list[str]]:
-    """The record as it stands, also one of another version; empty with a note when there is none."""
+    """The manifest as it stands, also one of another version; empty with a note when there is none."""
     try:
         found = json.loads(path.read_text("utf-8"))
     except FileNotFoundError:
-        return {}, [f"There is no record of this build ({path}): the stages are not known."]
+        return {}, [f"There is no manifest of this build ({path}): the stages are not known."]
     except (OSError, ValueError) as problem:
-        return {}, [f"The record cannot be read: {path}: {problem}"]
+        return {}, [f"The manifest cannot be read: {path}: {problem}"]
     return _mapping(found), []
 
 
@@ -162,7 +162,7 @@ def _stages(record: Mapping[str, Any]) -> list[tuple[str, float, str]]:
 
 
 def _values(kind: type[T], rows: object) -> tuple[T, ...]:
-    """The rows of a record as values of ours; those of a record of another version are left out."""
+    """The rows of a manifest as values of ours; those of a manifest of another version are left out."""
     found = []
     for row in rows if isinstance(rows, list) else ():
         with contextlib.suppress(UsageError):

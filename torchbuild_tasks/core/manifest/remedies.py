@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from torchbuild_tasks.core.manifest.compare import ABSENT, Difference
-from torchbuild_tasks.manifest import Manifest, Program
+from torchbuild_tasks.record import Manifest, Program
 
 # What a plan can know before the build: not what it ran, and how that ended.
 KNOWN_BEFORE: Final = (
@@ -114,7 +114,7 @@ def _compiler(program: Program, here: Here) -> str:
 
 
 def _python(found: Difference, manifest: Manifest, here: Here) -> str:
-    if found.name != "version":
+    if found.name != "version" or manifest.python_version is None:
         return ""
     return f"install Python {manifest.python_version} and name it: --python PATH"
 
