@@ -106,6 +106,24 @@ def test_the_manifest_says_what_was_built_and_how(line: Line) -> None:
     assert packages["torch"]["origin"].startswith("editable file:") or packages["torch"]["record"] is None
 
 
+def test_a_tree_of_0_1_0_is_not_built_anew_and_its_record_is_replaced(line: Line) -> None:
+    """That version had the fingerprint in a file of its own, and beside it a manifest without one."""
+    manifest, record = (line.tree / f"build/torchbuild-{name}.json" for name in ("manifest", "record"))
+    record.write_text(json.dumps({**line.record, "schema": 1}), "utf-8")
+    shutil.copy(Path(__file__).parents[1] / "core/manifest/schema-1.json", manifest)
+    done = line("build")
+    assert done.code == 0, done.err
+    assert "Up to date" in done.err
+    assert record.exists()
+    assert line.record["schema"] == 1
+    (line.tree / "aten/src/ATen/mul.cpp").touch()
+    done = line("build", "--verbose")
+    assert done.code == 0, done.err
+    assert "matmul.cpp.o" not in done.err
+    assert not record.exists()
+    assert line.record["schema"] == 2
+
+
 def test_an_edited_source_is_compiled(line: Line) -> None:
     source = line.tree / "aten/src/ATen/relu.cpp"
     source.write_text(source.read_text("utf-8") + "\n// edited\n", "utf-8")

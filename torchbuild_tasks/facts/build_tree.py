@@ -49,7 +49,7 @@ def look_at_manifest(probe: Probe, build_dir: str | None) -> Previous | None:
 
     The record of 0.1.0 counts until a newer build replaces it; the manifest beside that one has no inputs.
     """
-    if build_dir is None:
+    if not build_dir:
         return None
     record = probe.read(probe.join(build_dir, RECORD_FILE))
     text = probe.read(probe.join(build_dir, MANIFEST_FILE)) if record is None else record

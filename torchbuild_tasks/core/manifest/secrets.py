@@ -30,8 +30,8 @@ def without_secrets(manifest: Manifest) -> Manifest:
         del parts[apart]
     # Of the facts only the variables: names of packages and files (tokenizers, auth.h) speak of no secret.
     named = {**parts, "facts": manifest.facts.environ}
-    secrets = dict(found for part in named.values() for found in _secrets(part))
-    taken = [*manifest.redacted, *secrets.values()]
+    found = [each for part in named.values() for each in _secrets(part)]
+    secrets, taken = dict(found), [*manifest.redacted, *(name for _, name in found)]
     clean = {name: _clean(value, secrets, taken) for name, value in parts.items()}
     clean["inputs"] = conceal_inputs(manifest.inputs, secrets)
     clean["repositories"] = tuple(_repository(each, taken) for each in manifest.repositories)
