@@ -10,6 +10,7 @@ import pytest
 from torchbuild_tasks.codec import dumps
 from torchbuild_tasks.core.manifest.compare import differences
 from torchbuild_tasks.core.manifest.read import read_manifest
+from torchbuild_tasks.core.manifest.remedies import Here, with_remedies
 from torchbuild_tasks.errors import ManifestError
 from torchbuild_tasks.record import MANIFEST_SCHEMA
 
@@ -37,6 +38,7 @@ def test_a_record_of_the_first_schema_is_read_as_a_manifest_without_its_secrets(
     assert manifest.inputs["compiler"] == "/usr/bin/g++ 12.2.0"
     assert manifest.request == {"set": ["X_TOKEN=***", "CMAKE_MY_URL=https://***@host/x"], "yes": True}
     assert manifest.redacted == ("X_TOKEN", "a login in an address")
+    assert [each.commit for each in manifest.repositories] == ["bc6f4a4818a985973cbfc6d5b4398442e1447837"]
     assert "0.1.0" in manifest.source_problem
     assert manifest.verify is not None
     text = dumps(manifest)
@@ -48,6 +50,12 @@ def test_a_record_of_the_first_schema_is_read_as_a_manifest_without_its_secrets(
 def test_the_two_files_of_a_first_build_differ_in_nothing_that_one_never_held() -> None:
     found = differences(read_manifest(RECORD, "a.json"), read_manifest(DATA, "b.json"))
     assert {"toolchain", "requirements", "env file"}.isdisjoint(each.group for each in found)
+    here = Here(root="/src", python="/p", manifest="m.json", install=lambda name: name)
+    remedies = with_remedies(found, read_manifest(RECORD, "a.json"), here)
+    assert {each.name for each in remedies if each.group == "source" and not each.remedy} >= {
+        "changes",
+        "untracked aten/new.h",
+    }
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def _first_manifest(found: Mapping[str, Any]) -> dict[str, Any]:
 def _first_record(found: Mapping[str, Any]) -> dict[str, Any]:
     """Return a record of 0.1.0 as a manifest; what it never held is empty."""
     facts, inputs, request = (_mapping(found.get(name)) for name in ("facts", "inputs", "request"))
-    root = inputs.get("source")
+    root, commit = inputs.get("source"), inputs.get("commit")
     return {
         **found,
         "schema": MANIFEST_SCHEMA,
@@ -85,7 +85,8 @@ def _first_record(found: Mapping[str, Any]) -> dict[str, Any]:
         "root": root,
         "build_dir": _mapping(facts.get("tree")).get("build_dir") or f"{root}/build",
         "era": inputs.get("era"),
-        "source_problem": f"a record of {_FIRST} does not hold it",
+        "repositories": [{"path": "", "commit": commit}] if commit else [],
+        "source_problem": f"a record of {_FIRST} holds no more than the commit",
         "request": {name: value for name, value in request.items() if value not in (None, False, [])},
         "python": str(inputs.get("python")).rpartition(" ")[0],
     }

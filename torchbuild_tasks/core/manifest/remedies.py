@@ -44,6 +44,8 @@ def with_remedies(found: tuple[Difference, ...], manifest: Manifest, here: Here)
 
 
 def _source(found: Difference, manifest: Manifest, here: Here) -> str:
+    if manifest.source_problem and found.there == ABSENT:
+        return ""  # it does not know what was there
     kind, _, path = found.name.partition(" ")
     if found.name == "commit":
         url = next((each.url for each in manifest.repositories if not each.path), "") or "origin"
