@@ -43,7 +43,7 @@ class Replay:
 
 
 def load(name: str) -> Manifest:
-    """The manifest in a file.
+    """Read the manifest in a file.
 
     Raises:
         ManifestError: there is none, it cannot be read, or it is a folder.
@@ -68,8 +68,8 @@ def load(name: str) -> Manifest:
     return read_manifest(data, str(path))
 
 
-def load_of(word: str, about: Named) -> Manifest:
-    """The last manifest of the named build that a word means, else that in the file of this name.
+def load_named(word: str, about: Named) -> Manifest:
+    """Read the last manifest of the build that a word names, else the one in the file of this name.
 
     Raises:
         ManifestError: as `load`; a build that was not built yet has none.
@@ -81,7 +81,7 @@ def load_of(word: str, about: Named) -> Manifest:
 
 
 def source_of(manifest: Manifest, given: str | None) -> str:
-    """The checkout to replay in: the one that is named, else that of then where it is here, else `.`."""
+    """Return the checkout to replay in: the one that is named, else that of then where it is here, else `.`."""
     return given or (manifest.root if Path(manifest.root).is_dir() else ".")
 
 
@@ -106,10 +106,10 @@ def variables_of(manifest: Manifest, catalog: Catalog) -> Iterator[None]:
         os.environ.update(now)
 
 
-def compared(
+def compare_plan(
     manifest: Manifest, path: str, asked: Asked, catalog: Catalog, written: tuple[str, ...]
 ) -> Replay:
-    """Hold the plan that was made here against the manifest."""
+    """Compare the plan that was made here with the manifest."""
     facts: Facts = asked.facts
     found = differences(manifest, plan_manifest(asked), KNOWN_BEFORE)
     machine = Machine(facts, asked.plan, catalog, built=False)
@@ -127,7 +127,7 @@ def compared(
     )
 
 
-def take_out(manifest: Manifest, folder: Path) -> tuple[str, ...]:
+def write_diffs(manifest: Manifest, folder: Path) -> tuple[str, ...]:
     """Write the diffs of torch and its submodules as files for `git apply`; those that are whole.
 
     Raises:

@@ -31,7 +31,7 @@ class Difference:
 
 
 def differences(there: Manifest, here: Manifest, groups: Iterable[str] = GROUPS) -> tuple[Difference, ...]:
-    """What differs between two builds, group by group.
+    """Return what differs between two builds, group by group.
 
     The checkout's own place does not count, nor a group of which one of them knows nothing.
     """
