@@ -81,7 +81,7 @@ def load_named(word: str, about: Named) -> Manifest:
 
 
 def source_of(manifest: Manifest, given: str | None) -> str:
-    """Return the checkout to replay in: the one that is named, else that of then where it is here, else `.`."""
+    """Return the checkout to replay in: the one that is named, else that of then if it is here, else `.`."""
     return given or (manifest.root if Path(manifest.root).is_dir() else ".")
 
 
