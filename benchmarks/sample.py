@@ -53,7 +53,7 @@ def _whole(era: str, tree: Path, tool: Command, runs: int) -> None:
 
     def verification() -> float:
         """Seconds that the tool spent on what a build by hand does not do."""
-        record = json.loads((tree / "build/torchbuild-record.json").read_text("utf-8"))
+        record = json.loads((tree / "build/torchbuild-manifest.json").read_text("utf-8"))
         return float(sum(stage["seconds"] for stage in record["stages"] if stage["stage"] == "verify"))
 
     through = Command(argv=tool.argv, cwd=tree, before=scratch_build, discount=verification)

@@ -162,11 +162,17 @@ def replay(request: BuildRequest, report: Reporter) -> tuple[Replay, VerifyRepor
 
     name, catalog = str(request.manifest), load_catalog()
     recorded = replay.load(name)
-    written = replay.take_out(recorded, Path(request.out).expanduser()) if request.out else ()
+    written = replay.write_diffs(recorded, Path(request.out).expanduser()) if request.out else ()
     with replay.variables_of(recorded, catalog):
         sight, made_plan = look_again(request, recorded, replay.source_of(recorded, request.source))
-        asked = manifest.Asked(writer(), sight.request, sight.settings, sight.facts, made_plan)
-        found = replay.compared(recorded, name, asked, catalog, written)
+        asked = manifest.Asked(
+            tool=writer(),
+            request=sight.request,
+            settings=sight.settings,
+            facts=sight.facts,
+            plan=made_plan,
+        )
+        found = replay.compare_plan(recorded, name, asked, catalog, written)
         if not request.yes:
             return found, None
         for line in found.lines:
@@ -178,10 +184,10 @@ def compare(request: BuildRequest) -> tuple[Difference, ...]:
     """What differs between two builds, each a manifest's file or the name of a build."""
     from torchbuild_tasks.core.manifest.compare import differences
     from torchbuild_tasks.sight.named import named
-    from torchbuild_tasks.stages.replay import load_of
+    from torchbuild_tasks.stages.replay import load_named
 
     about = named(request)
-    return differences(load_of(str(request.manifest), about), load_of(str(request.other), about))
+    return differences(load_named(str(request.manifest), about), load_named(str(request.other), about))
 
 
 def builds(request: BuildRequest, report: Reporter) -> Answer:

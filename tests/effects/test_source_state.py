@@ -12,7 +12,7 @@ import pytest
 from tests.support.sample import materialise
 from torchbuild_tasks.effects.source_state import look_at_repositories
 from torchbuild_tasks.errors import SourceError
-from torchbuild_tasks.manifest import Repository
+from torchbuild_tasks.record import Repository
 
 pytestmark = [
     pytest.mark.integration,

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from tests.facts.fakes import machine
-from torchbuild_tasks.facts.build_tree import RECORD, look_at_cache, look_at_record
+from torchbuild_tasks.facts.build_tree import look_at_cache, look_at_manifest
 from torchbuild_tasks.model import CMakeCache, Previous
+from torchbuild_tasks.record import MANIFEST_FILE, RECORD_FILE
 
 CACHE = """# This is the CMakeCache file.
 //CXX compiler=odd
@@ -41,7 +42,7 @@ def test_no_cache_is_none_and_an_empty_one_is_not(tmp_path: Path) -> None:
 
 def previous(root: Path, record: Any) -> Previous | None:
     text = record if isinstance(record, str) else json.dumps(record)
-    return look_at_record(machine(root, files={f"/b/{RECORD}": text}), "/b")
+    return look_at_manifest(machine(root, files={f"/b/{MANIFEST_FILE}": text}), "/b")
 
 
 def test_the_last_build_is_remembered(tmp_path: Path) -> None:
@@ -98,5 +99,14 @@ def test_a_broken_record_is_no_record(tmp_path: Path, record: Any) -> None:
 
 
 def test_no_record_is_none(tmp_path: Path) -> None:
-    assert look_at_record(machine(tmp_path), "/b") is None
-    assert look_at_record(machine(tmp_path), None) is None
+    assert look_at_manifest(machine(tmp_path), "/b") is None
+    assert look_at_manifest(machine(tmp_path), None) is None
+
+
+def test_the_record_of_0_1_0_counts_until_it_is_replaced(tmp_path: Path) -> None:
+    """That version wrote a manifest beside it, which has no inputs."""
+    old = {"schema": 1, "result": "failed", "inputs": {"compiler": "g++ 11"}}
+    new = {"schema": 1, "result": "ok", "repositories": [], "env": []}
+    files = {f"/b/{RECORD_FILE}": json.dumps(old), f"/b/{MANIFEST_FILE}": json.dumps(new)}
+    found = look_at_manifest(machine(tmp_path, files=files), "/b")
+    assert found == Previous(result="failed", inputs={"compiler": "g++ 11"})

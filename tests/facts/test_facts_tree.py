@@ -55,7 +55,7 @@ def test_the_sample_says_that_it_is_one(tmp_path: Path) -> None:
 def test_the_build_tree_is_read_where_the_era_puts_it(tmp_path: Path) -> None:
     files = {
         f"{ROOT}/build/CMakeCache.txt": "CMAKE_GENERATOR:INTERNAL=Ninja\n",
-        f"{ROOT}/build/torchbuild-record.json": json.dumps({"result": "failed"}),
+        f"{ROOT}/build/torchbuild-manifest.json": json.dumps({"result": "failed"}),
     }
     tree = look_at_tree(machine(tmp_path, files={**checkout(), **files}), ROOT)
     assert tree.cache is not None

@@ -45,12 +45,12 @@ def contents(tmp_path: Path) -> dict[str, str]:
 
 @pytest.fixture
 def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Facts, BuildPlan]:
-    """A secret in the environment, in argv, in --set, in the log, the record and the settings file."""
+    """A secret in the environment, in argv, in --set, in the log, the manifest and the settings file."""
     root = tmp_path / "pytorch"
     (root / ".torchbuild/logs").mkdir(parents=True)
     (root / "build").mkdir()
     (root / ".torchbuild/logs/build.log").write_text(LOG, "utf-8")
-    (root / "build/torchbuild-record.json").write_text(json.dumps({"request": {"token": SECRET}}), "utf-8")
+    (root / "build/torchbuild-manifest.json").write_text(json.dumps({"request": {"token": SECRET}}), "utf-8")
     (root / "torchbuild.toml").write_text(f'[set]\nMY_TOKEN = "{SECRET}"\n', "utf-8")
     for name in ("MY_TOKEN", "SOME_VARIABLE"):
         monkeypatch.setenv(name, SECRET)
@@ -69,7 +69,7 @@ def test_everything_is_in_it_and_nothing_secret(tmp_path: Path, planted: tuple[F
     files = contents(tmp_path)
     assert set(files) == {
         *("about.txt", "facts.json", "plan.json", "request.json", "environ.json", "diagnosis.json"),
-        *("log-head.txt", "record.json", "torchbuild.toml", "problems.txt"),
+        *("log-head.txt", "manifest.json", "torchbuild.toml", "problems.txt"),
     }
     assert not [name for name, text in files.items() if SECRET in text or "/home/ada" in text]
     assert SECRET not in repr(written)

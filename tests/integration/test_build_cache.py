@@ -40,7 +40,7 @@ class Machine:
 
     @property
     def record(self) -> Any:
-        return json.loads((self.tree / "build/torchbuild-record.json").read_text("utf-8"))
+        return json.loads((self.tree / "build/torchbuild-manifest.json").read_text("utf-8"))
 
     def written(self) -> Iterator[tuple[Path, bytes]]:
         """Every file that may be handed on: what the tool wrote, the env files, CMake's cache."""

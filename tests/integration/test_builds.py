@@ -118,7 +118,7 @@ def test_builds_stand_beside_one_another_and_share_their_objects(home: Home, tar
     for name in ("base", "other"):
         done = home(*words, "--name", name)
         assert done.code == 0, done.out + done.err
-        records.append(json.loads((home.folder(name) / "build/torchbuild-record.json").read_text("utf-8")))
+        records.append(json.loads((home.folder(name) / "build/torchbuild-manifest.json").read_text("utf-8")))
     (first,), (second,) = (record["caches"] for record in records)
     assert sum(second["hits"].values()) >= 0.95 * (
         sum(first["hits"].values()) + sum(first["misses"].values())

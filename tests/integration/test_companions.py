@@ -91,7 +91,7 @@ def test_a_folder_of_the_users_is_built_where_it_is_and_its_failure_is_told(besi
     done = beside.build(f"torchvision={beside.source}")
     assert done.code == 6, done.out + done.err
     assert "fatal error: png.h" in done.err
-    record = json.loads((beside.tree / "build/torchbuild-record.json").read_text("utf-8"))
+    record = json.loads((beside.tree / "build/torchbuild-manifest.json").read_text("utf-8"))
     assert record["verify"] is not None  # torch itself stays built and verified
     beside.write("setup.py", SETUP)
     done = beside.build(f"torchvision={beside.source}")

@@ -69,7 +69,7 @@ class CudaLine:
 
     @property
     def record(self) -> Any:
-        return json.loads((self.tree / "build/torchbuild-record.json").read_text("utf-8"))
+        return json.loads((self.tree / "build/torchbuild-manifest.json").read_text("utf-8"))
 
 
 @pytest.fixture(scope="module")

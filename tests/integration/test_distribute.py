@@ -54,7 +54,7 @@ def test_the_sample_is_built_by_the_cluster(tmp_path: Path, target: Path, hosts:
 
     done = build("--distribute", hosts.url)
     assert f"compiles are sent away by {hosts.url}" in done.stderr
-    record = json.loads((tree / "build/torchbuild-record.json").read_text("utf-8"))
+    record = json.loads((tree / "build/torchbuild-manifest.json").read_text("utf-8"))
     (report,) = record["caches"]
     assert report["tool"] == "sccache"
     assert set(report["away"]) == {f"{server.address}:10501" for server in hosts.servers}

@@ -38,7 +38,7 @@ def test_a_program_is_told_how_a_build_ended(tree: Path, target: Path, tmp_path:
     assert any(
         "matmul.cpp" in output for output in json.dumps(json.loads(history.read_text("utf-8"))).split('"')
     )
-    (record,) = (tree / "build").glob("torchbuild-record.json")
+    (record,) = (tree / "build").glob("torchbuild-manifest.json")
     kinds = {peak["kind"]: peak["bytes"] for peak in json.loads(record.read_text("utf-8"))["peaks"]}
     assert 10 << 20 < kinds["C++"] < 4 << 30
     assert '"C++"' in (store / "build-memory.json").read_text("utf-8")

@@ -14,13 +14,10 @@ import pytest
 from tests.integration.test_jobserver import NINJA, needs_ninja_1_13
 from tests.support.capabilities import needs_fifo
 from tests.support.machines import linux_facts, plan_of, tool
-from tests.support.preflight import Said
+from tests.support.preflight import Said, ledger_of
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.core.outputs import patterns
 from torchbuild_tasks.effects.fetch.net import Net
-from torchbuild_tasks.effects.ledger import Ledger
 from torchbuild_tasks.model import Command
-from torchbuild_tasks.record import start_record
 from torchbuild_tasks.request import BuildRequest
 from torchbuild_tasks.stages.compile import run_build
 from torchbuild_tasks.stages.work import Fetching, Work
@@ -44,7 +41,7 @@ def work_on(tree: Path, program: str) -> tuple[Work, Said]:
         compile=Command(argv=(str(NINJA), "-k", "0"), cwd=str(build), because=""),
     )
     assert plan.jobserver is not None
-    record, catalog = start_record(request, facts, plan, started="2026-11-01T10:00:00+00:00"), load_catalog()
+    catalog = load_catalog()
     fetching = Fetching(store=tree, lock_file=tree / "lock", net=Net(), require_hashes=False)
     work = Work(
         request=request,
@@ -52,7 +49,7 @@ def work_on(tree: Path, program: str) -> tuple[Work, Said]:
         plan=plan,
         catalog=catalog,
         report=said,
-        ledger=Ledger(record, tree, build, patterns(catalog, plan.era)),
+        ledger=ledger_of(request, facts, plan, tree),
         fetching=fetching,
         environ={**os.environ, "PATH": str(Path(str(NINJA)).parent), "MAX_JOBS": "4"},
     )
@@ -76,7 +73,7 @@ def test_the_build_gets_tokens_and_no_number(tmp_path: Path) -> None:
         run_build(work, work.plan.compile)
     wanted = "--jobserver-auth=" + ("torchbuild-jobs-" if sys.platform == "win32" else "fifo:")
     assert all(line.startswith(wanted) for line in outputs(tmp_path))
-    assert work.ledger.jobserver is not None and work.ledger.jobserver.most == 8
+    assert work.ledger.manifest.jobserver is not None and work.ledger.manifest.jobserver.most == 8
     assert said.notes == []  # it had nothing to do about memory
 
 
@@ -152,5 +149,5 @@ def test_a_compile_that_is_killed_all_the_same_is_made_again_with_fewer_tokens(t
     assert outputs(tmp_path) == ["done"] * 3
     (note,) = said.notes
     assert "ran out of memory" in note and note.endswith("with 4 jobs, not 8.")
-    assert work.ledger.jobserver is not None
-    assert (work.ledger.jobserver.most, work.ledger.jobserver.fewest) == (8, 4)
+    assert work.ledger.manifest.jobserver is not None
+    assert (work.ledger.manifest.jobserver.most, work.ledger.manifest.jobserver.fewest) == (8, 4)

@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,16 @@ from typing import Any
 import pytest
 
 from tests.support.capabilities import POSIX, needs
+from tests.support.machines import linux_facts, plan_of
+from torchbuild_tasks import codec
 from torchbuild_tasks.catalog import load_catalog
+from torchbuild_tasks.core.settings import Settings
 from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.model import Choice, Cpu, Host, Memory
+from torchbuild_tasks.record import MANIFEST_FILE, RECORD_FILE, StageTime
+from torchbuild_tasks.request import BuildRequest
 from torchbuild_tasks.stages.history import Pace, keep, ninja_graph, recall
+from torchbuild_tasks.stages.manifest import Asked, start_manifest
 from torchbuild_tasks.stages.report import ReportFiles, make_report
 
 pytestmark = [
@@ -35,6 +43,7 @@ build lib/libx.so: step x.dir/a&b.cpp.o x.dir/<c>.cpp.o
   time = 0.02
 """
 GIB = 1 << 30
+OLD_RECORD = Path(__file__).parents[1] / "core/manifest/record-schema-1.json"
 
 
 def ninja(build: Path, *words: str) -> str:
@@ -51,15 +60,21 @@ def root(tmp_path: Path) -> Path:
 
 
 def record(root: Path, **changes: Any) -> None:
-    values: dict[str, Any] = {
-        "result": "ok",
-        "started": datetime.now(UTC).isoformat(timespec="seconds"),
-        "finished": None,
-        "choices": [{"name": "torch", "value": "2.1.0"}, {"name": "CXX", "value": "g++"}],
-        "facts": {"host": {"os": "linux"}, "cpu": {"cores": 2}, "memory": {"total": 8 * GIB}},
-        "stages": [{"stage": "compile", "seconds": 0.5, "result": "ok"}],
-    }
-    (root / "build" / "torchbuild-record.json").write_text(json.dumps({**values, **changes}), "utf-8")
+    host, memory = Host(os="linux", arch="x86_64"), Memory(total=8 * GIB)
+    facts = linux_facts(host=host, cpu=Cpu(cores=2), memory=memory)
+    asked = Asked(
+        tool="tests 1", request=BuildRequest(), settings=Settings(), facts=facts, plan=plan_of(facts)
+    )
+    manifest = replace(
+        start_manifest(asked, started=datetime.now(UTC).isoformat(timespec="seconds"), result="ok"),
+        choices=tuple(
+            Choice(name=name, value=value, because="asked for")
+            for name, value in (("torch", "2.1.0"), ("CXX", "g++"))
+        ),
+        stages=(StageTime(stage="compile", seconds=0.5, result="ok"),),
+    )
+    text = json.dumps({**codec.encode(manifest), **changes})
+    (root / "build" / MANIFEST_FILE).write_text(text, "utf-8")
 
 
 def made(root: Path, **changes: Any) -> tuple[ReportFiles, str]:
@@ -101,13 +116,13 @@ def test_without_a_record(root: Path) -> None:
     ninja(root / "build")
     files, page = made(root)
     assert files.steps == 4
-    assert any("no record" in note for note in files.notes) and "There is no record of this build" in page
+    assert any("no manifest" in note for note in files.notes) and "There is no manifest of this build" in page
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"stages": 3, "started": "soon", "facts": []}'])
 def test_a_damaged_record_is_no_obstacle(root: Path, text: str) -> None:
     ninja(root / "build")
-    (root / "build" / "torchbuild-record.json").write_text(text, "utf-8")
+    (root / "build" / "torchbuild-manifest.json").write_text(text, "utf-8")
     assert made(root)[0].steps == 4
 
 
@@ -167,15 +182,24 @@ def test_the_next_build_is_compared_and_timed(root: Path) -> None:
     assert "Builds before" in page and "2026-01-01 00:00:00 UTC" in page
 
 
-def test_caches_and_memory_come_from_the_record(root: Path) -> None:
+def test_caches_and_memory_come_from_the_manifest(root: Path) -> None:
     ninja(root / "build")
     ccache = {"tool": "ccache", "hits": {"C/C++": 7}, "misses": {"C/C++": 1}}
-    peaks = [{"kind": "C++", "bytes": 3 * GIB, "count": 8}, {"of another": "version"}]
-    record(root, caches=[ccache, 3], peaks=peaks)
+    record(root, caches=[ccache], peaks=[{"kind": "C++", "bytes": 3 * GIB, "count": 8}])
     page = made(root)[1]
     assert "7 of 8 compiles" in page and "3.00 GiB" in page
-    record(root, caches="none", peaks=None)
-    assert "Peak memory" not in made(root)[1]
+    record(root, schema=99)
+    files, page = made(root)
+    assert "Peak memory" not in page
+    assert any("has schema 99" in note for note in files.notes)
+
+
+def test_a_tree_that_0_1_0_has_built(root: Path) -> None:
+    ninja(root / "build")
+    shutil.copy(OLD_RECORD, root / "build" / RECORD_FILE)
+    files, page = made(root)
+    assert "Build of torch 2.14.0a0" in page and "Peak memory" in page
+    assert not any("manifest" in note for note in files.notes)
 
 
 def test_a_build_that_cannot_be_remembered_is_a_line(root: Path) -> None:

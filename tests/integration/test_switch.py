@@ -164,7 +164,7 @@ def test_what_else_changes_is_named_with_its_reason(checkout: Checkout, tmp_path
     other = torchbuild("plan", "--json", "--source", checkout.tree, "--python", tmp_path / "other/bin/python")
     assert other.json["freshness"]["needs"] == "clean"
     assert "another Python" in other.json["freshness"]["because"]
-    record = checkout.tree / "build/torchbuild-record.json"
+    record = checkout.tree / "build/torchbuild-manifest.json"
     said = record.read_text("utf-8")
     found = re.search(r'"compiler": "(\S+ )(\S+)"', said)
     assert found

@@ -74,7 +74,7 @@ class Station:
 
     @property
     def record(self) -> Any:
-        return json.loads((self.tree / "build/torchbuild-record.json").read_text("utf-8"))
+        return json.loads((self.tree / "build/torchbuild-manifest.json").read_text("utf-8"))
 
 
 def said(done: subprocess.CompletedProcess[bytes]) -> str:

@@ -16,12 +16,13 @@ from tests.support.machines import linux_facts, plan_of
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.core.cuda.preflight import plan_preflight
 from torchbuild_tasks.core.outputs import patterns
+from torchbuild_tasks.core.settings import Settings
 from torchbuild_tasks.effects.fetch.net import Net
 from torchbuild_tasks.effects.ledger import Ledger
 from torchbuild_tasks.effects.made import Removal
-from torchbuild_tasks.model import Command, Preflight
-from torchbuild_tasks.record import start_record
+from torchbuild_tasks.model import BuildPlan, Command, Facts, Preflight
 from torchbuild_tasks.request import BuildRequest
+from torchbuild_tasks.stages.manifest import Asked, redact, start_manifest
 from torchbuild_tasks.stages.preflight import preflight
 from torchbuild_tasks.stages.work import Fetching, Work
 
@@ -92,14 +93,20 @@ def cpp_only(cxx: str = CXX, launcher: str = "") -> Preflight:
     return dataclasses.replace(whole, trials=whole.trials[:1], cubin="", archs=())
 
 
+def ledger_of(request: BuildRequest, facts: Facts, plan: BuildPlan, tree: Path) -> Ledger:
+    """The ledger of a build in a checkout, with its build tree in `build`."""
+    asked = Asked(tool="tests 1", request=request, settings=Settings(), facts=facts, plan=plan)
+    manifest = start_manifest(asked, started="2026-11-01T10:00:00+00:00")
+    return Ledger(manifest, tree, tree / "build", patterns(load_catalog(), plan.era), redact)
+
+
 def run(tree: Path, what: Preflight | None, environ: Mapping[str, str] | None = None) -> Said:
     """Run the stage for a checkout `tree`."""
     request, facts, catalog, said = BuildRequest(), linux_facts(), load_catalog(), Said()
     plan = dataclasses.replace(
         plan_of(facts), source=str(tree), build_dir=str(tree / "build"), preflight=what
     )
-    record = start_record(request, facts, plan, started="2026-11-01T10:00:00+00:00")
-    ledger = Ledger(record, tree, tree / "build", patterns(catalog, plan.era))
+    ledger = ledger_of(request, facts, plan, tree)
     work = Work(
         request=request,
         facts=facts,

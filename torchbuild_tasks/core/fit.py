@@ -54,7 +54,9 @@ def _check_tree(question: Question) -> tuple[Finding, ...]:
             fix = "Move the checkout to a folder without that character."
             findings.append(Finding(id="path", status="error", text=text, fix=fix))
     if tree.writable is False:
-        text = f"{tree.root} cannot be written to; a build writes its tree, its env file and its record there"
+        text = (
+            f"{tree.root} cannot be written to; a build writes its tree, its env file and its manifest there"
+        )
         findings.append(
             Finding(id="writable", status="error", text=text, fix="Use a checkout of your own, or chmod u+w.")
         )

@@ -9,11 +9,14 @@ from __future__ import annotations
 import fnmatch
 import hashlib
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from torchbuild_tasks.core.decisions import Decisions
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.core.rows import series, variable_row
 from torchbuild_tasks.model import Change, Freshness, Need
+
+if TYPE_CHECKING:
+    from torchbuild_tasks.core.decisions import Decisions  # which imports inner_loop, and that this
 
 ORDER: tuple[Need, ...] = ("nothing", "build", "reconfigure", "clean", "first")
 ABSENT = "(not set)"
@@ -52,6 +55,19 @@ def fingerprint(decisions: Decisions) -> dict[str, str]:
     }
     inputs |= {f"variable {name}": value for name, value in decisions.variables.items()}
     return inputs
+
+
+def conceal(value: str) -> str:
+    """Return what stands for a value that may not be written down, so that a change of it is still seen.
+
+    16 bits of its hash: enough for that, too few to tell whether a guessed password is the right one.
+    """
+    return f"*** {hashlib.sha256(value.encode('utf-8', 'surrogateescape')).hexdigest()[:4]}"
+
+
+def is_same(before: str | None, now: str | None) -> bool:
+    """Whether an input is as it was recorded, in clear or concealed."""
+    return before == now or (None not in (before, now) and before == conceal(str(now)))
 
 
 def cmake_version(question: Question) -> str:
@@ -117,7 +133,7 @@ def _path(text: str) -> str:
 
 
 def _changes(question: Question, before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Change, ...]:
-    names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
+    names = [name for name in {**before, **after} if not is_same(before.get(name), after.get(name))]
     return tuple(
         Change(
             name=name.removeprefix("variable "),

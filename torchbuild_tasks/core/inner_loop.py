@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from packaging.version import Version
 
 from torchbuild_tasks.catalog import FrontEndRow
+from torchbuild_tasks.core.fresh import is_same
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.core.rows import applies, variable_row
 from torchbuild_tasks.model import Choice, Command, Finding, Freshness, Python, Way
@@ -72,7 +73,11 @@ def _for_front_end(
 
 def _changed(question: Question, before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:
     names = sorted({**before, **after})
-    changed = [name for name in names if before.get(name) != after.get(name) and feeds(question, name, after)]
+    changed = [
+        name
+        for name in names
+        if not is_same(before.get(name), after.get(name)) and feeds(question, name, after)
+    ]
     if changed:
         listed = ", ".join(name.split(" ", 1)[-1] for name in changed[:3])
         yield f"changed since the last install: {listed}" + (" ..." if len(changed) > 3 else "")

@@ -131,7 +131,7 @@ def within(log: NinjaLog, started: float, finished: float) -> tuple[Step, ...]:
 
     Args:
         log: the log.
-        started: seconds since 1970; two more on each side count, because a record has whole seconds.
+        started: seconds since 1970; two more on each side count, because a manifest has whole seconds.
         finished: the same.
     """
     early, late = started - _SAME_RUN, finished + _SAME_RUN

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from torchbuild_tasks.effects.files import STATE_DIR, state_dir, write_atomic
-from torchbuild_tasks.effects.ledger import RECORD_FILE
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model.builds import Last
+from torchbuild_tasks.record import MANIFEST_FILE, RECORD_FILE
 
 NOTE: Final = "build.json"
 
@@ -40,10 +40,11 @@ def write_note(folder: Path, note: Note) -> None:
 
 
 def last_build(folder: Path) -> Last | None:
-    """The newest record in a checkout; None where nothing was built."""
-    records = sorted(folder.glob(f"*/{RECORD_FILE}"), key=lambda path: path.stat().st_mtime)
+    """The newest manifest in a checkout, or record of 0.1.0; None where nothing was built."""
+    found = (path for name in (MANIFEST_FILE, RECORD_FILE) for path in folder.glob(f"*/{name}"))
+    newest = sorted(found, key=lambda path: path.stat().st_mtime)
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError, IndexError):
-        said: Any = json.loads(records[-1].read_bytes())
+        said: Any = json.loads(newest[-1].read_bytes())
         choices = {choice["name"]: str(choice["value"]) for choice in said["choices"]}
         return Last(
             result=str(said["result"]),

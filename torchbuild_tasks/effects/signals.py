@@ -19,7 +19,7 @@ def interruptible() -> Iterator[None]:
     """Turn the first Ctrl-C or SIGTERM into Interrupted, and ignore the later ones.
 
     Later ones are ignored until this context is left, so neither the ending of a tree
-    nor the writing of the record after it is cut short. Does nothing outside the main
+    nor the writing of the manifest after it is cut short. Does nothing outside the main
     thread, where Python delivers no signals.
     """
 

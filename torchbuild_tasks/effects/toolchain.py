@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from torchbuild_tasks.effects import process
-from torchbuild_tasks.manifest import Installed, Program
+from torchbuild_tasks.record import Installed, Program
 
 _MOST_HASHED: Final = 256 << 20  # bytes; a compiler has less
 _SECONDS: Final = 60.0

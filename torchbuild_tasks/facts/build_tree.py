@@ -1,4 +1,4 @@
-"""What an existing build tree remembers: CMake's cache, and the record of our last build."""
+"""What an existing build tree remembers: CMake's cache, and the manifest of our last build."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.model import CMakeCache, Previous
+from torchbuild_tasks.record import MANIFEST_FILE, RECORD_FILE
 
-RECORD = "torchbuild-record.json"
 INSTALL = "torchbuild-install.json"
 # In the order of trust: what PyTorch's own build passes in comes first.
 PYTHON_KEYS = ("PYTHON_EXECUTABLE", "Python_EXECUTABLE", "Python3_EXECUTABLE")
@@ -44,9 +44,15 @@ def _entries(text: str) -> dict[str, str]:
     return entries
 
 
-def look_at_record(probe: Probe, build_dir: str | None) -> Previous | None:
-    """The last build as its record tells it; None when there is none or it is broken."""
-    text = probe.read(probe.join(build_dir, RECORD)) if build_dir else None
+def look_at_manifest(probe: Probe, build_dir: str | None) -> Previous | None:
+    """The last build as its manifest tells it; None when there is none or it is broken.
+
+    The record of 0.1.0 counts until a newer build replaces it; the manifest beside that one has no inputs.
+    """
+    if not build_dir:
+        return None
+    record = probe.read(probe.join(build_dir, RECORD_FILE))
+    text = probe.read(probe.join(build_dir, MANIFEST_FILE)) if record is None else record
     try:
         data = json.loads(text or "")
     except (ValueError, RecursionError):

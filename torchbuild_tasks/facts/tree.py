@@ -59,7 +59,7 @@ def look_at_tree(probe: Probe, root: str, front_end: Sequence[str] = (), *, tags
         writable=probe.writable(root),
         digests=_digests(probe, root, front_end),
         cache=build_tree.look_at_cache(probe, build_dir),
-        previous=build_tree.look_at_record(probe, build_dir),
+        previous=build_tree.look_at_manifest(probe, build_dir),
         installed=build_tree.look_at_install(probe, build_dir),
     )
 

@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True)
 class Last:
-    """How the last build in a folder ended, by its record; `python` is where torch went."""
+    """How the last build in a folder ended, by its manifest; `python` is where torch went."""
 
     result: str
     finished: str

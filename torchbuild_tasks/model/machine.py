@@ -124,7 +124,7 @@ class CMakeCache:
 
 @dataclass(frozen=True, kw_only=True)
 class Previous:
-    """The last build's record, as far as the next plan needs it; `left_out` are checks that were not made."""
+    """The last build's manifest, as far as the next plan needs it; `left_out` are checks not made."""
 
     result: str
     inputs: Mapping[str, str] = field(default_factory=dict)

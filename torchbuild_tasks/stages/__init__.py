@@ -1,30 +1,29 @@
 """The stages of a build as plain functions in one tuple, and the loop that times and records them.
 
 Each stage takes the work as it stands and returns it as it then is; none decides
-anything, the plan has. A stage that fails raises; the loop writes the record either way,
+anything, the plan has. A stage that fails raises; the loop writes the manifest either way,
 so the next plan starts from what really happened. Planning again is how a build resumes.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from torchbuild_tasks.catalog import Catalog
-from torchbuild_tasks.core.cache.address import redacted
 from torchbuild_tasks.core.outputs import recordable
 from torchbuild_tasks.core.settings import Settings
 from torchbuild_tasks.effects.ledger import Ledger, now
 from torchbuild_tasks.model import BuildPlan, Facts
-from torchbuild_tasks.record import BuildRecord, VerifyReport, start_record
+from torchbuild_tasks.record import VerifyReport
 from torchbuild_tasks.request import BuildRequest
 from torchbuild_tasks.stages.caching import start_cache, stop_cache
 from torchbuild_tasks.stages.companions import build_companions, fetch_companions
 from torchbuild_tasks.stages.compile import compile_tree, install_wheel, verify_torch
 from torchbuild_tasks.stages.ending import ended
 from torchbuild_tasks.stages.helpers import fetch_helpers
+from torchbuild_tasks.stages.manifest import Asked, complete_manifest, redact, start_manifest
 from torchbuild_tasks.stages.patches import apply_patches, try_patches
 from torchbuild_tasks.stages.preflight import preflight
 from torchbuild_tasks.stages.prepare import (
@@ -77,7 +76,7 @@ def run_stages(
     settings: Settings | None = None,
     writer: str = "",
 ) -> VerifyReport | None:
-    """Run every stage, time it, and keep the record in the build tree true at each step.
+    """Run every stage, time it, and keep the manifest in the build tree true at each step.
 
     Args:
         request, facts, plan, catalog: the flags, the machine and the tree, what to do, the rows.
@@ -90,13 +89,13 @@ def run_stages(
         The verification's report; None when nothing had to be built or verified.
 
     Raises:
-        TorchbuildError: the error of the stage that failed; the record says which.
+        TorchbuildError: the error of the stage that failed; the manifest says which.
         VerifyFailed: all stages ran and a check failed.
     """
     root = Path(plan.source)
-    told = dataclasses.replace(request, cache=request.cache and redacted(request.cache))
-    record = start_record(told, facts, plan, started=now())
-    ledger = Ledger(record, root, Path(plan.build_dir), recordable(catalog, plan.era))
+    asked = Asked(tool=writer, request=request, settings=settings or Settings(), facts=facts, plan=plan)
+    outputs = recordable(catalog, plan.era)
+    ledger = Ledger(start_manifest(asked, started=now()), root, Path(plan.build_dir), outputs, redact)
     work = Work(
         request=request,
         facts=facts,
@@ -107,18 +106,11 @@ def run_stages(
         fetching=fetching,
         cache_words=cache_words,
     )
-    ledger.epilogue = lambda record: _manifest(work, told, settings or Settings(), record, writer)
+    ledger.epilogue = lambda: complete_manifest(work)
     with ended(request, report, root), ledger, work.at_end:
         for title, stage in STAGES:
             report.stage(title)
             with ledger.stage(title):
                 work = stage(work)
-    require_passed(work.verified, f"Every check is in the record: {ledger.record_path}")
+    require_passed(work.verified, f"Every check is in the manifest: {ledger.manifest_path}")
     return work.verified
-
-
-def _manifest(work: Work, told: BuildRequest, settings: Settings, record: BuildRecord, writer: str) -> None:
-    """However the stages end, the manifest stands beside the record."""
-    from torchbuild_tasks.stages.manifest import write_manifest
-
-    write_manifest(work, told, settings, record, writer)

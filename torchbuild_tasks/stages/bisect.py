@@ -28,7 +28,7 @@ from torchbuild_tasks.effects.helpers.sweep import take_away
 from torchbuild_tasks.errors import SourceError, UsageError
 from torchbuild_tasks.request import BuildRequest
 from torchbuild_tasks.stages.bisect_step import Build, try_commit
-from torchbuild_tasks.stages.manifest import said
+from torchbuild_tasks.stages.manifest import given_flags
 from torchbuild_tasks.stages.work import Reporter
 
 FOLDER: Final = "bisect"  # in .torchbuild of the checkout
@@ -110,7 +110,7 @@ def asked(ground: Ground, request: BuildRequest) -> Bisection:
         asked=names,
         command=tuple(_found_from(start, word, first=not at) for at, word in enumerate(command)),
         start=str(start),
-        request=said(request),
+        request=given_flags(request),
     )
 
 

@@ -44,7 +44,7 @@ def _recorded(work: Work) -> Iterator[Running]:
         with beside as running:
             yield running
     finally:
-        work.ledger.caches = running.reports
+        work.ledger.note(caches=running.reports)
 
 
 def _without_launcher(work: Work) -> None:

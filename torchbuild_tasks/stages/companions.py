@@ -10,6 +10,7 @@ from pathlib import Path
 from torchbuild_tasks.core.companions import FOLDER
 from torchbuild_tasks.effects import files
 from torchbuild_tasks.effects.git import Git
+from torchbuild_tasks.effects.ledger import last_manifest
 from torchbuild_tasks.effects.search import stream_searched
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.model import Command, Companion, Python
@@ -108,7 +109,7 @@ def _told(work: Work, report: VerifyReport) -> Work:
         return dataclasses.replace(work, verified=report)
     beside = tuple(row for row in report.checks if row.check.partition(":")[0] in COMPANION_CHECKS)
     whole = dataclasses.replace(work.verified, checks=(*work.verified.checks, *beside))
-    work.ledger.verified = whole
+    work.ledger.note(verify=whole)
     return dataclasses.replace(work, verified=whole)
 
 
@@ -122,10 +123,10 @@ def _mark(work: Work, companion: Companion) -> Path:
 def _for(work: Work, companion: Companion) -> dict[str, str] | None:
     """What one was built from; None where that cannot be told, so that it is built again.
 
-    A build of torch that finds nothing to do leaves the record as it is, with the time at which it began.
+    A build of torch that finds nothing to do leaves the manifest as it is, with the time at which it began.
     """
     try:
-        began = str(json.loads(work.ledger.record_path.read_bytes())["started"])
+        began = str(json.loads(last_manifest(work.build_dir).read_bytes())["started"])
     except (OSError, ValueError, TypeError, KeyError):
         return None
     if not companion.state:

@@ -20,6 +20,7 @@ from torchbuild_tasks.stages.diagnosis import FirstError, diagnose_build, log_se
 from torchbuild_tasks.stages.history import Pace, keep, recall
 from torchbuild_tasks.stages.inner_loop import first_route, next_route, still_open
 from torchbuild_tasks.stages.jobs import fewer_jobs, jobs_at_once, jobserver, without_jobserver
+from torchbuild_tasks.stages.manifest import note_source
 from torchbuild_tasks.stages.monitor import monitored
 from torchbuild_tasks.stages.prepare import install
 from torchbuild_tasks.stages.work import Work, where
@@ -62,10 +63,8 @@ def run_build(work: Work, command: Command) -> Work:
     Raises:
         BuildFailed: it failed.
     """
-    from torchbuild_tasks.stages.manifest import note_source
-
-    note_source(work)
     work.ledger.ran(command, work.environ)
+    note_source(work)
     attempt = 1
     while True:
         rc, scanner = _build(work, command)
@@ -157,8 +156,9 @@ def verify_torch(work: Work) -> Work:
     if left_out:
         work.report.note(f"Imported, not computed with. Left out: {', '.join(left_out)}. {ALL_CHECKS}")
     work.ledger.open()
-    work.ledger.verified = dataclasses.replace(report, left_out=left_out)
-    return dataclasses.replace(work, verified=work.ledger.verified)
+    report = dataclasses.replace(report, left_out=left_out)
+    work.ledger.note(verify=report)
+    return dataclasses.replace(work, verified=report)
 
 
 def _stream(

@@ -102,7 +102,7 @@ def keep(store: Path, source: Path, compiler: str, build_dir: Path, *, started: 
         compiler: what compiled it, path and version.
         build_dir: the build tree, with Ninja's log.
         started: when the build began, in seconds since 1970.
-        finished: when it ended, as the record has it.
+        finished: when it ended, as the manifest has it.
     """
     try:
         log = read_ninja_log(build_dir)

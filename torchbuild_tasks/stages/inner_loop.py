@@ -101,7 +101,9 @@ def _remember(work: Work) -> None:
     except OSError as error:
         work.report.note(f"The next build goes by the front end again: {error}")
         return
-    placed.write(work.build_dir, now, work.plan.inputs)
+    from torchbuild_tasks.core.manifest.secrets import conceal_inputs
+
+    placed.write(work.build_dir, now, conceal_inputs(work.plan.inputs))
 
 
 def _lists_modules(work: Work) -> bool:

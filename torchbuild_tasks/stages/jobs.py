@@ -91,7 +91,7 @@ def _tell(work: Work, served: Served) -> None:
     use = JobserverUse(
         most=served.most + 1, fewest=served.fewest + 1, held_seconds=round(served.held_seconds, 1)
     )
-    work.ledger.jobserver = _added(work.ledger.jobserver, use)
+    work.ledger.note(jobserver=_added(work.ledger.manifest.jobserver, use))
     if use.held_seconds < _WORTH_TELLING and use.fewest == use.most:
         return
     held = f", and compiles waited {use.held_seconds:.0f} s together" if use.held_seconds else ""

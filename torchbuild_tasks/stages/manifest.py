@@ -1,7 +1,7 @@
-"""Writes the manifest of a build beside its record, and says what one would be before it is made.
+"""Begins the manifest of a build, gathers what is known at its end, and plans that of one not yet made.
 
-Everything here is looked at only when something is built: a build that finds nothing to do leaves the last
-one's manifest as it is.
+The ledger writes it. What takes time (git, the compilers' hashes, the packages of a Python) is looked at only
+when something is built.
 """
 
 from __future__ import annotations
@@ -9,41 +9,28 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from torchbuild_tasks import codec
 from torchbuild_tasks.core import env_files
-from torchbuild_tasks.core.manifest.secrets import without_secrets
 from torchbuild_tasks.core.settings import Settings
 from torchbuild_tasks.core.sizes import decisive
-from torchbuild_tasks.effects import files
-from torchbuild_tasks.effects.helpers.marker import read_marker
-from torchbuild_tasks.effects.helpers.store import folder_of
 from torchbuild_tasks.effects.ledger import now
-from torchbuild_tasks.effects.source_state import look_at_repositories
-from torchbuild_tasks.effects.toolchain import installed, program
 from torchbuild_tasks.errors import BuildFailed, SourceError
-from torchbuild_tasks.manifest import (
-    MANIFEST_FILE,
-    EnvText,
-    HelperUsed,
-    Installed,
-    Manifest,
-    Program,
-    Ran,
-    Repository,
-)
-from torchbuild_tasks.model import BuildPlan, Command, Facts
-from torchbuild_tasks.record import BuildRecord
+from torchbuild_tasks.model import BuildPlan, Facts
+from torchbuild_tasks.record import EnvText, HelperUsed, Installed, Manifest, Program
 from torchbuild_tasks.request import BuildRequest
 from torchbuild_tasks.stages.work import Work
 
+# What looks at git and at programs, or knows the patterns of credentials, is imported where it is used, so
+# that a build which finds nothing to do is quick.
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What a build is made of: the flags (without passwords), torchbuild.toml, the machine and the plan."""
+    """What a build is made of: the flags, torchbuild.toml, the machine and the plan."""
 
     tool: str
     request: BuildRequest
@@ -52,98 +39,105 @@ class Asked:
     plan: BuildPlan
 
 
-def note_source(work: Work) -> None:
-    """Look at the checkout before the first command of the build, since it may be edited meanwhile."""
-    if work.ledger.repositories is None:
-        work.ledger.repositories = _repositories(work.facts, work.plan)
-
-
-def write_manifest(
-    work: Work, told: BuildRequest, settings: Settings, record: BuildRecord, tool: str
-) -> None:
-    """Write it; that it cannot be written is one line, for torch is built all the same."""
-    asked = Asked(tool, told, settings, work.facts, work.plan)
-    environ = work.ledger.environ or os.environ
-    note_source(work)  # a build that was ended before its first command
-    manifest = _manifest(asked, work.ledger.repositories, environ, work.ledger.commands, record)
-    path = work.build_dir / MANIFEST_FILE
-    try:
-        files.write_atomic(path, codec.dumps(without_secrets(manifest)).encode(), error=BuildFailed)
-    except BuildFailed as problem:
-        work.report.note(f"There is no manifest of this build: {problem.what}")
-
-
-def prospect(asked: Asked) -> Manifest:
-    """The manifest that a build of this plan would have, as far as that is known before it."""
-    folders = [op.value for op in asked.plan.env if (op.op, op.name) == ("prepend", "PATH")]
-    path = os.pathsep.join((*reversed(folders), os.environ.get("PATH", "")))
-    repositories = _repositories(asked.facts, asked.plan)
-    return without_secrets(_manifest(asked, repositories, {"PATH": path}, (), None))
-
-
-def _repositories(facts: Facts, plan: BuildPlan) -> tuple[Repository, ...] | str:
-    """What git says, or why it says nothing."""
-    root = Path(plan.source)
-    if not facts.tree.git:
-        return "no git repository: an archive or a plain folder"
-    env_files = (Path(each.path) for each in plan.env_files)
-    ours = {path.relative_to(root).as_posix() for path in env_files if path.is_relative_to(root)}
-    try:
-        return look_at_repositories(root, frozenset(ours | {"torchbuild.lock"}))
-    except SourceError as error:
-        return " ".join((error.what, *error.looked[-1:]))
-
-
-def _manifest(
-    asked: Asked,
-    repositories: tuple[Repository, ...] | str | None,
-    environ: Mapping[str, str],
-    commands: tuple[Command, ...],
-    record: BuildRecord | None,
-) -> Manifest:
-    facts, plan, store = asked.facts, asked.plan, asked.facts.store
-    known, chosen = isinstance(repositories, tuple), {each.name: each.value for each in plan.choices}
-    python = plan.environment.python
-    packages = installed(python)
-    done: dict[str, Any] = {"result": "planned", "started": now()}
-    if record is not None:
-        names = ("result", "started", "finished", "caches", "stages", "verify")
-        done = {name: getattr(record, name) for name in names}
+def start_manifest(asked: Asked, *, started: str, result: str = "running") -> Manifest:
+    """Return the manifest of a build that begins; that of the build before is not carried along."""
+    plan = asked.plan
     return Manifest(
         tool=asked.tool,
+        result=result,
+        started=started,
         root=plan.source,
         build_dir=plan.build_dir,
-        store=store.folder if store else "",
-        torch=str(facts.tree.version),
         era=plan.era,
-        repositories=repositories if isinstance(repositories, tuple) else (),
-        source_problem="" if known else str(repositories),
-        request=said(asked.request),
+        request=given_flags(asked.request),
         settings=_settings(asked.settings),
-        environ=facts.environ,
-        host=facts.host,
-        cpu=facts.cpu,
-        memory=facts.memory,
-        peaks=decisive(store.peaks, plan.source, chosen.get("build type", "")) if store else (),
-        python=python,
+        facts=_recorded(asked.facts, plan),
+        python=plan.environment.python,
         python_version=plan.environment.version,
         choices=plan.choices,
+        inputs=plan.inputs,
         env=plan.env,
         env_files=tuple(_env_text(each.shell, each.path, each.text) for each in plan.env_files),
-        commands=tuple(Ran(argv=each.argv, cwd=each.cwd) for each in commands),
-        programs=tuple(_programs(facts, plan, environ, packages)),
-        helpers=tuple(_helpers(plan, Path(store.folder))) if store else (),
+        argv=plan.compile.argv,
         patches={each.id: _sha(each.diff.encode()) for each in plan.patches},
-        requirements=packages,
-        **done,
     )
 
 
-def said(request: BuildRequest) -> Mapping[str, object]:
-    """The flags that were given."""
+def note_source(work: Work) -> None:
+    """Look at the checkout before the first command of the build, since it may be edited meanwhile."""
+    noted = work.ledger.manifest
+    if not noted.repositories and not noted.source_problem:
+        work.ledger.note(**_source(work.facts, work.plan))
+    work.ledger.save()
+
+
+def complete_manifest(work: Work) -> None:
+    """Gather what is known at the end; a failure to write it is one line, for torch is built all the same."""
+    try:
+        note_source(work)  # of a build that was ended before its first command
+        work.ledger.note(**_used(work.facts, work.plan, work.ledger.environ or os.environ))
+        work.ledger.save()
+    except BuildFailed as problem:
+        work.report.note(f"The manifest of this build is not complete: {problem.what}")
+
+
+def plan_manifest(asked: Asked) -> Manifest:
+    """Return the manifest that a build of this plan would have, as far as that is known before it."""
+    folders = [op.value for op in asked.plan.env if (op.op, op.name) == ("prepend", "PATH")]
+    path = os.pathsep.join((*reversed(folders), os.environ.get("PATH", "")))
+    source = _source(asked.facts, asked.plan)
+    used = _used(asked.facts, asked.plan, {"PATH": path})
+    return redact(replace(start_manifest(asked, started=now(), result="planned"), **source, **used))
+
+
+def redact(manifest: Manifest) -> Manifest:
+    """Return the manifest as it may be written and handed on."""
+    from torchbuild_tasks.core.manifest.secrets import without_secrets
+
+    return without_secrets(manifest)
+
+
+def _source(facts: Facts, plan: BuildPlan) -> dict[str, Any]:
+    """Return what git says, or why it says nothing, as parts of a manifest."""
+    from torchbuild_tasks.effects.source_state import look_at_repositories
+
+    root = Path(plan.source)
+    if not facts.tree.git:
+        return {"source_problem": "no git repository: an archive or a plain folder"}
+    env_files = (Path(each.path) for each in plan.env_files)
+    ours = {path.relative_to(root).as_posix() for path in env_files if path.is_relative_to(root)}
+    try:
+        return {"repositories": look_at_repositories(root, frozenset(ours | {"torchbuild.lock"}))}
+    except SourceError as error:
+        return {"source_problem": " ".join((error.what, *error.looked[-1:]))}
+
+
+def _used(facts: Facts, plan: BuildPlan, environ: Mapping[str, str]) -> dict[str, Any]:
+    """Return the programs, helpers and packages of a build in `environ`, as parts of a manifest."""
+    from torchbuild_tasks.effects.toolchain import installed
+
+    packages, store = installed(plan.environment.python), facts.store
+    return {
+        "programs": tuple(_programs(facts, plan, environ, packages)),
+        "helpers": tuple(_helpers(plan, Path(store.folder))) if store else (),
+        "requirements": packages,
+    }
+
+
+def given_flags(request: BuildRequest) -> Mapping[str, object]:
+    """Return the flags that were given, by name."""
     return {
         name: value for name, value in codec.encode(request).items() if value not in (None, False, [], ())
     }
+
+
+def _recorded(facts: Facts, plan: BuildPlan) -> Facts:
+    """Return the facts without the build before, and without the memory that builds elsewhere took."""
+    tree, store = replace(facts.tree, previous=None, installed=None), facts.store
+    if store is not None:
+        build_type = next((each.value for each in plan.choices if each.name == "build type"), "")
+        store = replace(store, peaks=decisive(store.peaks, plan.source, build_type))
+    return replace(facts, tree=tree, store=store)
 
 
 def _settings(settings: Settings) -> Mapping[str, object]:
@@ -166,6 +160,8 @@ def _programs(
     facts: Facts, plan: BuildPlan, environ: Mapping[str, str], packages: tuple[Installed, ...]
 ) -> Iterator[Program]:
     """Compilers, CMake and Ninja as the build's PATH has them, the cache, the linker, git."""
+    from torchbuild_tasks.effects.toolchain import program
+
     chosen = {choice.name: choice.value for choice in plan.choices}
     tools = {tool.name: tool for tool in (*facts.compilers, *facts.tools)}
     versions = {tool.path: tool.version for tool in tools.values() if tool.path}
@@ -199,6 +195,9 @@ def _cl(facts: Facts, chosen: Mapping[str, str]) -> str | None:
 
 def _helpers(plan: BuildPlan, store: Path) -> Iterator[HelperUsed]:
     """The helpers of the plan and the parts of a toolkit, each with the hash of what was unpacked."""
+    from torchbuild_tasks.effects.helpers.marker import read_marker
+    from torchbuild_tasks.effects.helpers.store import folder_of
+
     used = [id for name, id in plan.inputs.items() if name.startswith("helper ")]
     for id in sorted({*used, *(plan.toolkit.parts if plan.toolkit else ())}):
         marker = read_marker(folder_of(store, id))

@@ -21,9 +21,9 @@ from torchbuild_tasks.core.manifest.secrets import HIDDEN
 from torchbuild_tasks.core.redaction import is_secret
 from torchbuild_tasks.effects import files
 from torchbuild_tasks.errors import ManifestError
-from torchbuild_tasks.manifest import MANIFEST_FILE, Manifest
 from torchbuild_tasks.model import BuildPlan, Facts
-from torchbuild_tasks.stages.manifest import Asked, prospect
+from torchbuild_tasks.record import MANIFEST_FILE, Manifest
+from torchbuild_tasks.stages.manifest import Asked, plan_manifest
 from torchbuild_tasks.stages.named import Named, place_of
 
 
@@ -43,7 +43,7 @@ class Replay:
 
 
 def load(name: str) -> Manifest:
-    """The manifest in a file.
+    """Read the manifest in a file.
 
     Raises:
         ManifestError: there is none, it cannot be read, or it is a folder.
@@ -63,13 +63,13 @@ def load(name: str) -> Manifest:
         why = "there is no such file" if error.errno == errno.ENOENT else error.strerror
         raise ManifestError(
             f"{path} cannot be read: {why}.",
-            next_step=f"Every build writes {MANIFEST_FILE} into its build tree, beside its record.",
+            next_step=f"Every build writes {MANIFEST_FILE} into its build tree.",
         ) from None
     return read_manifest(data, str(path))
 
 
-def load_of(word: str, about: Named) -> Manifest:
-    """The last manifest of the named build that a word means, else that in the file of this name.
+def load_named(word: str, about: Named) -> Manifest:
+    """Read the last manifest of the build that a word names, else the one in the file of this name.
 
     Raises:
         ManifestError: as `load`; a build that was not built yet has none.
@@ -81,7 +81,7 @@ def load_of(word: str, about: Named) -> Manifest:
 
 
 def source_of(manifest: Manifest, given: str | None) -> str:
-    """The checkout to replay in: the one that is named, else that of then where it is here, else `.`."""
+    """Return the checkout to replay in: the one that is named, else that of then if it is here, else `.`."""
     return given or (manifest.root if Path(manifest.root).is_dir() else ".")
 
 
@@ -94,7 +94,7 @@ def variables_of(manifest: Manifest, catalog: Catalog) -> Iterator[None]:
         for name, value in os.environ.items()
         if any(fnmatchcase(name, pattern) for pattern in patterns) and not is_secret(name)
     }
-    then = {name: value for name, value in manifest.environ.items() if HIDDEN not in value}
+    then = {name: value for name, value in manifest.facts.environ.items() if HIDDEN not in value}
     for name in now:
         del os.environ[name]
     os.environ.update(then)
@@ -106,12 +106,12 @@ def variables_of(manifest: Manifest, catalog: Catalog) -> Iterator[None]:
         os.environ.update(now)
 
 
-def compared(
+def compare_plan(
     manifest: Manifest, path: str, asked: Asked, catalog: Catalog, written: tuple[str, ...]
 ) -> Replay:
-    """Hold the plan that was made here against the manifest."""
+    """Compare the plan that was made here with the manifest."""
     facts: Facts = asked.facts
-    found = differences(manifest, prospect(asked), KNOWN_BEFORE)
+    found = differences(manifest, plan_manifest(asked), KNOWN_BEFORE)
     machine = Machine(facts, asked.plan, catalog, built=False)
     here = Here(
         root=asked.plan.source,
@@ -127,7 +127,7 @@ def compared(
     )
 
 
-def take_out(manifest: Manifest, folder: Path) -> tuple[str, ...]:
+def write_diffs(manifest: Manifest, folder: Path) -> tuple[str, ...]:
     """Write the diffs of torch and its submodules as files for `git apply`; those that are whole.
 
     Raises:

@@ -1,6 +1,6 @@
 """Makes the report of the last build: one HTML page, and the same as a trace for Perfetto.
 
-Ninja's log is all that is needed. The record adds the stages, the history what changed, Ninja itself
+Ninja's log is all that is needed. The manifest adds the stages, the history what changed, Ninja itself
 which step needs which; what is missing is said on the page.
 """
 
@@ -9,14 +9,14 @@ from __future__ import annotations
 import contextlib
 import importlib.resources
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final
 
-from torchbuild_tasks import codec
 from torchbuild_tasks.catalog import GIB, Catalog
+from torchbuild_tasks.core.manifest.read import read_manifest
 from torchbuild_tasks.core.ninja_graph import Graph
 from torchbuild_tasks.core.ninja_log import NinjaLog, Step, last_run, within
 from torchbuild_tasks.core.report_page import Page, Report, render
@@ -24,14 +24,14 @@ from torchbuild_tasks.core.step_history import builds_before, compiler_of, diffe
 from torchbuild_tasks.core.timeline import critical_path, lanes, trace_events
 from torchbuild_tasks.effects.files import STATE_DIR, state_dir, told_as, write_atomic
 from torchbuild_tasks.effects.history import NINJA_LOG
-from torchbuild_tasks.effects.ledger import RECORD_FILE
-from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.model import CacheReport
-from torchbuild_tasks.model.history import History, Peak
+from torchbuild_tasks.effects.ledger import last_manifest
+from torchbuild_tasks.errors import ManifestError, UsageError
+from torchbuild_tasks.model import Facts
+from torchbuild_tasks.model.history import History
+from torchbuild_tasks.record import Manifest
 from torchbuild_tasks.stages.history import ninja_graph, read_ninja_log, recall
 
 PAGE: Final = "report.html"
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,12 +60,12 @@ def make_report(
         UsageError: there is no log of Ninja that can be read, or a file cannot be written.
     """
     log = read_ninja_log(build_dir)
-    record, notes = _record(build_dir / RECORD_FILE)
-    steps, run_notes = _steps(log, record, build_dir)
+    manifest, notes = _manifest(last_manifest(build_dir))
+    steps, run_notes = _steps(log, manifest, build_dir)
     graph = ninja_graph(build_dir)
     notes += run_notes + _readable(log, build_dir)
-    history = _history(root, record)
-    report = _report(root, build_dir, record, steps, graph, history, notes)
+    history = _history(root, manifest)
+    report = _report(root, build_dir, manifest, steps, graph, history, notes)
     page = out or state_dir(root) / PAGE
     _write(page, render(load_page(), report))
     if trace is not None:
@@ -78,39 +78,41 @@ def make_report(
 def _report(
     root: Path,
     build_dir: Path,
-    record: Mapping[str, Any],
+    manifest: Manifest | None,
     steps: Sequence[Step],
     graph: Graph | None,
     history: History,
     notes: Sequence[str],
 ) -> Report:
+    started = manifest.started if manifest else ""
     return Report(
-        torch=_chosen(record, "torch") or _version(root),
-        result=str(record.get("result") or ""),
-        when=str(record.get("started") or "").replace("T", " ").replace("+00:00", " UTC"),
-        machine=_machine(_mapping(record.get("facts"))),
+        torch=(manifest and _choices(manifest).get("torch")) or _version(root),
+        result=manifest.result if manifest else "",
+        when=started.replace("T", " ").replace("+00:00", " UTC"),
+        machine=_machine(manifest.facts) if manifest else "",
         source=str(root),
         log=str(build_dir / NINJA_LOG),
         placed=lanes(steps),
         chain=critical_path(steps, graph),
-        stages=_stages(record),
-        caches=_values(CacheReport, record.get("caches")),
+        stages=[(each.stage, each.seconds, each.result) for each in manifest.stages] if manifest else [],
+        caches=manifest.caches if manifest else (),
         hits=len(hits(history, steps)),
-        peaks=_values(Peak, record.get("peaks")),
+        peaks=manifest.peaks if manifest else (),
         differences=differences(history, steps),
         gone=gone(history, graph),
-        builds=builds_before(history, str(record.get("started") or "")),
+        builds=builds_before(history, started),
         notes=tuple(notes),
     )
 
 
-def _steps(log: NinjaLog, record: Mapping[str, Any], build_dir: Path) -> tuple[tuple[Step, ...], list[str]]:
+def _steps(log: NinjaLog, manifest: Manifest | None, build_dir: Path) -> tuple[tuple[Step, ...], list[str]]:
     """The steps of the recorded build, or else of Ninja's last run that made something.
 
     Raises:
         UsageError: the log has no steps.
     """
-    started, finished = _moment(record.get("started")), _moment(record.get("finished"))
+    started = _moment(manifest.started) if manifest else None
+    finished = _moment(manifest.finished) if manifest else None
     if started is not None:
         recorded = within(log, started, finished or datetime.now(UTC).timestamp())
         if recorded:
@@ -134,55 +136,34 @@ def _readable(log: NinjaLog, build_dir: Path) -> list[str]:
     return [f"{lines} of {build_dir / NINJA_LOG} could not be read: it was cut off or damaged there."]
 
 
-def _record(path: Path) -> tuple[Mapping[str, Any], list[str]]:
-    """The record as it stands, also one of another version; empty with a note when there is none."""
+def _manifest(path: Path) -> tuple[Manifest | None, list[str]]:
+    """The manifest of the last build; None with a note when there is none that can be read."""
     try:
-        found = json.loads(path.read_text("utf-8"))
+        return read_manifest(path.read_bytes(), str(path)), []
     except FileNotFoundError:
-        return {}, [f"There is no record of this build ({path}): the stages are not known."]
-    except (OSError, ValueError) as problem:
-        return {}, [f"The record cannot be read: {path}: {problem}"]
-    return _mapping(found), []
+        return None, [f"There is no manifest of this build ({path}): the stages are not known."]
+    except (OSError, ManifestError) as problem:
+        return None, [f"The manifest cannot be read: {problem}"]
 
 
-def _history(root: Path, record: Mapping[str, Any]) -> History:
-    folder = _mapping(_mapping(record.get("facts")).get("store")).get("folder")
-    store = Path(folder) if isinstance(folder, str) else root / STATE_DIR / "store"
-    return recall(store, root, compiler_of(dict(_pairs(record.get("choices"), "name", "value"))))
+def _history(root: Path, manifest: Manifest | None) -> History:
+    folder = manifest.store if manifest else ""
+    store = Path(folder) if folder else root / STATE_DIR / "store"
+    return recall(store, root, compiler_of(_choices(manifest) if manifest else {}))
 
 
-def _stages(record: Mapping[str, Any]) -> list[tuple[str, float, str]]:
-    found = record.get("stages")
-    stages = [_mapping(each) for each in found] if isinstance(found, list) else []
-    return [
-        (str(each["stage"]), float(each["seconds"]), str(each.get("result", "")))
-        for each in stages
-        if "stage" in each and isinstance(each.get("seconds"), (int, float))
-    ]
+def _choices(manifest: Manifest) -> dict[str, str]:
+    return {choice.name: choice.value for choice in manifest.choices}
 
 
-def _values(kind: type[T], rows: object) -> tuple[T, ...]:
-    """The rows of a record as values of ours; those of a record of another version are left out."""
-    found = []
-    for row in rows if isinstance(rows, list) else ():
-        with contextlib.suppress(UsageError):
-            found.append(codec.decode(kind, row))
-    return tuple(found)
-
-
-def _machine(facts: Mapping[str, Any]) -> str:
-    host, cores = _mapping(facts.get("host")), _mapping(facts.get("cpu")).get("cores")
-    total = _mapping(facts.get("memory")).get("total")
-    parts = [
-        str(host.get("distribution") or host.get("os") or ""),
-        f"{cores} cores" if cores else "",
-        f"{total / GIB:.0f} GiB" if isinstance(total, int) else "",
-    ]
+def _machine(facts: Facts) -> str:
+    total = facts.memory.total
+    parts = (
+        facts.host.distribution or facts.host.os,
+        f"{facts.cpu.cores} cores",
+        f"{total / GIB:.0f} GiB" if total else "",
+    )
     return ", ".join(part for part in parts if part)
-
-
-def _chosen(record: Mapping[str, Any], name: str) -> str:
-    return dict(_pairs(record.get("choices"), "name", "value")).get(name, "")
 
 
 def _version(root: Path) -> str:
@@ -192,18 +173,9 @@ def _version(root: Path) -> str:
     return "of unknown version"
 
 
-def _pairs(rows: object, key: str, value: str) -> list[tuple[str, str]]:
-    found = [_mapping(row) for row in rows] if isinstance(rows, list) else []
-    return [(str(row.get(key, "")), str(row.get(value, ""))) for row in found]
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _moment(value: object) -> float | None:
+def _moment(value: str | None) -> float | None:
     try:
-        return datetime.fromisoformat(value).timestamp() if isinstance(value, str) else None
+        return datetime.fromisoformat(value).timestamp() if value else None
     except ValueError:
         return None
 

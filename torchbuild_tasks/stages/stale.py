@@ -19,7 +19,7 @@ SHOWN: Final = 5
 
 
 def remove_stale(work: Work) -> Work:
-    """Remove the files that the record says an earlier build made and this one did not."""
+    """Remove the files that an earlier build is recorded to have made and this one did not."""
     if work.request.target or work.plan.mode != "develop":
         return work
     previous = work.facts.tree.previous

@@ -21,7 +21,7 @@ from torchbuild_tasks import codec
 from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.core.redaction import OWN_RULES, RULES, Redactor
 from torchbuild_tasks.effects.files import STATE_DIR, write_atomic
-from torchbuild_tasks.effects.ledger import LOG, LOGS, RECORD_FILE
+from torchbuild_tasks.effects.ledger import LOG, LOGS, last_manifest
 from torchbuild_tasks.effects.log_ends import log_ends
 from torchbuild_tasks.errors import Interrupted, UsageError
 from torchbuild_tasks.model import BuildPlan, Facts
@@ -148,7 +148,7 @@ def _members(
     encoded["environ.json"] = _environ(catalog, redactor)
     members = {name: codec.dumps(redactor.value(value)) for name, value in encoded.items()}
     members |= attempts("log", lambda: _log(log, redactor)) or {}
-    files = {"record.json": build_dir / RECORD_FILE, "torchbuild.toml": _settings(request, root)}
+    files = {"manifest.json": last_manifest(build_dir), "torchbuild.toml": _settings(request, root)}
     for name, file in files.items():
         if (text := attempts(name, lambda file=file: _read(file))) is not None:  # type: ignore[misc]
             members[name] = redactor.text(text)

@@ -8,20 +8,54 @@ from pathlib import Path
 import pytest
 
 from torchbuild_tasks.codec import dumps
+from torchbuild_tasks.core.manifest.compare import differences
 from torchbuild_tasks.core.manifest.read import read_manifest
+from torchbuild_tasks.core.manifest.remedies import Here, with_remedies
 from torchbuild_tasks.errors import ManifestError
-from torchbuild_tasks.manifest import MANIFEST_SCHEMA
+from torchbuild_tasks.record import MANIFEST_SCHEMA
 
-# As the first release wrote it: a later one that cannot read it has to raise the schema.
+# As the first release wrote them: a later one has to read them too.
 DATA = Path(__file__).with_name("schema-1.json").read_bytes()
+RECORD = Path(__file__).with_name("record-schema-1.json").read_bytes()
 
 
 def test_a_manifest_of_the_first_schema_is_read_and_written_back() -> None:
     manifest = read_manifest(DATA, "a.json")
-    assert manifest.torch == "2.14.0a0"
+    assert (manifest.schema, manifest.torch, manifest.facts.tree.root) == (2, "2.14.0a0", "/src/minitorch")
+    assert (manifest.facts.cpu.cores, manifest.store) == (2, "/home/user/.cache/torchbuild-tasks")
     assert [each.path for each in manifest.repositories][:2] == ["", "third_party/tinyfmt"]
     assert manifest.repositories[0].untracked[0].path == "aten/new.h"
     assert read_manifest(dumps(manifest).encode(), "b.json") == manifest
+
+
+def test_a_record_of_the_first_schema_is_read_as_a_manifest_without_its_secrets() -> None:
+    assert b"v3rysecret" in RECORD
+    assert b"pw99" in RECORD
+    manifest = read_manifest(RECORD, "a.json")
+    assert (manifest.schema, manifest.result, manifest.era) == (2, "ok", "scikit-build-core")
+    assert manifest.python == "/src/minitorch/.torchbuild/venv-3.11/bin/python"
+    assert (manifest.root, manifest.build_dir) == ("/src/minitorch", "/src/minitorch/build")
+    assert manifest.inputs["compiler"] == "/usr/bin/g++ 12.2.0"
+    assert manifest.request == {"set": ["X_TOKEN=***", "CMAKE_MY_URL=https://***@host/x"], "yes": True}
+    assert manifest.redacted == ("X_TOKEN", "a login in an address")
+    assert [each.commit for each in manifest.repositories] == ["bc6f4a4818a985973cbfc6d5b4398442e1447837"]
+    assert "0.1.0" in manifest.source_problem
+    assert manifest.verify is not None
+    text = dumps(manifest)
+    assert "v3rysecret" not in text
+    assert "pw99" not in text
+    assert read_manifest(text.encode(), "b.json") == manifest
+
+
+def test_the_two_files_of_a_first_build_differ_in_nothing_that_one_never_held() -> None:
+    found = differences(read_manifest(RECORD, "a.json"), read_manifest(DATA, "b.json"))
+    assert {"toolchain", "requirements", "env file"}.isdisjoint(each.group for each in found)
+    here = Here(root="/src", python="/p", manifest="m.json", install=lambda name: name)
+    remedies = with_remedies(found, read_manifest(RECORD, "a.json"), here)
+    assert {each.name for each in remedies if each.group == "source" and not each.remedy} >= {
+        "changes",
+        "untracked aten/new.h",
+    }
 
 
 @pytest.mark.parametrize(
@@ -35,6 +69,7 @@ def test_a_manifest_of_the_first_schema_is_read_and_written_back() -> None:
         (b"hello", "is no manifest"),
         (b"[]", "no manifest of a build"),
         (b'{"schema": 1}', "no manifest of a build"),
+        (b'{"schema": 1, "env": []}', "no manifest of a build"),
     ],
 )
 def test_what_is_no_manifest_is_refused(data: bytes, what: str) -> None:

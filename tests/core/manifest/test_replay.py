@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.support.machines import linux_facts, plan_of
 from torchbuild_tasks.core.manifest.read import read_manifest
 from torchbuild_tasks.core.manifest.replay import not_carried, pinned, pins, request_of, settings_of
-from torchbuild_tasks.model import Cpu, EnvOp
+from torchbuild_tasks.model import Cpu, EnvOp, Store
 from torchbuild_tasks.model.history import PastPeak
 from torchbuild_tasks.request import BuildRequest
 
@@ -42,11 +42,20 @@ def test_free_memory_of_then_is_taken_on_a_machine_of_that_size_only() -> None:
     facts = linux_facts(environ={"USE_B": "1", "MY_TOKEN": "mine"})
     peaks = (PastPeak(source="/s", build_type="Release", kind="C++", bytes=9, count=99),)
     less = replace(facts.memory, available=1 << 30)
-    manifest = replace(ONE, cpu=facts.cpu, memory=less, peaks=peaks, environ={"USE_A": "1", "T_TOKEN": "***"})
+    manifest = replace(
+        ONE,
+        facts=replace(
+            ONE.facts,
+            cpu=facts.cpu,
+            memory=less,
+            store=Store(folder="/s", peaks=peaks),
+            environ={"USE_A": "1", "T_TOKEN": "***"},
+        ),
+    )
     same = pinned(facts, manifest)
     assert same.memory == less
     assert same.environ == {"USE_A": "1", "MY_TOKEN": "mine"}
-    other = pinned(facts, replace(manifest, cpu=Cpu(cores=3)))
+    other = pinned(facts, replace(manifest, facts=replace(manifest.facts, cpu=Cpu(cores=3))))
     assert (other.memory, other.cpu) == (facts.memory, facts.cpu)
 
 

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from torchbuild_tasks.codec import dumps
+from torchbuild_tasks.core.fresh import is_same
 from torchbuild_tasks.core.manifest.read import read_manifest
-from torchbuild_tasks.core.manifest.secrets import without_secrets
-from torchbuild_tasks.manifest import EnvText, Installed, Manifest, Ran, Repository
-from torchbuild_tasks.model import Choice, EnvOp
+from torchbuild_tasks.core.manifest.secrets import conceal_inputs, without_secrets
+from torchbuild_tasks.model import Choice, EnvOp, Python
+from torchbuild_tasks.record import EnvText, Installed, Manifest, Ran, Repository
 
 PLAIN = read_manifest(Path(__file__).with_name("schema-1.json").read_bytes(), "x.json")
 SECRET = "s3cr3tvalue"
@@ -33,7 +34,7 @@ def leaky(where: str) -> Manifest:
         "mirror": replace(PLAIN, request={"mirror": login}),
         "toml": replace(PLAIN, settings={"values": {"cache": f"redis://:{SECRET}@h"}}),
         "toml set": replace(PLAIN, settings={"variables": {"API_KEY": SECRET}}),
-        "environment": replace(PLAIN, environ={"MY_PASSWORD": SECRET}),
+        "environment": replace(PLAIN, facts=replace(PLAIN.facts, environ={"MY_PASSWORD": SECRET})),
         "env file": replace(PLAIN, env=(op,), env_files=(text,)),
         "choice": replace(PLAIN, choices=(Choice(name="AWS_SECRET", value=SECRET, because=f"was {SECRET}"),)),
         "command": replace(PLAIN, commands=(Ran(argv=("pip", "-i", login), cwd="/"),)),
@@ -55,10 +56,34 @@ def test_a_secret_is_taken_out_wherever_it_stands(where: str) -> None:
     assert clean.redacted
 
 
+def test_the_fingerprint_has_a_hash_in_the_place_of_a_secret_so_that_a_change_of_it_is_seen() -> None:
+    inputs = {
+        "variable HF_TOKEN": SECRET,
+        "variable CMAKE_URL": f"https://me:{SECRET}@host/x",
+        "variable CXXFLAGS": f"-DX_TOKEN={SECRET}",
+        "variable USE_CUDA": "0",
+        "linker": f"lld /opt/{SECRET}/lld",
+        "file auth.h": "5c0b146224c210fe",
+    }
+    clean = without_secrets(replace(PLAIN, inputs=inputs)).inputs
+    assert clean == conceal_inputs(inputs)
+    assert SECRET not in dumps(clean)
+    assert {name for name in inputs if clean[name] == inputs[name]} == {"variable USE_CUDA", "file auth.h"}
+    assert all(is_same(clean[name], inputs[name]) for name in inputs)
+    assert not any(is_same(clean[name], f"{value}1") for name, value in inputs.items())
+
+
+def test_names_of_packages_and_files_make_no_secrets_of_their_versions() -> None:
+    python = Python(executable="/p", found_via="PATH", packages={"tokenizers": "3.25.1"})
+    plain = replace(PLAIN, facts=replace(PLAIN.facts, pythons=(python,)), argv=("cmake-3.25.1",))
+    assert without_secrets(plain).argv == ("cmake-3.25.1",)
+
+
 def test_what_holds_none_is_left_as_it_is() -> None:
     diff = '+ email = "a@b.example"\n+ see https://host/path\n+ git@host:repo\n'
     repository = Repository(path="", commit="a" * 40, diff=diff, diff_sha256="b" * 64)
-    plain = replace(PLAIN, repositories=(repository,), environ={"USE_CUDA": "0"}, redacted=(), request={})
+    facts = replace(PLAIN.facts, environ={"USE_CUDA": "0"})
+    plain = replace(PLAIN, repositories=(repository,), facts=facts, redacted=(), request={})
     plain = replace(plain, choices=(), env=(), env_files=())
     assert without_secrets(plain) == plain
 

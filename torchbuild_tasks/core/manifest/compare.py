@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from torchbuild_tasks.manifest import EnvText, Installed, Manifest, Program, Repository
+from torchbuild_tasks.record import EnvText, Installed, Manifest, Program, Repository
 
 ABSENT: Final = "-"
 # In the order in which they are shown. What stands last differs between any two builds.
@@ -14,6 +14,8 @@ GROUPS: Final = (
     *("source", "machine", "toolchain", "python", "requirements", "helpers", "asked for", "decided"),
     *("environment", "env file", "commands", "result", "cache", "times"),
 )
+# Gathered when a build has ended: one that was killed, or a record of 0.1.0, has nothing there.
+_LATE: Final = ("toolchain", "requirements", "env file", "commands")
 _HASH: Final = 12  # hex digits that are shown
 
 
@@ -29,13 +31,17 @@ class Difference:
 
 
 def differences(there: Manifest, here: Manifest, groups: Iterable[str] = GROUPS) -> tuple[Difference, ...]:
-    """What differs between two builds, group by group; the checkout's own place does not count."""
+    """Return what differs between two builds, group by group.
+
+    The checkout's own place does not count, nor a group of which one of them knows nothing.
+    """
     one, other = _lines(there, here), _lines(here, there)
     return tuple(
         Difference(
             group=group, name=name, there=one[group].get(name, ABSENT), here=other[group].get(name, ABSENT)
         )
         for group in groups
+        if group not in _LATE or (one[group] and other[group])
         for name in {**one[group], **other[group]}
         if one[group].get(name) != other[group].get(name)
     )
@@ -52,7 +58,7 @@ def _lines(manifest: Manifest, beside: Manifest) -> Mapping[str, Mapping[str, st
         "source": _source(manifest),
         "machine": _machine(manifest),
         "toolchain": {program.name: _program(program) for program in manifest.programs},
-        "python": {"python": manifest.python, "version": str(manifest.python_version)},
+        "python": _python(manifest),
         "requirements": {each.name: _installed(each) for each in manifest.requirements},
         "helpers": {each.id: short(each.sha256) or "hash unknown" for each in manifest.helpers},
         "asked for": _asked(manifest),
@@ -96,9 +102,9 @@ def _repository(repository: Repository) -> dict[str, str]:
 
 
 def _machine(manifest: Manifest) -> dict[str, str]:
-    host, memory = manifest.host, manifest.memory.total
+    host, cpu, memory = manifest.facts.host, manifest.facts.cpu, manifest.facts.memory.total
     texts = {"system": host.os, "arch": host.arch, "distribution": host.distribution, "libc": host.libc}
-    texts |= {"kernel": host.kernel, "cores": str(manifest.cpu.affinity or manifest.cpu.cores)}
+    texts |= {"kernel": host.kernel, "cores": str(cpu.affinity or cpu.cores)}
     texts["memory"] = f"{memory / (1 << 30):.1f} GiB" if memory else None
     return {name: text for name, text in texts.items() if text}
 
@@ -106,6 +112,10 @@ def _machine(manifest: Manifest) -> dict[str, str]:
 def _program(program: Program) -> str:
     digest = f"sha256 {short(program.sha256)}" if program.sha256 else ""
     return "  ".join(filter(None, (program.version or "version unknown", program.path, digest)))
+
+
+def _python(manifest: Manifest) -> dict[str, str]:
+    return {"python": manifest.python, "version": manifest.python_version or "unknown"}
 
 
 def _installed(installed: Installed) -> str:
@@ -120,7 +130,7 @@ def _asked(manifest: Manifest) -> dict[str, str]:
     for prefix, table in (("toml", values), ("toml [set]", variables)):
         if isinstance(table, Mapping):
             asked |= {f"{prefix} {name}": _flat(value) for name, value in table.items()}
-    return asked | {f"environment {name}": value for name, value in manifest.environ.items()}
+    return asked | {f"environment {name}": value for name, value in manifest.facts.environ.items()}
 
 
 def _flat(value: object) -> str:

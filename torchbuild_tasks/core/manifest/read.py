@@ -1,19 +1,27 @@
-"""A manifest from the text of a file, or the reason why it is none."""
+"""A manifest from the text of a file, or the reason why it is none.
+
+torchbuild_tasks 0.1.0 (schema 1) had two files: a manifest without the fingerprint and with parts of the
+facts, and a record with all facts and without the source, the programs and the packages. Both are read.
+"""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 from torchbuild_tasks import codec
+from torchbuild_tasks.core.manifest.secrets import without_secrets
 from torchbuild_tasks.errors import ManifestError, UsageError
-from torchbuild_tasks.manifest import MANIFEST_FILE, MANIFEST_SCHEMA, Manifest
+from torchbuild_tasks.record import MANIFEST_FILE, MANIFEST_SCHEMA, Manifest
 
-_WHERE = f"Every build writes one beside its record: {MANIFEST_FILE} in the build tree."
+_WHERE: Final = f"Every build writes one: {MANIFEST_FILE} in the build tree."
+_FIRST: Final = "torchbuild_tasks 0.1.0"
+_OF_FACTS: Final = ("host", "cpu", "memory", "environ")
 
 
 def read_manifest(data: bytes, path: str) -> Manifest:
-    """Read a manifest.
+    """Read a manifest, also a manifest or a record of 0.1.0.
 
     Args:
         data: the file's content.
@@ -29,7 +37,8 @@ def read_manifest(data: bytes, path: str) -> Manifest:
     except ValueError as error:  # also bytes that are no UTF-8
         what = "is cut off or damaged" if data.lstrip()[:1] == b"{" else "is no manifest"
         raise ManifestError(f"{path} {what}: {error}.", next_step=_WHERE) from None
-    if not isinstance(found, dict) or not {"schema", "repositories", "env"} <= set(found):
+    is_ours = isinstance(found, dict) and {"schema", "env"} <= set(found)
+    if not is_ours or not {"repositories", "inputs"} & set(found):
         raise ManifestError(f"{path} is JSON, but no manifest of a build.", next_step=_WHERE)
     schema = found["schema"]
     if isinstance(schema, int) and schema > MANIFEST_SCHEMA:
@@ -39,10 +48,49 @@ def read_manifest(data: bytes, path: str) -> Manifest:
             next_step="Update torchbuild_tasks here: pip install --upgrade torchbuild-tasks",
         )
     try:
-        return codec.decode(Manifest, found, "manifest")
+        if schema != 1:
+            return codec.decode(Manifest, found, "manifest")
+        if "repositories" in found:
+            return codec.decode(Manifest, _first_manifest(found), "manifest")
+        return without_secrets(codec.decode(Manifest, _first_record(found), "record"))
     except UsageError as error:
         raise ManifestError(
             f"{path} does not fit the schema of a manifest: {error.what}.",
             looked=error.looked,
             next_step="It was edited or damaged. Use the file as the build wrote it.",
         ) from None
+
+
+def _first_manifest(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a manifest of 0.1.0 as one of today."""
+    moved = (*_OF_FACTS, "torch", "store", "peaks")
+    rest = {name: value for name, value in found.items() if name not in moved}
+    facts = {name: found[name] for name in _OF_FACTS if name in found}
+    root, store = found.get("root"), found.get("store")
+    facts["disk"] = {"path": root}
+    facts["tree"] = {"root": root, "version": found.get("torch"), "era": found.get("era")}
+    if store:
+        facts["store"] = {"folder": store, "peaks": found.get("peaks", [])}
+    return {**rest, "schema": MANIFEST_SCHEMA, "facts": facts}
+
+
+def _first_record(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record of 0.1.0 as a manifest; what it never held is empty."""
+    facts, inputs, request = (_mapping(found.get(name)) for name in ("facts", "inputs", "request"))
+    root, commit = inputs.get("source"), inputs.get("commit")
+    return {
+        **found,
+        "schema": MANIFEST_SCHEMA,
+        "tool": _FIRST,
+        "root": root,
+        "build_dir": _mapping(facts.get("tree")).get("build_dir") or f"{root}/build",
+        "era": inputs.get("era"),
+        "repositories": [{"path": "", "commit": commit}] if commit else [],
+        "source_problem": f"a record of {_FIRST} holds no more than the commit",
+        "request": {name: value for name, value in request.items() if value not in (None, False, [])},
+        "python": str(inputs.get("python")).rpartition(" ")[0],
+    }
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from torchbuild_tasks.core.manifest.compare import ABSENT, Difference
-from torchbuild_tasks.manifest import Manifest, Program
+from torchbuild_tasks.record import Manifest, Program
 
 # What a plan can know before the build: not what it ran, and how that ended.
 KNOWN_BEFORE: Final = (
@@ -44,6 +44,8 @@ def with_remedies(found: tuple[Difference, ...], manifest: Manifest, here: Here)
 
 
 def _source(found: Difference, manifest: Manifest, here: Here) -> str:
+    if manifest.source_problem and found.there == ABSENT:
+        return ""  # it does not know what was there
     kind, _, path = found.name.partition(" ")
     if found.name == "commit":
         url = next((each.url for each in manifest.repositories if not each.path), "") or "origin"
@@ -114,7 +116,7 @@ def _compiler(program: Program, here: Here) -> str:
 
 
 def _python(found: Difference, manifest: Manifest, here: Here) -> str:
-    if found.name != "version":
+    if found.name != "version" or manifest.python_version is None:
         return ""
     return f"install Python {manifest.python_version} and name it: --python PATH"
 

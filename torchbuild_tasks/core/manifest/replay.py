@@ -15,8 +15,8 @@ from torchbuild_tasks.core.manifest.secrets import HIDDEN
 from torchbuild_tasks.core.redaction import is_secret
 from torchbuild_tasks.core.settings import Settings, check_settings
 from torchbuild_tasks.core.variables import DECIDED_APART
-from torchbuild_tasks.manifest import Manifest
 from torchbuild_tasks.model import BuildPlan, EnvOp, Facts
+from torchbuild_tasks.record import Manifest
 from torchbuild_tasks.request import BuildRequest
 
 # Fields of a request that say how one run goes, or where; they are never taken from a manifest.
@@ -104,19 +104,20 @@ def _row(row: Mapping[str, object]) -> dict[str, object]:
 
 def pinned(facts: Facts, manifest: Manifest) -> Facts:
     """The facts with the user's build variables of then, and the free memory of then where it can be."""
-    environ = {name: value for name, value in manifest.environ.items() if HIDDEN not in value}
+    then = manifest.facts
+    environ = {name: value for name, value in then.environ.items() if HIDDEN not in value}
     kept = {name: value for name, value in facts.environ.items() if is_secret(name)}
     facts = replace(facts, environ={**environ, **kept})
     if not as_large(facts, manifest):
         return facts
-    store = facts.store and replace(facts.store, peaks=manifest.peaks)
-    return replace(facts, cpu=manifest.cpu, memory=manifest.memory, store=store)
+    store = facts.store and replace(facts.store, peaks=then.store.peaks if then.store else ())
+    return replace(facts, cpu=then.cpu, memory=then.memory, store=store)
 
 
 def as_large(facts: Facts, manifest: Manifest) -> bool:
     """Whether this machine has the cores, the memory and the limits of that one."""
-    one, other = facts.memory, manifest.memory
-    return facts.cpu == manifest.cpu and (one.total, one.limit) == (other.total, other.limit)
+    one, other = facts.memory, manifest.facts.memory
+    return facts.cpu == manifest.facts.cpu and (one.total, one.limit) == (other.total, other.limit)
 
 
 def pins(manifest: Manifest, plan: BuildPlan, facts: Facts) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Takes credentials out of a manifest: a manifest is made to be handed on.
+"""Takes credentials out of a manifest, at every write of one: it is made to be handed on.
 
 A diff is changed only where an address in it carries a login, since a changed diff no longer applies; it
 is then said not to be whole.
@@ -12,8 +12,9 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, Final
 
 from torchbuild_tasks.core.cache.address import redacted
+from torchbuild_tasks.core.fresh import conceal
 from torchbuild_tasks.core.redaction import is_secret
-from torchbuild_tasks.manifest import Manifest, Repository
+from torchbuild_tasks.record import Manifest, Repository
 
 HIDDEN: Final = "***"
 
@@ -25,20 +26,36 @@ _LEAST: Final = 4  # letters: a shorter value is found by chance in any text
 def without_secrets(manifest: Manifest) -> Manifest:
     """The manifest as it may be written and handed on; `redacted` lists what was taken out."""
     parts = {each.name: getattr(manifest, each.name) for each in fields(manifest)}
-    repositories: tuple[Repository, ...] = parts.pop("repositories")
-    secrets = dict(found for part in parts.values() for found in _secrets(part))
-    taken = list(secrets.values())
+    for apart in ("repositories", "inputs"):
+        del parts[apart]
+    # Of the facts only the variables: names of packages and files (tokenizers, auth.h) speak of no secret.
+    named = {**parts, "facts": manifest.facts.environ}
+    found = [each for part in named.values() for each in _secrets(part)]
+    secrets, taken = dict(found), [*manifest.redacted, *(name for _, name in found)]
     clean = {name: _clean(value, secrets, taken) for name, value in parts.items()}
-    whole = tuple(_repository(each, taken) for each in repositories)
-    return replace(manifest, **{**clean, "repositories": whole, "redacted": tuple(dict.fromkeys(taken))})
+    clean["inputs"] = conceal_inputs(manifest.inputs, secrets)
+    clean["repositories"] = tuple(_repository(each, taken) for each in manifest.repositories)
+    return replace(manifest, **{**clean, "redacted": tuple(dict.fromkeys(taken))})
+
+
+def conceal_inputs(inputs: Mapping[str, str], secrets: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the fingerprint with a short hash for each value that is or holds a secret.
+
+    Args:
+        inputs: as the plan has them; only its variables can be secret by their own names.
+        secrets: values that are secret by a name elsewhere, with that name.
+    """
+    variables = {name: value for name, value in inputs.items() if name.startswith("variable ")}
+    known = {**(secrets or {}), **dict(_secrets(variables))}
+    return {
+        name: value if _text(value, known, []) == value else conceal(value) for name, value in inputs.items()
+    }
 
 
 def _secrets(value: object) -> Iterator[tuple[str, str]]:
     """Every value that the name beside it makes a secret, with that name."""
     if isinstance(value, str):  # --set NAME=VALUE
-        if (assigned := _ASSIGNED.fullmatch(value)) and is_secret(
-            assigned[1].lstrip("-")
-        ):  # --set NAME=VALUE
+        if (assigned := _ASSIGNED.fullmatch(value)) and is_secret(assigned[1].lstrip("-")):
             yield assigned[2], assigned[1]
     elif isinstance(value, Mapping):
         yield from ((str(item), str(name)) for name, item in value.items() if item and is_secret(str(name)))
@@ -53,12 +70,12 @@ def _secrets(value: object) -> Iterator[tuple[str, str]]:
 
 
 def _clean(value: Any, secrets: Mapping[str, str], taken: list[str]) -> Any:
-    if isinstance(value, str):  # --set NAME=VALUE
+    if isinstance(value, str):
         return _text(value, secrets, taken)
     if isinstance(value, Mapping):
         return {name: _clean(item, secrets, taken) for name, item in value.items()}
     if isinstance(value, (tuple, list)):
-        return tuple(_clean(item, secrets, taken) for item in value)
+        return type(value)(_clean(item, secrets, taken) for item in value)
     if is_dataclass(value) and not isinstance(value, type):
         parts = {each.name: _clean(getattr(value, each.name), secrets, taken) for each in fields(value)}
         return replace(value, **parts)
