@@ -25,6 +25,8 @@ from torchbuild_tasks.effects import files, patches, worktree
 from torchbuild_tasks.effects.files import told_as
 from torchbuild_tasks.effects.git import Git
 from torchbuild_tasks.effects.helpers.sweep import take_away
+from torchbuild_tasks.effects.source import remains
+from torchbuild_tasks.effects.source.fetching import is_shallow
 from torchbuild_tasks.errors import SourceError, UsageError
 from torchbuild_tasks.request import BuildRequest
 from torchbuild_tasks.stages.bisect_step import Build, try_commit
@@ -200,15 +202,20 @@ def _prepare(ground: Ground, memory: Bisection, report: Reporter) -> None:
     """The worktree, made or finished; locks of a git that was killed in it are broken."""
     here = [each for each in worktree.entries(ground.git) if each.folder == ground.tree.folder.resolve()]
     if here and here[0].state == "here":
-        git_bisect.break_locks(ground.tree)
+        _break_locks(ground.tree)
         return
     report.note(f"worktree: {ground.tree.folder}")
     worktree.add(ground.git, ground.tree.folder, memory.bad)
 
 
+def _break_locks(tree: Git) -> None:
+    """Nobody else works there: the worktree is ours, and whoever calls holds the lock of the bisect."""
+    remains.clear(tree.folder, Path(tree.run("rev-parse", "--absolute-git-dir")))
+
+
 def _no_end(ground: Ground, problem: str) -> SourceError:
     ways = ["Other ends: bisect --good REF --bad REF -- COMMAND (first: bisect --reset)"]
-    if git_bisect.is_shallow(ground.git):
+    if is_shallow(ground.git):
         ways.append("The clone is shallow; get the rest: git fetch --unshallow")
     return SourceError("git cannot bisect between these.", looked=(problem,), next_step="\n".join(ways))
 
@@ -222,7 +229,7 @@ def reset(ground: Ground, report: Reporter) -> None:
     tree = ground.tree.folder
     if any(each.folder == tree.resolve() for each in worktree.entries(ground.git)):
         if tree.is_dir():
-            git_bisect.break_locks(ground.tree)
+            _break_locks(ground.tree)
             patches.bring(tree, ())
             _remove_env_files(tree)
         worktree.remove(ground.git, tree)

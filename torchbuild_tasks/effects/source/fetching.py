@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import os
 import re
+import shutil
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -27,6 +28,10 @@ MIRRORS: Final = "mirrors"
 LOCKS: Final = "locks"
 _ALL: Final = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
 _MARK: Final = "torchbuild.mirror"
+_NO_FILES: Final = "--work-tree=."  # in a repository whose files may not be checked out
+_PARTIAL: Final = ("--get-regexp", r"^remote\..*\.promisor$")
+# Old servers, which a local git plays here, hand out no commit that is not a ref's.
+_ANY_COMMIT: Final = "--upload-pack=git -c uploadpack.allowAnySHA1InWant=true upload-pack"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,8 +65,8 @@ class Way:
     """
 
     config: tuple[str, ...]
-    mirrors: Path | None
-    offline: bool
+    mirrors: Path | None = None
+    offline: bool = False
     watch: Watch
 
 
@@ -88,7 +93,51 @@ def _is_kept(git: Git, wish: Wish, ref: str) -> bool:
     return not ref or git.said("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}") == wish.commit
 
 
-def _fetch(git: Git, wish: Wish, address: str, way: Way, name: str) -> Moved:
+def borrow(git: Git, commit: str, lender: Git, way: Way, name: str) -> None:
+    """Take a commit from another repository on this machine, if it has it.
+
+    A new repository gets hard links to all objects: that takes no room, and, unlike git's alternates, still
+    holds when the other one is tidied up (`git gc`) or removed. What does not work is left to `bring`.
+
+    Raises:
+        SourceError: a file cannot be made.
+    """
+    if git.has(commit) or not lender.has(commit):
+        return
+    # The objects of one that holds only a part would look like the whole.
+    if is_new(git) and not is_shallow(lender) and lender.said(_NO_FILES, "config", *_PARTIAL) is None:
+        place = lender.said(_NO_FILES, "rev-parse", "--git-common-dir")
+        _link_objects(lender.folder / (place or "") / "objects", git.folder / "objects")
+    if not git.has(commit):
+        wish = Wish(url=str(lender.folder), what=commit, into="", commit=commit)
+        _fetch(git, wish, wish.url, way, name, _ANY_COMMIT)
+
+
+def _link_objects(source: Path, target: Path) -> None:
+    """Have each object and each pack of a repository in another one; an index comes after its pack."""
+    for folder, folders, names in os.walk(source):
+        folders[:] = [each for each in folders if each != "info"]
+        place = target / Path(folder).relative_to(source)
+        with files.told_as(SourceError, place):
+            place.mkdir(parents=True, exist_ok=True)
+        for name in sorted(names, key=lambda each: (each.endswith(".idx"), each)):
+            if name.endswith((".pack", ".idx")) or "." not in name and not name.startswith("tmp_"):
+                with files.told_as(SourceError, place / name), contextlib.suppress(FileExistsError):
+                    _link(Path(folder, name), place / name)
+
+
+def _link(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target)
+    except FileExistsError:
+        raise
+    except OSError:  # another file system, or one without hard links
+        part = target.with_name(f"tmp_obj_{target.name}")  # as git calls what it has not written whole
+        shutil.copyfile(source, part)
+        files.replace(part, target)
+
+
+def _fetch(git: Git, wish: Wish, address: str, way: Way, name: str, *options: str) -> Moved:
     spec = f"+{wish.what}:{wish.into}" if wish.into else wish.what
     specs: tuple[str, ...] = (spec,)
     extra: tuple[str, ...] = ()
@@ -99,7 +148,8 @@ def _fetch(git: Git, wish: Wish, address: str, way: Way, name: str) -> Moved:
             extra, address = (*extra, "--filter=blob:none"), "origin"
     elif is_shallow(git) or is_new(git):
         extra = ("--depth=1",)
-    return run(git, ("fetch", "--progress", "--no-tags", *extra, address, *specs), name, way.watch)
+    words = ("fetch", "--progress", "--no-tags", *options, *extra, address, *specs)
+    return run(git, words, name, way.watch)
 
 
 def is_shallow(git: Git) -> bool:
