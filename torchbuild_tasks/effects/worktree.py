@@ -89,9 +89,10 @@ def add(git: Git, folder: Path, ref: str, way: Way | None = None) -> None:
         SourceError: no such ref, something is in `folder`, or git fails.
     """
     folder, commit = _absolute(folder), commit_of(git, ref)
-    entry = _entry(git, folder)
+    tree, entry = Git(folder=folder, config=git.config), _entry(git, folder)
+    way = way or _quiet(tree)
     if entry and entry.state == "adding":
-        remains.end_orphans(str(folder))
+        remains.end_orphans(way.watch.tree)
         _take_down(git, entry)
     elif os.path.lexists(folder) and not _is_empty(folder):
         raise SourceError(
@@ -100,8 +101,7 @@ def add(git: Git, folder: Path, ref: str, way: Way | None = None) -> None:
         )
     _note(git, folder, "adding", commit)
     git.run("worktree", "add", "--detach", str(folder), commit)
-    tree = Git(folder=folder, config=git.config)
-    _complete(tree, _main(git), way or _quiet(tree))
+    _complete(tree, _main(git), way)
     _note(git, folder, "here", commit)
 
 

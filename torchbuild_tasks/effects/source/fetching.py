@@ -15,13 +15,13 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 from urllib.parse import urlsplit
 
 from torchbuild_tasks.effects import files
 from torchbuild_tasks.effects.git import Git
 from torchbuild_tasks.effects.source import remains
-from torchbuild_tasks.effects.source.transfer import Moved, Stopped, Watch, run
+from torchbuild_tasks.effects.source.transfer import Moved, Stopped, Watch, patience, run
 from torchbuild_tasks.errors import SourceError
 
 MIRRORS: Final = "mirrors"
@@ -68,6 +68,31 @@ class Way:
     mirrors: Path | None = None
     offline: bool = False
     watch: Watch
+
+
+class Hears(Protocol):
+    """Somebody who is told of what is fetched."""
+
+    def note(self, text: str) -> None: ...
+    def transfer(self, name: str, done: int, total: int | None) -> None: ...
+
+
+def way_for(tree: Path, report: Hears, *, config: tuple[str, ...], store: Path, offline: bool) -> Way:
+    """Return how repositories are reached for a checkout; the mirror store is used once there is one.
+
+    Args:
+        tree: the checkout, or the mirror.
+        report: who is told.
+        config: settings that go with each git.
+        store: the folder that holds the mirror store.
+        offline: only what is on this machine.
+
+    Raises:
+        UsageError: TORCHBUILD_STALL is no number of seconds.
+    """
+    watch = Watch(tree=str(tree), patience=patience(), transfer=report.transfer, note=report.note)
+    mirrors = store / MIRRORS
+    return Way(config=config, mirrors=mirrors if mirrors.is_dir() else None, offline=offline, watch=watch)
 
 
 def bring(git: Git, wish: Wish, way: Way, name: str) -> Moved:

@@ -15,7 +15,7 @@ from torchbuild_tasks.effects import files, lock
 from torchbuild_tasks.effects.git import Git
 from torchbuild_tasks.effects.source import fetching, remains
 from torchbuild_tasks.effects.source.reasons import Reason, advice, reason
-from torchbuild_tasks.effects.source.transfer import Moved, Watch, patience, run
+from torchbuild_tasks.effects.source.transfer import Moved, run
 from torchbuild_tasks.errors import SourceError, UsageError
 from torchbuild_tasks.model import Facts
 from torchbuild_tasks.request import BuildRequest
@@ -52,21 +52,10 @@ class Task:
         """git in a folder, with the settings of this action."""
         return Git(folder=folder, config=self.config)
 
-    def watch(self, tree: Path) -> Watch:
-        """Who is told of what is fetched for a checkout, and how long silence is borne."""
-        return Watch(
-            tree=str(tree), patience=patience(), transfer=self.report.transfer, note=self.report.note
-        )
-
-    def way(self, tree: Path, *, mirrored: bool = False) -> fetching.Way:
-        """How repositories are reached for a checkout; the store is used once there is one."""
-        mirrors = self.store / fetching.MIRRORS
-        return fetching.Way(
-            config=self.config,
-            mirrors=mirrors if mirrored or mirrors.is_dir() else None,
-            offline=self.request.offline,
-            watch=self.watch(tree),
-        )
+    def way(self, tree: Path) -> fetching.Way:
+        """How repositories are reached for a checkout."""
+        offline = self.request.offline
+        return fetching.way_for(tree, self.report, config=self.config, store=self.store, offline=offline)
 
 
 def resolve(task: Task, word: str, url: str) -> refs.Found:
