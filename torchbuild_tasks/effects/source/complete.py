@@ -141,7 +141,7 @@ def _lay_out(job: _Job, module: Module) -> list[Module]:
     if submodules.head(module, config) != module.commit:
         store = submodules.repository(module, config)
         _require(_fetched(store, module, job))
-        if submodules.is_empty(module):
+        if submodules.is_empty(module) or not module.is_there:
             submodules.forget_index(module)
         git = submodules.connect(module, store)
         submodules.keep_head(git)
@@ -187,7 +187,7 @@ def _lender(module: Module, job: _Job) -> Git | None:
         place = str(
             outer.folder / (outer.said("rev-parse", "--git-common-dir") or "") / "modules" / module.name
         )
-    return Git(folder=Path(place), config=job.main.config) if Path(place).is_dir() else None
+    return Git(folder=Path(place), config=job.main.config, bare=True) if Path(place).is_dir() else None
 
 
 def _require(moved: Moved) -> None:

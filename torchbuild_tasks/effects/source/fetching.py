@@ -28,7 +28,6 @@ MIRRORS: Final = "mirrors"
 LOCKS: Final = "locks"
 _ALL: Final = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
 _MARK: Final = "torchbuild.mirror"
-_NO_FILES: Final = "--work-tree=."  # in a repository whose files may not be checked out
 _PARTIAL: Final = ("--get-regexp", r"^remote\..*\.promisor$")
 # Old servers, which a local git plays here, hand out no commit that is not a ref's.
 _ANY_COMMIT: Final = "--upload-pack=git -c uploadpack.allowAnySHA1InWant=true upload-pack"
@@ -124,14 +123,21 @@ def borrow(git: Git, commit: str, lender: Git, way: Way, name: str) -> None:
     A new repository gets hard links to all objects: that takes no room, and, unlike git's alternates, still
     holds when the other one is tidied up (`git gc`) or removed. What does not work is left to `bring`.
 
+    Args:
+        git: the repository.
+        commit: what is wanted.
+        lender: the other one, bare.
+        way: who is told.
+        name: what is told of.
+
     Raises:
         SourceError: a file cannot be made.
     """
     if git.has(commit) or not lender.has(commit):
         return
     # The objects of one that holds only a part would look like the whole.
-    if is_new(git) and not is_shallow(lender) and lender.said(_NO_FILES, "config", *_PARTIAL) is None:
-        place = lender.said(_NO_FILES, "rev-parse", "--git-common-dir")
+    if is_new(git) and not is_shallow(lender) and lender.said("config", *_PARTIAL) is None:
+        place = lender.said("rev-parse", "--git-common-dir")
         _link_objects(lender.folder / (place or "") / "objects", git.folder / "objects")
     if not git.has(commit):
         wish = Wish(url=str(lender.folder), what=commit, into="", commit=commit)

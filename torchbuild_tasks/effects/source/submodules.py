@@ -8,6 +8,7 @@ newest commit of a branch first.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -219,7 +220,8 @@ def overwritten(git: Git, commit: str, ends: Sequence[str], prefix: str = "") ->
         ends: commits whose content is not the user's: where it is, and between which a move was cut off.
         prefix: its own path from the outermost checkout.
     """
-    yield from (f"{prefix}{path}" for path in content.foreign(git, commit, *ends))
+    gone = _gone(git, commit)
+    yield from (f"{prefix}{path}" for path in _obstacles(git, commit, ends, gone))
     known: dict[str, set[str]] = {}
     for end in ends:
         for module in modules(git, commit=end):
@@ -267,11 +269,8 @@ def move(git: Git, commit: str, name: str, watch: Watch, *, also: Sequence[str] 
         SourceError: a file cannot be removed.
     """
     gone = _gone(git, commit)
-    if gone:
-        tops = tuple(f"{module.path}/" for module in gone)
-        others = tuple(each for each in content.foreign(git, commit, *also) if not each.startswith(tops))
-        if others:
-            raise content.InTheWay(others)
+    if gone and (others := _obstacles(git, commit, also, gone)):
+        raise content.InTheWay(others)
     for module in gone:
         leave(Git(folder=module.folder, config=git.config))
     return content.settle(git, commit, name, watch, also=also)
@@ -286,6 +285,25 @@ def _gone(git: Git, commit: str) -> list[Module]:
     return [
         module for module in before if (module.path, module.name) not in after and not _is_users(git, module)
     ]
+
+
+def _obstacles(git: Git, commit: str, also: Sequence[str], gone: Sequence[Module]) -> tuple[str, ...]:
+    """Return the files of the user's that stand where a commit has others, when some submodules are gone."""
+    going = {
+        f"{module.path}/{path}"
+        for module in gone
+        for path in _tracked(Git(folder=module.folder, config=git.config))
+    }
+    return tuple(path for path in content.foreign(git, commit, *also) if path not in going)
+
+
+def _tracked(git: Git) -> Iterator[str]:
+    """Yield the files of a worktree that git tracks, and those of submodules in it."""
+    yield from filter(None, (git.said("ls-files", "-z") or "").split("\0"))
+    for module in modules(git, commit="HEAD"):
+        if module.is_there:
+            inner = Git(folder=module.folder, config=git.config)
+            yield from (f"{module.path}/{path}" for path in _tracked(inner))
 
 
 def _is_users(git: Git, module: Module) -> bool:
@@ -344,11 +362,11 @@ def repository(module: Module, config: tuple[str, ...]) -> Git:
     Raises:
         SourceError: git fails.
     """
-    git = Git(folder=module.repository, config=config)
+    git = Git(folder=module.repository, config=config, bare=True)
     with files.told_as(SourceError, module.repository):
         module.repository.mkdir(parents=True, exist_ok=True)
     if git.said("rev-parse", "--absolute-git-dir") is None or not (module.repository / "HEAD").exists():
-        git.run("init", "--quiet", "--bare", ".")
+        dataclasses.replace(git, bare=False).run("init", "--quiet", "--bare", ".")
     if git.said("config", "--local", "remote.origin.url") != module.url:
         git.run("config", "--local", "remote.origin.url", module.url)
         git.run("config", "--local", "remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*")
