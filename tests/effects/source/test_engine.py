@@ -210,3 +210,47 @@ def test_what_cannot_be_had_is_named_and_the_others_are_there(
     (served.servers / "gone").rename(served.servers / "late")
     bring_all(late)
     assert os.path.lexists(other / "third_party/late/late.txt")
+
+
+def test_what_a_killed_run_linked_half_is_linked_whole(trees: Trees, tmp_path: Path) -> None:
+    """The commit is there and its files are not."""
+    worktree.switch(trees.tree, trees.second)
+    late = trees.folder / "third_party/late"
+    store = Path(Git(folder=late).run("rev-parse", "--absolute-git-dir"))
+    tree, commit = (Git(folder=late).run("rev-parse", name) for name in ("HEAD^{tree}", "HEAD"))
+    shutil.rmtree(late)
+    for name in ("index", "refs/torchbuild/commit"):
+        (store / name).unlink()
+    (store / "HEAD").write_text("ref: refs/heads/none\n", "utf-8")
+    (store / f"objects/{tree[:2]}/{tree[2:]}").unlink()
+    assert Git(folder=store, bare=True).has(commit)
+    complete(trees.tree, way(trees.tree), lambda top: True, main=trees.git)
+    assert (late / "late.txt").read_text("utf-8") == "1"
+
+
+def test_a_checkout_that_borrows_itself_is_not_linked_in_part(trees: Trees, tmp_path: Path) -> None:
+    """As `git clone --reference` makes it: the commit lies here, its files elsewhere."""
+    store = trees.git.folder / ".git/modules/third_party/late"
+    elsewhere = tmp_path / "elsewhere"
+    shutil.copytree(store / "objects", elsewhere)
+    commit = Git(folder=trees.git.folder / "third_party/late").run("rev-parse", "HEAD")
+    for path in [path for path in (store / "objects").rglob("*") if path.is_file()]:
+        if path.name != commit[2:]:
+            path.unlink()
+    (store / "objects/info/alternates").write_text(f"{elsewhere}\n", "utf-8")
+    other = tmp_path / "other"
+    worktree.add(trees.git, other, trees.second)
+    shutil.rmtree(elsewhere)
+    Git(folder=other / "third_party/late").run("fsck", "--strict")
+    assert (other / "third_party/late/late.txt").read_text("utf-8") == "1"
+
+
+def test_a_commit_of_the_users_is_kept_and_ours_are_not(trees: Trees) -> None:
+    git = Git(folder=trees.folder / OUTER, config=CONFIG)
+    mine = save(git, "mine", mine__txt="mine")
+    bring_all(trees.tree)
+    kept = ("for-each-ref", "--format=%(objectname)", "refs/torchbuild/kept")
+    assert git.run(*kept) == mine
+    worktree.switch(trees.tree, trees.second)
+    worktree.switch(trees.tree, trees.first)
+    assert git.run(*kept) == mine

@@ -151,6 +151,8 @@ def _lay_out(job: _Job, module: Module) -> list[Module]:
             shown = ", ".join(error.files[:4]) + (" …" if len(error.files) > 4 else "")
             line = f"has changes of yours: {shown}"
             raise _Failed(Reason(kind="yours", line=line)) from None
+        # No branch holds it: so the next fetch knows what is here, and `keep_head` what is not the user's.
+        git.run("update-ref", "refs/torchbuild/commit", module.commit)
     return job.wanted(git, f"{module.top}/")
 
 

@@ -28,6 +28,7 @@ MIRRORS: Final = "mirrors"
 LOCKS: Final = "locks"
 _ALL: Final = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
 _MARK: Final = "torchbuild.mirror"
+_ALTERNATES: Final = "info/alternates"
 _PARTIAL: Final = ("--get-regexp", r"^remote\..*\.promisor$")
 # Old servers, which a local git plays here, hand out no commit that is not a ref's.
 _ANY_COMMIT: Final = "--upload-pack=git -c uploadpack.allowAnySHA1InWant=true upload-pack"
@@ -133,15 +134,19 @@ def borrow(git: Git, commit: str, lender: Git, way: Way, name: str) -> None:
     Raises:
         SourceError: a file cannot be made.
     """
-    if git.has(commit) or not lender.has(commit):
+    # A new one may hold the half that a killed run linked, so that it has the commit and not its files.
+    if not lender.has(commit) or (git.has(commit) and not is_new(git)):
         return
+    shallow = is_shallow(lender)
+    objects = lender.folder / (lender.said("rev-parse", "--git-path", "objects") or "")
     # The objects of one that holds only a part would look like the whole.
-    if is_new(git) and not is_shallow(lender) and lender.said("config", *_PARTIAL) is None:
-        place = lender.said("rev-parse", "--git-common-dir")
-        _link_objects(lender.folder / (place or "") / "objects", git.folder / "objects")
+    parts = shallow or (objects / _ALTERNATES).exists() or lender.said("config", *_PARTIAL) is not None
+    if is_new(git) and not parts:
+        _link_objects(objects, git.folder / "objects")
     if not git.has(commit):
         wish = Wish(url=str(lender.folder), what=commit, into="", commit=commit)
-        _fetch(git, wish, wish.url, way, name, _ANY_COMMIT)
+        options = (_ANY_COMMIT, *(("--update-shallow",) if shallow else ()))
+        _fetch(git, wish, wish.url, way, name, *options)
 
 
 def _link_objects(source: Path, target: Path) -> None:
@@ -290,7 +295,7 @@ def mirrors_in(mirrors: Path) -> tuple[tuple[str, Path], ...]:
 
 def borrowed(git: Git) -> tuple[str, ...]:
     """Folders of objects that a repository borrows from and that are gone."""
-    place = git.said("rev-parse", "--git-path", "objects/info/alternates")
+    place = git.said("rev-parse", "--git-path", f"objects/{_ALTERNATES}")
     lines: list[str] = []
     with contextlib.suppress(OSError):
         lines = (git.folder / (place or "")).read_text("utf-8").splitlines()
