@@ -12,6 +12,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from torchbuild_tasks.effects import gitmodules
 from torchbuild_tasks.effects.git import Git
 from torchbuild_tasks.effects.source.transfer import Moved, Watch, run
 
@@ -53,8 +54,9 @@ def foreign(git: Git, commit: str, *also: str) -> tuple[str, ...]:
         commit: where it is to go; its objects are here.
         also: other commits whose content counts as ours: where a move that was cut off went.
     """
-    wanted = _tree(git, commit)
-    trees = [wanted, *(_tree(git, each) for each in dict.fromkeys(also) if each and git.has(each))]
+    wanted = gitmodules.tree(git, commit, "blob")
+    others = (gitmodules.tree(git, each, "blob") for each in dict.fromkeys(also) if each)
+    trees = (wanted, *others)
     suspects = set(_names(git, "diff", "--name-only", "--no-renames", "-z", "--ignore-submodules=all"))
     if git.said("rev-parse", "--verify", "--quiet", "HEAD") is not None:
         staged = ("diff", "--cached", "--name-only", "--no-renames", "-z", "--ignore-submodules=all", "HEAD")
@@ -73,7 +75,7 @@ def foreign(git: Git, commit: str, *also: str) -> tuple[str, ...]:
 
 def strangers(git: Git, commit: str) -> tuple[str, ...]:
     """Every file in a worktree that does not hold what `commit` holds there; for one without an index."""
-    wanted = _tree(git, commit)
+    wanted = gitmodules.tree(git, commit, "blob")
     found = []
     for folder, folders, names in os.walk(git.folder):
         folders[:] = [name for name in folders if name != ".git"]
@@ -100,17 +102,6 @@ def edits(git: Git, *, deleted: bool = True, untracked: bool = True) -> tuple[st
 def _names(git: Git, *words: str) -> list[str]:
     said = git.said(*words, timeout=None) or ""
     return [name for name in said.split("\0") if name]
-
-
-def _tree(git: Git, commit: str) -> dict[str, str]:
-    """The files of a commit: path to blob; submodules are left out."""
-    blobs = {}
-    for entry in _names(git, "ls-tree", "-r", "-z", "--full-tree", commit):
-        about, _, path = entry.partition("\t")
-        _, kind, blob = about.split(" ")
-        if kind == "blob":
-            blobs[path] = blob
-    return blobs
 
 
 def _is_there(path: Path) -> bool:

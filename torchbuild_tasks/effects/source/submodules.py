@@ -81,7 +81,7 @@ def modules(git: Git, prefix: str = "", *, commit: str = "") -> tuple[Module, ..
     listed = gitmodules.settings(git, *where)
     if not listed:
         return ()
-    links = links or (gitmodules.commits(git, commit) if commit else {})
+    links = links or (gitmodules.tree(git, commit, "commit") if commit else {})
     named = {values["path"]: name for name, values in listed.items() if "path" in values}
     own = gitmodules.settings(git)
     kept = {
