@@ -246,17 +246,22 @@ def bench(request: BuildRequest, report: Reporter, out: Sink) -> int:
 def bisect(request: BuildRequest, report: Reporter) -> Found | None:
     """Build one commit after the other in a worktree and let a command judge; None after --reset."""
     from torchbuild_tasks.effects import lock
+    from torchbuild_tasks.effects.source.fetching import way_for
+    from torchbuild_tasks.effects.source.transfer import settings
     from torchbuild_tasks.stages import bisect
 
     sight = look(request)
-    ground = bisect.ground_of(Path(checkout(sight)))
+    fetching = network(sight)
+    config, offline = settings(fetching.git_mirrors), fetching.net.offline
+    ground = bisect.ground_of(Path(checkout(sight)), config)
+    way = way_for(ground.tree.folder, report, config=config, store=fetching.store, offline=offline)
     with interruptible(), lock.hold(ground.folder, "bisect"):
         if request.reset:
             bisect.reset(ground, report)
             return None
         memory = bisect.memory_of(ground, request)
         flags = bisect.flags_of(memory, request, ground, sight.settings.path)
-        return bisect.run(ground, memory, lambda: _try_build(flags, request.yes, report), report)
+        return bisect.run(ground, memory, lambda: _try_build(flags, request.yes, report), report, way)
 
 
 def _try_build(flags: BuildRequest, agreed: bool, report: Reporter) -> BuildPlan:

@@ -93,3 +93,18 @@ def test_what_a_killed_clone_left_is_cleared_away(origin: Path) -> None:
         (left / ".git").mkdir(parents=True)
     assert clone(origin, "main") == folder
     assert names(folder) == [folder.name]
+
+
+def test_its_submodules_come_along_by_addresses_that_count_from_it(origin: Path) -> None:
+    inner = origin.parent / "inner"
+    inner.mkdir()
+    git(inner, "init", "-q", "-b", "main")
+    (inner / "inner.txt").write_text("1", "utf-8")
+    git(inner, "add", ".")
+    git(inner, "commit", "-q", "-m", "one")
+    git(origin, "submodule", "--quiet", "add", inner.as_uri(), "third_party/inner")
+    git(origin, "config", "--file", ".gitmodules", "submodule.third_party/inner.url", "../inner")
+    git(origin, "commit", "-q", "-a", "-m", "with inner")
+    folder = clone(origin, "main")
+    assert (folder / "third_party/inner/inner.txt").read_text("utf-8") == "1"
+    assert git(folder, "submodule", "status").startswith(git(inner, "rev-parse", "HEAD"))

@@ -6,14 +6,12 @@ seen nor changed. It is made anew at each step (`git bisect replay`), without a 
 
 from __future__ import annotations
 
-import contextlib
-import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from torchbuild_tasks.effects.files import unlink, write_atomic
+from torchbuild_tasks.effects.files import write_atomic
 from torchbuild_tasks.effects.git import Git, failed
 from torchbuild_tasks.errors import SourceError
 
@@ -61,20 +59,6 @@ def next_commit(git: Git, log: Path, text: str) -> Advice:
     return Advice(problem=" ".join(told))
 
 
-def break_locks(git: Git) -> None:
-    """Take away lock files that a killed git left in the worktree's own git directory.
-
-    Nobody else works there: the worktree is ours, and whoever calls holds the lock of the bisect.
-    """
-    own = Path(git.run("rev-parse", "--absolute-git-dir"))
-    for folder, folders, names in os.walk(own):
-        folders[:] = [name for name in folders if name != "objects"]
-        for name in names:
-            if name.endswith(".lock"):
-                with contextlib.suppress(OSError):
-                    unlink(Path(folder, name))
-
-
 def commits_of(git: Git, words: str) -> tuple[str, ...]:
     """The commits of a ref, or of a range `A..B`, as `git bisect skip` takes it.
 
@@ -93,8 +77,3 @@ def title(git: Git, commit: str) -> str:
 def whole_message(git: Git, commit: str) -> str:
     """Who made a commit, when, and its whole message."""
     return git.run("log", "-1", "--format=commit %H%nAuthor: %an <%ae>%nDate:   %ad%n%n%w(0,4,4)%B", commit)
-
-
-def is_shallow(git: Git) -> bool:
-    """Whether the history was cut off when it was cloned."""
-    return git.said("rev-parse", "--is-shallow-repository") == "true"

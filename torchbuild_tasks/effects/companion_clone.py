@@ -8,6 +8,9 @@ from collections.abc import Callable
 from torchbuild_tasks.effects import files
 from torchbuild_tasks.effects.git import Git
 from torchbuild_tasks.effects.helpers.sweep import UNPACKING, discard, hidden, leftovers
+from torchbuild_tasks.effects.source.complete import complete
+from torchbuild_tasks.effects.source.fetching import Way
+from torchbuild_tasks.effects.source.transfer import Watch
 from torchbuild_tasks.errors import SourceError
 
 
@@ -33,7 +36,7 @@ def have_clone(git: Git, url: str, ref: str, *, offline: bool, say: Callable[[st
     try:
         with files.told_as(SourceError, part):
             part.mkdir()
-        _fetch(dataclasses.replace(git, folder=part), url, ref)
+        _fetch(dataclasses.replace(git, folder=part), url, ref, say)
         with files.told_as(SourceError, folder):
             files.replace(part, folder)
     except SourceError as error:
@@ -43,10 +46,10 @@ def have_clone(git: Git, url: str, ref: str, *, offline: bool, say: Callable[[st
         discard(part)
 
 
-def _fetch(git: Git, url: str, ref: str) -> None:
+def _fetch(git: Git, url: str, ref: str, say: Callable[[str], None]) -> None:
     """`clone` would take no commit, and one of a missing ref would take the default branch."""
     git.run("init", "--quiet")
+    git.run("config", "--local", "remote.origin.url", url)  # what relative addresses of submodules count from
     git.run("fetch", "--quiet", "--depth", "1", "--no-tags", url, ref)
     git.run("checkout", "--quiet", "--detach", "FETCH_HEAD")
-    if (git.folder / ".gitmodules").exists():
-        git.run("submodule", "--quiet", "update", "--init", "--recursive", "--depth", "1")
+    complete(git, Way(config=git.config, watch=Watch(tree=str(git.folder), note=say)), lambda path: True)

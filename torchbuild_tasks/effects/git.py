@@ -28,15 +28,24 @@ _OF_A_HOOK: Final = (
 
 @dataclass(frozen=True, kw_only=True)
 class Git:
-    """git in one folder; `config` holds NAME=VALUE settings that go with each command."""
+    """git in one folder.
+
+    Args:
+        folder: a worktree, or a repository.
+        config: NAME=VALUE settings that go with each command.
+        bare: it is a repository, and its worktree, which may be gone, is none of our business.
+    """
 
     folder: Path
     config: tuple[str, ...] = ()
+    bare: bool = False
 
     def argv(self, words: Sequence[str]) -> tuple[str, ...]:
         """The whole command line of one git command."""
         settings = tuple(word for setting in self.config for word in ("-c", setting))
-        return ("git", *settings, "-C", str(self.folder), *words)
+        # git enters core.worktree, and fails where that is gone, unless another one is named.
+        where = ("--work-tree=.",) if self.bare else ()
+        return ("git", *settings, "-C", str(self.folder), *where, *words)
 
     def ask(self, *words: str, timeout: float | None = 60.0) -> process.Captured:
         """Run a short command, which may fail."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal
 
 from torchbuild_tasks.effects.git import Git
 
@@ -26,8 +26,16 @@ def settings(git: Git, *where: str) -> dict[str, dict[str, str]]:
     return found
 
 
-def commits(git: Git, commit: str) -> dict[str, str]:
-    """The commits of submodules in the tree of a commit, by their paths."""
-    entries = git.run("ls-tree", "-r", "-z", "--full-tree", commit).split("\0")
-    parts = (entry.partition("\t") for entry in entries)
-    return {path: about.split(" ")[2] for about, _, path in parts if about.startswith("160000 ")}
+def tree(git: Git, commit: str, kind: Literal["blob", "commit"]) -> dict[str, str]:
+    """Return the ids of the files ("blob") or submodules ("commit") in the tree of a commit, by their paths.
+
+    There are none where the commit is not here.
+    """
+    found = {}
+    listed = git.said("ls-tree", "-r", "-z", "--full-tree", commit, timeout=None) or ""
+    for entry in filter(None, listed.split("\0")):
+        about, _, path = entry.partition("\t")
+        _, what, id = about.split(" ")
+        if what == kind:
+            found[path] = id
+    return found

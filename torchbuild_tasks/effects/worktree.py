@@ -18,8 +18,13 @@ from typing import Final, Literal
 
 from torchbuild_tasks.effects.files import told_as, unlink, write_atomic
 from torchbuild_tasks.effects.git import Git
-from torchbuild_tasks.effects.gitlinks import changes, in_the_way, links, move, settle
 from torchbuild_tasks.effects.helpers.sweep import leftovers, remove_tree, take_away
+from torchbuild_tasks.effects.source import remains, submodules
+from torchbuild_tasks.effects.source.complete import complete
+from torchbuild_tasks.effects.source.content import InTheWay
+from torchbuild_tasks.effects.source.fetching import Way
+from torchbuild_tasks.effects.source.submodules import changes
+from torchbuild_tasks.effects.source.transfer import Watch
 from torchbuild_tasks.errors import SourceError
 
 State = Literal["adding", "here"]
@@ -71,20 +76,23 @@ def commit_of(git: Git, ref: str) -> str:
     )
 
 
-def add(git: Git, folder: Path, ref: str) -> None:
+def add(git: Git, folder: Path, ref: str, way: Way | None = None) -> None:
     """Make a worktree at `ref` in `folder`, with its submodules; a half-made one is made anew.
 
     Args:
         git: the checkout that it is a worktree of, whose submodules are borrowed.
         folder: where; must not be there, or be empty.
         ref: branch, tag or commit; HEAD is detached.
+        way: how what the checkout lacks is fetched, and who is told.
 
     Raises:
         SourceError: no such ref, something is in `folder`, or git fails.
     """
     folder, commit = _absolute(folder), commit_of(git, ref)
-    entry = _entry(git, folder)
+    tree, entry = Git(folder=folder, config=git.config), _entry(git, folder)
+    way = way or _quiet(tree)
     if entry and entry.state == "adding":
+        remains.end_orphans(way.watch.tree)
         _take_down(git, entry)
     elif os.path.lexists(folder) and not _is_empty(folder):
         raise SourceError(
@@ -93,30 +101,60 @@ def add(git: Git, folder: Path, ref: str) -> None:
         )
     _note(git, folder, "adding", commit)
     git.run("worktree", "add", "--detach", str(folder), commit)
-    settle(Git(folder=folder, config=git.config), _main(git))
+    _complete(tree, _main(git), way)
     _note(git, folder, "here", commit)
 
 
-def switch(git: Git, ref: str) -> None:
+def switch(git: Git, ref: str, way: Way | None = None) -> None:
     """Check out `ref` in a checkout or worktree and move its submodules along.
+
+    Args:
+        git: the checkout or worktree.
+        ref: branch, tag or commit; HEAD is detached.
+        way: how what the main checkout lacks is fetched, and who is told.
 
     Raises:
         SourceError: no such ref, something was changed (says what, and the ways out), or git fails.
     """
-    commit = commit_of(git, ref)
-    note = Path(git.run("rev-parse", "--absolute-git-dir")) / _SWITCH
-    head, begun = git.run("rev-parse", "HEAD"), _begun(note)
-    ends = [*dict.fromkeys((*begun, head, commit))] if begun else [head]
-    found = list(dict.fromkeys((*changes(git, ends), *in_the_way(git, commit))))
-    if found:
-        raise _dirty(f"{git.folder} cannot be switched to {ref}: it has changes.", found)
-    main = _main(git)
-    write_atomic(note, json.dumps({"from": head, "to": commit}).encode(), error=SourceError)
-    move(git, commit, None if _same(main.folder, git.folder) else main, force=bool(begun))
-    if _entry(git, _absolute(git.folder)):
-        _note(git, _absolute(git.folder), "here", commit)
-    with told_as(SourceError, note):
-        unlink(note, missing_ok=True)
+    commit, way = commit_of(git, ref), way or _quiet(git)
+    own = Path(git.run("rev-parse", "--absolute-git-dir"))
+    with remains.working(own, Path(way.watch.tree), own):
+        note, head = own / _SWITCH, git.run("rev-parse", "HEAD")
+        begun = _begun(note)
+        ends = tuple(dict.fromkeys((head, *begun)))
+        # Half of what a move that was broken off did differs from HEAD, and is nobody's change.
+        found = [*(() if begun else changes(git)), *submodules.overwritten(git, commit, ends)]
+        if found:
+            raise _dirty(f"{git.folder} cannot be switched to {ref}: it has changes.", sorted(set(found)))
+        main = _main(git)
+        write_atomic(note, json.dumps({"from": head, "to": commit}).encode(), error=SourceError)
+        try:
+            moved = submodules.move(git, commit, git.folder.name, way.watch, also=ends)
+        except InTheWay as error:
+            raise _dirty(f"{git.folder} cannot be switched to {ref}.", error.files) from None
+        if moved.rc != 0:
+            raise SourceError(f"{git.folder} cannot be switched to {ref}.", looked=moved.words)
+        _complete(git, None if _same(main.folder, git.folder) else main, way)
+        if _entry(git, _absolute(git.folder)):
+            _note(git, _absolute(git.folder), "here", commit)
+        with told_as(SourceError, note):
+            unlink(note, missing_ok=True)
+
+
+def _quiet(git: Git) -> Way:
+    """Return the way to repositories of which nobody is told."""
+    return Way(config=git.config, watch=Watch(tree=str(git.folder)))
+
+
+def _complete(git: Git, main: Git | None, way: Way) -> None:
+    """Bring every submodule to where HEAD has it; one that the main checkout left out is left out here."""
+    known = submodules.walk(main, commit="HEAD") if main else ()
+    left_out = {module.top for module in known if not module.is_there}
+
+    def needed(top: str) -> bool:
+        return top not in left_out or os.path.lexists(git.folder / top / ".git")
+
+    complete(git, way, needed, main=main)
 
 
 def remove(git: Git, folder: Path, *, made: Collection[str] = ()) -> None:
@@ -155,7 +193,7 @@ def losses(git: Git, folder: Path, made: Collection[str] = ()) -> tuple[str, ...
         return (f"{folder} is no worktree any more: its .git is missing or broken",)
     entry = _entry(git, tree.folder)
     head = tree.run("rev-parse", "HEAD")
-    lost = [*changes(tree, [head]), *(name for name in _unknown(tree) if name not in made)]
+    lost = [*changes(tree), *(name for name in _unknown(tree) if name not in made)]
     if head != (entry and entry.commit) and not tree.said("for-each-ref", "--contains", head, "--count=1"):
         lost.append(f"commit {head[:10]}, which no branch or tag has")
     return tuple(dict.fromkeys(lost))
@@ -165,14 +203,15 @@ def _unknown(tree: Git) -> list[str]:
     """Files that git neither tracks nor ignores, and commits of submodules that only they have."""
     found = tree.run("ls-files", "--others", "--exclude-standard", "-z").split("\0")
     unknown = [name for name in found if name]
-    for link in links(tree):
-        if link.is_there(tree):
-            sub = link.of(tree)
-            unknown += [f"{link.path}/{name}" for name in _unknown(sub)]
-            if sub.said("log", "--format=%h", "--max-count=1", "--branches", "--not", "--remotes"):
-                unknown.append(f"{link.path} (a branch that was not pushed)")
+    for module in submodules.modules(tree, commit="HEAD"):
+        if module.is_there:
+            sub = Git(folder=module.folder, config=tree.config)
+            unknown += [f"{module.path}/{name}" for name in _unknown(sub)]
+            known = ("--not", "--remotes", *((module.commit,) if sub.has(module.commit) else ()))
+            if sub.said("log", "--format=%h", "--max-count=1", "--branches", *known):
+                unknown.append(f"{module.path} (a branch that was not pushed)")
             if sub.said("rev-parse", "--quiet", "--verify", "refs/stash"):
-                unknown.append(f"{link.path} (stashed changes)")
+                unknown.append(f"{module.path} (stashed changes)")
     return unknown
 
 

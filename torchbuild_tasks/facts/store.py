@@ -25,8 +25,7 @@ def look_at_store(probe: Probe, lock_file: str) -> Store:
     Raises:
         UsageError: the lock file cannot be understood.
     """
-    said = probe.variable(VARIABLE)
-    folder = probe.absolute(said) if said else probe.cache_folder()
+    folder = store_folder(probe)
     shelf = probe.join(folder, UNPACKED)
     return Store(
         folder=folder,
@@ -38,6 +37,12 @@ def look_at_store(probe: Probe, lock_file: str) -> Store:
         pins=_pins(probe, lock_file),
         peaks=_peaks(probe.read(probe.join(folder, PEAKS))),
     )
+
+
+def store_folder(probe: Probe) -> str:
+    """Return the folder of the store, which need not be there."""
+    said = probe.variable(VARIABLE)
+    return probe.absolute(said) if said else probe.cache_folder()
 
 
 def _digest(probe: Probe, marker: str, name: str) -> str | None:

@@ -13,6 +13,7 @@ from torchbuild_tasks.core.settings import Settings, check_settings
 from torchbuild_tasks.effects.signals import interruptible
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.settings import find_settings
+from torchbuild_tasks.facts.store import store_folder
 from torchbuild_tasks.facts.tree import look_at_tree
 from torchbuild_tasks.model import Facts
 from torchbuild_tasks.request import BuildRequest
@@ -36,12 +37,25 @@ def named(request: BuildRequest, settings: Settings | None = None) -> Named:
 @contextlib.contextmanager
 def at_hand(request: BuildRequest, report: Reporter) -> Iterator[None]:
     """Hold the named build that is to be built, with its worktree there; nothing without a name."""
-    if request.dry_run or not (request.name or note_of(request)) or not (place := named(request).place):
+    if request.dry_run or not (request.name or note_of(request)):
         yield
         return
+    about = named(request)
+    if about.place is None:
+        yield
+        return
+    from torchbuild_tasks.effects.source.fetching import way_for
+    from torchbuild_tasks.effects.source.transfer import settings
     from torchbuild_tasks.stages.builds import ready
 
-    with interruptible(), ready(place, report):
+    way = way_for(
+        about.place.folder,
+        report,
+        config=settings(about.settings.mirrors),
+        store=Path(store_folder(Probe(environ=dict(os.environ)))),
+        offline=request.offline or bool(about.settings.values.get("offline")),
+    )
+    with interruptible(), ready(about.place, report, way):
         yield
 
 

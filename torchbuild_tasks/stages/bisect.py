@@ -25,6 +25,8 @@ from torchbuild_tasks.effects import files, patches, worktree
 from torchbuild_tasks.effects.files import told_as
 from torchbuild_tasks.effects.git import Git
 from torchbuild_tasks.effects.helpers.sweep import take_away
+from torchbuild_tasks.effects.source import remains
+from torchbuild_tasks.effects.source.fetching import Way, is_shallow
 from torchbuild_tasks.errors import SourceError, UsageError
 from torchbuild_tasks.request import BuildRequest
 from torchbuild_tasks.stages.bisect_step import Build, try_commit
@@ -65,13 +67,17 @@ class Found:
     log: str
 
 
-def ground_of(root: Path) -> Ground:
+def ground_of(root: Path, config: tuple[str, ...] = ()) -> Ground:
     """The bisect of a checkout; its folder is made.
+
+    Args:
+        root: the checkout.
+        config: settings that go with each git.
 
     Raises:
         SourceError: the checkout is no git repository.
     """
-    git = Git(folder=root)
+    git = Git(folder=root, config=config)
     if git.said("rev-parse", "--git-dir") is None:
         raise SourceError(f"{root} is no git repository, so there is no history to bisect.")
     folder = files.state_dir(root) / FOLDER
@@ -164,14 +170,21 @@ def keep(ground: Ground, memory: Bisection) -> Bisection:
     return memory
 
 
-def run(ground: Ground, memory: Bisection, build: Build, report: Reporter) -> Found:
+def run(ground: Ground, memory: Bisection, build: Build, report: Reporter, way: Way | None = None) -> Found:
     """Try commits until git knows the first bad one.
+
+    Args:
+        ground: where it works.
+        memory: what is known.
+        build: builds what is checked out.
+        report: told what goes on.
+        way: how submodules that the checkout lacks are fetched.
 
     Raises:
         BuildFailed: the machine, not the commit, made a build fail, or the command says stop.
         TorchbuildError: whatever else is no commit's fault; the same command goes on from there.
     """
-    _prepare(ground, memory, report)
+    _prepare(ground, memory, report, way)
     while not memory.first_bad:
         advice = git_bisect.next_commit(ground.tree, ground.folder / _FOR_GIT, git_log(memory))
         if not advice.commit:
@@ -184,7 +197,7 @@ def run(ground: Ground, memory: Bisection, build: Build, report: Reporter) -> Fo
         report.note(advice.left)
         memory = keep(ground, replace(memory, testing=advice.commit))
         patches.bring(ground.tree.folder, ())  # a build may have applied them; they would stand in the way
-        worktree.switch(ground.tree, advice.commit)
+        worktree.switch(ground.tree, advice.commit, way)
         step = try_commit(memory, title, ground.folder / _STEPS, build, report)
         memory = keep(ground, replace(memory, steps=(*memory.steps, step), testing=""))
         report.note(f"{step.verdict}: {step.because}")
@@ -196,19 +209,24 @@ def run(ground: Ground, memory: Bisection, build: Build, report: Reporter) -> Fo
     )
 
 
-def _prepare(ground: Ground, memory: Bisection, report: Reporter) -> None:
+def _prepare(ground: Ground, memory: Bisection, report: Reporter, way: Way | None) -> None:
     """The worktree, made or finished; locks of a git that was killed in it are broken."""
     here = [each for each in worktree.entries(ground.git) if each.folder == ground.tree.folder.resolve()]
     if here and here[0].state == "here":
-        git_bisect.break_locks(ground.tree)
+        _break_locks(ground.tree)
         return
     report.note(f"worktree: {ground.tree.folder}")
-    worktree.add(ground.git, ground.tree.folder, memory.bad)
+    worktree.add(ground.git, ground.tree.folder, memory.bad, way)
+
+
+def _break_locks(tree: Git) -> None:
+    """Nobody else works there: the worktree is ours, and whoever calls holds the lock of the bisect."""
+    remains.clear(tree.folder, Path(tree.run("rev-parse", "--absolute-git-dir")))
 
 
 def _no_end(ground: Ground, problem: str) -> SourceError:
     ways = ["Other ends: bisect --good REF --bad REF -- COMMAND (first: bisect --reset)"]
-    if git_bisect.is_shallow(ground.git):
+    if is_shallow(ground.git):
         ways.append("The clone is shallow; get the rest: git fetch --unshallow")
     return SourceError("git cannot bisect between these.", looked=(problem,), next_step="\n".join(ways))
 
@@ -222,7 +240,7 @@ def reset(ground: Ground, report: Reporter) -> None:
     tree = ground.tree.folder
     if any(each.folder == tree.resolve() for each in worktree.entries(ground.git)):
         if tree.is_dir():
-            git_bisect.break_locks(ground.tree)
+            _break_locks(ground.tree)
             patches.bring(tree, ())
             _remove_env_files(tree)
         worktree.remove(ground.git, tree)

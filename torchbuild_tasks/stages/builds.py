@@ -19,6 +19,7 @@ from torchbuild_tasks.effects.files import STATE_DIR, state_dir
 from torchbuild_tasks.effects.git import Git
 from torchbuild_tasks.effects.helpers.sweep import size_of
 from torchbuild_tasks.effects.owned import MADE, read
+from torchbuild_tasks.effects.source.fetching import Way
 from torchbuild_tasks.effects.walk import stamp
 from torchbuild_tasks.errors import CleanRefused, SourceError, UsageError
 from torchbuild_tasks.model.builds import Away, Entering, Shown
@@ -30,8 +31,13 @@ SHELLS: Final = ("sh", "fish", "bat", "ps1")
 
 
 @contextlib.contextmanager
-def ready(place: Place, report: Reporter) -> Iterator[None]:
+def ready(place: Place, report: Reporter, way: Way) -> Iterator[None]:
     """Hold the build for one run, with its worktree there and at the ref that torchbuild.toml says.
+
+    Args:
+        place: the build.
+        report: told what goes on.
+        way: how what the main checkout lacks is fetched.
 
     Raises:
         TreeBusy: another run makes, builds or removes it.
@@ -41,12 +47,12 @@ def ready(place: Place, report: Reporter) -> Iterator[None]:
         yield
         return
     with _held(place.main, place.build.name):
-        _make_ready(place, report)
+        _make_ready(place, report, way)
         yield
 
 
-def _make_ready(place: Place, report: Reporter) -> None:
-    git, note = Git(folder=place.main), read_note(place.folder)
+def _make_ready(place: Place, report: Reporter, way: Way) -> None:
+    git, note = Git(folder=place.main, config=way.config), read_note(place.folder)
     if note and note.name != place.build.name:
         raise UsageError(
             f"{place.folder} is the build {note.name}, and {place.build.name} has the same folder.",
@@ -56,11 +62,11 @@ def _make_ready(place: Place, report: Reporter) -> None:
         report.stage("make the worktree")
         report.note(f"{place.folder}: a worktree of {place.main} at {place.ref}")
         _need_git(place)
-        worktree.add(git, place.folder, place.ref)
+        worktree.add(git, place.folder, place.ref, way)
     elif note and note.ref != place.ref:
         report.stage("switch the worktree")
         report.note(f"{place.folder}: from {note.ref} to {place.ref}")
-        worktree.switch(Git(folder=place.folder), place.ref)
+        worktree.switch(Git(folder=place.folder, config=way.config), place.ref, way)
     _remember(place)
 
 

@@ -33,7 +33,7 @@ def fetch_companions(work: Work) -> Work:
     if not cloned:
         return work
     from torchbuild_tasks.effects.companion_clone import have_clone
-    from torchbuild_tasks.stages.source.task import settings
+    from torchbuild_tasks.effects.source.transfer import settings
 
     files.state_dir(work.root)
     for companion in cloned:

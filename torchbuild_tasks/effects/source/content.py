@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
+from torchbuild_tasks.effects import gitmodules
 from torchbuild_tasks.effects.git import Git
 from torchbuild_tasks.effects.source.transfer import Moved, Watch, run
 
@@ -23,7 +25,7 @@ class InTheWay(Exception):
         self.files = files
 
 
-def settle(git: Git, commit: str, name: str, watch: Watch, *, also: str = "") -> Moved:
+def settle(git: Git, commit: str, name: str, watch: Watch, *, also: Sequence[str] = ()) -> Moved:
     """Check out a commit, over what a move that was cut off left.
 
     Args:
@@ -36,24 +38,25 @@ def settle(git: Git, commit: str, name: str, watch: Watch, *, also: str = "") ->
         InTheWay: files of the user's would be overwritten; nothing was changed.
     """
     checkout = ("-c", "advice.detachedHead=false", "checkout", "--progress", "--detach")
-    moved = run(git, (*checkout, commit), name, watch)
+    moved = run(git, (*checkout, "--no-overwrite-ignore", commit), name, watch)
     if moved.rc == 0:
         return moved
-    if others := foreign(git, commit, also):
+    if others := foreign(git, commit, *also):
         raise InTheWay(others)
     return run(git, (*checkout, "--force", commit), name, watch)
 
 
-def foreign(git: Git, commit: str, also: str = "") -> tuple[str, ...]:
+def foreign(git: Git, commit: str, *also: str) -> tuple[str, ...]:
     """The files that differ from git's index, or are staged, or in the way, and are not of `commit`, sorted.
 
     Args:
         git: a worktree.
         commit: where it is to go; its objects are here.
-        also: another commit whose content counts as ours: where a move that was cut off went.
+        also: other commits whose content counts as ours: where a move that was cut off went.
     """
-    wanted = _tree(git, commit)
-    other = _tree(git, also) if also and git.said("cat-file", "-e", f"{also}^{{commit}}") is not None else {}
+    wanted = gitmodules.tree(git, commit, "blob")
+    others = (gitmodules.tree(git, each, "blob") for each in dict.fromkeys(also) if each)
+    trees = (wanted, *others)
     suspects = set(_names(git, "diff", "--name-only", "--no-renames", "-z", "--ignore-submodules=all"))
     if git.said("rev-parse", "--verify", "--quiet", "HEAD") is not None:
         staged = ("diff", "--cached", "--name-only", "--no-renames", "-z", "--ignore-submodules=all", "HEAD")
@@ -65,15 +68,14 @@ def foreign(git: Git, commit: str, also: str = "") -> tuple[str, ...]:
             path
             for path in suspects
             if _is_there(git.folder / path)
-            and not _is_of(git, path, wanted.get(path))
-            and not _is_of(git, path, other.get(path))
+            and not any(_is_of(git, path, blob) for blob in {tree.get(path) for tree in trees})
         )
     )
 
 
 def strangers(git: Git, commit: str) -> tuple[str, ...]:
     """Every file in a worktree that does not hold what `commit` holds there; for one without an index."""
-    wanted = _tree(git, commit)
+    wanted = gitmodules.tree(git, commit, "blob")
     found = []
     for folder, folders, names in os.walk(git.folder):
         folders[:] = [name for name in folders if name != ".git"]
@@ -84,30 +86,22 @@ def strangers(git: Git, commit: str) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def changes(git: Git, *, deleted: bool = True) -> tuple[str, ...]:
-    """Files that were changed, staged or added (and are not ignored), relative to the worktree; sorted.
+def edits(git: Git, *, deleted: bool = True, untracked: bool = True) -> tuple[str, ...]:
+    """Return files that were changed, staged or added (and are not ignored), by their paths in it, sorted.
 
-    Without `deleted` only those that are there.
+    Args:
+        git: the worktree.
+        deleted: those too that are not there any more.
+        untracked: those too that git does not track.
     """
     status = ("status", "--porcelain=v1", "-z", "--no-renames", "--ignore-submodules=all")
-    found = _names(git, *status, "--untracked-files=all")
+    found = _names(git, *status, f"--untracked-files={'all' if untracked else 'no'}")
     return tuple(sorted(each[3:] for each in found if deleted or each[:2] not in (" D", "D ")))
 
 
 def _names(git: Git, *words: str) -> list[str]:
     said = git.said(*words, timeout=None) or ""
     return [name for name in said.split("\0") if name]
-
-
-def _tree(git: Git, commit: str) -> dict[str, str]:
-    """The files of a commit: path to blob; submodules are left out."""
-    blobs = {}
-    for entry in _names(git, "ls-tree", "-r", "-z", "--full-tree", commit):
-        about, _, path = entry.partition("\t")
-        _, kind, blob = about.split(" ")
-        if kind == "blob":
-            blobs[path] = blob
-    return blobs
 
 
 def _is_there(path: Path) -> bool:

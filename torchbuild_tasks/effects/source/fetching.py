@@ -10,23 +10,28 @@ import contextlib
 import hashlib
 import os
 import re
+import shutil
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 from urllib.parse import urlsplit
 
 from torchbuild_tasks.effects import files
 from torchbuild_tasks.effects.git import Git
 from torchbuild_tasks.effects.source import remains
-from torchbuild_tasks.effects.source.transfer import Moved, Stopped, Watch, run
+from torchbuild_tasks.effects.source.transfer import Moved, Stopped, Watch, patience, run
 from torchbuild_tasks.errors import SourceError
 
 MIRRORS: Final = "mirrors"
 LOCKS: Final = "locks"
 _ALL: Final = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
 _MARK: Final = "torchbuild.mirror"
+_ALTERNATES: Final = "info/alternates"
+_PARTIAL: Final = ("--get-regexp", r"^remote\..*\.promisor$")
+# Old servers, which a local git plays here, hand out no commit that is not a ref's.
+_ANY_COMMIT: Final = "--upload-pack=git -c uploadpack.allowAnySHA1InWant=true upload-pack"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,9 +65,34 @@ class Way:
     """
 
     config: tuple[str, ...]
-    mirrors: Path | None
-    offline: bool
+    mirrors: Path | None = None
+    offline: bool = False
     watch: Watch
+
+
+class Hears(Protocol):
+    """Somebody who is told of what is fetched."""
+
+    def note(self, text: str) -> None: ...
+    def transfer(self, name: str, done: int, total: int | None) -> None: ...
+
+
+def way_for(tree: Path, report: Hears, *, config: tuple[str, ...], store: Path, offline: bool) -> Way:
+    """Return how repositories are reached for a checkout; the mirror store is used once there is one.
+
+    Args:
+        tree: the checkout, or the mirror.
+        report: who is told.
+        config: settings that go with each git.
+        store: the folder that holds the mirror store.
+        offline: only what is on this machine.
+
+    Raises:
+        UsageError: TORCHBUILD_STALL is no number of seconds.
+    """
+    watch = Watch(tree=str(tree), patience=patience(), transfer=report.transfer, note=report.note)
+    mirrors = store / MIRRORS
+    return Way(config=config, mirrors=mirrors if mirrors.is_dir() else None, offline=offline, watch=watch)
 
 
 def bring(git: Git, wish: Wish, way: Way, name: str) -> Moved:
@@ -88,7 +118,62 @@ def _is_kept(git: Git, wish: Wish, ref: str) -> bool:
     return not ref or git.said("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}") == wish.commit
 
 
-def _fetch(git: Git, wish: Wish, address: str, way: Way, name: str) -> Moved:
+def borrow(git: Git, commit: str, lender: Git, way: Way, name: str) -> None:
+    """Take a commit from another repository on this machine, if it has it.
+
+    A new repository gets hard links to all objects: that takes no room, and, unlike git's alternates, still
+    holds when the other one is tidied up (`git gc`) or removed. What does not work is left to `bring`.
+
+    Args:
+        git: the repository.
+        commit: what is wanted.
+        lender: the other one, bare.
+        way: who is told.
+        name: what is told of.
+
+    Raises:
+        SourceError: a file cannot be made.
+    """
+    # A new one may hold the half that a killed run linked, so that it has the commit and not its files.
+    if not lender.has(commit) or (git.has(commit) and not is_new(git)):
+        return
+    shallow = is_shallow(lender)
+    objects = lender.folder / (lender.said("rev-parse", "--git-path", "objects") or "")
+    # The objects of one that holds only a part would look like the whole.
+    parts = shallow or (objects / _ALTERNATES).exists() or lender.said("config", *_PARTIAL) is not None
+    if is_new(git) and not parts:
+        _link_objects(objects, git.folder / "objects")
+    if not git.has(commit):
+        wish = Wish(url=str(lender.folder), what=commit, into="", commit=commit)
+        options = (_ANY_COMMIT, *(("--update-shallow",) if shallow else ()))
+        _fetch(git, wish, wish.url, way, name, *options)
+
+
+def _link_objects(source: Path, target: Path) -> None:
+    """Have each object and each pack of a repository in another one; an index comes after its pack."""
+    for folder, folders, names in os.walk(source):
+        folders[:] = [each for each in folders if each != "info"]
+        place = target / Path(folder).relative_to(source)
+        with files.told_as(SourceError, place):
+            place.mkdir(parents=True, exist_ok=True)
+        for name in sorted(names, key=lambda each: (each.endswith(".idx"), each)):
+            if name.endswith((".pack", ".idx")) or "." not in name and not name.startswith("tmp_"):
+                with files.told_as(SourceError, place / name), contextlib.suppress(FileExistsError):
+                    _link(Path(folder, name), place / name)
+
+
+def _link(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target)
+    except FileExistsError:
+        raise
+    except OSError:  # another file system, or one without hard links
+        part = target.with_name(f"tmp_obj_{target.name}")  # as git calls what it has not written whole
+        shutil.copyfile(source, part)
+        files.replace(part, target)
+
+
+def _fetch(git: Git, wish: Wish, address: str, way: Way, name: str, *options: str) -> Moved:
     spec = f"+{wish.what}:{wish.into}" if wish.into else wish.what
     specs: tuple[str, ...] = (spec,)
     extra: tuple[str, ...] = ()
@@ -99,7 +184,8 @@ def _fetch(git: Git, wish: Wish, address: str, way: Way, name: str) -> Moved:
             extra, address = (*extra, "--filter=blob:none"), "origin"
     elif is_shallow(git) or is_new(git):
         extra = ("--depth=1",)
-    return run(git, ("fetch", "--progress", "--no-tags", *extra, address, *specs), name, way.watch)
+    words = ("fetch", "--progress", "--no-tags", *options, *extra, address, *specs)
+    return run(git, words, name, way.watch)
 
 
 def is_shallow(git: Git) -> bool:
@@ -209,7 +295,7 @@ def mirrors_in(mirrors: Path) -> tuple[tuple[str, Path], ...]:
 
 def borrowed(git: Git) -> tuple[str, ...]:
     """Folders of objects that a repository borrows from and that are gone."""
-    place = git.said("rev-parse", "--git-path", "objects/info/alternates")
+    place = git.said("rev-parse", "--git-path", f"objects/{_ALTERNATES}")
     lines: list[str] = []
     with contextlib.suppress(OSError):
         lines = (git.folder / (place or "")).read_text("utf-8").splitlines()

@@ -39,8 +39,8 @@ def working(state: Path, tree: Path, git_dir: Path) -> Iterator[None]:
     mark = state / WORKING
     with files.told_as(SourceError, mark):
         if mark.exists():
-            _end_orphans(str(tree))
-            _clear(tree, git_dir)
+            end_orphans(str(tree))
+            clear(tree, git_dir)
         mark.write_text("A command of torchbuild_tasks changes this repository, or was cut off.\n", "utf-8")
     try:
         yield
@@ -62,7 +62,8 @@ def _gits() -> Iterator[psutil.Process]:
             yield each
 
 
-def _end_orphans(tree: str) -> None:
+def end_orphans(tree: str) -> None:
+    """End the git processes that a killed run of ours left at work on a checkout."""
     import psutil
 
     for each in list(_gits()):
@@ -71,7 +72,16 @@ def _end_orphans(tree: str) -> None:
                 end_tree(each.pid)
 
 
-def _clear(tree: Path, git_dir: Path) -> None:
+def clear(tree: Path, git_dir: Path) -> None:
+    """Remove the lock files and the unfinished packs that killed git processes left.
+
+    Args:
+        tree: the checkout, or the mirror.
+        git_dir: its repository.
+
+    Raises:
+        SourceError: there are locks, and a git works there.
+    """
     locks = [path for path in _below(git_dir) if path.name.endswith(".lock")]
     if locks and (who := _users_git(tree)):
         raise SourceError(

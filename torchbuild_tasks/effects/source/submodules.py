@@ -1,4 +1,4 @@
-"""The submodules of a repository: which there are, at which commit, and how one is laid out.
+"""The submodules of a repository: which there are, at which commit, and how one is laid out and left.
 
 A submodule lies as `git submodule` would lay it: its repository in `.git/modules/NAME` of the one around
 it, a `.git` file with a relative path in its folder. It is fetched by commit, where git would fetch the
@@ -7,14 +7,24 @@ newest commit of a branch first.
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
+from urllib.parse import urljoin
 
 from torchbuild_tasks.effects import files, gitmodules
 from torchbuild_tasks.effects.git import Git
+from torchbuild_tasks.effects.source import content
+from torchbuild_tasks.effects.source.fetching import fetched_alone
+from torchbuild_tasks.effects.source.transfer import Moved, Watch
 from torchbuild_tasks.errors import SourceError
+
+_SIDES: Final = {"1": "both came from", "2": "ours", "3": "theirs"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +35,8 @@ class Module:
         top: its path from the outermost checkout, with `/`.
         path: its path in the repository around it.
         name: what .gitmodules calls it.
-        url: where it is fetched from.
+        url: where it is fetched from: what the repository's settings say goes before .gitmodules.
+        listed: the address in .gitmodules, absolute; tried where `url` does not have the commit.
         commit: the commit that the repository around it wants.
         around: the worktree around it.
         repository: its own git folder.
@@ -35,6 +46,7 @@ class Module:
     path: str
     name: str
     url: str
+    listed: str
     commit: str
     around: Path
     repository: Path
@@ -44,38 +56,55 @@ class Module:
         """Its worktree."""
         return self.around / self.path
 
+    @property
+    def is_there(self) -> bool:
+        """Whether it was laid out, or that was begun."""
+        return os.path.lexists(self.folder / ".git")
 
-def modules(git: Git, prefix: str = "") -> tuple[Module, ...]:
-    """The submodules that the index of a worktree names, those of `update = none` left out.
+
+# ---------------------------------------------------------------- which there are
+
+
+def modules(git: Git, prefix: str = "", *, commit: str = "") -> tuple[Module, ...]:
+    """Return the submodules that a worktree's index names, those of `update = none` left out.
 
     Args:
         git: the worktree around them.
         prefix: its own path from the outermost checkout.
+        commit: take those that this commit names instead.
 
     Raises:
         SourceError: one is in conflict after a merge, or has a name or a path that leaves its folder.
     """
-    links = _links(git)
-    said = gitmodules.settings(git, "--file", str(git.folder / ".gitmodules"))
-    named = {values["path"]: name for name, values in said.items() if "path" in values}
-    if not links or not (git.folder / ".gitmodules").is_file():
+    links = {} if commit else _links(git)
+    where = ("--blob", f"{commit}:.gitmodules") if commit else ("--file", str(git.folder / ".gitmodules"))
+    listed = gitmodules.settings(git, *where)
+    if not listed:
+        return ()
+    links = links or (gitmodules.tree(git, commit, "commit") if commit else {})
+    named = {values["path"]: name for name, values in listed.items() if "path" in values}
+    own = gitmodules.settings(git)
+    kept = {
+        path: name
+        for path in links
+        if (name := named.get(path)) is not None
+        and own.get(name, {}).get("update", listed[name].get("update")) != "none"
+    }
+    if not kept:
         return ()
     base = git.folder / git.run("rev-parse", "--git-path", "modules")
-    own = gitmodules.settings(git)
     found = []
-    for path, commit in links.items():
-        name = named.get(path)
-        if name is None or own.get(name, {}).get("update", said[name].get("update")) == "none":
-            continue
+    for path, name in kept.items():
         _check(git, name, path)
-        place = git.folder / path / ".git"
+        place, address = git.folder / path / ".git", listed[name].get("url", "")
         found.append(
             Module(
                 top=f"{prefix}{path}",
                 path=path,
                 name=name,
-                url=own.get(name, {}).get("url", said[name].get("url", "")),
-                commit=commit,
+                url=own.get(name, {}).get("url", address),
+                listed=address if not address.startswith(".") else absolute(_origin(git), address),
+                commit=links[path],
                 around=git.folder,
                 repository=place if place.is_dir() else base / name,
             )
@@ -83,23 +112,25 @@ def modules(git: Git, prefix: str = "") -> tuple[Module, ...]:
     return tuple(found)
 
 
-def initialised(git: Git, prefix: str = "", *, sync: bool = False) -> tuple[Module, ...]:
-    """`modules`, with their addresses written into the repository as git does; `sync` renews those.
+def _origin(git: Git) -> str:
+    return git.said("config", "--get", "remote.origin.url") or str(git.folder)
 
-    Raises:
-        SourceError: as `modules`, or git fails.
-    """
-    found = modules(git, prefix)
-    if found:
-        paths = [module.path for module in found]
-        git.run("submodule", "--quiet", "init", "--", *paths)
-        if sync:
-            git.run("submodule", "--quiet", "sync", "--", *paths)
-    return modules(git, prefix)
+
+def absolute(base: str, url: str) -> str:
+    """Return a submodule's address; one that begins with a dot counts from the repository around it."""
+    if not re.match(r"\.\.?/", url):
+        return url
+    if "://" in base:
+        scheme, _, rest = base.partition("://")  # urljoin knows no git:// and no ssh://
+        return f"{scheme}://" + urljoin(f"http://{rest.rstrip('/')}/", url).removeprefix("http://")
+    path = base.rstrip("/")
+    while (step := re.match(r"(\.\.?)/", url)) is not None:
+        path, url = path.rpartition("/")[0] if step[1] == ".." else path, url[step.end() :]
+    return f"{path}/{url}"
 
 
 def _links(git: Git) -> dict[str, str]:
-    """The index's submodules: path to commit."""
+    """Return the index's submodules: path to commit."""
     links: dict[str, str] = {}
     conflicts: dict[str, list[str]] = {}
     for entry in git.run("ls-files", "--stage", "-z").split("\0"):
@@ -122,11 +153,8 @@ def _links(git: Git) -> dict[str, str]:
     return links
 
 
-_SIDES = {"1": "both came from", "2": "ours", "3": "theirs"}
-
-
 def _check(git: Git, name: str, path: str) -> None:
-    """What git itself refuses, because it would lead out of the repository."""
+    """Refuse what git itself refuses, because it would lead out of the repository."""
     for text in (name, path):
         parts = text.replace("\\", "/").split("/")
         if ".." in parts or "" in parts or text.startswith("-") or ":" in text or ".git" in parts:
@@ -135,17 +163,210 @@ def _check(git: Git, name: str, path: str) -> None:
             )
 
 
-def repository(module: Module, config: tuple[str, ...]) -> Git:
-    """The submodule's repository, made if it is not there; commands in it know no worktree.
+def is_empty(module: Module) -> bool:
+    """Return whether a submodule's folder holds nothing, or nothing but git's link file."""
+    try:
+        return {path.name for path in module.folder.iterdir()} <= {".git"}
+    except OSError:
+        return True
+
+
+def head(module: Module, config: tuple[str, ...]) -> str | None:
+    """Return the commit that is checked out whole; None when none is, or all its files were removed since."""
+    if is_empty(module) or not (module.repository / "index").exists():
+        return None
+    git = Git(folder=module.folder, config=config)
+    said = (git.said("rev-parse", "--show-toplevel", "HEAD") or "").split("\n")
+    if len(said) != 2 or not Path(said[0]).samefile(module.folder):
+        return None
+    return said[1]
+
+
+def walk(git: Git, prefix: str = "", *, commit: str = "") -> Iterator[Module]:
+    """Yield every submodule, and of those that are checked out their own, outermost first.
+
+    Args:
+        git: the worktree around them.
+        prefix: its own path from the outermost checkout.
+        commit: "HEAD" for what the commits name instead of the indexes.
+    """
+    for module in modules(git, prefix, commit=commit):
+        yield module
+        if head(module, git.config) is not None:
+            yield from walk(Git(folder=module.folder, config=git.config), f"{module.top}/", commit=commit)
+
+
+# ---------------------------------------------------------------- what is the user's
+
+
+def changes(git: Git, prefix: str = "") -> Iterator[str]:
+    """Yield what was changed since HEAD in tracked files, in submodules and in their commits."""
+    yield from (f"{prefix}{path}" for path in content.edits(git, untracked=False))
+    for module in modules(git, prefix, commit="HEAD"):
+        at = head(module, git.config)
+        if at is None:
+            continue
+        if at != module.commit:
+            yield f"{module.top} (a submodule, at commit {at[:10]})"
+        yield from changes(Git(folder=module.folder, config=git.config), f"{module.top}/")
+
+
+def overwritten(git: Git, commit: str, ends: Sequence[str], prefix: str = "") -> Iterator[str]:
+    """Yield the files, in submodules too, that a move to a commit would overwrite and that are the user's.
+
+    Args:
+        git: a worktree; its objects and those of its submodules may still lack the commit's.
+        commit: where it goes.
+        ends: commits whose content is not the user's: where it is, and between which a move was cut off.
+        prefix: its own path from the outermost checkout.
+    """
+    gone = _gone(git, commit)
+    yield from (f"{prefix}{path}" for path in _obstacles(git, commit, ends, gone))
+    known: dict[str, set[str]] = {}
+    for end in ends:
+        for module in modules(git, commit=end):
+            known.setdefault(module.path, set()).add(module.commit)
+    for module in modules(git, prefix, commit=commit):
+        at = head(module, git.config)
+        ours = known.get(module.path, set()) | {module.commit}
+        if not module.is_there or at == module.commit:
+            continue
+        sub = Git(folder=module.folder, config=git.config)
+        if at and at not in ours:
+            yield f"{module.top} (a submodule, at commit {at[:10]})"
+        elif sub.has(module.commit):
+            others = sorted(each for each in ours - {module.commit} if sub.has(each))
+            yield from overwritten(sub, module.commit, others, f"{module.top}/")
+
+
+def keep_head(git: Git) -> None:
+    """Keep by a ref of ours the commit that is checked out, where it is the user's and no branch holds it.
+
+    A commit that was fetched alone, without its history, came from a server.
+    """
+    commit = git.said("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+    if not commit or commit in fetched_alone(git):
+        return
+    if git.said("for-each-ref", "--count=1", "--contains", commit) == "":
+        git.run("update-ref", f"refs/torchbuild/kept/{commit}", commit)
+
+
+# ---------------------------------------------------------------- one of them
+
+
+def move(git: Git, commit: str, name: str, watch: Watch, *, also: Sequence[str] = ()) -> Moved:
+    """Check out a commit; submodules that it does not have any more go, unless something in them was changed.
+
+    Args:
+        git: a worktree.
+        commit: where it goes; its objects are here.
+        name: what is told of.
+        watch: who is told.
+        also: commits between which a move was cut off: their content is not the user's.
+
+    Raises:
+        InTheWay: files of the user's would be overwritten; nothing was changed.
+        SourceError: a file cannot be removed.
+    """
+    gone = _gone(git, commit)
+    if gone and (others := _obstacles(git, commit, also, gone)):
+        raise content.InTheWay(others)
+    for module in gone:
+        leave(Git(folder=module.folder, config=git.config))
+    return content.settle(git, commit, name, watch, also=also)
+
+
+def _gone(git: Git, commit: str) -> list[Module]:
+    """Return the unchanged submodules that HEAD has and a commit has not, or by another name."""
+    if git.said("rev-parse", "--verify", "--quiet", "HEAD") is None:
+        return []
+    before = [module for module in modules(git, commit="HEAD") if (module.folder / ".git").is_file()]
+    after = {(module.path, module.name) for module in modules(git, commit=commit)} if before else set()
+    return [
+        module for module in before if (module.path, module.name) not in after and not _is_users(git, module)
+    ]
+
+
+def _obstacles(git: Git, commit: str, also: Sequence[str], gone: Sequence[Module]) -> tuple[str, ...]:
+    """Return the files of the user's that stand where a commit has others, when some submodules are gone."""
+    going = {
+        f"{module.path}/{path}"
+        for module in gone
+        for path in _tracked(Git(folder=module.folder, config=git.config))
+    }
+    return tuple(path for path in content.foreign(git, commit, *also) if path not in going)
+
+
+def _tracked(git: Git) -> Iterator[str]:
+    """Yield the files of a worktree that git tracks, and those of submodules in it."""
+    yield from filter(None, (git.said("ls-files", "-z") or "").split("\0"))
+    for module in modules(git, commit="HEAD"):
+        if module.is_there:
+            inner = Git(folder=module.folder, config=git.config)
+            yield from (f"{module.path}/{path}" for path in _tracked(inner))
+
+
+def _is_users(git: Git, module: Module) -> bool:
+    """Return whether something in a submodule was changed; a deleted file holds nothing."""
+    here = Git(folder=module.folder, config=git.config)
+    if content.edits(here, deleted=False, untracked=False):
+        return True
+    return any(inner.is_there and _is_users(here, inner) for inner in modules(here, commit="HEAD"))
+
+
+def leave(git: Git) -> None:
+    """Take a submodule's tracked files away, those of submodules in it first; what git does not track stays.
+
+    Raises:
+        SourceError: a file cannot be removed.
+    """
+    keep_head(git)
+    for module in modules(git, commit="HEAD"):
+        if (module.folder / ".git").is_file():
+            leave(Git(folder=module.folder, config=git.config))
+    patience, parents = files.Patience(), set[Path]()
+    with files.told_as(SourceError, git.folder):
+        for entry in filter(None, (git.said("ls-files", "--stage", "-z") or "").split("\0")):
+            path = git.folder / entry.partition("\t")[2]
+            if not entry.startswith("160000 "):
+                with contextlib.suppress(FileNotFoundError):
+                    patience.unlink(path)
+            parents.update(parent for parent in path.parents if parent.is_relative_to(git.folder))
+        patience.unlink(git.folder / ".git")  # last: until then git knows what is left
+    for folder in sorted(parents, key=lambda folder: len(folder.parts), reverse=True):
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+
+
+def initialise(git: Git, found: Sequence[Module], *, sync: bool) -> bool:
+    """Write addresses into the repository as git does, where there are none; `sync` renews all.
+
+    Returns:
+        Whether anything was written.
 
     Raises:
         SourceError: git fails.
     """
-    git = Git(folder=module.repository, config=config)
+    own = gitmodules.settings(git) if found else {}
+    new = [module.path for module in found if "url" not in own.get(module.name, {})]
+    if new:
+        git.run("submodule", "--quiet", "init", "--", *new)
+    if sync and found:
+        git.run("submodule", "--quiet", "sync", "--", *(module.path for module in found))
+    return bool(new or (sync and found))
+
+
+def repository(module: Module, config: tuple[str, ...]) -> Git:
+    """Return the submodule's repository, made if it is not there; commands in it know no worktree.
+
+    Raises:
+        SourceError: git fails.
+    """
+    git = Git(folder=module.repository, config=config, bare=True)
     with files.told_as(SourceError, module.repository):
         module.repository.mkdir(parents=True, exist_ok=True)
     if git.said("rev-parse", "--absolute-git-dir") is None or not (module.repository / "HEAD").exists():
-        git.run("init", "--quiet", "--bare", ".")
+        dataclasses.replace(git, bare=False).run("init", "--quiet", "--bare", ".")
     if git.said("config", "--local", "remote.origin.url") != module.url:
         git.run("config", "--local", "remote.origin.url", module.url)
         git.run("config", "--local", "remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*")
@@ -153,7 +374,7 @@ def repository(module: Module, config: tuple[str, ...]) -> Git:
 
 
 def connect(module: Module, git: Git) -> Git:
-    """Join the submodule's folder with its repository; the worktree that it becomes.
+    """Join the submodule's folder with its repository; return the worktree that it becomes.
 
     Raises:
         SourceError: the folder holds something else, or git fails.
@@ -170,14 +391,6 @@ def connect(module: Module, git: Git) -> Git:
     return Git(folder=module.folder, config=git.config)
 
 
-def is_empty(module: Module) -> bool:
-    """Whether a submodule's folder holds nothing, or nothing but git's link file."""
-    try:
-        return {path.name for path in module.folder.iterdir()} <= {".git"}
-    except OSError:
-        return True
-
-
 def forget_index(module: Module) -> None:
     """Take away git's list of what it laid out, so that it lays out everything again.
 
@@ -186,22 +399,3 @@ def forget_index(module: Module) -> None:
     """
     with files.told_as(SourceError, module.repository):
         files.unlink(module.repository / "index", missing_ok=True)
-
-
-def head(module: Module, config: tuple[str, ...]) -> str | None:
-    """The commit that is checked out whole; None when none is, or all its files were removed since."""
-    if is_empty(module) or not (module.repository / "index").exists():
-        return None
-    git = Git(folder=module.folder, config=config)
-    said = (git.said("rev-parse", "--show-toplevel", "HEAD") or "").split("\n")
-    if len(said) != 2 or not Path(said[0]).samefile(module.folder):
-        return None
-    return said[1]
-
-
-def walk(git: Git, prefix: str = "") -> Iterator[Module]:
-    """Every submodule, and of those that are checked out their own, outermost first."""
-    for module in modules(git, prefix):
-        yield module
-        if head(module, git.config) is not None:
-            yield from walk(Git(folder=module.folder, config=git.config), f"{module.top}/")

@@ -7,7 +7,9 @@ git prints its progress once a second while anything moves. Over HTTP it notices
 from __future__ import annotations
 
 import contextlib
+import os
 import re
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -16,15 +18,49 @@ from typing import Final
 
 from torchbuild_tasks.effects import process
 from torchbuild_tasks.effects.git import Git, environment
+from torchbuild_tasks.errors import UsageError
 
 # git's processes for one checkout carry its name, so that those of a killed run can be told.
 TREE: Final = "TORCHBUILD_TREE"
+PATIENCE: Final = 60.0
 _QUIET: Final = 2.0  # seconds without a word after which something is said
 _KEPT: Final = 12  # lines of git's words
 _STEP: Final = re.compile(r"(?:remote: )?(?P<phase>[A-Z][a-z]+(?: [a-z]+)*): +(?P<percent>\d+)% \(\d+/\d+\)")
 _BYTES: Final = re.compile(r", (?P<count>[\d.]+) (?P<unit>bytes|KiB|MiB|GiB)(?: \||,|$)")
 _UNITS: Final[Mapping[str, int]] = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 _COUNTED: Final = re.compile(r"(?:remote: )?(?:Enumerating|Counting|Total|Unpacking) .*\d")
+
+
+def patience() -> float:
+    """Return the seconds of silence after which a transfer counts as stalled.
+
+    Raises:
+        UsageError: TORCHBUILD_STALL is no number of seconds.
+    """
+    said = os.environ.get("TORCHBUILD_STALL")
+    with contextlib.suppress(ValueError):
+        if (seconds := float(said or PATIENCE)) >= 1:
+            return seconds
+    raise UsageError(f"TORCHBUILD_STALL={said} is not a number of seconds, 1 or more")
+
+
+def settings(mirrors: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
+    """Return what goes with every git: mirrors of hosts, patience, packs that are whole or not there."""
+    return (
+        *(f"url.{new}.insteadOf={old}" for old, new in mirrors),
+        "http.lowSpeedLimit=10",  # bytes a second: a server that counts objects says more
+        f"http.lowSpeedTime={int(patience())}",
+        "fetch.unpackLimit=1",
+        "fetch.recurseSubmodules=false",
+        "submodule.recurse=false",
+        "gc.auto=0",
+        "maintenance.auto=false",
+        *(("core.longpaths=true",) if sys.platform == "win32" else ()),
+    )
+
+
+def _say_nothing(*said: object) -> None:
+    """Tell nobody."""
 
 
 class Stopped(Exception):
@@ -48,9 +84,9 @@ class Watch:
     """
 
     tree: str
-    patience: float
-    transfer: Callable[[str, int, int | None], None]
-    note: Callable[[str], None]
+    patience: float = PATIENCE
+    transfer: Callable[[str, int, int | None], None] = _say_nothing
+    note: Callable[[str], None] = _say_nothing
     stop: threading.Event = field(default_factory=threading.Event)
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from torchbuild_tasks.effects.source import fetching, place
+from torchbuild_tasks.effects.source.transfer import settings
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.model.source import SourceReport
-from torchbuild_tasks.stages.source.task import URL, Needs, Task, settings
+from torchbuild_tasks.stages.source.task import URL, Needs, Task
 
 __all__ = ["URL", "Needs", "Task", "run_source", "settings"]
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from torchbuild_tasks.core.source.room import check_room, least_room, long_path
 from torchbuild_tasks.effects import files
 from torchbuild_tasks.effects.git import Git
-from torchbuild_tasks.effects.source import content, place
+from torchbuild_tasks.effects.source import content, place, submodules
+from torchbuild_tasks.effects.source.complete import complete
 from torchbuild_tasks.effects.source.fetching import Wish, bring
 from torchbuild_tasks.effects.source.place import Note
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.stages.source.task import URL, Task, failure, git_dir, held, resolve
-from torchbuild_tasks.stages.source.tree import complete, keep_head
 
 
 def get(task: Task, word: str | None, folder: Path | None) -> Path:
@@ -107,9 +107,8 @@ def _check_out(task: Task, watched: Path, git: Git, note: Note, before: Note | N
         ):
             return
         try:
-            moved = content.settle(
-                git, note.commit, "pytorch", way.watch, also=before.moving if before else ""
-            )
+            also = (before.moving, before.commit) if before and before.moving else ()
+            moved = submodules.move(git, note.commit, "pytorch", way.watch, also=also)
         except content.InTheWay as error:
             raise dirty(git, error.files) from None
     if moved.rc != 0:
@@ -118,7 +117,7 @@ def _check_out(task: Task, watched: Path, git: Git, note: Note, before: Note | N
 
 def _complete(task: Task, root: Path, full: bool, *, managed: bool) -> None:
     needed = (lambda path: True) if full else task.needs(root)
-    left_out = complete(task, root, needed, sync=managed)
+    left_out = complete(task.git(root), task.way(root), needed, sync=managed)
     if left_out:
         shown = ", ".join(left_out[:4]) + (" …" if len(left_out) > 4 else "")
         task.report.note(f"left out, because the plan does without: {shown} (--full gets them)")
@@ -166,26 +165,14 @@ def _move(task: Task, root: Path, note: Note, before: Note | None) -> None:
     git = task.git(root)
     head = git.said("rev-parse", "--verify", "--quiet", "HEAD")
     cut_off = before is not None and before.moving != ""
-    if head != note.commit and not cut_off and (changed := _changed(git)):
+    if head != note.commit and not cut_off and (changed := content.edits(git, untracked=False)):
         raise dirty(git, changed)
     if head != note.commit:
-        keep_head(git)
+        submodules.keep_head(git)
     moving = dataclasses.replace(before or note, word=note.word, moving=note.commit)
     place.write_note(root, moving)
     _check_out(task, root, git, note, before)
     place.write_note(root, note)
-
-
-def _changed(git: Git) -> tuple[str, ...]:
-    status = (
-        "status",
-        "--porcelain=v1",
-        "-z",
-        "--no-renames",
-        "--untracked-files=no",
-        "--ignore-submodules=all",
-    )
-    return tuple(entry[3:] for entry in (git.said(*status, timeout=None) or "").split("\0") if entry)
 
 
 def dirty(git: Git, changed: tuple[str, ...]) -> SourceError:

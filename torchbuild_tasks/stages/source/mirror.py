@@ -5,21 +5,19 @@ From then on what is fetched goes through the store, so that another version bri
 
 from __future__ import annotations
 
-import re
+import dataclasses
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import urljoin
 
-from torchbuild_tasks.core.source.reasons import Reason, advice, reason
 from torchbuild_tasks.core.source.room import check_room, least_room
-from torchbuild_tasks.effects import gitmodules
-from torchbuild_tasks.effects.source import fetching, place
+from torchbuild_tasks.effects.source import fetching, place, submodules
+from torchbuild_tasks.effects.source.complete import AT_ONCE
 from torchbuild_tasks.effects.source.fetching import Way, Wish
+from torchbuild_tasks.effects.source.reasons import Reason, advice, reason
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.stages.source.task import Task, failure, resolve
-from torchbuild_tasks.stages.source.tree import AT_ONCE
 
 
 class _Wanted(NamedTuple):
@@ -41,7 +39,7 @@ def mirror(task: Task, word: str | None) -> None:
     if said := check_room(need, place.free_bytes(folder), str(folder)):
         task.report.note(said)
     task.report.stage(f"mirror {found.name} of {task.url} into {folder}")
-    way = task.way(folder, mirrored=True)
+    way = dataclasses.replace(task.way(folder), mirrors=folder)
     what = found.commit if found.branch or not found.ref else found.ref
     top = Wish(url=task.url, what=what, into="", commit=found.commit, full=task.request.full)
     moved = fetching.fill(fetching.mirror_of(folder, task.url), top, way, "pytorch")
@@ -86,22 +84,6 @@ def _one(way: Way, folder: Path, wanted: _Wanted) -> Reason | None:
 def _named(task: Task, folder: Path, top: _Wanted) -> Iterator[_Wanted]:
     """The submodules that a commit in a mirror names, by their addresses."""
     git = task.git(fetching.mirror_of(folder, top.url))
-    values = gitmodules.settings(git, "--blob", f"{top.commit}:.gitmodules")
-    links = gitmodules.commits(git, top.commit)
-    for each in values.values():
-        commit, url = links.get(each.get("path", "")), each.get("url", "")
-        if commit and url and each.get("update") != "none":
-            yield _Wanted(_absolute(top.url, url), commit)
-
-
-def _absolute(base: str, url: str) -> str:
-    """A submodule's address; git takes one that begins with a dot from the repository around it."""
-    if not re.match(r"\.\.?/", url):
-        return url
-    if "://" in base:
-        scheme, _, rest = base.partition("://")  # urljoin knows no git:// and no ssh://
-        return f"{scheme}://" + urljoin(f"http://{rest.rstrip('/')}/", url).removeprefix("http://")
-    path = base.rstrip("/")
-    while (step := re.match(r"(\.\.?)/", url)) is not None:
-        path, url = path.rpartition("/")[0] if step[1] == ".." else path, url[step.end() :]
-    return f"{path}/{url}"
+    for module in submodules.modules(git, commit=top.commit):
+        if module.listed:
+            yield _Wanted(module.listed, module.commit)

@@ -14,10 +14,10 @@ from torchbuild_tasks.effects import files
 from torchbuild_tasks.effects.git import Git
 from torchbuild_tasks.effects.helpers.sweep import remove_tree
 from torchbuild_tasks.effects.source import content, submodules
+from torchbuild_tasks.effects.source.complete import complete
 from torchbuild_tasks.effects.source.submodules import Module
 from torchbuild_tasks.errors import SourceError, UsageError
 from torchbuild_tasks.stages.source.task import Task, git_dir, held
-from torchbuild_tasks.stages.source.tree import complete, keep_head
 
 _ASIDE: Final = "broken-repositories"
 Kept = tuple[tuple[str, tuple[str, ...]], ...]
@@ -52,7 +52,7 @@ def reset_third_party(task: Task, root: Path) -> tuple[tuple[str, ...], Kept]:
             _remove(task, root, module)
         spared = () if task.request.yes else tuple(top for top, _ in kept)
         needed = task.needs(root)
-        complete(task, root, lambda path: needed(path) and not _within(path, spared), sync=True)
+        complete(git, task.way(root), lambda path: needed(path) and not _within(path, spared), sync=True)
     return tuple(module.top for module in gone), () if task.request.yes else kept
 
 
@@ -73,7 +73,7 @@ def _changes(git: Git, module: Module) -> tuple[str, ...]:
         for each in submodules.modules(here, f"{module.top}/")
         for file in _changes(here, each)
     )
-    return (*content.changes(here, deleted=False), *inner)
+    return (*content.edits(here, deleted=False), *inner)
 
 
 def _without_head(git: Git, module: Module) -> tuple[str, ...]:
@@ -90,12 +90,12 @@ def _without_head(git: Git, module: Module) -> tuple[str, ...]:
 
 def _remove(task: Task, root: Path, module: Module) -> None:
     """Take a submodule's worktree away; its repository stays, unless it is broken: then it is put aside."""
-    repository = Git(folder=module.repository, config=task.config)
+    repository = Git(folder=module.repository, config=task.config, bare=True)
     with files.told_as(SourceError, module.folder):
         if (module.folder / ".git").is_dir():
             return  # a repository of the user's own making: its only copy is in there
         if submodules.head(module, task.config) is not None:
-            keep_head(Git(folder=module.folder, config=task.config))
+            submodules.keep_head(Git(folder=module.folder, config=task.config))
         submodules.forget_index(module)
         if module.folder.is_dir() and not module.folder.is_symlink():
             _empty(module.folder)

@@ -37,7 +37,7 @@ def describe(task: Task, root: Path, *, whole: bool = True) -> Checkout:
         commit=git.said("rev-parse", "--verify", "--quiet", "HEAD"),
         at=_at(git),
         shallow=fetching.is_shallow(git),
-        changed=content.changes(git) if whole else (),
+        changed=content.edits(git) if whole else (),
         modules=tuple(_state(git, module, needed) for module in submodules.walk(git)) if needed else (),
         cut_off=remains.was_cut_off(root / files.STATE_DIR) or bool(note and note.moving),
         lost=fetching.borrowed(git),
@@ -75,7 +75,7 @@ def _state(git: Git, module: submodules.Module, needed: Callable[[str], bool]) -
             there=None,
             state="missing" if needed(module.top) else "unneeded",
         )
-    changed = content.changes(Git(folder=module.folder, config=git.config))
+    changed = content.edits(Git(folder=module.folder, config=git.config))
     return ModuleState(
         path=module.top,
         wanted=module.commit,

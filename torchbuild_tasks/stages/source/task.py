@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,19 +10,18 @@ from typing import Final
 
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.core.source import refs
-from torchbuild_tasks.core.source.reasons import Reason, advice, reason
 from torchbuild_tasks.core.torch_ref import read_word
 from torchbuild_tasks.effects import files, lock
 from torchbuild_tasks.effects.git import Git
 from torchbuild_tasks.effects.source import fetching, remains
-from torchbuild_tasks.effects.source.transfer import Moved, Watch, run
+from torchbuild_tasks.effects.source.reasons import Reason, advice, reason
+from torchbuild_tasks.effects.source.transfer import Moved, run
 from torchbuild_tasks.errors import SourceError, UsageError
 from torchbuild_tasks.model import Facts
 from torchbuild_tasks.request import BuildRequest
 from torchbuild_tasks.stages.work import Reporter
 
 URL: Final = "https://github.com/pytorch/pytorch.git"
-PATIENCE: Final = 60.0
 Needs = Callable[[Path], Callable[[str], bool]]
 
 
@@ -55,49 +52,10 @@ class Task:
         """git in a folder, with the settings of this action."""
         return Git(folder=folder, config=self.config)
 
-    def watch(self, tree: Path) -> Watch:
-        """Who is told of what is fetched for a checkout, and how long silence is borne."""
-        return Watch(
-            tree=str(tree), patience=patience(), transfer=self.report.transfer, note=self.report.note
-        )
-
-    def way(self, tree: Path, *, mirrored: bool = False) -> fetching.Way:
-        """How repositories are reached for a checkout; the store is used once there is one."""
-        mirrors = self.store / fetching.MIRRORS
-        return fetching.Way(
-            config=self.config,
-            mirrors=mirrors if mirrored or mirrors.is_dir() else None,
-            offline=self.request.offline,
-            watch=self.watch(tree),
-        )
-
-
-def patience() -> float:
-    """Seconds of silence after which a transfer counts as stalled.
-
-    Raises:
-        UsageError: TORCHBUILD_STALL is no number of seconds.
-    """
-    said = os.environ.get("TORCHBUILD_STALL")
-    with contextlib.suppress(ValueError):
-        if (seconds := float(said or PATIENCE)) >= 1:
-            return seconds
-    raise UsageError(f"TORCHBUILD_STALL={said} is not a number of seconds, 1 or more")
-
-
-def settings(mirrors: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
-    """What goes with every git: mirrors of hosts, patience, packs that are whole or not there."""
-    return (
-        *(f"url.{new}.insteadOf={old}" for old, new in mirrors),
-        "http.lowSpeedLimit=10",  # bytes a second: a server that counts objects says more
-        f"http.lowSpeedTime={int(patience())}",
-        "fetch.unpackLimit=1",
-        "fetch.recurseSubmodules=false",
-        "submodule.recurse=false",
-        "gc.auto=0",
-        "maintenance.auto=false",
-        *(("core.longpaths=true",) if sys.platform == "win32" else ()),
-    )
+    def way(self, tree: Path) -> fetching.Way:
+        """How repositories are reached for a checkout."""
+        offline = self.request.offline
+        return fetching.way_for(tree, self.report, config=self.config, store=self.store, offline=offline)
 
 
 def resolve(task: Task, word: str, url: str) -> refs.Found:
