@@ -23,7 +23,7 @@ from torchbuild_tasks.errors import Interrupted
 
 pytestmark = pytest.mark.integration
 PY = sys.executable
-WAYS = [getattr(reading, name) for name in ("polled", "threaded") if hasattr(reading, name)]
+WAYS = [getattr(reading, name) for name in ("Polled", "Threaded") if hasattr(reading, name)]
 needs_sh = pytest.mark.skipif(os.name != "posix", reason="needs sh")
 # Says its pid and that of a process it started, which has left the session or the console.
 TREE = """import os, subprocess, sys, time
@@ -113,14 +113,14 @@ def is_alive(pid: int) -> bool:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_stream_merges_both_streams_into_log_and_lines(way: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "chunks", way)
+    monkeypatch.setattr(process, "Reader", way)
     code = "import os; os.write(1, b'a\\n'); os.write(2, b'b\\n'); os.write(1, b'end'); raise SystemExit(7)"
     assert stream_python(code) == (7, b"a\nb\nend", ["a", "b", "end"])
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_stream_ends_lines_at_carriage_returns(way: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "chunks", way)
+    monkeypatch.setattr(process, "Reader", way)
     code = "import os,time; os.write(1, b'10%\\r20%\\r'); time.sleep(.2); os.write(1, b'\\n30%\\r\\ndone\\n')"
     rc, log, lines = stream_python(code)
     assert (rc, log) == (0, b"10%\r20%\r\n30%\r\ndone\n")
@@ -143,7 +143,7 @@ def test_a_program_that_cannot_start_is_one_line() -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_line_without_end_costs_no_memory(way: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "chunks", way)
+    monkeypatch.setattr(process, "Reader", way)
     size = 50 << 20
     code = f"import os\nfor _ in range({size >> 20}): os.write(1, b'x' * (1 << 20))\nos.write(1, b'\\nlast')"
     sink, lines = Counter(), Shown()
@@ -185,7 +185,7 @@ class Counter:
 def test_a_daemon_that_keeps_the_pipe_does_not_keep_the_build(
     way: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process, "chunks", way)
+    monkeypatch.setattr(process, "Reader", way)
     start = time.monotonic()
     log, lines = io.BytesIO(), Shown()
     assert stream([PY, "-c", DAEMON], env=None, cwd=None, log=log, on_block=lines.take) == 0
@@ -197,7 +197,7 @@ def test_a_daemon_that_keeps_the_pipe_does_not_keep_the_build(
 
 @pytest.mark.parametrize("way", WAYS)
 def test_what_breaks_in_on_block_ends_the_build(way: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "chunks", way)
+    monkeypatch.setattr(process, "Reader", way)
     seen = Shown()
 
     def broken(block: bytes) -> None:
@@ -214,7 +214,7 @@ def test_what_breaks_in_on_block_ends_the_build(way: object, monkeypatch: pytest
 
 @pytest.mark.parametrize("way", WAYS)
 def test_ctrl_c_in_stream_ends_the_tree_and_is_told(way: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "chunks", way)
+    monkeypatch.setattr(process, "Reader", way)
     tree = Shown()
 
     def interrupt(block: bytes) -> None:

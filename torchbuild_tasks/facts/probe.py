@@ -16,11 +16,15 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
-from torchbuild_tasks.facts import programs
+from torchbuild_tasks.effects.process import capture
 from torchbuild_tasks.facts.answers import MemoryStatus, Output, Uname
 from torchbuild_tasks.facts.names import Names, here
 from torchbuild_tasks.facts.system import system
+
+# Bytes that one stream of a program may say: a version is a line, a report some kilobytes.
+LIMIT: Final = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,12 +62,17 @@ class Probe:
             timeout: seconds until it is killed with everything that it started.
 
         Returns:
-            None when it cannot start, hangs, or says more than `programs.LIMIT` bytes.
+            None when it cannot start, hangs, or says more than `LIMIT` bytes.
         """
         if argv[0] in self.cut:  # it would hang again
             return None
-        limit = min(timeout, self.patience)
-        return programs.run(argv, {**self.environ, "LC_ALL": "C"}, limit, lambda: self.cut.append(argv[0]))
+        seconds = min(timeout, self.patience)
+        said = capture(argv, env={**self.environ, "LC_ALL": "C"}, timeout=seconds, limit=LIMIT, grace=0)
+        if said.timed_out or said.flooded:
+            self.cut.append(argv[0])
+        elif said.started:
+            return Output(said.rc, *(each.decode("utf-8", "replace") for each in (said.stdout, said.stderr)))
+        return None
 
     @property
     def path_folders(self) -> tuple[str, ...]:
