@@ -23,8 +23,11 @@ LEAVES = {
     "diffs",
 }
 
-# The door to programs: a leaf that `facts` looks through as well, though it lies in `effects`.
-DOOR = {f"effects.{name}" for name in ("blocks", "job", "process", "reading", "signals", "tree")}
+# The door to programs, and to the memory of Windows: leaves that `facts` looks through as well, though
+# they lie in `effects`.
+DOOR = {
+    f"effects.{name}" for name in ("blocks", "job", "process", "reading", "signals", "tree", "windows_memory")
+}
 
 # Room or module of the package -> what of ours it may import.
 TABLE: dict[str, set[str]] = {

@@ -16,12 +16,15 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from torchbuild_tasks.effects.process import capture
-from torchbuild_tasks.facts.answers import MemoryStatus, Output, Uname
+from torchbuild_tasks.facts.answers import Output, Uname
 from torchbuild_tasks.facts.names import Names, here
 from torchbuild_tasks.facts.system import system
+
+if TYPE_CHECKING:
+    from torchbuild_tasks.effects.windows_memory import MemoryStatus
 
 # Bytes that one stream of a program may say: a version is a line, a report some kilobytes.
 LIMIT: Final = 4 * 1024 * 1024

@@ -6,8 +6,10 @@ import os
 import resource
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from torchbuild_tasks.facts.answers import MemoryStatus
+if TYPE_CHECKING:
+    from torchbuild_tasks.effects.windows_memory import MemoryStatus
 
 assert sys.platform != "win32"  # for mypy, which then skips this file on Windows
 

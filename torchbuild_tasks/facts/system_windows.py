@@ -9,7 +9,7 @@ from ctypes import wintypes
 from pathlib import Path
 from typing import Any, Final
 
-from torchbuild_tasks.facts.answers import MemoryStatus
+from torchbuild_tasks.effects.windows_memory import memory_status as memory_status
 
 assert sys.platform == "win32"  # for mypy, which then skips this file elsewhere
 
@@ -70,30 +70,6 @@ def release_and_machine() -> tuple[str | None, str | None]:
 def glibc() -> str | None:
     """None: not here."""
     return None
-
-
-class _MemoryStatusEx(ctypes.Structure):
-    """MEMORYSTATUSEX of sysinfoapi.h."""
-
-    _fields_ = (
-        ("length", wintypes.DWORD),
-        ("load", wintypes.DWORD),
-        ("total", ctypes.c_ulonglong),
-        ("available", ctypes.c_ulonglong),
-        ("commit_limit", ctypes.c_ulonglong),
-        ("commit_free", ctypes.c_ulonglong),
-        ("total_virtual", ctypes.c_ulonglong),
-        ("available_virtual", ctypes.c_ulonglong),
-        ("available_extended_virtual", ctypes.c_ulonglong),
-    )
-
-
-def memory_status() -> MemoryStatus | None:
-    """GlobalMemoryStatusEx itself: psutil passes on only the first half of what it says."""
-    status = _MemoryStatusEx(length=ctypes.sizeof(_MemoryStatusEx))
-    if not _library("kernel32").GlobalMemoryStatusEx(ctypes.byref(status)):
-        return None
-    return MemoryStatus(status.total, status.available, status.commit_limit, status.commit_free)
 
 
 def registry_value(key: str, name: str) -> str | int | None:
