@@ -53,10 +53,14 @@ class Shown(list[str]):
 # ---------------------------------------------------------------- capture
 
 
-def test_capture_keeps_both_streams_apart_and_closes_stdin() -> None:
+@pytest.mark.parametrize("way", WAYS)
+def test_capture_keeps_both_streams_apart_and_closes_stdin(
+    way: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "Reader", way)
     code = "import sys; print('out', repr(sys.stdin.read())); print('err', file=sys.stderr); sys.exit(3)"
     done = capture([PY, "-c", code])
-    assert (done.rc, done.timed_out) == (3, False)
+    assert (done.rc, done.timed_out, done.flooded, done.started) == (3, False, False, True)
     assert done.stdout.split() == [b"out", b"''"]
     assert done.stderr.split() == [b"err"]
 
@@ -78,7 +82,7 @@ def test_a_program_is_looked_for_on_the_path_that_is_passed_on(tmp_path: Path) -
 @pytest.mark.parametrize("argv", [["/no/such/program"], ["/"], ["a\0b"], [PY + "x", "-c", ""]])
 def test_what_cannot_start_is_told_not_raised(argv: list[str]) -> None:
     done = capture(argv)
-    assert done.rc == CANNOT_START
+    assert (done.rc, done.started) == (CANNOT_START, False)
     assert argv[0].encode() in done.stderr or b"null " in done.stderr
 
 
@@ -99,6 +103,46 @@ def test_a_timeout_ends_the_whole_tree_and_keeps_what_was_said() -> None:
     assert (done.rc, done.timed_out) == (TIMED_OUT, True)
     assert time.monotonic() - start < 10
     assert [is_alive(int(pid)) for pid in done.stdout.split()] == [False, False, False]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_flood_ends_the_tree_at_the_limit(way: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "Reader", way)
+    code = "import sys\nwhile True: sys.stderr.write('y' * 1000)"
+    done = capture([PY, "-c", code], limit=100_000)
+    assert (done.rc, done.timed_out, done.flooded) == (TIMED_OUT, False, True)
+    assert 100_000 < len(done.stderr) < 100 << 20
+    assert not done.stdout
+
+
+@pytest.mark.parametrize("count", [99, 100])
+def test_what_is_within_the_limit_is_no_flood(count: int) -> None:
+    done = capture([PY, "-c", f"import os; os.write(1, b'y' * {count})"], limit=100)
+    assert (done.rc, done.stdout, done.flooded) == (0, b"y" * count, False)
+
+
+@needs_sh
+@pytest.mark.parametrize(("grace", "asked"), [(3.0, b"asked\n"), (0, b"")])
+def test_without_grace_a_late_program_is_not_asked_but_killed(grace: float, asked: bytes) -> None:
+    argv = ["sh", "-c", "trap 'echo asked; exit' INT; echo ready; while :; do sleep 0.1; done"]
+    done = capture(argv, timeout=3.0, grace=grace)
+    assert (done.stdout, done.timed_out) == (b"ready\n" + asked, True)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_who_left_the_tree_with_our_pipe_is_not_waited_for(
+    way: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The program itself is over long before; on Windows the one that left is in the job, and ends."""
+    monkeypatch.setattr(process, "Reader", way)
+    start = time.monotonic()
+    done = capture([PY, "-c", DAEMON], timeout=3.0)
+    assert (done.rc, done.timed_out) == (TIMED_OUT, True)
+    assert time.monotonic() - start < 15
+    pid, said = done.stdout.split()
+    assert said == b"built"
+    if is_alive(int(pid)):
+        psutil.Process(int(pid)).kill()
 
 
 def is_alive(pid: int) -> bool:
