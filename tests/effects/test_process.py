@@ -23,7 +23,7 @@ from torchbuild_tasks.errors import Interrupted
 
 pytestmark = pytest.mark.integration
 PY = sys.executable
-WAYS = [getattr(reading, name) for name in ("polled", "threaded") if hasattr(reading, name)]
+WAYS = [getattr(reading, name) for name in ("Polled", "Threaded") if hasattr(reading, name)]
 needs_sh = pytest.mark.skipif(os.name != "posix", reason="needs sh")
 # Says its pid and that of a process it started, which has left the session or the console.
 TREE = """import os, subprocess, sys, time
@@ -53,10 +53,14 @@ class Shown(list[str]):
 # ---------------------------------------------------------------- capture
 
 
-def test_capture_keeps_both_streams_apart_and_closes_stdin() -> None:
+@pytest.mark.parametrize("way", WAYS)
+def test_capture_keeps_both_streams_apart_and_closes_stdin(
+    way: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "Reader", way)
     code = "import sys; print('out', repr(sys.stdin.read())); print('err', file=sys.stderr); sys.exit(3)"
     done = capture([PY, "-c", code])
-    assert (done.rc, done.timed_out) == (3, False)
+    assert (done.rc, done.timed_out, done.flooded, done.started) == (3, False, False, True)
     assert done.stdout.split() == [b"out", b"''"]
     assert done.stderr.split() == [b"err"]
 
@@ -78,7 +82,7 @@ def test_a_program_is_looked_for_on_the_path_that_is_passed_on(tmp_path: Path) -
 @pytest.mark.parametrize("argv", [["/no/such/program"], ["/"], ["a\0b"], [PY + "x", "-c", ""]])
 def test_what_cannot_start_is_told_not_raised(argv: list[str]) -> None:
     done = capture(argv)
-    assert done.rc == CANNOT_START
+    assert (done.rc, done.started) == (CANNOT_START, False)
     assert argv[0].encode() in done.stderr or b"null " in done.stderr
 
 
@@ -101,6 +105,46 @@ def test_a_timeout_ends_the_whole_tree_and_keeps_what_was_said() -> None:
     assert [is_alive(int(pid)) for pid in done.stdout.split()] == [False, False, False]
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_a_flood_ends_the_tree_at_the_limit(way: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "Reader", way)
+    code = "import sys\nwhile True: sys.stderr.write('y' * 1000)"
+    done = capture([PY, "-c", code], limit=100_000, timeout=60)  # a guard
+    assert (done.rc, done.timed_out, done.flooded) == (TIMED_OUT, False, True)
+    assert 100_000 < len(done.stderr) < 100 << 20
+    assert not done.stdout
+
+
+@pytest.mark.parametrize("count", [99, 100])
+def test_what_is_within_the_limit_is_no_flood(count: int) -> None:
+    done = capture([PY, "-c", f"import os; os.write(1, b'y' * {count})"], limit=100)
+    assert (done.rc, done.stdout, done.flooded) == (0, b"y" * count, False)
+
+
+@needs_sh
+@pytest.mark.parametrize(("grace", "asked"), [(3.0, b"asked\n"), (0, b"")])
+def test_without_grace_a_late_program_is_not_asked_but_killed(grace: float, asked: bytes) -> None:
+    argv = ["sh", "-c", "trap 'echo asked; exit' INT; echo ready; while :; do sleep 0.1; done"]
+    done = capture(argv, timeout=3.0, grace=grace)
+    assert (done.stdout, done.timed_out) == (b"ready\n" + asked, True)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_who_left_the_tree_with_our_pipe_is_not_waited_for(
+    way: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The program itself is over long before; on Windows the one that left is in the job, and ends."""
+    monkeypatch.setattr(process, "Reader", way)
+    start = time.monotonic()
+    done = capture([PY, "-c", DAEMON], timeout=3.0)
+    assert (done.rc, done.timed_out) == (TIMED_OUT, True)
+    assert time.monotonic() - start < 15
+    pid, said = done.stdout.split()
+    assert said == b"built"
+    if is_alive(int(pid)):
+        psutil.Process(int(pid)).kill()
+
+
 def is_alive(pid: int) -> bool:
     """Not a zombie either: what reaps orphans here may take its time."""
     with contextlib.suppress(psutil.NoSuchProcess):
@@ -113,14 +157,14 @@ def is_alive(pid: int) -> bool:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_stream_merges_both_streams_into_log_and_lines(way: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "chunks", way)
+    monkeypatch.setattr(process, "Reader", way)
     code = "import os; os.write(1, b'a\\n'); os.write(2, b'b\\n'); os.write(1, b'end'); raise SystemExit(7)"
     assert stream_python(code) == (7, b"a\nb\nend", ["a", "b", "end"])
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_stream_ends_lines_at_carriage_returns(way: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "chunks", way)
+    monkeypatch.setattr(process, "Reader", way)
     code = "import os,time; os.write(1, b'10%\\r20%\\r'); time.sleep(.2); os.write(1, b'\\n30%\\r\\ndone\\n')"
     rc, log, lines = stream_python(code)
     assert (rc, log) == (0, b"10%\r20%\r\n30%\r\ndone\n")
@@ -143,7 +187,7 @@ def test_a_program_that_cannot_start_is_one_line() -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_line_without_end_costs_no_memory(way: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "chunks", way)
+    monkeypatch.setattr(process, "Reader", way)
     size = 50 << 20
     code = f"import os\nfor _ in range({size >> 20}): os.write(1, b'x' * (1 << 20))\nos.write(1, b'\\nlast')"
     sink, lines = Counter(), Shown()
@@ -185,7 +229,7 @@ class Counter:
 def test_a_daemon_that_keeps_the_pipe_does_not_keep_the_build(
     way: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process, "chunks", way)
+    monkeypatch.setattr(process, "Reader", way)
     start = time.monotonic()
     log, lines = io.BytesIO(), Shown()
     assert stream([PY, "-c", DAEMON], env=None, cwd=None, log=log, on_block=lines.take) == 0
@@ -197,7 +241,7 @@ def test_a_daemon_that_keeps_the_pipe_does_not_keep_the_build(
 
 @pytest.mark.parametrize("way", WAYS)
 def test_what_breaks_in_on_block_ends_the_build(way: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "chunks", way)
+    monkeypatch.setattr(process, "Reader", way)
     seen = Shown()
 
     def broken(block: bytes) -> None:
@@ -214,7 +258,7 @@ def test_what_breaks_in_on_block_ends_the_build(way: object, monkeypatch: pytest
 
 @pytest.mark.parametrize("way", WAYS)
 def test_ctrl_c_in_stream_ends_the_tree_and_is_told(way: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "chunks", way)
+    monkeypatch.setattr(process, "Reader", way)
     tree = Shown()
 
     def interrupt(block: bytes) -> None:

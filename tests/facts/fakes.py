@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from torchbuild_tasks.effects.windows_memory import MemoryStatus
 from torchbuild_tasks.facts import names_posix, names_windows
-from torchbuild_tasks.facts.answers import MemoryStatus, Output, Uname
+from torchbuild_tasks.facts.answers import Output, Uname
 from torchbuild_tasks.facts.names import Names
 from torchbuild_tasks.facts.probe import Probe
 

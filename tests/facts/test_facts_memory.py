@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.facts.fakes import machine, windows_machine
-from torchbuild_tasks.facts.answers import MemoryStatus
+from torchbuild_tasks.effects.windows_memory import MemoryStatus
 from torchbuild_tasks.facts.memory import look_at_memory
 from torchbuild_tasks.model import Memory
 

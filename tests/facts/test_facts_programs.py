@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from torchbuild_tasks.facts import programs
+from torchbuild_tasks.facts import probe
 from torchbuild_tasks.facts.probe import Probe
 
 pytestmark = pytest.mark.integration
@@ -69,5 +69,5 @@ def test_a_late_program_is_killed_with_its_children(tmp_path: Path, ending: str)
 
 
 def test_a_flood_ends_at_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(programs, "LIMIT", 100_000)
+    monkeypatch.setattr(probe, "LIMIT", 100_000)
     assert python("import sys\nwhile True: sys.stdout.write('y' * 1000)") is None

@@ -8,6 +8,7 @@ flat however much of it there is.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import shutil
 import subprocess
@@ -19,9 +20,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from torchbuild_tasks.effects.blocks import Blocks
-from torchbuild_tasks.effects.reading import IDLE, chunks
+from torchbuild_tasks.effects.reading import IDLE, Reader, widen
 from torchbuild_tasks.effects.signals import interrupted, signals_wait
-from torchbuild_tasks.effects.tree import end_tree
+from torchbuild_tasks.effects.tree import GRACE, end_tree
 
 if sys.platform == "win32":
     from torchbuild_tasks.effects.job import adopt
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 
 CANNOT_START: Final = 127
 TIMED_OUT: Final = 124
-# Windows cannot break off a wait for a signal, so it waits in pieces.
-_PIECE: Final = IDLE if sys.platform == "win32" else None
 _CREATE_SUSPENDED: Final = 0x4
 
 
@@ -52,13 +51,16 @@ class Captured:
     """How a short process ended.
 
     `rc` is its exit code, minus the signal's number when a signal ended it, 127 when it
-    could not start (`stderr` then says why) and 124 when `timed_out`.
+    could not start (`stderr` then says why) and 124 when we ended it: it was `timed_out`, or
+    `flooded` us with more than it may say.
     """
 
     rc: int
     stdout: bytes = b""
     stderr: bytes = b""
     timed_out: bool = False
+    flooded: bool = False
+    started: bool = True
 
 
 def capture(
@@ -67,58 +69,83 @@ def capture(
     env: Mapping[str, str] | None = None,
     cwd: Path | str | None = None,
     timeout: float | None = None,
+    limit: float = math.inf,
+    grace: float = GRACE,
 ) -> Captured:
     """Run a short process to its end, without input, and return what it said.
 
-    After `timeout` seconds its tree is ended and what it had said is returned. Without
-    `env` it gets ours. On Windows `argv` may be one string, the whole command line, for
-    cmd.exe has quoting of its own. Raises Interrupted on Ctrl-C; never raises for a
-    program that is missing or fails.
+    Args:
+        argv: the program and its arguments; no shell. On Windows it may be one string, the
+            whole command line, for cmd.exe has quoting of its own.
+        env: its whole environment; ours without.
+        cwd: the folder that it starts in; ours without.
+        timeout: seconds after which its tree is ended; what it had said is returned.
+        limit: bytes of one stream after which its tree is ended as well.
+        grace: seconds that the tree has to end itself once it is asked to; 0 kills unasked.
+
+    Returns:
+        How it ended; never raises for a program that is missing or fails.
+
+    Raises:
+        Interrupted: Ctrl-C, once the whole tree is ended.
     """
     try:
-        with _started(argv, env, cwd, stderr=subprocess.PIPE) as process:
-            try:
-                return _answer(process, timeout)
-            finally:
-                _close(process)
+        with (
+            contextlib.ExitStack() as at_last,
+            _started(argv, env, cwd, stderr=subprocess.PIPE) as process,
+        ):
+            assert process.stdout is not None
+            assert process.stderr is not None
+            pipes = at_last.enter_context(Reader(process.stdout, process.stderr))
+            answer = _Answer(process, pipes, limit)
+            if answer.ends_by(math.inf if timeout is None else time.monotonic() + timeout):
+                return Captured(rc=process.returncode, stdout=answer.stdout, stderr=answer.stderr)
+            flooded = answer.flooded
+            end_tree(process.pid, grace, job=process.job)
+            process.poll()
+            answer.ends_by(time.monotonic() + IDLE)  # not if something that left the tree holds a pipe
+            return Captured(
+                rc=TIMED_OUT,
+                stdout=answer.stdout,
+                stderr=answer.stderr,
+                timed_out=not flooded,
+                flooded=flooded,
+            )
     except _CannotStart as error:
-        return Captured(rc=CANNOT_START, stderr=str(error).encode())
+        return Captured(rc=CANNOT_START, stderr=str(error).encode(), started=False)
 
 
-def _answer(process: _Process, timeout: float | None) -> Captured:
-    try:
-        out, err = _said(process, timeout)
-        return Captured(rc=process.returncode, stdout=out, stderr=err)
-    except subprocess.TimeoutExpired:
-        end_tree(process.pid, job=process.job)
-    try:
-        out, err = process.communicate(timeout=IDLE)
-    except subprocess.TimeoutExpired as late:  # something that left the tree holds the pipe
-        out, err = late.output or b"", late.stderr or b""
-    return Captured(rc=TIMED_OUT, stdout=out, stderr=err, timed_out=True)
+class _Answer:
+    """What a process says on both streams, as far as it is read."""
 
+    def __init__(self, process: _Process, pipes: Reader, limit: float) -> None:
+        self._process = process
+        self._pipes = pipes
+        self._limit = limit
+        self._said = (bytearray(), bytearray())
 
-def _said(process: _Process, timeout: float | None) -> tuple[bytes, bytes]:
-    """All it says, in time or TimeoutExpired."""
-    deadline = None if timeout is None else time.monotonic() + timeout
-    while True:
-        left = None if deadline is None else max(0.0, deadline - time.monotonic())
-        piece = min((each for each in (left, _PIECE) if each is not None), default=None)
-        try:
-            return process.communicate(timeout=piece)
-        except subprocess.TimeoutExpired:
-            if piece == left:
-                raise
+    @property
+    def stdout(self) -> bytes:
+        return bytes(self._said[0])
 
+    @property
+    def stderr(self) -> bytes:
+        return bytes(self._said[1])
 
-def _close(process: _Process) -> None:
-    """Close the pipes; on Windows a thread of Popen's reads each, which closes it at its end.
+    @property
+    def flooded(self) -> bool:
+        return max(map(len, self._said)) > self._limit
 
-    To close it under the thread would wait for the thread.
-    """
-    if sys.platform != "win32":
-        for pipe in filter(None, (process.stdout, process.stderr)):
-            pipe.close()
+    def ends_by(self, deadline: float) -> bool:
+        """Read on; return whether both streams and the process ended in time, within the limit."""
+        while self._pipes.open:
+            left = deadline - time.monotonic()
+            if left <= 0 or self.flooded:
+                break
+            if chunk := self._pipes.read(left):
+                self._said[chunk.pipe].extend(chunk.data)
+        # Not polled before both have ended: the number of a process that was reaped can be another's.
+        return not self._pipes.open and not self.flooded and _has_ended(self._process, deadline)
 
 
 def stream(
@@ -134,6 +161,8 @@ def stream(
 
     The lines come in blocks as `Blocks` makes them, as many as one read brought. `on_idle` is called
     with its pid for every half second in which it says nothing. What either raises ends the whole tree.
+    A daemon that the build left behind (a compiler cache's server) may hold the pipe open: then the
+    exit of the process and half a second of silence end it.
     Returns the exit code as in `Captured`; when the program cannot start, that is 127
     and the reason is its only line. Raises Interrupted once the whole tree is ended.
     """
@@ -145,14 +174,21 @@ def stream(
             _started(argv, env, cwd, stderr=subprocess.STDOUT) as process,
         ):
             assert process.stdout is not None
-            said = at_last.enter_context(chunks(process.stdout, lambda: _is_over(process, on_idle)))
-            for chunk in said:
-                log.write(chunk)
-                if block := blocks.feed(chunk):
-                    on_block(block)
+            widen(process.stdout)
+            pipe = at_last.enter_context(Reader(process.stdout))
+            while pipe.open:
+                if chunk := pipe.read(IDLE):
+                    log.write(chunk.data)
+                    if block := blocks.feed(chunk.data):
+                        on_block(block)
+                elif process.poll() is not None:
+                    break
+                elif on_idle is not None:
+                    on_idle(process.pid)
             if block := blocks.end():
                 on_block(block)
-            return _waited(process)
+            _has_ended(process, math.inf)
+            return process.returncode
     except _CannotStart as error:
         reason = f"{error}\n".encode(errors="replace")
         log.write(reason)
@@ -160,18 +196,16 @@ def stream(
         return CANNOT_START
 
 
-def _is_over(process: _Process, on_idle: Callable[[int], None] | None) -> bool:
-    if process.poll() is not None:
-        return True
-    if on_idle is not None:
-        on_idle(process.pid)
-    return False
-
-
-def _waited(process: _Process) -> int:
-    while True:
+def _has_ended(process: _Process, deadline: float) -> bool:
+    """Wait for the end of a process; in pieces on Windows, where no signal breaks off a wait."""
+    while process.poll() is None:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return False
+        seconds = min(left, IDLE) if sys.platform == "win32" else left
         with contextlib.suppress(subprocess.TimeoutExpired):
-            return process.wait(_PIECE)
+            process.wait(seconds if seconds < math.inf else None)
+    return True
 
 
 class _CannotStart(OSError):

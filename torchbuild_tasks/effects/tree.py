@@ -19,21 +19,26 @@ if TYPE_CHECKING:
 _KILL: Final = getattr(signal, "SIGKILL", signal.SIGTERM)  # SIGTERM is what kills on Windows
 
 
-def end_tree(pid: int, grace: float = 3.0, *, job: Job | None = None) -> tuple[int, ...]:
+GRACE: Final = 3.0  # seconds
+
+
+def end_tree(pid: int, grace: float = GRACE, *, job: Job | None = None) -> tuple[int, ...]:
     """End the process, its session and all its descendants, also those in other sessions.
 
-    They are asked twice within `grace` seconds and then killed; returns the pids that
+    They are asked twice within `grace` seconds (0: not at all) and then killed; returns the pids that
     were still there two seconds after that (a process in uninterruptible sleep). A
     daemon that detached itself on purpose (new session, parent gone) is not found; on
     Windows it is in the `job` too, and ends.
     """
     if job is not None:
-        return job.end(grace if _ask(pid) else 0.0)  # where nobody was asked, nobody is waited for
+        return job.end(grace if grace and _ask(pid) else 0.0)  # where nobody was asked, nobody is waited for
     family: dict[int, psutil.Process] = {}
     _members(pid, family)
     # Python programs die of SIGTERM without tidying, so it comes second.
     rounds = [(None, grace)] if sys.platform == "win32" else [(None, grace / 2), (signal.SIGTERM, grace / 2)]
-    if not _ask(pid):
+    if not grace:
+        rounds = []
+    elif not _ask(pid):
         rounds = rounds[1:]
     if any(_sent(pid, family, number, seconds) for number, seconds in rounds):
         return ()

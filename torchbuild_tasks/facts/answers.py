@@ -19,12 +19,3 @@ class Uname(NamedTuple):
     system: str
     release: str | None = None
     machine: str | None = None
-
-
-class MemoryStatus(NamedTuple):
-    """Bytes of memory, and of commit: what Windows may promise in all, memory and page files."""
-
-    total: int
-    available: int
-    commit_limit: int
-    commit_free: int

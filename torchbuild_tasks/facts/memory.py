@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from torchbuild_tasks.facts.answers import MemoryStatus
 from torchbuild_tasks.facts.cgroup import Level, levels
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.model import Memory
+
+if TYPE_CHECKING:
+    from torchbuild_tasks.effects.windows_memory import MemoryStatus
 
 # Version 1 writes "no limit" as the largest number of pages in bytes, about 2**63.
 _NO_LIMIT = 1 << 60

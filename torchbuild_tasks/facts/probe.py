@@ -13,14 +13,21 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
-from torchbuild_tasks.facts import programs
-from torchbuild_tasks.facts.answers import MemoryStatus, Output, Uname
+from torchbuild_tasks.effects.process import capture
+from torchbuild_tasks.facts.answers import Output, Uname
 from torchbuild_tasks.facts.names import Names, here
 from torchbuild_tasks.facts.system import system
+
+if TYPE_CHECKING:
+    from torchbuild_tasks.effects.windows_memory import MemoryStatus
+
+# Bytes that one stream of a program may say: a version is a line, a report some kilobytes.
+LIMIT: Final = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,12 +65,17 @@ class Probe:
             timeout: seconds until it is killed with everything that it started.
 
         Returns:
-            None when it cannot start, hangs, or says more than `programs.LIMIT` bytes.
+            None when it cannot start, hangs, or says more than `LIMIT` bytes.
         """
         if argv[0] in self.cut:  # it would hang again
             return None
-        limit = min(timeout, self.patience)
-        return programs.run(argv, {**self.environ, "LC_ALL": "C"}, limit, lambda: self.cut.append(argv[0]))
+        seconds = min(timeout, self.patience)
+        said = capture(argv, env={**self.environ, "LC_ALL": "C"}, timeout=seconds, limit=LIMIT, grace=0)
+        if said.timed_out or said.flooded:
+            self.cut.append(argv[0])
+        elif said.started:
+            return Output(said.rc, *(each.decode("utf-8", "replace") for each in (said.stdout, said.stderr)))
+        return None
 
     @property
     def path_folders(self) -> tuple[str, ...]:
@@ -169,15 +181,15 @@ class Probe:
 
     def exists(self, path: str) -> bool:
         """Whether there is anything; a link into nothing is nothing."""
-        return _or(self.at(path).exists, False)
+        return os.path.exists(self.at(path))  # noqa: PTH110 - false, too, for a name that no file system holds
 
     def is_file(self, path: str) -> bool:
         """Whether it is a regular file, or a link to one."""
-        return _or(self.at(path).is_file, False)
+        return os.path.isfile(self.at(path))  # noqa: PTH113 - as above
 
     def is_dir(self, path: str) -> bool:
         """Whether it is a folder, or a link to one."""
-        return _or(self.at(path).is_dir, False)
+        return os.path.isdir(self.at(path))  # noqa: PTH112 - as above
 
     def is_program(self, path: str) -> bool:
         """Whether it is a file that this user may start."""
@@ -259,11 +271,3 @@ class Probe:
     def file_version(self, path: str) -> str | None:
         """Windows: the version that a program carries as a resource ("19.44.35211.0")."""
         return system.file_version(self.at(path))
-
-
-def _or(question: Callable[[], bool], otherwise: bool) -> bool:
-    """Ask the file system; a name that it cannot hold (too long, a null byte) is `otherwise`."""
-    try:
-        return question()
-    except (OSError, ValueError):
-        return otherwise

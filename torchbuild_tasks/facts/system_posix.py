@@ -2,34 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import resource
-import signal
-import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING
 
-from torchbuild_tasks.facts.answers import MemoryStatus
+if TYPE_CHECKING:
+    from torchbuild_tasks.effects.windows_memory import MemoryStatus
 
 assert sys.platform != "win32"  # for mypy, which then skips this file on Windows
-
-NEW_SESSION: Final = True
-CREATION_FLAGS: Final = 0
-
-
-@contextlib.contextmanager
-def group(process: subprocess.Popen[bytes]) -> Iterator[Callable[[], None]]:  # noqa: TID251 - starts none
-    """Gives what ends a process that was started in a session of its own, and all that it started."""
-    yield partial(_kill, process.pid)
-
-
-def _kill(leader: int) -> None:
-    with contextlib.suppress(OSError):
-        os.killpg(leader, signal.SIGKILL)
 
 
 def disk_usage(path: Path) -> tuple[int, int]:

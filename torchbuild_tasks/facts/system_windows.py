@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import os
-import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from ctypes import wintypes
 from pathlib import Path
 from typing import Any, Final
 
-from torchbuild_tasks.facts.answers import MemoryStatus
+from torchbuild_tasks.effects.windows_memory import memory_status as memory_status
 
 assert sys.platform == "win32"  # for mypy, which then skips this file elsewhere
 
 import winreg  # noqa: E402 - exists nowhere else
-
-NEW_SESSION: Final = False
-# A console of its own keeps our Ctrl-C from it, as a new session does on Linux.
-CREATION_FLAGS: Final = subprocess.CREATE_NO_WINDOW
 
 _HIVES = {"HKLM": winreg.HKEY_LOCAL_MACHINE, "HKCU": winreg.HKEY_CURRENT_USER}
 _READ: Final = winreg.KEY_READ | winreg.KEY_WOW64_64KEY
@@ -32,38 +25,6 @@ def _library(name: str, **functions: list[Any]) -> Any:
     for function, types in functions.items():
         getattr(library, function).argtypes = types
     return library
-
-
-@contextlib.contextmanager
-def group(process: subprocess.Popen[bytes]) -> Iterator[Callable[[], None]]:  # noqa: TID251 - starts none
-    """Gives what ends a process and all that it started: a job object, which children cannot leave.
-
-    Between the start of the process and its entry into the job lie microseconds, in which no
-    program gets as far as starting another one.
-    """
-    handle = wintypes.HANDLE
-    kernel = _library(
-        "kernel32",
-        AssignProcessToJobObject=[handle, handle],
-        TerminateJobObject=[handle, wintypes.UINT],
-        CloseHandle=[handle],
-    )
-    kernel.CreateJobObjectW.restype = handle
-    job = kernel.CreateJobObjectW(None, None)
-    process_handle = int(process._handle)  # type: ignore[attr-defined]  # no public name for it
-    held = bool(job) and bool(kernel.AssignProcessToJobObject(job, process_handle))
-
-    def end() -> None:
-        if held:
-            kernel.TerminateJobObject(job, 1)
-        else:
-            process.kill()
-
-    try:
-        yield end
-    finally:
-        if job:
-            kernel.CloseHandle(job)
 
 
 def disk_usage(path: Path) -> tuple[int, int]:
@@ -109,30 +70,6 @@ def release_and_machine() -> tuple[str | None, str | None]:
 def glibc() -> str | None:
     """None: not here."""
     return None
-
-
-class _MemoryStatusEx(ctypes.Structure):
-    """MEMORYSTATUSEX of sysinfoapi.h."""
-
-    _fields_ = (
-        ("length", wintypes.DWORD),
-        ("load", wintypes.DWORD),
-        ("total", ctypes.c_ulonglong),
-        ("available", ctypes.c_ulonglong),
-        ("commit_limit", ctypes.c_ulonglong),
-        ("commit_free", ctypes.c_ulonglong),
-        ("total_virtual", ctypes.c_ulonglong),
-        ("available_virtual", ctypes.c_ulonglong),
-        ("available_extended_virtual", ctypes.c_ulonglong),
-    )
-
-
-def memory_status() -> MemoryStatus | None:
-    """GlobalMemoryStatusEx itself: psutil passes on only the first half of what it says."""
-    status = _MemoryStatusEx(length=ctypes.sizeof(_MemoryStatusEx))
-    if not _library("kernel32").GlobalMemoryStatusEx(ctypes.byref(status)):
-        return None
-    return MemoryStatus(status.total, status.available, status.commit_limit, status.commit_free)
 
 
 def registry_value(key: str, name: str) -> str | int | None:

@@ -2,22 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
-import sys
-from ctypes import wintypes
-
+from torchbuild_tasks.effects.windows_memory import memory_status
 from torchbuild_tasks.model.pressure import MemoryState
-
-
-class _Status(ctypes.Structure):
-    """MEMORYSTATUSEX; its "page file" is commit: learn.microsoft.com/windows/win32/api/sysinfoapi."""
-
-    _fields_ = (
-        ("dwLength", wintypes.DWORD),
-        ("dwMemoryLoad", wintypes.DWORD),
-        *((name, ctypes.c_uint64) for name in ("total", "available", "commit", "commit_free")),
-        *((name, ctypes.c_uint64) for name in ("virtual", "virtual_free", "extended")),
-    )
 
 
 class MemoryLook:
@@ -25,11 +11,11 @@ class MemoryLook:
 
     def __call__(self) -> MemoryState:
         """Ask Windows; nothing is known where it does not answer."""
-        status = _Status(dwLength=ctypes.sizeof(_Status))
-        if sys.platform != "win32" or not ctypes.windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(status)):
+        status = memory_status()
+        if status is None:
             return MemoryState()
         return MemoryState(
             available=status.available,
-            limit=status.commit,
-            used=max(0, status.commit - status.commit_free),
+            limit=status.commit_limit,
+            used=max(0, status.commit_limit - status.commit_free),
         )

@@ -1,0 +1,40 @@
+"""What Windows says of its memory: for a look at the machine, and all through a build.
+
+Not psutil (7.2.2): it passes on the first half of what the system says, and reckons what is left
+of page files by a performance counter; a program is refused memory when commit is used up.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from ctypes import wintypes
+from typing import NamedTuple
+
+
+class MemoryStatus(NamedTuple):
+    """Bytes of memory, and of commit: what Windows may promise in all, memory and page files."""
+
+    total: int
+    available: int
+    commit_limit: int
+    commit_free: int
+
+
+class _MemoryStatusEx(ctypes.Structure):
+    """MEMORYSTATUSEX; its "page file" is commit: learn.microsoft.com/windows/win32/api/sysinfoapi."""
+
+    _fields_ = (
+        ("length", wintypes.DWORD),
+        ("load", wintypes.DWORD),
+        *((name, ctypes.c_uint64) for name in MemoryStatus._fields),
+        *((name, ctypes.c_uint64) for name in ("virtual", "virtual_free", "extended_virtual_free")),
+    )
+
+
+def memory_status() -> MemoryStatus | None:
+    """Return what GlobalMemoryStatusEx says; None where it does not answer, and on other systems."""
+    status = _MemoryStatusEx(length=ctypes.sizeof(_MemoryStatusEx))
+    if sys.platform != "win32" or not ctypes.windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(status)):
+        return None
+    return MemoryStatus(*(getattr(status, name) for name in MemoryStatus._fields))
