@@ -7,8 +7,9 @@ credentials, and what it says of files is a hash that can be compared anywhere.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 from torchbuild_tasks.model import CacheReport, Choice, Cpu, EnvOp, Host, Memory
 from torchbuild_tasks.model.history import PastPeak
@@ -18,8 +19,7 @@ MANIFEST_SCHEMA: Final = 1
 MANIFEST_FILE: Final = "torchbuild-manifest.json"
 
 
-@dataclass(frozen=True, kw_only=True)
-class FileSeen:
+class FileSeen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A file by its content; `sha256` is None where it was too large, or could not be read."""
 
     path: str
@@ -27,8 +27,7 @@ class FileSeen:
     sha256: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Repository:
+class Repository(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """torch itself (`path` is "") or one of its submodules, at any depth, as it was when the build began.
 
     `commit` is None where nothing is checked out. `diff` is what was changed against it, for `git apply`;
@@ -45,8 +44,7 @@ class Repository:
     problem: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Program:
+class Program(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A program of the toolchain; `sha256` is that of its own file, not of the libraries it loads."""
 
     name: str
@@ -57,8 +55,7 @@ class Program:
     modified: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class HelperUsed:
+class HelperUsed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A downloaded helper by artifact id, with the hash of its archive; None where none is known."""
 
     id: str
@@ -66,8 +63,7 @@ class HelperUsed:
     sha256: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Installed:
+class Installed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A distribution in the Python that got torch.
 
     `record` is the SHA-256 of its RECORD, which has the hash of every file; `archive` that of the wheel
@@ -83,8 +79,7 @@ class Installed:
     unknown: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class EnvText:
+class EnvText(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An env file as it was written."""
 
     shell: str
@@ -93,16 +88,14 @@ class EnvText:
     text: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Ran:
+class Ran(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A command that the build ran."""
 
     argv: tuple[str, ...]
     cwd: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Manifest:
+class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One build. `request` and `settings` are what was asked for, `environ` the user's build variables.
 
     `cpu`, `memory` and `peaks` are what the job count was reckoned from. `redacted` names what is not
@@ -121,9 +114,9 @@ class Manifest:
     era: str
     repositories: tuple[Repository, ...] = ()
     source_problem: str = ""
-    request: Mapping[str, object] = field(default_factory=dict)
-    settings: Mapping[str, object] = field(default_factory=dict)
-    environ: Mapping[str, str] = field(default_factory=dict)
+    request: Mapping[str, object] = msgspec.field(default_factory=dict)
+    settings: Mapping[str, object] = msgspec.field(default_factory=dict)
+    environ: Mapping[str, str] = msgspec.field(default_factory=dict)
     host: Host
     cpu: Cpu
     memory: Memory
@@ -136,7 +129,7 @@ class Manifest:
     commands: tuple[Ran, ...] = ()
     programs: tuple[Program, ...] = ()
     helpers: tuple[HelperUsed, ...] = ()
-    patches: Mapping[str, str] = field(default_factory=dict)
+    patches: Mapping[str, str] = msgspec.field(default_factory=dict)
     requirements: tuple[Installed, ...] = ()
     caches: tuple[CacheReport, ...] = ()
     stages: tuple[StageTime, ...] = ()

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from torchbuild_tasks import codec
+import msgspec
+
 from torchbuild_tasks.model import BuildPlan, CacheReport, Choice, EnvOp, Facts
 from torchbuild_tasks.model.history import Peak
 from torchbuild_tasks.request import BuildRequest
+from torchbuild_tasks.values import replace, to_json
 
 Outcome = Literal["passed", "failed", "not possible"]
 
 RECORD_SCHEMA = 1
 
 
-@dataclass(frozen=True, kw_only=True)
-class StageTime:
+class StageTime(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How long a stage took, in seconds, and how it ended (ok, failed, interrupted)."""
 
     stage: str
@@ -25,8 +25,7 @@ class StageTime:
     result: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class CheckResult:
+class CheckResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One check of the verification; `detail` carries numbers or the reason."""
 
     check: str
@@ -34,18 +33,16 @@ class CheckResult:
     detail: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class VerifyReport:
+class VerifyReport(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the built torch showed; `torch` is what it says of itself, `left_out` what was not looked at."""
 
     python: str
     checks: tuple[CheckResult, ...]
     left_out: tuple[str, ...] = ()
-    torch: Mapping[str, str] = field(default_factory=dict)
+    torch: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, kw_only=True)
-class JobserverUse:
+class JobserverUse(msgspec.Struct, frozen=True, kw_only=True):
     """What the jobserver did: `most` and `fewest` jobs at once, and how long compiles were held in all."""
 
     most: int
@@ -53,8 +50,7 @@ class JobserverUse:
     held_seconds: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class BuildRecord:
+class BuildRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The build's memory, a JSON file in the build tree.
 
     `result` is running while a build works, then ok, failed or interrupted. `inputs` is
@@ -66,7 +62,7 @@ class BuildRecord:
     result: str
     started: str
     finished: str | None = None
-    request: Mapping[str, object] = field(default_factory=dict)
+    request: Mapping[str, object] = msgspec.field(default_factory=dict)
     facts: Facts
     choices: tuple[Choice, ...]
     inputs: Mapping[str, str]
@@ -84,7 +80,7 @@ def start_record(request: BuildRequest, facts: Facts, plan: BuildPlan, *, starte
     return BuildRecord(
         result="running",
         started=started,
-        request=codec.encode(request),
+        request=to_json(request),
         facts=replace(facts, tree=replace(facts.tree, previous=None, installed=None)),
         choices=plan.choices,
         inputs=plan.inputs,

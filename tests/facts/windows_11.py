@@ -12,6 +12,7 @@ from pathlib import Path
 from tests.facts.cuda.canned import answers, device, nvml, toolkit
 from tests.facts.fakes import FakeProbe, windows_machine
 from torchbuild_tasks.facts.answers import MemoryStatus, Output
+from torchbuild_tasks.values import replace
 
 VS_2022 = "C:\\Program Files\\Microsoft Visual Studio\\2022\\Community"
 VS_2019 = "C:\\Program Files (x86)\\Microsoft Visual Studio\\2019\\BuildTools"
@@ -120,9 +121,8 @@ def windows_11(root: Path, **environ: str) -> FakeProbe:
 
 
 def _sized(door: FakeProbe) -> FakeProbe:
-    import dataclasses
 
-    return dataclasses.replace(
+    return replace(
         door,
         many=16,
         allowed=16,

@@ -8,7 +8,6 @@ so a leaf like model.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import importlib.resources
 from collections.abc import Mapping
@@ -56,6 +55,7 @@ from torchbuild_tasks.catalog.speed import (
     LinkerRow,
     MemoryRow,
 )
+from torchbuild_tasks.values import replace
 
 R = TypeVar("R")
 GIB = 1 << 30
@@ -230,7 +230,7 @@ def _table(table: str) -> tuple[Any, ...]:
     if table != "patch":
         return rows
     # `core` reads no files, so a patch's row carries the text of its diff.
-    return tuple(dataclasses.replace(row, text=_text(f"patches/{row.diff}")) for row in rows)
+    return tuple(replace(row, text=_text(f"patches/{row.diff}")) for row in rows)
 
 
 def _text(file: str) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from torchbuild_tasks.catalog.cuda import PartRow
 from torchbuild_tasks.catalog.rows import Unpack, make_row
@@ -14,8 +15,7 @@ FILE: Final = "data/toolkits.toml"
 REDIST: Final = "https://developer.download.nvidia.com/compute/cuda/redist"
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Kind:
+class _Kind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a part is in all releases of the major `cuda`: wheels of `project`, or NVIDIA's `archive`.
 
     `needed` is compile (nvcc and what every compilation needs) or torch (libraries that PyTorch
@@ -33,8 +33,7 @@ class _Kind:
     holds_windows: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Toolkit:
+class _Toolkit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The parts of the release `cuda` ("12.4.1"), or "12" for parts that fit all of that major.
 
     Each has a name, a version and files (see `toolkits.toml`); `source` is theirs where they name none.
@@ -45,8 +44,7 @@ class _Toolkit:
     source: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Part:
+class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One part of a release; what is empty is as in its kind, or as in the release."""
 
     name: str
@@ -57,8 +55,7 @@ class _Part:
     source: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class _File:
+class _File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The file of a part for one machine: a wheel's `tag`, or the folder that NVIDIA has archives in."""
 
     tag: str

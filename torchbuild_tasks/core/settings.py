@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
+
+import msgspec
 
 from torchbuild_tasks.catalog import FailureRow, HelperRow, make_row
 from torchbuild_tasks.core.builds import OWN, NamedBuild, Tables, read_builds
 from torchbuild_tasks.core.words import nearest
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.request import BuildRequest, flag_name
+from torchbuild_tasks.values import replace
 
 R = TypeVar("R")
 
@@ -19,8 +21,7 @@ R = TypeVar("R")
 TABLES = ("set", "helper", "failure", "builds", "mirrors")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Settings:
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What a settings file says; empty when there is none.
 
     `build` is the one of `builds` whose values lie over the others; as long as its worktree is not there,
@@ -28,19 +29,19 @@ class Settings:
     """
 
     path: str | None = None
-    values: Mapping[str, Any] = field(default_factory=dict)
-    variables: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    variables: Mapping[str, str] = msgspec.field(default_factory=dict)
     helpers: tuple[HelperRow, ...] = ()
     failures: tuple[FailureRow, ...] = ()
     mirrors: tuple[tuple[str, str], ...] = ()
-    builds: Mapping[str, NamedBuild] = field(default_factory=dict)
+    builds: Mapping[str, NamedBuild] = msgspec.field(default_factory=dict)
     build: NamedBuild | None = None
     seen_from: str = ""
 
     def of(self, build: NamedBuild) -> Settings:
         """The same file seen by one of its builds, whose values lie over those for all."""
         values = {name: value for name, value in self.values.items() if name not in _hidden(build)}
-        return dataclasses.replace(
+        return replace(
             self,
             values={**values, **build.values},
             variables={**self.variables, **build.variables},
@@ -224,7 +225,7 @@ def _failures(path: str, lines: Mapping[str, int], data: Mapping[str, object]) -
 def _check_failure(path: str, lines: Mapping[str, int], number: int, row: FailureRow) -> None:
     from torchbuild_tasks.core.diagnosis.rows import FailureBook  # few have rows of their own
 
-    for column in dataclasses.fields(row):
+    for column in msgspec.structs.fields(row):
         value, many = getattr(row, column.name), column.default == ()
         texts = value if many and isinstance(value, tuple) else (value,)
         place = f"failure.{number}.{column.name}"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 
 from torchbuild_tasks.effects import files
 from torchbuild_tasks.effects.git import Git
 from torchbuild_tasks.effects.helpers.sweep import UNPACKING, discard, hidden, leftovers
 from torchbuild_tasks.errors import SourceError
+from torchbuild_tasks.values import replace
 
 
 def have_clone(git: Git, url: str, ref: str, *, offline: bool, say: Callable[[str], None]) -> None:
@@ -33,7 +33,7 @@ def have_clone(git: Git, url: str, ref: str, *, offline: bool, say: Callable[[st
     try:
         with files.told_as(SourceError, part):
             part.mkdir()
-        _fetch(dataclasses.replace(git, folder=part), url, ref)
+        _fetch(replace(git, folder=part), url, ref)
         with files.told_as(SourceError, folder):
             files.replace(part, folder)
     except SourceError as error:

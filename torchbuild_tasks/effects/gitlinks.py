@@ -11,9 +11,10 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from torchbuild_tasks.effects import gitmodules
 from torchbuild_tasks.effects.files import Patience
@@ -25,8 +26,7 @@ _NO_FILES: Final = "--work-tree=."  # in a repository whose files are not checke
 _ANY_COMMIT: Final = "--upload-pack=git -c uploadpack.allowAnySHA1InWant=true upload-pack"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Link:
+class Link(msgspec.Struct, frozen=True, kw_only=True):
     """One submodule as a commit names it; `url` is as it stands in .gitmodules."""
 
     path: str

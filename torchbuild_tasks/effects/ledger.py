@@ -7,7 +7,6 @@ everything up to date leaves the last build's log and record as they are.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -16,7 +15,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
-from torchbuild_tasks import codec
 from torchbuild_tasks.effects import files, made
 from torchbuild_tasks.effects.log import Log, open_log
 from torchbuild_tasks.effects.owned import Outputs
@@ -24,6 +22,7 @@ from torchbuild_tasks.errors import BuildFailed, Interrupted, TorchbuildError
 from torchbuild_tasks.model import CacheReport, Command
 from torchbuild_tasks.model.history import Peak
 from torchbuild_tasks.record import BuildRecord, JobserverUse, StageTime, VerifyReport
+from torchbuild_tasks.values import dumps, replace
 
 if TYPE_CHECKING:
     from torchbuild_tasks.manifest import Repository
@@ -73,7 +72,7 @@ class Ledger:
     def forget_inputs(self, names: Collection[str]) -> None:
         """Note that these inputs of the plan did not reach the build, so that the next plan sees it."""
         inputs = {name: value for name, value in self._record.inputs.items() if name not in names}
-        self._record = dataclasses.replace(self._record, inputs=inputs)
+        self._record = replace(self._record, inputs=inputs)
 
     def ran(self, command: Command, environ: Mapping[str, str] | None = None) -> None:
         """Note a command that is about to run, for the manifest."""
@@ -85,8 +84,8 @@ class Ledger:
             old = next((each for each in self._record.peaks if each.kind == new.kind), new)
             others = tuple(each for each in self._record.peaks if each.kind != new.kind)
             count = new.count + (old.count if old is not new else 0)
-            both = dataclasses.replace(new, bytes=max(old.bytes, new.bytes), count=count)
-            self._record = dataclasses.replace(self._record, peaks=(*others, both))
+            both = replace(new, bytes=max(old.bytes, new.bytes), count=count)
+            self._record = replace(self._record, peaks=(*others, both))
 
     @contextlib.contextmanager
     def stage(self, title: str) -> Iterator[None]:
@@ -100,7 +99,7 @@ class Ledger:
             raise
         finally:
             took = StageTime(stage=title, seconds=round(time.monotonic() - start, 3), result=result)
-            self._record = dataclasses.replace(self._record, stages=(*self._record.stages, took))
+            self._record = replace(self._record, stages=(*self._record.stages, took))
 
     def __enter__(self) -> Self:
         return self
@@ -121,7 +120,7 @@ class Ledger:
 
     def _write(self, result: str) -> None:
         finished = None if result == "running" else now()
-        self._record = dataclasses.replace(
+        self._record = replace(
             self._record,
             result=result,
             finished=finished,
@@ -131,4 +130,4 @@ class Ledger:
         )
         with files.told_as(BuildFailed, self.record_path):
             self._build_dir.mkdir(parents=True, exist_ok=True)
-        files.write_atomic(self.record_path, codec.dumps(self._record).encode(), error=BuildFailed)
+        files.write_atomic(self.record_path, dumps(self._record).encode(), error=BuildFailed)

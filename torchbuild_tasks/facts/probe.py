@@ -14,8 +14,9 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
 
 from torchbuild_tasks.facts import programs
 from torchbuild_tasks.facts.answers import MemoryStatus, Output, Uname
@@ -23,8 +24,7 @@ from torchbuild_tasks.facts.names import Names, here
 from torchbuild_tasks.facts.system import system
 
 
-@dataclass(frozen=True, kw_only=True)
-class Probe:
+class Probe(msgspec.Struct, frozen=True, kw_only=True):
     """The machine as seen from a process with the environment `environ`.
 
     Paths are absolute and as the machine names them. `root` is None for the real file
@@ -35,9 +35,9 @@ class Probe:
 
     environ: Mapping[str, str]
     root: Path | None = None
-    names: Names = field(default_factory=here)
+    names: Names = msgspec.field(default_factory=here)
     patience: float = math.inf
-    cut: list[str] = field(default_factory=list)
+    cut: list[str] = msgspec.field(default_factory=list)
 
     @property
     def windows(self) -> bool:

@@ -7,7 +7,6 @@ so the next plan starts from what really happened. Planning again is how a build
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -38,6 +37,7 @@ from torchbuild_tasks.stages.stale import remove_stale
 from torchbuild_tasks.stages.target import build_target
 from torchbuild_tasks.stages.toolkit import assemble_toolkit
 from torchbuild_tasks.stages.work import Fetching, Reporter, Work
+from torchbuild_tasks.values import replace
 from torchbuild_tasks.verify.judge import require_passed
 
 __all__ = ["STAGES", "Fetching", "Reporter", "Work", "run_stages"]
@@ -94,7 +94,7 @@ def run_stages(
         VerifyFailed: all stages ran and a check failed.
     """
     root = Path(plan.source)
-    told = dataclasses.replace(request, cache=request.cache and redacted(request.cache))
+    told = replace(request, cache=request.cache and redacted(request.cache))
     record = start_record(told, facts, plan, started=now())
     ledger = Ledger(record, root, Path(plan.build_dir), recordable(catalog, plan.era))
     work = Work(

@@ -9,11 +9,11 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torchbuild_tasks import codec
+import msgspec
+
 from torchbuild_tasks.core import env_files
 from torchbuild_tasks.core.manifest.secrets import without_secrets
 from torchbuild_tasks.core.settings import Settings
@@ -39,10 +39,10 @@ from torchbuild_tasks.model import BuildPlan, Command, Facts
 from torchbuild_tasks.record import BuildRecord
 from torchbuild_tasks.request import BuildRequest
 from torchbuild_tasks.stages.work import Work
+from torchbuild_tasks.values import dumps, to_json
 
 
-@dataclass(frozen=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True):
     """What a build is made of: the flags (without passwords), torchbuild.toml, the machine and the plan."""
 
     tool: str
@@ -68,7 +68,7 @@ def write_manifest(
     manifest = _manifest(asked, work.ledger.repositories, environ, work.ledger.commands, record)
     path = work.build_dir / MANIFEST_FILE
     try:
-        files.write_atomic(path, codec.dumps(without_secrets(manifest)).encode(), error=BuildFailed)
+        files.write_atomic(path, dumps(without_secrets(manifest)).encode(), error=BuildFailed)
     except BuildFailed as problem:
         work.report.note(f"There is no manifest of this build: {problem.what}")
 
@@ -141,9 +141,7 @@ def _manifest(
 
 def said(request: BuildRequest) -> Mapping[str, object]:
     """The flags that were given."""
-    return {
-        name: value for name, value in codec.encode(request).items() if value not in (None, False, [], ())
-    }
+    return {name: value for name, value in to_json(request).items() if value not in (None, False, [], ())}
 
 
 def _settings(settings: Settings) -> Mapping[str, object]:
@@ -151,7 +149,7 @@ def _settings(settings: Settings) -> Mapping[str, object]:
     if settings.path is None:
         return {}
     parts = ("path", "values", "variables", "helpers")
-    return {part: codec.encode(getattr(settings, part)) for part in parts}
+    return {part: to_json(getattr(settings, part)) for part in parts}
 
 
 def _env_text(shell: str, path: str, text: str) -> EnvText:

@@ -10,12 +10,12 @@ import contextlib
 import importlib.resources
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from torchbuild_tasks import codec
+import msgspec
+
 from torchbuild_tasks.catalog import GIB, Catalog
 from torchbuild_tasks.core.ninja_graph import Graph
 from torchbuild_tasks.core.ninja_log import NinjaLog, Step, last_run, within
@@ -29,13 +29,13 @@ from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import CacheReport
 from torchbuild_tasks.model.history import History, Peak
 from torchbuild_tasks.stages.history import ninja_graph, read_ninja_log, recall
+from torchbuild_tasks.values import from_json
 
 PAGE: Final = "report.html"
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReportFiles:
+class ReportFiles(msgspec.Struct, frozen=True, kw_only=True):
     """What was written, and what a reader should know: the notes that stand on the page too."""
 
     page: Path
@@ -166,7 +166,7 @@ def _values(kind: type[T], rows: object) -> tuple[T, ...]:
     found = []
     for row in rows if isinstance(rows, list) else ():
         with contextlib.suppress(UsageError):
-            found.append(codec.decode(kind, row))
+            found.append(from_json(kind, row))
     return tuple(found)
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from torchbuild_tasks.codec import dumps
 from torchbuild_tasks.core.manifest.read import read_manifest
 from torchbuild_tasks.errors import ManifestError
 from torchbuild_tasks.manifest import MANIFEST_SCHEMA
+from torchbuild_tasks.values import dumps
 
 # As the first release wrote it: a later one that cannot read it has to raise the schema.
 DATA = Path(__file__).with_name("schema-1.json").read_bytes()

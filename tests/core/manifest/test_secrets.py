@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from torchbuild_tasks.codec import dumps
 from torchbuild_tasks.core.manifest.read import read_manifest
 from torchbuild_tasks.core.manifest.secrets import without_secrets
 from torchbuild_tasks.manifest import EnvText, Installed, Manifest, Ran, Repository
 from torchbuild_tasks.model import Choice, EnvOp
+from torchbuild_tasks.values import dumps, replace
 
 PLAIN = read_manifest(Path(__file__).with_name("schema-1.json").read_bytes(), "x.json")
 SECRET = "s3cr3tvalue"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from torchbuild_tasks import codec
 from torchbuild_tasks.errors import ManifestError, UsageError
 from torchbuild_tasks.manifest import MANIFEST_FILE, MANIFEST_SCHEMA, Manifest
+from torchbuild_tasks.values import from_json
 
 _WHERE = f"Every build writes one beside its record: {MANIFEST_FILE} in the build tree."
 
@@ -39,7 +39,7 @@ def read_manifest(data: bytes, path: str) -> Manifest:
             next_step="Update torchbuild_tasks here: pip install --upgrade torchbuild-tasks",
         )
     try:
-        return codec.decode(Manifest, found, "manifest")
+        return from_json(Manifest, found, "manifest")
     except UsageError as error:
         raise ManifestError(
             f"{path} does not fit the schema of a manifest: {error.what}.",

@@ -12,16 +12,18 @@ import os
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
+
+import msgspec
 
 from torchbuild_tasks.effects import files
 from torchbuild_tasks.effects.git import Git
 from torchbuild_tasks.effects.source import remains
 from torchbuild_tasks.effects.source.transfer import Moved, Stopped, Watch, run
 from torchbuild_tasks.errors import SourceError
+from torchbuild_tasks.values import replace
 
 MIRRORS: Final = "mirrors"
 LOCKS: Final = "locks"
@@ -29,8 +31,7 @@ _ALL: Final = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
 _MARK: Final = "torchbuild.mirror"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Wish:
+class Wish(msgspec.Struct, frozen=True, kw_only=True):
     """What is wanted of a repository.
 
     Args:
@@ -48,8 +49,7 @@ class Wish:
     full: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class Way:
+class Way(msgspec.Struct, frozen=True, kw_only=True):
     """How repositories are reached: the settings that go with each git, the store, the watch.
 
     Args:

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from torchbuild_tasks.effects import files, gitmodules
 from torchbuild_tasks.effects.git import Git
 from torchbuild_tasks.errors import SourceError
 
 
-@dataclass(frozen=True, kw_only=True)
-class Module:
+class Module(msgspec.Struct, frozen=True, kw_only=True):
     """One submodule.
 
     Args:

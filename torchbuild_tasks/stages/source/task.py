@@ -6,9 +6,10 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.core.source import refs
@@ -28,8 +29,7 @@ PATIENCE: Final = 60.0
 Needs = Callable[[Path], Callable[[str], bool]]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Task:
+class Task(msgspec.Struct, frozen=True, kw_only=True):
     """One action under way.
 
     Args:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from torchbuild_tasks.core.source.reasons import Reason, advice, reason
 from torchbuild_tasks.effects.git import Git
@@ -19,6 +19,7 @@ from torchbuild_tasks.effects.source.submodules import Module
 from torchbuild_tasks.effects.source.transfer import Moved, Watch, run
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.stages.source.task import Task
+from torchbuild_tasks.values import replace
 
 AT_ONCE: Final = 8
 _WAITS: Final = (1.0, 3.0)  # seconds before each further try
@@ -34,8 +35,7 @@ class _Failed(Exception):
         self.why = why
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Job:
+class _Job(msgspec.Struct, frozen=True, kw_only=True):
     """What laying out one submodule takes."""
 
     way: Way
@@ -59,7 +59,7 @@ def complete(task: Task, root: Path, needed: Callable[[str], bool], *, sync: boo
     """
     way = task.way(root)
     tally = _Tally(way.watch)
-    job = _Job(way=dataclasses.replace(way, watch=tally.watch), sync=sync)
+    job = _Job(way=replace(way, watch=tally.watch), sync=sync)
     todo = submodules.initialised(task.git(root), sync=sync)
     left_out: list[str] = []
 
@@ -194,7 +194,7 @@ class _Tally:
         self._bytes: dict[str, int] = {}
         self._told = time.monotonic()
         self.total = self.done = 0
-        self.watch = dataclasses.replace(watch, transfer=self._came)
+        self.watch = replace(watch, transfer=self._came)
 
     def _came(self, name: str, count: int, total: int | None) -> None:
         with self._lock:
