@@ -35,7 +35,7 @@ from torchbuild_tasks.values import dumps, from_json, replace, to_json
 # What is read from files; the rows are those of the catalog's tables.
 DECODED = (
     *(BuildPlan, Bisection, Facts, History, Manifest, Marker, Note, PastPeaks, Record, ToolkitMarker),
-    *(kind for _, kind in TABLES.values()),
+    *(vars(Catalog)[table].kind for table in TABLES),
 )
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import msgspec
 
 from torchbuild_tasks.model import Need
 
-R = TypeVar("R", bound=msgspec.Struct)
 Unpack = Literal["7z", "zip", "tar.bz2", "tar.xz", "conda", "file"]
 
 
@@ -222,11 +221,7 @@ class HelperRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     because: str = ""
 
 
-def make_row(kind: type[R], item: Mapping[str, Any], place: str) -> R:
-    """Make one row; arrays become tuples, so a row stays a constant."""
-    values = {key: tuple(value) if isinstance(value, list) else value for key, value in item.items()}
-    try:
-        return kind(**values)
-    except TypeError as error:
-        known = ", ".join(kind.__struct_fields__)
-        raise TypeError(f"{place}: {error}; columns are {known}") from None
+def row_place(file: str, table: str, number: int, item: Mapping[str, Any]) -> str:
+    """Return how an error calls a row: by file, table, number from 1, and its id, name or first column."""
+    own = item.get("id") or item.get("name") or next(iter(item.values()), "")
+    return f"{file}, [[{table}]] row {number}" + (f" ({own})" if own else "")

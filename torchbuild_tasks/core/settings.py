@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import msgspec
 
-from torchbuild_tasks.catalog import FailureRow, HelperRow, make_row
+from torchbuild_tasks.catalog import FailureRow, HelperRow
 from torchbuild_tasks.core.builds import OWN, NamedBuild, Tables, read_builds
 from torchbuild_tasks.core.words import nearest
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.request import BuildRequest, flag_name
-from torchbuild_tasks.values import replace
+from torchbuild_tasks.values import from_json, replace
 
 R = TypeVar("R")
 
@@ -207,37 +208,26 @@ def _rows(
         raise _wrong(path, lines, table, items, f"it must be tables: [[{table}]]")
     rows = []
     for number, item in enumerate(items):
-        place = f"{path}, line {lines.get(f'{table}.{number}', '?')}"
+        place = f"{table}.{number}"
         try:
-            rows.append(make_row(kind, item, place))
-        except TypeError as error:
-            raise UsageError(str(error)) from None
+            rows.append(from_json(kind, item, place))
+        except UsageError as error:
+            key = re.split(r"[\s:\[]", error.what)[0]  # the row, or the column that is wrong
+            line = lines.get(key, lines.get(place, "?"))
+            raise UsageError(f"{path}, line {line}: {error.what}", looked=error.looked) from None
     return tuple(rows)
 
 
 def _failures(path: str, lines: Mapping[str, int], data: Mapping[str, object]) -> tuple[FailureRow, ...]:
-    rows = _rows(path, lines, data, "failure", FailureRow)
-    for number, row in enumerate(rows):
-        _check_failure(path, lines, number, row)
-    return rows
-
-
-def _check_failure(path: str, lines: Mapping[str, int], number: int, row: FailureRow) -> None:
     from torchbuild_tasks.core.diagnosis.rows import FailureBook  # few have rows of their own
 
-    for column in msgspec.structs.fields(row):
-        value, many = getattr(row, column.name), column.default == ()
-        texts = value if many and isinstance(value, tuple) else (value,)
-        place = f"failure.{number}.{column.name}"
-        if many and isinstance(value, str):
-            raise _wrong(path, lines, place, value, "it must be a list: [...]")
-        if column.name != "confirmed" and not all(isinstance(text, str) for text in texts):
-            wanted = 'a list of texts: ["..."]' if many else "text in quotes"
-            raise _wrong(path, lines, place, value, f"it must be {wanted}")
-    try:
-        FailureBook((row,))
-    except ValueError as error:
-        raise _wrong(path, lines, f"failure.{number}.patterns", row.patterns, str(error)) from None
+    rows = _rows(path, lines, data, "failure", FailureRow)
+    for number, row in enumerate(rows):
+        try:
+            FailureBook((row,))
+        except ValueError as error:
+            raise _wrong(path, lines, f"failure.{number}.patterns", row.patterns, str(error)) from None
+    return rows
 
 
 def _unknown(path: str, lines: Mapping[str, int], key: str, known: tuple[str, ...]) -> UsageError:
