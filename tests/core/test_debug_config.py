@@ -68,7 +68,7 @@ def test_nothing_stands_in_the_way() -> None:
 def test_what_stands_in_the_way_is_a_warning_with_its_cure(
     change: dict[str, object], id: str, told: str
 ) -> None:
-    finding = found(findings(replace(READY, **change), False), id)  # type: ignore[arg-type]
+    finding = found(findings(replace(READY, **change), False), id)
     assert finding.status == "warn"
     assert told in finding.fix
 
