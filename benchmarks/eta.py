@@ -14,8 +14,9 @@ import statistics
 import subprocess
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+import msgspec
 
 from benchmarks.measure import note
 from benchmarks.sample import BASE, TOOL
@@ -27,6 +28,7 @@ from torchbuild_tasks.core.progress import eta
 from torchbuild_tasks.core.step_history import remember
 from torchbuild_tasks.model.history import History, PastBuild
 from torchbuild_tasks.stages.history import ninja_graph
+from torchbuild_tasks.values import replace
 
 GOAL = "<= 15"
 JOBS = 2
@@ -42,8 +44,7 @@ exec "$@"
 """
 
 
-@dataclass(frozen=True)
-class Errors:
+class Errors(msgspec.Struct, frozen=True):
     """Relative errors, one at the end of each step after the first tenth of the time."""
 
     ours: list[float]

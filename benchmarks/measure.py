@@ -14,12 +14,12 @@ import statistics
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 
-@dataclass(frozen=True, kw_only=True)
-class Cost:
+
+class Cost(msgspec.Struct, frozen=True, kw_only=True):
     """One run: wall and CPU seconds, and the peak memory of its largest process in MiB."""
 
     wall: float
@@ -27,8 +27,7 @@ class Cost:
     memory: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class Command:
+class Command(msgspec.Struct, frozen=True, kw_only=True):
     """What is measured; `before` runs uncounted ahead of each run.
 
     `discount` says after a run how many seconds of its wall are not to be compared.
@@ -72,8 +71,7 @@ def pairs(one: Command, other: Command, runs: int, warm_up: int = 1) -> list[tup
     return rounds[warm_up:]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Figure:
+class Figure(msgspec.Struct, frozen=True, kw_only=True):
     """What was measured of one thing: `values` of each round, in `unit`; `goal` as "<= 1.15", or "none"."""
 
     title: str

@@ -27,10 +27,11 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from torchbuild_tasks.catalog import load_catalog
 
@@ -167,8 +168,7 @@ def groups(work: Path) -> dict[frozenset[str], set[str]]:
     return found
 
 
-@dataclass(frozen=True)
-class Sum:
+class Sum(msgspec.Struct, frozen=True):
     """Files, how many of them were compiled, and the CPU seconds of all with the standard error."""
 
     files: int

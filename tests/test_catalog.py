@@ -22,33 +22,58 @@ from torchbuild_tasks.catalog import (
     TorchRow,
     VariableRow,
     load_catalog,
-    make_row,
 )
 from torchbuild_tasks.catalog.parts import part_rows
+from torchbuild_tasks.catalog.rows import row_place
 from torchbuild_tasks.core.helpers import artifact_id
 from torchbuild_tasks.core.rows import admits, variable_row
+from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.request import BUILD_TYPES, MODES, PRESETS
+from torchbuild_tasks.values import from_json
 
 CATALOG = load_catalog()
 ERAS = ("setuptools", "scikit-build-core")
 
 
 def test_a_misspelt_column_names_file_and_row() -> None:
-    with pytest.raises(TypeError, match=r"data/torch.toml, \[\[torch\]\] row 3.*columns are version"):
-        make_row(TorchRow, {"versoin": "1.1"}, "data/torch.toml, [[torch]] row 3")
+    row = {"name": "mkl", "versoin": "1"}
+    place = row_place("data/helpers.toml", "helper", 3, row)
+    message = (
+        r"data/helpers.toml, \[\[helper\]\] row 3 \(mkl\) has an unknown key: versoin; did you mean version"
+    )
+    with pytest.raises(UsageError, match=message):
+        from_json(HelperRow, row, place)
+
+
+def test_a_column_of_the_wrong_type_names_file_and_row() -> None:
+    row = {"check": "torch", "because": "", "spelled": "yes"}
+    place = row_place("data/checks.toml", "check", 1, row)
+    with pytest.raises(UsageError, match=r'row 1 \(torch\).spelled is "yes", not array'):
+        from_json(CheckRow, row, place)
 
 
 @pytest.mark.parametrize(
     ("part", "text"),
     [
-        ({"name": "nvcc", "version": "1", "files": [{"tag": "win_amd64", "sha": "ab"}]}, "columns are tag"),
-        ({"name": "nvc", "version": "1", "files": []}, "no part_kind is called nvc"),
+        ({"name": "nvcc", "version": "1", "files": [{"tag": "win_amd64", "sha": "ab"}]}, "unknown key: sha"),
+        (
+            {"name": "nvcc", "version": "1", "files": [{"tag": "win_amd64"}]},
+            r"files\[0\] lacks the key sha256",
+        ),
     ],
 )
 def test_a_misspelt_part_names_file_and_row(part: dict[str, Any], text: str) -> None:
     kind = {"cuda": "12", "name": "nvcc", "needed": "compile", "archive": "cuda_nvcc", "holds": ["bin/nvcc"]}
-    with pytest.raises(TypeError, match=rf"data/toolkits.toml, CUDA 12.4.1, part 1: .*{text}"):
+    place = r"data/toolkits.toml, \[\[toolkit\]\] row 1 \(12.4.1\).parts\[0\]"
+    with pytest.raises(UsageError, match=f"{place}.*{text}"):
         part_rows({"part_kind": [kind], "toolkit": [{"cuda": "12.4.1", "parts": [part]}]})
+
+
+def test_a_part_of_no_kind_names_file_and_row() -> None:
+    part = {"name": "nvc", "version": "1", "files": []}
+    message = "data/toolkits.toml, CUDA 12.4.1, part 1: no part_kind is called nvc"
+    with pytest.raises(UsageError, match=message):
+        part_rows({"part_kind": [], "toolkit": [{"cuda": "12.4.1", "parts": [part]}]})
 
 
 def test_no_table_is_empty() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,6 +25,7 @@ from torchbuild_tasks.sight import (
     writer,
 )
 from torchbuild_tasks.stages import Reporter
+from torchbuild_tasks.values import replace
 
 if TYPE_CHECKING:
     from torchbuild_tasks.core.helper_lines import HelperReport
@@ -196,7 +196,7 @@ def builds(request: BuildRequest, report: Reporter) -> Answer:
     from torchbuild_tasks.sight.named import named
     from torchbuild_tasks.stages import builds as stage
 
-    about = named(dataclasses.replace(request, name=None))
+    about = named(replace(request, name=None))
     match request.action:
         case "show":
             return stage.details(about.settings, str(request.name), about.main)
@@ -206,9 +206,7 @@ def builds(request: BuildRequest, report: Reporter) -> Answer:
             with interruptible():
                 return stage.removed(about.settings, request, about.main, report)
         case "diff":
-            one, other = (
-                decide(look(dataclasses.replace(request, name=n))) for n in (request.name, request.second)
-            )
+            one, other = (decide(look(replace(request, name=n))) for n in (request.name, request.second))
             return differences(one, other)
     return stage.listed(about.settings, about.main)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 _HUNK: Final = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 _NOWHERE: Final = "/dev/null"
@@ -22,8 +23,7 @@ _REFUSED: Final = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Section:
+class Section(msgspec.Struct, frozen=True, kw_only=True):
     """The part of a diff that is about one file; `path` is relative to the checkout, with `/`."""
 
     path: str

@@ -8,7 +8,6 @@ it works goes through the reporter that the front hands in. `beside.py` has the 
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,6 +36,7 @@ from torchbuild_tasks.sight.sources import have_source, here
 from torchbuild_tasks.stages import Reporter, run_stages
 from torchbuild_tasks.stages.linker import place_linker
 from torchbuild_tasks.stages.patches import fit
+from torchbuild_tasks.values import replace
 from torchbuild_tasks.verify.session import verify as run_verification
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def bootstrap(request: BuildRequest, report: Reporter) -> Bootstrap:
     require_commands(made)
     with interruptible():
         install(made, report)
-    return dataclasses.replace(made, ran=True, left=planned().missing)
+    return replace(made, ran=True, left=planned().missing)
 
 
 def plan(request: BuildRequest) -> BuildPlan:

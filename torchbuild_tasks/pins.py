@@ -6,8 +6,9 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
 from typing import Any, Final, NoReturn
+
+import msgspec
 
 from torchbuild_tasks.errors import UsageError
 
@@ -21,8 +22,7 @@ _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _ENTRY: Final = re.compile(r"\s*\[\[\s*helper\s*\]\]")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Pin:
+class Pin(msgspec.Struct, frozen=True, kw_only=True):
     """One file: the artifact's id, sha256 in lower-case hexadecimal, bytes, where it came from."""
 
     id: str
@@ -56,10 +56,10 @@ def _problem(entry: Any, known: Mapping[str, Pin]) -> str:
     """What is wrong with an entry; "" when nothing is."""
     if not isinstance(entry, dict):
         return "an entry is no table"
-    for field in fields(Pin):
-        if type(entry.get(field.name)) is not (int if field.name == "size" else str):
-            return f"{field.name} is missing or of the wrong type"
-    if unknown := set(entry) - {field.name for field in fields(Pin)}:
+    for name in Pin.__struct_fields__:
+        if type(entry.get(name)) is not (int if name == "size" else str):
+            return f"{name} is missing or of the wrong type"
+    if unknown := set(entry) - set(Pin.__struct_fields__):
         return f"unknown key {min(unknown)}"
     if not _SHA256.fullmatch(entry["sha256"]):
         return "sha256 is not 64 hexadecimal digits in lower case"
@@ -87,8 +87,8 @@ def write_pins(pins: Mapping[str, Pin]) -> str:
 
 
 def _entry(pin: Pin) -> str:
-    values = {field.name: getattr(pin, field.name) for field in fields(Pin)}
-    return "\n[[helper]]\n" + "".join(f"{name} = {_value(value)}\n" for name, value in values.items())
+    lines = (f"{name} = {_value(value)}\n" for name, value in msgspec.structs.asdict(pin).items())
+    return "\n[[helper]]\n" + "".join(lines)
 
 
 def _value(value: str | int) -> str:

@@ -7,8 +7,9 @@ the same build again. So it may be handed on as it is written: it holds no crede
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final, Literal
+
+import msgspec
 
 from torchbuild_tasks.model import CacheReport, Choice, EnvOp, Facts
 from torchbuild_tasks.model.history import Peak
@@ -21,8 +22,7 @@ MANIFEST_FILE: Final = "torchbuild-manifest.json"
 RECORD_FILE: Final = "torchbuild-record.json"  # of 0.1.0; the first manifest written beside it replaces it
 
 
-@dataclass(frozen=True, kw_only=True)
-class StageTime:
+class StageTime(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How long a stage took, in seconds, and how it ended (ok, failed, interrupted)."""
 
     stage: str
@@ -30,8 +30,7 @@ class StageTime:
     result: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class CheckResult:
+class CheckResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One check of the verification; `detail` carries numbers or the reason."""
 
     check: str
@@ -39,18 +38,16 @@ class CheckResult:
     detail: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class VerifyReport:
+class VerifyReport(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the built torch showed; `torch` is what it says of itself, `left_out` what was not looked at."""
 
     python: str
     checks: tuple[CheckResult, ...]
     left_out: tuple[str, ...] = ()
-    torch: Mapping[str, str] = field(default_factory=dict)
+    torch: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, kw_only=True)
-class JobserverUse:
+class JobserverUse(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the jobserver did: `most` and `fewest` jobs at once, and how long compiles were held in all."""
 
     most: int
@@ -58,8 +55,7 @@ class JobserverUse:
     held_seconds: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class FileSeen:
+class FileSeen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A file by its content; `sha256` is None where it was too large, or could not be read."""
 
     path: str
@@ -67,8 +63,7 @@ class FileSeen:
     sha256: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Repository:
+class Repository(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """torch itself (`path` is "") or one of its submodules, at any depth, as it was when the build began.
 
     `commit` is None where nothing is checked out. `diff` is what was changed against it, for `git apply`;
@@ -85,8 +80,7 @@ class Repository:
     problem: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Program:
+class Program(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A program of the toolchain; `sha256` is that of its own file, not of the libraries it loads."""
 
     name: str
@@ -97,8 +91,7 @@ class Program:
     modified: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class HelperUsed:
+class HelperUsed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A downloaded helper by artifact id, with the hash of its archive; None where none is known."""
 
     id: str
@@ -106,8 +99,7 @@ class HelperUsed:
     sha256: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Installed:
+class Installed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A distribution in the Python that got torch.
 
     `record` is the SHA-256 of its RECORD, which has the hash of every file; `archive` that of the wheel
@@ -123,8 +115,7 @@ class Installed:
     unknown: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class EnvText:
+class EnvText(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An env file as it was written."""
 
     shell: str
@@ -133,16 +124,14 @@ class EnvText:
     text: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Ran:
+class Ran(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A command that the build ran."""
 
     argv: tuple[str, ...]
     cwd: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Manifest:
+class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One build.
 
     `result` is running while a build works, then ok, failed or interrupted; planned where replay plans it.
@@ -163,20 +152,20 @@ class Manifest:
     era: str
     repositories: tuple[Repository, ...] = ()
     source_problem: str = ""
-    request: Mapping[str, object] = field(default_factory=dict)
-    settings: Mapping[str, object] = field(default_factory=dict)
+    request: Mapping[str, object] = msgspec.field(default_factory=dict)
+    settings: Mapping[str, object] = msgspec.field(default_factory=dict)
     facts: Facts
     python: str
     python_version: str | None = None
     choices: tuple[Choice, ...]
-    inputs: Mapping[str, str] = field(default_factory=dict)
+    inputs: Mapping[str, str] = msgspec.field(default_factory=dict)
     env: tuple[EnvOp, ...]
     env_files: tuple[EnvText, ...] = ()
     argv: tuple[str, ...] = ()
     commands: tuple[Ran, ...] = ()
     programs: tuple[Program, ...] = ()
     helpers: tuple[HelperUsed, ...] = ()
-    patches: Mapping[str, str] = field(default_factory=dict)
+    patches: Mapping[str, str] = msgspec.field(default_factory=dict)
     requirements: tuple[Installed, ...] = ()
     caches: tuple[CacheReport, ...] = ()
     stages: tuple[StageTime, ...] = ()

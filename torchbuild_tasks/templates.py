@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import string
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from torchbuild_tasks.errors import EnvFileError
 
@@ -18,8 +19,7 @@ SHELLS: Final = ("sh", "bat", "ps1", "fish")
 FIELDS: Final = frozenset({"writer", "checkout", "ops"})
 
 
-@dataclass(frozen=True, kw_only=True)
-class EnvTemplate:
+class EnvTemplate(msgspec.Struct, frozen=True, kw_only=True):
     """A template that was read and holds nothing but known fields."""
 
     shell: str

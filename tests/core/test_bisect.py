@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
 
-from torchbuild_tasks.codec import dumps
 from torchbuild_tasks.core.bisect import (
     Bisection,
     Step,
@@ -18,6 +16,7 @@ from torchbuild_tasks.core.bisect import (
     told,
 )
 from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.values import dumps, replace
 
 STEP = Step(commit="c" * 40, title="one", verdict="skip", because="no", seconds=1.5, finished="t", log="/l")
 ONE = Bisection(

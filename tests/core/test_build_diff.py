@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 from tests.support.machines import linux_facts, plan_of
 from torchbuild_tasks.core.build_diff import CHECKOUT, NOTHING, differences
+from torchbuild_tasks.values import replace
 
 
 def test_the_same_build_in_another_folder_does_not_differ() -> None:
     facts = linux_facts()
-    elsewhere = dataclasses.replace(facts, tree=dataclasses.replace(facts.tree, root="/elsewhere"))
+    elsewhere = replace(facts, tree=replace(facts.tree, root="/elsewhere"))
     one, other = (plan_of(each, set=(f"OWN={each.tree.root}/x",)) for each in (facts, elsewhere))
     assert one.source != other.source
     assert differences(one, other) == ()

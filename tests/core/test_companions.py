@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.core.companions import read_with
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import BuildPlan, Companion, CompanionSource, Facts
+from torchbuild_tasks.values import replace
 
 
 def facts(version: str, *sources: CompanionSource) -> Facts:
@@ -179,5 +179,5 @@ def test_where_no_torchvision_is_known_that_of_pip_is_still_said() -> None:
 
 
 def test_the_question_knows_the_flag_by_its_own_name() -> None:
-    given = ask(dataclasses.replace(facts("2.8.0a0")), with_=("torchvision",)).given("with_")
+    given = ask(replace(facts("2.8.0a0")), with_=("torchvision",)).given("with_")
     assert given is not None and given[2] == "--with on the command line"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 
 from tests.support.machines import found
 from torchbuild_tasks.core.debug_config import BOTH, findings, launch_lists, task_lists
 from torchbuild_tasks.model.debugging import Debugging
+from torchbuild_tasks.values import replace
 
 READY = Debugging(
     environment="/venv/bin/python",
@@ -39,7 +38,7 @@ def test_gdb_is_told_the_program_without_links_and_pytorchs_commands() -> None:
     assert (native["program"], native["MIMode"]) == ("/usr/bin/python3.11", "gdb")
     assert native["miDebuggerPath"] == "/usr/bin/gdb"
     assert any("/src/pytorch/tools/gdb/pytorch-gdb.py" in each["text"] for each in native["setupCommands"])
-    without = launch_lists(dataclasses.replace(READY, gdbinit=None), "/src/pytorch", False)
+    without = launch_lists(replace(READY, gdbinit=None), "/src/pytorch", False)
     assert "pytorch-gdb" not in str(without)
 
 
@@ -69,16 +68,16 @@ def test_nothing_stands_in_the_way() -> None:
 def test_what_stands_in_the_way_is_a_warning_with_its_cure(
     change: dict[str, object], id: str, told: str
 ) -> None:
-    finding = found(findings(dataclasses.replace(READY, **change), False), id)  # type: ignore[arg-type]
+    finding = found(findings(replace(READY, **change), False), id)
     assert finding.status == "warn"
     assert told in finding.fix
 
 
 @pytest.mark.parametrize("seen", [(), (("/x/libc10.so", None),)])
 def test_what_is_not_known_is_said(seen: tuple[tuple[str, bool | None], ...]) -> None:
-    known = dataclasses.replace(READY, debug_info=seen)
+    known = replace(READY, debug_info=seen)
     assert found(findings(known, False), "debug-info").status == "unknown"
 
 
 def test_no_yama_forbids_nothing() -> None:
-    assert found(findings(dataclasses.replace(READY, ptrace_scope=None), False), "ptrace").status == "ok"
+    assert found(findings(replace(READY, ptrace_scope=None), False), "ptrace").status == "ok"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import pytest
@@ -25,6 +24,7 @@ from tests.support.machines import (
 )
 from torchbuild_tasks.core.environment import choose_python
 from torchbuild_tasks.model import Facts, Host, Previous, Python, Tool
+from torchbuild_tasks.values import replace
 
 OTHERS = ("typing-extensions", "filelock", "sympy", "networkx", "Jinja2", "fsspec", "packaging")
 FULL = {
@@ -151,7 +151,7 @@ def test_the_one_asked_for_is_taken_from_a_dump_too(asked: str) -> None:
 
 
 def test_too_new_names_one_that_fits() -> None:
-    first = dataclasses.replace(NEW, environment="venv")
+    first = replace(NEW, environment="venv")
     plan = plan_of(machine(first))
     finding = found(plan.findings, "python")
     assert (finding.status, plan.verdict) == ("error", "refuse")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import pytest
@@ -20,6 +19,7 @@ from tests.support.machines import (
 )
 from torchbuild_tasks.catalog import GIB, load_catalog
 from torchbuild_tasks.model import Disk, Facts, Host, Memory, Previous
+from torchbuild_tasks.values import replace
 
 
 def with_disk(free: int | None, **changes: Any) -> Facts:
@@ -77,8 +77,8 @@ def test_a_refused_plan_still_shows_its_choices() -> None:
     [("no such folder", ()), ("not a PyTorch checkout", ("torch/__init__.py", "setup.py", "version.txt"))],
 )
 def test_a_tree_that_is_none_is_named_alone(problem: str, looked: tuple[str, ...]) -> None:
-    bad = dataclasses.replace(HOPELESS, tree=tree(problem=problem, looked=looked, version=None, era=None))
-    bad = dataclasses.replace(bad, host=Host(os="linux", arch="x86_64"))
+    bad = replace(HOPELESS, tree=tree(problem=problem, looked=looked, version=None, era=None))
+    bad = replace(bad, host=Host(os="linux", arch="x86_64"))
     plan = plan_of(bad)
     (finding,) = plan.findings
     assert (finding.id, finding.status, plan.verdict) == ("source", "error", "refuse")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import pytest
@@ -19,6 +18,7 @@ from tests.support.machines import (
     with_tree,
 )
 from torchbuild_tasks.model import Change, CMakeCache, Facts, Freshness, Host
+from torchbuild_tasks.values import replace
 
 GXX_12 = (tool("g++", "12.2.0"), tool("gcc", "12.2.0"))
 GXX_13 = (tool("g++", "13.1.0"), tool("gcc", "13.1.0"))
@@ -52,12 +52,12 @@ def test_flags_that_change_no_object(flags: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("environ", [{"MAX_JOBS": "3"}, {"VERBOSE": "1"}, {"CCACHE_DIR": "/cache"}])
 def test_variables_that_change_no_object(environ: dict[str, str]) -> None:
-    facts = dataclasses.replace(built(), environ=environ)
+    facts = replace(built(), environ=environ)
     assert fresh(facts).needs == "nothing"
 
 
 def test_where_a_value_comes_from_does_not_matter() -> None:
-    facts = dataclasses.replace(built(set=("BLAS=MKL",)), environ={"BLAS": "MKL"})
+    facts = replace(built(set=("BLAS=MKL",)), environ={"BLAS": "MKL"})
     assert fresh(facts).needs == "nothing"
 
 
@@ -115,7 +115,7 @@ def test_what_needs_a_reconfigure(flags: dict[str, Any], name: str) -> None:
     [
         (with_tree(built(), version="2.8.1"), "version"),
         (with_tree(built(), digests={"version.txt": "changed", "setup.py": "bb"}), "file version.txt"),
-        (dataclasses.replace(built(), tools=(tool("cmake", "3.31.0"), tool("ninja", "1.11.1"))), "cmake"),
+        (replace(built(), tools=(tool("cmake", "3.31.0"), tool("ninja", "1.11.1"))), "cmake"),
     ],
 )
 def test_inputs_that_need_a_reconfigure(facts: Facts, name: str) -> None:
@@ -155,7 +155,7 @@ def test_a_wheel_is_always_made() -> None:
         ({"set": ("CC=/usr/bin/clang",)}, built(linux_facts(compilers=(*GXX_12, tool("clang", "17"))))),
         ({"set": ("CMAKE_GENERATOR=Unix Makefiles",)}, built()),
         ({"set": ("USE_NINJA=0",)}, built()),
-        ({}, dataclasses.replace(built(), compilers=GXX_13)),
+        ({}, replace(built(), compilers=GXX_13)),
         ({}, with_tree(built(), era="scikit-build-core")),
         ({}, with_tree(built(), root="/other/pytorch", cache=None)),
     ],
@@ -169,7 +169,7 @@ def test_what_needs_a_clean(flags: dict[str, Any], facts: Facts) -> None:
 
 def test_another_python_needs_a_clean_and_says_which() -> None:
     other = python(executable="/other/bin/python", version="3.12.1")
-    freshness = fresh(dataclasses.replace(built(), pythons=(other,)))
+    freshness = fresh(replace(built(), pythons=(other,)))
     assert freshness.needs == "clean"
     assert "/venv/bin/python" in freshness.because
     assert "/other/bin/python" in freshness.because
@@ -177,8 +177,8 @@ def test_another_python_needs_a_clean_and_says_which() -> None:
 
 def test_another_version_of_the_same_python_needs_a_clean() -> None:
     facts = built()
-    newer = dataclasses.replace(facts.pythons[0], version="3.12.1")
-    assert fresh(dataclasses.replace(facts, pythons=(newer,))).needs == "clean"
+    newer = replace(facts.pythons[0], version="3.12.1")
+    assert fresh(replace(facts, pythons=(newer,))).needs == "clean"
 
 
 def test_a_moved_tree_needs_a_clean_and_says_from_where() -> None:
@@ -191,7 +191,7 @@ def test_a_moved_tree_needs_a_clean_and_says_from_where() -> None:
 def test_a_slash_at_the_end_is_no_move() -> None:
     facts = built()
     assert facts.tree.cache is not None
-    cache = dataclasses.replace(facts.tree.cache, home=f"{facts.tree.root}/")
+    cache = replace(facts.tree.cache, home=f"{facts.tree.root}/")
     assert fresh(with_tree(facts, cache=cache)).needs == "nothing"
 
 
@@ -239,7 +239,7 @@ def test_clean_on_the_command_line(facts: Facts) -> None:
 
 
 def test_the_strongest_need_decides_and_all_changes_are_named() -> None:
-    facts = dataclasses.replace(built(), compilers=GXX_13)
+    facts = replace(built(), compilers=GXX_13)
     freshness = fresh(facts, set=("USE_MKLDNN=0",), mode="wheel")
     assert freshness.needs == "clean"
     assert {"compiler", "USE_MKLDNN", "mode"} <= set(changed(freshness))

@@ -13,6 +13,7 @@ from torchbuild_tasks.core.cuda.toolkit import choose_toolkit
 from torchbuild_tasks.core.helper_lines import helper_lines, part_lines
 from torchbuild_tasks.core.helpers import artifact_id, choose_helpers
 from torchbuild_tasks.model import Facts, Store
+from torchbuild_tasks.values import replace
 
 STORE = r"C:\Users\Ada\AppData\Local\torchbuild-tasks\Cache"
 
@@ -148,9 +149,8 @@ def own_row(**changes: Any) -> HelperRow:
 
 
 def test_a_row_of_the_users_beats_a_newer_one_of_ours() -> None:
-    import dataclasses
 
-    said = dataclasses.replace(settings(), helpers=(own_row(),))
+    said = replace(settings(), helpers=(own_row(),))
     chosen = choose_helpers(ask(machine(), said), "Release").chosen
     assert [h.artifact.id for h in chosen if h.artifact.name == "mkl"] == ["mkl-2019.4.245"]
 

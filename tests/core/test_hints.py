@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from tests.support.machines import linux_facts, plan_of
 from torchbuild_tasks.core.cache.choose import NOTHING_HERE
 from torchbuild_tasks.core.hints import Advice, State, advice, hint
 from torchbuild_tasks.model import BuildPlan, Choice, Finding, Host, Source, Tool
+from torchbuild_tasks.values import replace
 
 GIB = 1 << 30
 CAN = Advice(cache="Get one.", linker="a faster linker does: mold is here.", jobs=8)
@@ -70,7 +70,7 @@ def test_a_faster_linker_helps_a_link_only(kind: str, linker: bool) -> None:
 
 def planned(*choices: Choice, findings: tuple[Finding, ...] = ()) -> BuildPlan:
     jobs = Choice(name="jobs", value="6", because="")
-    return dataclasses.replace(plan_of(linux_facts()), choices=(jobs, *choices), findings=findings)
+    return replace(plan_of(linux_facts()), choices=(jobs, *choices), findings=findings)
 
 
 def tools(*names: str) -> list[Tool]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import pytest
@@ -22,6 +21,7 @@ from tests.support.machines import (
 )
 from torchbuild_tasks.core.inner_loop import feeds
 from torchbuild_tasks.model import Facts, Host, Tree
+from torchbuild_tasks.values import replace
 
 SETUPTOOLS = built()
 MODERN = built(linux_facts(tree=modern_tree()))
@@ -44,13 +44,13 @@ def test_an_up_to_date_tree_is_left_to_ninja(facts: Facts) -> None:
         (built(), {"clean": True}, "--clean"),
         (built(), {"mode": "wheel"}, "wheel"),
         (with_tree(built(), commit="f" * 40), {}, "changed since the last install: commit"),
-        (dataclasses.replace(built(), pythons=linux_facts().pythons), {}, "nowhere yet"),
+        (replace(built(), pythons=linux_facts().pythons), {}, "nowhere yet"),
         (
             built(set=("CMAKE_GENERATOR=Unix Makefiles",)),
             {"set": ("CMAKE_GENERATOR=Unix Makefiles",)},
             "the generator is Unix Makefiles",
         ),
-        (dataclasses.replace(built(), pythons=(base_python(),)), {}, "made by another Python"),
+        (replace(built(), pythons=(base_python(),)), {}, "made by another Python"),
     ],
     ids=["first", "variable", "failed", "clean", "wheel", "commit", "not installed", "no ninja", "no Python"],
 )
@@ -65,26 +65,26 @@ def test_what_needs_the_front_end(facts: Facts, flags: dict[str, Any], because: 
 def test_what_counts_is_the_venv_on_the_python_that_was_asked_for(wanted: str) -> None:
     own = python(executable=f"{ROOT}/.torchbuild/venv-3.11/bin/python", managed=True)
     facts = built(linux_facts(pythons=(own,)))
-    plan = plan_of(dataclasses.replace(facts, pythons=(base_python(), *facts.pythons)), python=wanted)
+    plan = plan_of(replace(facts, pythons=(base_python(), *facts.pythons)), python=wanted)
     assert plan.environment.python == own.executable
     assert plan.way.name == "install", plan.way.because
 
 
 def test_an_install_of_another_checkout_needs_it_too() -> None:
-    other = dataclasses.replace(SETUPTOOLS.pythons[0], torch_from="/other/pytorch")
-    way = plan_of(dataclasses.replace(SETUPTOOLS, pythons=(other,))).way
+    other = replace(SETUPTOOLS.pythons[0], torch_from="/other/pytorch")
+    way = plan_of(replace(SETUPTOOLS, pythons=(other,))).way
     assert "/other/pytorch" in way.because
 
 
 def test_a_prefix_elsewhere_is_the_making_of_a_wheel() -> None:
     cache = MODERN.tree.cache
     assert cache is not None
-    elsewhere = with_tree(MODERN, cache=dataclasses.replace(cache, prefix="/tmp/x/wheel/platlib/torch"))
+    elsewhere = with_tree(MODERN, cache=replace(cache, prefix="/tmp/x/wheel/platlib/torch"))
     assert "/tmp/x/wheel/platlib/torch" in plan_of(elsewhere).way.because
 
 
 def digests(own: Tree, **changes: str) -> Tree:
-    return dataclasses.replace(own, digests={**own.digests, **changes})
+    return replace(own, digests={**own.digests, **changes})
 
 
 @pytest.mark.parametrize(
@@ -109,9 +109,9 @@ def test_which_files_the_front_end_reads(own: Tree, name: str, way: str) -> None
 def test_a_failed_build_in_between_changes_nothing() -> None:
     """What counts is the last complete install, not the inputs of the build that failed."""
     assert SETUPTOOLS.tree.previous is not None
-    failed = dataclasses.replace(SETUPTOOLS.tree.previous, result="failed", verified=False)
+    failed = replace(SETUPTOOLS.tree.previous, result="failed", verified=False)
     assert plan_of(with_tree(SETUPTOOLS, previous=failed)).way.name == "install"
-    newer = dataclasses.replace(failed, inputs={**failed.inputs, "file setup.py": "cc"})
+    newer = replace(failed, inputs={**failed.inputs, "file setup.py": "cc"})
     changed = with_tree(SETUPTOOLS, previous=newer, digests={**SETUPTOOLS.tree.digests, "setup.py": "cc"})
     assert plan_of(changed).way.because == "changed since the last install: setup.py"
 
@@ -149,8 +149,8 @@ def test_not_for_a_wheel_nor_setuptools_nor_a_scikit_build_core_that_would_build
     modern = linux_facts(tree=modern_tree())
     assert not editable(linux_facts())
     assert not editable(modern, mode="wheel")
-    assert not editable(dataclasses.replace(modern, pythons=(old,)))
-    assert editable(dataclasses.replace(modern, pythons=(python(packages={"scikit-build-core": "1.1"}),)))
+    assert not editable(replace(modern, pythons=(old,)))
+    assert editable(replace(modern, pythons=(python(packages={"scikit-build-core": "1.1"}),)))
 
 
 def test_the_user_has_the_last_word() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import fnmatch
 import itertools
 import re
@@ -29,6 +28,7 @@ from tests.support.machines import ask, found, linux_facts, settings, statuses
 from torchbuild_tasks.catalog import GIB, load_catalog
 from torchbuild_tasks.core.jetson import board, check_jetson, jetpack, jetson_variables
 from torchbuild_tasks.model import Facts, Library, Memory, Tegra
+from torchbuild_tasks.values import replace
 
 CATALOG = load_catalog()
 KNOWN = {
@@ -297,7 +297,7 @@ def test_another_toolkit_than_jetpacks() -> None:
 
 
 def test_wheels_are_for_servers() -> None:
-    own = {"toolkits": (dataclasses.replace(jetpack_toolkit("12.6", ("8.7",), 13), managed=True),)}
+    own = {"toolkits": (replace(jetpack_toolkit("12.6", ("8.7",), 13), managed=True),)}
     finding = found(check_jetson(ask(with_cuda(orin_nano(), **own), cuda=True)), "jetson-wheels")
     assert finding.status == "warn"
     assert "Jetson Orin Nano" in finding.text

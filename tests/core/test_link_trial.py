@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 from tests.support.machines import built, linux_facts, plan_of, tool
 from torchbuild_tasks.core.link_trial import LIBRARY
 from torchbuild_tasks.model import LinkTrial, Tool
+from torchbuild_tasks.values import replace
 
 LLD = tool("ld.lld", "14.0.6")
 
 
 def machine(*tools: Tool, **environ: str) -> LinkTrial | None:
     facts = linux_facts(environ=environ)
-    facts = dataclasses.replace(facts, tools=(*facts.tools, *tools))
+    facts = replace(facts, tools=(*facts.tools, *tools))
     linker = plan_of(facts).linker
     return linker.trial if linker else None
 
@@ -34,7 +34,7 @@ def test_the_default_linker_is_not_tried() -> None:
 
 
 def test_only_where_something_about_it_changed() -> None:
-    facts = dataclasses.replace(linux_facts(), tools=(*linux_facts().tools, LLD))
+    facts = replace(linux_facts(), tools=(*linux_facts().tools, LLD))
     facts = built(facts)
 
     def trial(**flags: Any) -> LinkTrial | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import pytest
@@ -14,6 +13,7 @@ from torchbuild_tasks.core.linker import ChosenLinker, check_linker, choose_link
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import Facts, Host, Tool
+from torchbuild_tasks.values import replace
 
 LLD = tool("ld.lld", "14.0.6")
 MOLD = tool("mold", "1.10.1", "/usr/bin/ld.mold")
@@ -24,7 +24,7 @@ FOLDER = "/src/pytorch/.torchbuild/linker"
 
 def having(*tools: Tool, **changes: Any) -> Facts:
     facts = linux_facts(**changes)
-    return dataclasses.replace(facts, tools=(*facts.tools, BFD, *tools))
+    return replace(facts, tools=(*facts.tools, BFD, *tools))
 
 
 def chosen(question: Question) -> ChosenLinker:
@@ -84,12 +84,12 @@ def test_one_that_does_not_link_here_is_left_out() -> None:
     question = ask(having(LLD, MOLD))
     first = chosen(question)
     assert first.plan is not None
-    question = dataclasses.replace(question, catalog=left_out(question.catalog, first.plan, "it crashed"))
+    question = replace(question, catalog=left_out(question.catalog, first.plan, "it crashed"))
     second = chosen(question)
     assert (second.plan and second.plan.name) == "mold"
     assert "lld: it crashed" in second.choice.because
     assert second.plan is not None
-    question = dataclasses.replace(question, catalog=left_out(question.catalog, second.plan, "it hung"))
+    question = replace(question, catalog=left_out(question.catalog, second.plan, "it hung"))
     assert chosen(question).choice.value == "default"
     assert chosen(question).choice.because == "lld: it crashed; mold: it hung"
 
@@ -185,7 +185,7 @@ def test_a_variable_that_keeps_ldflags_out_is_told_of() -> None:
 
 def test_a_finished_tree_keeps_the_default_linker() -> None:
     facts = built(having())
-    later = dataclasses.replace(facts, tools=(*facts.tools, LLD))
+    later = replace(facts, tools=(*facts.tools, LLD))
     plan = plan_of(later)
     assert plan.linker is None
     assert plan.freshness.needs == "nothing"
@@ -207,7 +207,7 @@ def test_a_finished_tree_keeps_its_linker(asked: str | None) -> None:
 
 def test_a_tree_that_was_not_finished_is_decided_anew() -> None:
     facts = built(having(), result="failed")
-    plan = plan_of(dataclasses.replace(facts, tools=(*facts.tools, LLD)))
+    plan = plan_of(replace(facts, tools=(*facts.tools, LLD)))
     assert plan.linker is not None
     assert plan.linker.trial is not None
 
@@ -217,7 +217,7 @@ def test_a_kept_one_that_does_not_link_any_more_is_left_out() -> None:
     question = ask(facts)
     kept = chosen(question)
     assert kept.plan is not None
-    question = dataclasses.replace(question, catalog=left_out(question.catalog, kept.plan, "it is gone"))
+    question = replace(question, catalog=left_out(question.catalog, kept.plan, "it is gone"))
     assert chosen(question).choice.value == "lld 14.0.6"
 
 
@@ -248,7 +248,7 @@ def test_one_that_is_missing_is_offered(distribution: str | None, fix: str) -> N
 def test_on_windows_link_exe_stays_unless_another_is_asked_for() -> None:
     link = Tool(name="lld-link", path="C:\\LLVM\\bin\\lld-link.exe", version="18.1.8", found_via="PATH")
     facts = windows_facts()
-    facts = dataclasses.replace(facts, tools=(*facts.tools, link))
+    facts = replace(facts, tools=(*facts.tools, link))
     assert not chosen(ask(facts)).choices
     linker = chosen(ask(facts, linker="lld"))
     assert {c.name: c.value for c in linker.choices} == {"CMAKE_LINKER": "C:/LLVM/bin/lld-link.exe"}

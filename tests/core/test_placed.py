@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from torchbuild_tasks.core.placed import Due, due, left_over
 from torchbuild_tasks.model.placed import Folder, Placed
+from torchbuild_tasks.values import replace
 
 BEFORE = Placed(
     installed={"/t/lib/libc10.so": (5, 1), "/t/include/a.h": (1, 1)},

@@ -20,9 +20,9 @@ from tests.support.machines import (
     tree,
 )
 from torchbuild_tasks.catalog import GIB
-from torchbuild_tasks.codec import decode, dumps
 from torchbuild_tasks.core.plan import verdict
 from torchbuild_tasks.model import BuildPlan, Cpu, Facts, Finding, Host, Memory
+from torchbuild_tasks.values import dumps, from_json
 
 PIP = ("-m", "pip", "install", "--no-build-isolation", "-v", "-e", ".")
 
@@ -140,7 +140,7 @@ def test_the_same_facts_give_the_same_plan() -> None:
 
 def test_a_plan_comes_back_equal_from_json() -> None:
     plan = plan_of(built(), env_shell="all", set=("BLAS=MKL",))
-    assert decode(BuildPlan, json.loads(dumps(plan))) == plan
+    assert from_json(BuildPlan, json.loads(dumps(plan))) == plan
 
 
 VERSIONS = st.sampled_from(
@@ -185,5 +185,5 @@ def test_any_machine_can_be_planned_for(
     assert all(choice.because for choice in plan.choices)
     names = [op.name for op in plan.env if op.op != "prepend"]
     assert len(names) == len(set(names))
-    assert decode(Facts, json.loads(dumps(facts))) == facts
-    assert decode(BuildPlan, json.loads(dumps(plan))) == plan
+    assert from_json(Facts, json.loads(dumps(facts))) == facts
+    assert from_json(BuildPlan, json.loads(dumps(plan))) == plan

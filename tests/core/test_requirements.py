@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 from packaging.requirements import Requirement
 
@@ -20,11 +18,12 @@ from tests.support.machines import (
 from tests.support.windows import windows_facts
 from torchbuild_tasks.core.requirements import required
 from torchbuild_tasks.model import Command, Facts
+from torchbuild_tasks.values import replace
 
 
 def machine(*, uv: bool = False) -> Facts:
-    facts = dataclasses.replace(linux_facts(), pythons=(base_python(),))
-    return dataclasses.replace(facts, tools=(*facts.tools, tool("uv", "0.13.9"))) if uv else facts
+    facts = replace(linux_facts(), pythons=(base_python(),))
+    return replace(facts, tools=(*facts.tools, tool("uv", "0.13.9"))) if uv else facts
 
 
 def command(found: Command | None) -> str:
@@ -67,7 +66,7 @@ def test_offline_is_no_matter_where_nothing_is_missing() -> None:
     assert install is not None
     names = [Requirement(text).name for text in install.argv[install.argv.index("--no-input") + 1 :]]
     complete = python(packages={**python().packages, **dict.fromkeys(names, "69.5")})
-    plan = plan_of(dataclasses.replace(linux_facts(), pythons=(complete,)), offline=True)
+    plan = plan_of(replace(linux_facts(), pythons=(complete,)), offline=True)
     assert (plan.environment.install, statuses(plan.findings, "requirements")) == (None, [])
 
 
@@ -79,7 +78,7 @@ def test_uv_installs_where_there_is_one() -> None:
 
 
 def asking(*texts: str, facts: Facts) -> Facts:
-    return dataclasses.replace(facts, tree=dataclasses.replace(facts.tree, asks=texts))
+    return replace(facts, tree=replace(facts.tree, asks=texts))
 
 
 def test_what_the_checkout_asks_for_is_installed_beside_the_rows_pins() -> None:
@@ -104,13 +103,13 @@ def test_a_ninja_that_breaks_builds_on_windows_is_not_taken_there(
     facts: Facts, version: str, wanted: list[str]
 ) -> None:
     tools = tuple(each for each in facts.tools if each.name != "ninja")
-    facts = dataclasses.replace(facts, tools=(*tools, tool("ninja", version)))
+    facts = replace(facts, tools=(*tools, tool("ninja", version)))
     texts = [Requirement(text) for text in required(ask(facts))]
     assert [str(each.specifier) for each in texts if each.name == "ninja"] == wanted
 
 
 def test_the_users_own_environment_gets_only_what_the_build_imports() -> None:
-    own = dataclasses.replace(linux_facts(), pythons=(python(packages={"pip": "24.0"}),))
+    own = replace(linux_facts(), pythons=(python(packages={"pip": "24.0"}),))
     install = command(plan_of(asking("expecttest", facts=own)).environment.install)
     assert "setuptools" in install
     assert "expecttest" not in install

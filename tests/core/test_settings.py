@@ -132,10 +132,11 @@ def test_rows_of_failures_may_be_of_ones_own() -> None:
 @pytest.mark.parametrize(
     ("columns", "says"),
     [
-        ({"patern": ["x"]}, "columns are id"),
-        ({"patterns": "our proxy"}, "it must be a list"),
-        ({"patterns": [3]}, "list of texts"),
-        ({"cause": 3}, "text in quotes"),
+        ({"patern": ["x"]}, "failure.0 has an unknown key: patern; did you mean patterns?"),
+        ({"patterns": "our proxy"}, "failure.0.patterns is .our proxy., not array"),
+        ({"patterns": [3]}, r"failure.0.patterns\[0\] is 3, not str"),
+        ({"cause": 3}, "failure.0.cause is 3, not str"),
+        ({"phase": "lunch"}, "failure.0.phase is .lunch., not .*compile"),
         ({"patterns": ["(a+)+ for ever"]}, "can take for ever"),
         ({"patterns": ["("]}, "no regular expression"),
         ({"patterns": ["x"]}, "4 letters"),

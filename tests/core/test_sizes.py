@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import pytest
@@ -14,6 +13,7 @@ from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.core.sizes import job_size, with_peaks
 from torchbuild_tasks.model import Cpu, Memory, Store
 from torchbuild_tasks.model.history import PastPeak, Peak
+from torchbuild_tasks.values import replace
 
 HERE = linux_facts().tree.root
 TABLED = 2.0
@@ -67,7 +67,7 @@ def test_heavy_kernels_are_measured_and_other_kernels_tabled() -> None:
 
 
 def test_without_a_store_the_table_counts() -> None:
-    assert job_size(ask(dataclasses.replace(linux_facts(), store=None)), "c++") == (TABLED, "")
+    assert job_size(ask(replace(linux_facts(), store=None)), "c++") == (TABLED, "")
 
 
 @pytest.mark.parametrize(

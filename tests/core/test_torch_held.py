@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from tests.support.machines import ask, linux_facts, plan_of, python, settings, 
 from torchbuild_tasks.core.torch_held import check_torch, wanted_torch
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import Facts, Finding, Tree
+from torchbuild_tasks.values import replace
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
@@ -100,5 +100,5 @@ def test_the_newest_that_fits_depends_on_the_machine(facts: Facts, ref: str) -> 
 def test_where_none_fits_none_is_named() -> None:
     facts = nowhere(pythons=(python(version="2.7.18"),))
     assert wanted_torch(ask(facts)) is None
-    facts = dataclasses.replace(facts, compilers=())
+    facts = replace(facts, compilers=())
     assert {choice.name: choice.value for choice in plan_of(facts).choices}["torch"] == "None"

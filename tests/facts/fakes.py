@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
 
 from torchbuild_tasks.effects.windows_memory import MemoryStatus
 from torchbuild_tasks.facts import names_posix, names_windows
@@ -31,21 +32,20 @@ WINDOWS_ENVIRON = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class FakeProbe(Probe):
+class FakeProbe(Probe, frozen=True, kw_only=True):
     """Programs answer from `outputs` (by the whole command, else by the program); None hangs."""
 
-    names: Names = field(default_factory=lambda: names_posix)
-    outputs: dict[str, Output | None] = field(default_factory=dict)
-    asked: list[str] = field(default_factory=list)
+    names: Names = msgspec.field(default_factory=lambda: names_posix)
+    outputs: dict[str, Output | None] = msgspec.field(default_factory=dict)
+    asked: list[str] = msgspec.field(default_factory=list)
     many: int | None = 8
     allowed: int | None = 8
     kernel: Uname = LINUX
     c_library: str | None = "glibc 2.36"
     usage: tuple[int, int] | None = (1000, 400)
     memory: MemoryStatus | None = None
-    registry: Mapping[str, Mapping[str, str | int]] = field(default_factory=dict)
-    versions: Mapping[str, str] = field(default_factory=dict)
+    registry: Mapping[str, Mapping[str, str | int]] = msgspec.field(default_factory=dict)
+    versions: Mapping[str, str] = msgspec.field(default_factory=dict)
     cache: str = "/home/me/.cache/torchbuild-tasks"
     here: str = "/here"
     files: tuple[int, int] | None = (1024, 4096)

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import pytest
 
 from tests.facts.fakes import FakeProbe, machine
 from torchbuild_tasks.facts.cpu import look_at_cpu
+from torchbuild_tasks.values import replace
 
 TOP = "/sys/fs/cgroup"
 V2 = {
@@ -50,5 +50,5 @@ def test_cores_and_affinity_are_told_apart(tmp_path: Path) -> None:
     door = FakeProbe(environ={}, root=tmp_path, many=64, allowed=4)
     cpu = look_at_cpu(door)
     assert (cpu.cores, cpu.affinity) == (64, 4)
-    silent = look_at_cpu(dataclasses.replace(door, many=None, allowed=None))
+    silent = look_at_cpu(replace(door, many=None, allowed=None))
     assert (silent.cores, silent.affinity) == (1, None)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
 import os
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from tests.support.capabilities import needs_symlinks
 from torchbuild_tasks.facts.disk import look_at_disk
 from torchbuild_tasks.facts.mounts import mount_of
 from torchbuild_tasks.facts.probe import Probe
+from torchbuild_tasks.values import replace
 
 TABLE = "1 0 8:1 / / rw - ext4 /dev/sda rw\n2 1 8:2 / /fast rw - xfs /dev/sdb rw\n"
 
@@ -29,7 +29,7 @@ def test_a_link_is_on_the_disk_it_leads_to(tmp_path: Path) -> None:
 
 
 def test_unknown_stays_unknown(tmp_path: Path) -> None:
-    disk = look_at_disk(dataclasses.replace(machine(tmp_path), usage=None), "/x")
+    disk = look_at_disk(replace(machine(tmp_path), usage=None), "/x")
     assert (disk.mount, disk.total, disk.free) == (None, None, None)
 
 

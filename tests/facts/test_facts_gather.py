@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -12,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.facts.fakes import GCC, FakeProbe, machine
-from torchbuild_tasks import codec
 from torchbuild_tasks.facts import names_posix, names_windows
 from torchbuild_tasks.facts.answers import Output
 from torchbuild_tasks.facts.gather import gather
 from torchbuild_tasks.facts.names import Names
 from torchbuild_tasks.model import Facts
+from torchbuild_tasks.values import from_json, to_json
 
 ROOT = "/src/pytorch"
 FILES = {
@@ -64,12 +63,11 @@ def test_an_empty_machine_is_full_of_unknowns_and_no_crash(tmp_path: Path) -> No
 
 def test_facts_survive_json(tmp_path: Path) -> None:
     facts = gather(source=ROOT, python=None, patterns=["P*"], probe=machine(tmp_path, files=FILES))
-    text = json.dumps(codec.encode(facts))
-    assert codec.decode(Facts, json.loads(text), "facts") == facts
+    text = json.dumps(to_json(facts))
+    assert from_json(Facts, json.loads(text), "facts") == facts
 
 
-@dataclass(frozen=True, kw_only=True)
-class Rubbish(FakeProbe):
+class Rubbish(FakeProbe, frozen=True, kw_only=True):
     """Every file and every program says the same."""
 
     said: str
@@ -139,7 +137,7 @@ def test_no_rubbish_makes_it_raise(lines: list[str], python: str | None, names: 
         patterns=["*"],
         probe=Rubbish(environ=environ, said="\n".join(lines), names=names),
     )
-    assert codec.decode(Facts, json.loads(json.dumps(codec.encode(facts))), "facts") == facts
+    assert from_json(Facts, json.loads(json.dumps(to_json(facts))), "facts") == facts
 
 
 @pytest.mark.integration

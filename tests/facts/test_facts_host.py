@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import pytest
@@ -9,6 +8,7 @@ from tests.facts.fakes import machine
 from tests.facts.windows_11 import windows_11
 from torchbuild_tasks.facts.answers import Output, Uname
 from torchbuild_tasks.facts.host import look_at_host
+from torchbuild_tasks.values import replace
 
 
 def test_names_of_a_debian(tmp_path: Path) -> None:
@@ -30,13 +30,13 @@ def test_the_vendor_copy_is_read_when_etc_has_none(tmp_path: Path) -> None:
 
 def test_musl_is_known_by_its_ldd_which_fails(tmp_path: Path) -> None:
     said = Output(1, "", "musl libc (x86_64)\nVersion 1.2.4\nDynamic Program Loader\n")
-    door = dataclasses.replace(machine(tmp_path, programs={"/usr/bin/ldd": said}), c_library=None)
+    door = replace(machine(tmp_path, programs={"/usr/bin/ldd": said}), c_library=None)
     assert look_at_host(door).libc == "musl 1.2.4"
 
 
 @pytest.mark.parametrize("said", [Output(0, "ldd (other) 1.0"), None])
 def test_an_unknown_c_library_is_none(tmp_path: Path, said: Output | None) -> None:
-    door = dataclasses.replace(machine(tmp_path, programs={"/usr/bin/ldd": said}), c_library=None)
+    door = replace(machine(tmp_path, programs={"/usr/bin/ldd": said}), c_library=None)
     assert look_at_host(door).libc is None
 
 
@@ -51,7 +51,7 @@ def test_an_unknown_c_library_is_none(tmp_path: Path, said: Output | None) -> No
 def test_one_name_for_each_system_and_processor(
     tmp_path: Path, system: str, arch: str | None, expected: tuple[str, str]
 ) -> None:
-    door = dataclasses.replace(machine(tmp_path), kernel=Uname(system=system, machine=arch))
+    door = replace(machine(tmp_path), kernel=Uname(system=system, machine=arch))
     host = look_at_host(door)
     assert (host.os, host.arch) == expected
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import pytest
@@ -9,6 +8,7 @@ from tests.facts.fakes import machine, windows_machine
 from torchbuild_tasks.effects.windows_memory import MemoryStatus
 from torchbuild_tasks.facts.memory import look_at_memory
 from torchbuild_tasks.model import Memory
+from torchbuild_tasks.values import replace
 
 GIB = 1024**3
 TOP = "/sys/fs/cgroup"
@@ -128,7 +128,7 @@ def test_a_limit_of_zero_is_a_limit(tmp_path: Path) -> None:
 def test_windows_is_limited_by_commit(tmp_path: Path) -> None:
     files = {"C:\\proc\\meminfo": MEMINFO}
     door = windows_machine(tmp_path, files=files)
-    door = dataclasses.replace(door, memory=MemoryStatus(32 * GIB, 20 * GIB, 40 * GIB, 4 * GIB))
+    door = replace(door, memory=MemoryStatus(32 * GIB, 20 * GIB, 40 * GIB, 4 * GIB))
     memory = look_at_memory(door)
     assert (memory.total, memory.available, memory.swap_free) == (32 * GIB, 20 * GIB, None)
     assert (memory.limit, memory.used_in_limit) == (40 * GIB, 36 * GIB)

@@ -13,6 +13,7 @@ from tests.facts.cuda.canned import answers, device, nvml, toolkit
 from tests.facts.fakes import FakeProbe, windows_machine
 from torchbuild_tasks.effects.windows_memory import MemoryStatus
 from torchbuild_tasks.facts.answers import Output
+from torchbuild_tasks.values import replace
 
 VS_2022 = "C:\\Program Files\\Microsoft Visual Studio\\2022\\Community"
 VS_2019 = "C:\\Program Files (x86)\\Microsoft Visual Studio\\2019\\BuildTools"
@@ -121,9 +122,8 @@ def windows_11(root: Path, **environ: str) -> FakeProbe:
 
 
 def _sized(door: FakeProbe) -> FakeProbe:
-    import dataclasses
 
-    return dataclasses.replace(
+    return replace(
         door,
         many=16,
         allowed=16,

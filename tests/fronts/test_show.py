@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +15,7 @@ from torchbuild_tasks.fronts import show
 from torchbuild_tasks.fronts.paragraph import error_object, error_text
 from torchbuild_tasks.model import BuildPlan, Command, Cpu, Facts, Finding, Memory, Tool
 from torchbuild_tasks.record import CheckResult, VerifyReport
+from torchbuild_tasks.values import replace
 
 # ---------------------------------------------------------------- columns
 
@@ -157,7 +157,7 @@ def test_a_missing_tool_lists_where_was_looked_when_asked() -> None:
 
 
 def test_what_a_host_does_not_say_is_not_called_none() -> None:
-    facts = linux_facts(host=dataclasses.replace(linux_facts().host, distribution=None, libc=None))
+    facts = linux_facts(host=replace(linux_facts().host, distribution=None, libc=None))
     assert "None" not in row(facts, "system")
 
 
@@ -223,8 +223,7 @@ def test_a_report_without_checks_is_shown_too() -> None:
 # ---------------------------------------------------------------- a clean
 
 
-@dataclasses.dataclass(frozen=True)
-class Removal:
+class Removal(msgspec.Struct, frozen=True):
     root: str = "/src/pytorch"
     files: tuple[str, ...] = ()
     kept: tuple[tuple[str, str], ...] = ()

@@ -13,7 +13,6 @@ import pytest
 from tests.support.machines import linux_facts, plan_of, with_tree
 from torchbuild_tasks import beside
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.codec import decode
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.fronts.verbs import run_verb
 from torchbuild_tasks.model import BuildPlan, Facts
@@ -21,6 +20,7 @@ from torchbuild_tasks.request import BuildRequest
 from torchbuild_tasks.sight import health
 from torchbuild_tasks.sight.dump import read_facts
 from torchbuild_tasks.stages.support import Attempts, SupportFile, make_support
+from torchbuild_tasks.values import from_json
 
 SECRET = "Zq9xK3vT7nB2wL8mR4"
 LOG = (
@@ -90,7 +90,7 @@ def test_it_can_be_planned_from_elsewhere(tmp_path: Path) -> None:
     made(tmp_path, facts, plan)
     again = plan_of(read_facts(tmp_path / "a.zip"))
     assert again == plan
-    assert decode(BuildPlan, json.loads(contents(tmp_path)["plan.json"])).verdict == plan.verdict
+    assert from_json(BuildPlan, json.loads(contents(tmp_path)["plan.json"])).verdict == plan.verdict
 
 
 def test_without_a_machine_a_checkout_or_a_plan_there_is_one(tmp_path: Path) -> None:

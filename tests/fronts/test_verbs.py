@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import io
 import json
 import re
@@ -11,12 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.support.machines import linux_facts, plan_of, with_tree
 from torchbuild_tasks import beside, errors, flow
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.codec import decode, dumps
 from torchbuild_tasks.core.bisect import Step
 from torchbuild_tasks.core.bootstrap import Bootstrap, Missing
 from torchbuild_tasks.core.helper_lines import HelperLine, HelperReport
@@ -43,6 +42,7 @@ from torchbuild_tasks.stages.debug_config import DebugConfig, Written
 from torchbuild_tasks.stages.replay import Replay
 from torchbuild_tasks.stages.report import ReportFiles
 from torchbuild_tasks.stages.support import SupportFile
+from torchbuild_tasks.values import dumps, from_json, replace
 
 SOUND = plan_of(env_shell="fish")
 HOPELESS = plan_of(linux_facts(compilers=()))
@@ -53,8 +53,7 @@ BAD = VerifyReport(
 )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Removal:
+class Removal(msgspec.Struct, frozen=True, kw_only=True):
     root: str = "/src/pytorch"
     files: tuple[str, ...] = ("build/a.o", "build/b.o")
     folders: tuple[str, ...] = ("build/",)
@@ -99,7 +98,7 @@ RESULTS: dict[str, Any] = {
     "report": ReportFiles(page=Path("report.html"), trace=None, steps=3, notes=("no record",)),
     "clean": Removal(),
     "verify": GOOD,
-    "helpers": HelperReport(action="list", lines=(LINE, dataclasses.replace(LINE, here=True, wanted=True))),
+    "helpers": HelperReport(action="list", lines=(LINE, replace(LINE, here=True, wanted=True))),
     "cache": (CacheState(tool="ccache", version="4.7.5", program="/usr/bin/ccache", folder="/c", used=9),),
     "cluster": (
         Cluster(url="http://big:10600", conf="/c", servers=2, cpus=64, busy=3),
@@ -108,7 +107,7 @@ RESULTS: dict[str, Any] = {
     "versions": version_lines(load_catalog(), linux_facts()),
     "replay": (Replay(plan=SOUND, differences=DIFFERENT, not_carried=("A_TOKEN",)), None),
     "compare": DIFFERENT,
-    "builds": (DEBUG, dataclasses.replace(DEBUG, name="other", last=None, active=True)),
+    "builds": (DEBUG, replace(DEBUG, name="other", last=None, active=True)),
     "source": SourceReport(action="get", checkouts=(Checkout(path="/pt", kind="clone", version="2.9.1"),)),
     "debug-config": DebugConfig(
         files=(Written(path="launch.json"), Written(path="tasks.json")), commands="it is there", findings=()
@@ -215,7 +214,7 @@ def test_a_reading_in_json_is_one_object_of_these_keys(
 
 
 def test_of_an_unknown_error_nothing_is_made_up(give: Give, capsys: pytest.CaptureFixture[str]) -> None:
-    give("diagnose", dataclasses.replace(READING, status="unknown", diagnoses=()))
+    give("diagnose", replace(READING, status="unknown", diagnoses=()))
     assert run_verb("diagnose", BuildRequest(log="-")) == 0
     assert "No row knows this error" in capsys.readouterr().out
 
@@ -238,7 +237,7 @@ def test_a_failed_build_names_its_causes(give: Give, capsys: pytest.CaptureFixtu
 def test_the_plan_in_json_is_the_plan(give: Give, capsys: pytest.CaptureFixture[str]) -> None:
     give("plan", SOUND)
     run_verb("plan", BuildRequest(json=True))
-    assert decode(BuildPlan, json.loads(capsys.readouterr().out)) == SOUND
+    assert from_json(BuildPlan, json.loads(capsys.readouterr().out)) == SOUND
 
 
 @pytest.mark.parametrize(("verb", "result"), [("plan", HOPELESS), ("doctor", (linux_facts(), HOPELESS))])
@@ -384,7 +383,7 @@ def test_what_doctor_dumps_can_be_planned_from(here: Path, capsys: pytest.Captur
     assert run_verb("doctor", request) == 0
     again = here / "again.json"
     again.write_text(capsys.readouterr().out, "utf-8")
-    assert run_verb("doctor", dataclasses.replace(request, facts=str(again))) == 0
+    assert run_verb("doctor", replace(request, facts=str(again))) == 0
     assert json.loads(capsys.readouterr().out) == json.loads(again.read_text("utf-8"))
 
 
@@ -456,7 +455,7 @@ def helpers_said(capsys: pytest.CaptureFixture[str], give: Give, report: HelperR
         (HelperReport(action="list", lines=(LINE,)), 0, "sccache-0.16.0"),
         (HelperReport(action="where", lines=(LINE,)), 0, "No helper is wanted"),
         (
-            HelperReport(action="where", lines=(dataclasses.replace(LINE, wanted=True),)),
+            HelperReport(action="where", lines=(replace(LINE, wanted=True),)),
             0,
             "/cache/sccache  (not fetched yet)",
         ),
@@ -479,7 +478,7 @@ def test_a_pipe_that_is_no_utf8_can_carry_every_name(
     as_json: bool, give: Give, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Windows gives a pipe the code page of the system, and Python is strict with it."""
-    line = dataclasses.replace(LINE, folder="C:\\日本\\Grüße \U0001f525", wanted=True, here=True)
+    line = replace(LINE, folder="C:\\日本\\Grüße \U0001f525", wanted=True, here=True)
     give("helpers", HelperReport(action="where", lines=(line,)))
     pipe = io.TextIOWrapper(io.BytesIO(), encoding="cp1252")
     monkeypatch.setattr(sys, "stdout", pipe)

@@ -28,15 +28,15 @@ pytestmark = [
 
 # A bisect as `flow` runs it, whose build only reads a file of the commit. TREE/state says what a commit is.
 DRIVER = """
-import dataclasses, sys
+import sys
 from pathlib import Path
 from tests.support.machines import plan_of
-from torchbuild_tasks.codec import dumps
 from torchbuild_tasks.effects import lock
 from torchbuild_tasks.errors import BuildFailed
 from torchbuild_tasks.model import EnvFile
 from torchbuild_tasks.request import BuildRequest
 from torchbuild_tasks.stages import bisect
+from torchbuild_tasks.values import dumps, replace
 
 class Quiet:
     def __getattr__(self, name):
@@ -57,9 +57,9 @@ def build():
     line = f'set "PYTHONPATH={modules}"' if sys.platform == "win32" else f"export PYTHONPATH='{modules}'"
     (tree / name).write_text(line + "\\n")
     plan = plan_of()
-    own = dataclasses.replace(plan.environment, python=sys.executable)
+    own = replace(plan.environment, python=sys.executable)
     file = EnvFile(shell="sh", path=str(tree / name), text="")
-    return dataclasses.replace(plan, source=str(tree), environment=own, env_files=(file,))
+    return replace(plan, source=str(tree), environment=own, env_files=(file,))
 
 request = BuildRequest(good=(good,), bad=bad, skip=skip, words=tuple(sys.argv[5:]))
 with lock.hold(ground.folder, "bisect"):

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
@@ -64,8 +65,7 @@ kinds = st.sampled_from(ALL_KINDS if LINKS else ALL_KINDS[:1])
 user_files = st.lists(st.tuples(user_paths, kinds), max_size=6)
 
 
-@dataclass(frozen=True)
-class Round:
+class Round(msgspec.Struct, frozen=True):
     """One build: what it writes, what the user does meanwhile and afterwards, how it ends."""
 
     outputs: list[str]

@@ -11,7 +11,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,6 +21,7 @@ from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.core.closure.judge import close
 from torchbuild_tasks.effects.closure.shelf import Files
 from torchbuild_tasks.model.closure import Image, Loader
+from torchbuild_tasks.values import replace
 from torchbuild_tasks.verify.closure import find_closure
 
 VERSION = "2.13.0"

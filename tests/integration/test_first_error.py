@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from tests.integration.test_jobserver_build import work_on
 from tests.support.preflight import Said
 from torchbuild_tasks.errors import BuildFailed
 from torchbuild_tasks.stages.compile import run_build
+from torchbuild_tasks.values import replace
 
 pytestmark = [pytest.mark.integration, needs_ninja_1_13]
 # The first step fails; the others run until somebody was told, or give up.
@@ -46,7 +46,7 @@ def test_the_first_error_is_said_while_other_steps_run(tmp_path: Path) -> None:
     work, _ = work_on(tmp_path, STEPS)
     said = Tells(tmp_path / "build/told")
     with work.ledger, pytest.raises(BuildFailed) as failed:
-        run_build(dataclasses.replace(work, report=said), work.plan.compile)
+        run_build(replace(work, report=said), work.plan.compile)
     assert [(tmp_path / f"build/{number}.o").read_text("utf-8") for number in (1, 2)] == ["told"] * 2
     error, cause = said.notes  # and once
     (number,) = re.findall(r"line (\d+)", failed.value.next_step)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import stat
 import sys
@@ -21,6 +20,7 @@ from torchbuild_tasks.model import Command
 from torchbuild_tasks.request import BuildRequest
 from torchbuild_tasks.stages.compile import run_build
 from torchbuild_tasks.stages.work import Fetching, Work
+from torchbuild_tasks.values import replace
 
 pytestmark = [pytest.mark.integration, needs_ninja_1_13]
 
@@ -34,7 +34,7 @@ def work_on(tree: Path, program: str) -> tuple[Work, Said]:
     lines = ["rule one", f"  command = {command}", *(f"build {number}.o: one" for number in range(3))]
     (build / "build.ninja").write_text("\n".join(lines) + "\n", "utf-8")
     request, facts, said = BuildRequest(), linux_facts(tools=(tool("ninja", "1.13.2"),)), Said()
-    plan = dataclasses.replace(
+    plan = replace(
         plan_of(facts),
         source=str(tree),
         build_dir=str(build),
@@ -97,7 +97,7 @@ def test_an_old_ninja_on_path_gets_the_number_for_the_short_way_calls_it(tmp_pat
     old.write_text("#!/bin/sh\necho 1.11.1\n", "ascii")
     old.chmod(stat.S_IRWXU)
     (tmp_path / "build/CMakeCache.txt").write_text(f"CMAKE_MAKE_PROGRAM:FILEPATH={NINJA}\n", "ascii")
-    work = dataclasses.replace(work, environ={**(work.environ or {}), "PATH": str(tmp_path)})
+    work = replace(work, environ={**(work.environ or {}), "PATH": str(tmp_path)})
     with work.ledger:
         run_build(work, work.plan.compile)
     assert said.notes == [f"Without a jobserver, with 4 jobs: {old} is ninja 1.11.1, and >=1.13 is needed."]

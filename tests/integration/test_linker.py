@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import shutil
 import sys
@@ -22,6 +21,7 @@ from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.tools import look_for_tools
 from torchbuild_tasks.model import BuildPlan, Tool
 from torchbuild_tasks.stages.linker import try_linker
+from torchbuild_tasks.values import replace
 
 pytestmark = [pytest.mark.integration, needs_linux_compiler]
 needs_gold = needs(shutil.which("ld.gold") is not None, "gold")
@@ -42,9 +42,7 @@ def tried(tmp_path: Path) -> Callable[..., tuple[str, Said]]:
 def plan(root: Path, *tools: Tool, environ: dict[str, str] | None = None, **flags: Any) -> BuildPlan:
     facts = linux_facts(compilers=(tool("g++", VERSION, CXX),), environ=environ or {})
     seen = tools or look_for_tools(Probe(environ=dict(os.environ)))
-    facts = dataclasses.replace(
-        facts, tools=(*facts.tools, *seen), tree=dataclasses.replace(facts.tree, root=str(root))
-    )
+    facts = replace(facts, tools=(*facts.tools, *seen), tree=replace(facts.tree, root=str(root)))
     return plan_of(facts, **flags)
 
 

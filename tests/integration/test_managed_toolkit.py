@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import subprocess
@@ -30,6 +29,7 @@ from torchbuild_tasks.model import Artifact, Facts, Host, ManagedToolkit, Store
 from torchbuild_tasks.request import BuildRequest
 from torchbuild_tasks.stages.toolkit import assemble_toolkit
 from torchbuild_tasks.stages.work import Fetching, Reporter, Work
+from torchbuild_tasks.values import replace
 
 pytestmark = pytest.mark.integration
 
@@ -72,7 +72,7 @@ def facts(store: Path) -> Facts:
 
 
 def chosen(store: Path, version: str, catalog: Catalog | None = None) -> ManagedChoice:
-    question = dataclasses.replace(ask(facts(store)), catalog=catalog or load_catalog())
+    question = replace(ask(facts(store)), catalog=catalog or load_catalog())
     return managed_toolkit(question, version)
 
 
@@ -81,7 +81,7 @@ def put_together(
 ) -> tuple[Path, list[str]]:
     """Run the stage for a plan that wants this toolkit; its folder, and what was said."""
     assert made.toolkit is not None, made.problem
-    plan = dataclasses.replace(plan_of(), toolkit=made.toolkit, artifacts=made.artifacts)
+    plan = replace(plan_of(), toolkit=made.toolkit, artifacts=made.artifacts)
     said = Said()
     work = Work(
         request=BuildRequest(),
@@ -284,7 +284,7 @@ def wheels_of_12(store: Path) -> tuple[Path, Path]:
 def with_files(catalog: Catalog, made: Mapping[str, tuple[str, int]]) -> Catalog:
     """The rows of 12.4 for this machine with other archives behind the same addresses."""
     rows = [
-        dataclasses.replace(row, sha256=made[row.name][0], size=made[row.name][1])
+        replace(row, sha256=made[row.name][0], size=made[row.name][1])
         if (row.cuda, row.os, row.arch) == ("12.4.1", "linux", "x86_64") and row.urls
         else row
         for row in catalog.part
@@ -326,8 +326,8 @@ def test_nothing_is_done_without_a_toolkit_or_when_it_is_here(tmp_path: Path) ->
     store = tmp_path / "store"
     made = chosen(store, "13.0")
     assert made.toolkit is not None
-    here = dataclasses.replace(made.toolkit, here=True)
-    put_together(store, dataclasses.replace(made, toolkit=here), offline=True)
+    here = replace(made.toolkit, here=True)
+    put_together(store, replace(made, toolkit=here), offline=True)
     assert not store.exists()
 
 
@@ -433,7 +433,7 @@ def test_a_broken_part_is_refused_and_nothing_is_there(tmp_path: Path) -> None:
     )
     folder = store / "toolkits" / NAME
     toolkit = ManagedToolkit(folder=str(folder), version="13.0.2", parts=(part.id,))
-    part = dataclasses.replace(part, sha256=hashlib.sha256(broken.read_bytes()).hexdigest())
+    part = replace(part, sha256=hashlib.sha256(broken.read_bytes()).hexdigest())
     made = ManagedChoice(toolkit=toolkit, artifacts=(part,))
     with pytest.raises(ArchiveRefused, match="broken, or cut short"):
         put_together(store, made, mirrors=(("https://x.invalid/", f"{tmp_path.as_uri()}/"),))

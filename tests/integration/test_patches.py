@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import shutil
 from pathlib import Path
@@ -18,6 +17,7 @@ from torchbuild_tasks.core.patches import choose_patches
 from torchbuild_tasks.effects import patches
 from torchbuild_tasks.stages.patches import apply_patches, undo_patches
 from torchbuild_tasks.stages.work import Work
+from torchbuild_tasks.values import replace
 
 pytestmark = [pytest.mark.integration, needs_git]
 
@@ -43,9 +43,7 @@ def work(root: Path, version: str, report: Said, **flags: Any) -> Work:
     """A build of this checkout on a TX2, as far as this stage looks at it."""
     facts = with_tree(tx2(), root=str(root), version=version)
     plan = plan_of(facts, **flags)
-    plan = dataclasses.replace(
-        plan, source=str(root), patches=choose_patches(ask(facts, **flags)), verdict="ok"
-    )
+    plan = replace(plan, source=str(root), patches=choose_patches(ask(facts, **flags)), verdict="ok")
     missing = cast(Any, None)
     return Work(
         request=missing,

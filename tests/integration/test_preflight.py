@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import os
 import shlex
@@ -20,6 +19,7 @@ from tests.support.capabilities import needs, needs_cxx, needs_gcc, needs_sheban
 from tests.support.preflight import CXX, NVCC, cpp_only, needs_nvcc, planned, run
 from torchbuild_tasks.errors import PreflightFailed
 from torchbuild_tasks.model import Preflight
+from torchbuild_tasks.values import replace
 
 pytestmark = pytest.mark.integration
 stage = importlib.import_module("torchbuild_tasks.stages.preflight")
@@ -109,7 +109,7 @@ def test_nothing_is_planned(tree: Path) -> None:
 def test_the_cpp_file_is_that_of_any_standard(tree: Path, standard: int) -> None:
     flags = ("-Wall", "-Wextra", "-Werror") if sys.platform != "win32" else ()
     whole = planned(cxx=CXX, cxx_standard=standard, cxx_flags=flags)
-    said = run(tree, dataclasses.replace(whole, trials=whole.trials[:1], cubin=""))
+    said = run(tree, replace(whole, trials=whole.trials[:1], cubin=""))
     (note,) = said.notes
     assert note.startswith("Pre-flight, ") and note.endswith(f"{Path(CXX).name} compile.")
     assert not (tree / ".torchbuild/preflight").exists()
@@ -120,8 +120,8 @@ def test_the_cpp_file_is_that_of_any_standard(tree: Path, standard: int) -> None
 def test_a_flag_that_the_compiler_does_not_know(tree: Path) -> None:
     whole = cpp_only()
     (trial,) = whole.trials
-    wrong = dataclasses.replace(trial, argv=(*trial.argv, "-std=c++99"))
-    error = failed(tree, dataclasses.replace(whole, trials=(wrong,)))
+    wrong = replace(trial, argv=(*trial.argv, "-std=c++99"))
+    error = failed(tree, replace(whole, trials=(wrong,)))
     assert error.looked[-1] == f"$ {shlex.join(wrong.argv)}"
     assert any("c++99" in line for line in error.looked[:-1])
     log = tree / ".torchbuild/logs/build.log"

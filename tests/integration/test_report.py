@@ -6,7 +6,6 @@ import json
 import shutil
 import subprocess
 import time
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ import pytest
 
 from tests.support.capabilities import POSIX, needs
 from tests.support.machines import linux_facts, plan_of
-from torchbuild_tasks import codec
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.core.settings import Settings
 from torchbuild_tasks.errors import UsageError
@@ -25,6 +23,7 @@ from torchbuild_tasks.request import BuildRequest
 from torchbuild_tasks.stages.history import Pace, keep, ninja_graph, recall
 from torchbuild_tasks.stages.manifest import Asked, start_manifest
 from torchbuild_tasks.stages.report import ReportFiles, make_report
+from torchbuild_tasks.values import replace, to_json
 
 pytestmark = [
     pytest.mark.integration,
@@ -73,7 +72,7 @@ def record(root: Path, **changes: Any) -> None:
         ),
         stages=(StageTime(stage="compile", seconds=0.5, result="ok"),),
     )
-    text = json.dumps({**codec.encode(manifest), **changes})
+    text = json.dumps({**to_json(manifest), **changes})
     (root / "build" / MANIFEST_FILE).write_text(text, "utf-8")
 
 

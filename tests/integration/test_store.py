@@ -13,7 +13,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -22,7 +22,6 @@ import pytest
 
 from tests.support.archives import Put, make
 from tests.support.capabilities import needs_7z
-from torchbuild_tasks import codec
 from torchbuild_tasks.effects.archive.seven_zip import find_program
 from torchbuild_tasks.effects.archive.unpack import NO_PROGRAM
 from torchbuild_tasks.effects.fetch.net import Net
@@ -31,6 +30,7 @@ from torchbuild_tasks.effects.helpers.obtain import obtain
 from torchbuild_tasks.errors import HashRefused
 from torchbuild_tasks.model import Artifact
 from torchbuild_tasks.pins import read_pins
+from torchbuild_tasks.values import from_json, replace, to_json
 
 pytestmark = pytest.mark.integration
 
@@ -39,14 +39,14 @@ CHILD = """
 import json, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from torchbuild_tasks import codec
+from torchbuild_tasks.values import from_json
 from torchbuild_tasks.effects.fetch.net import Net
 from torchbuild_tasks.effects.helpers.obtain import obtain
 from torchbuild_tasks.model import Artifact
 job = json.loads(sys.argv[2])
 say = lambda text: print(text, flush=True)
 say("ready")
-obtain([codec.decode(Artifact, one) for one in job["artifacts"]], Path(job["store"]), net=Net(),
+obtain([from_json(Artifact, one) for one in job["artifacts"]], Path(job["store"]), net=Net(),
        lock_file=Path(job["lock"]), require_hashes=False, tell=lambda *now: None, note=say,
        seven_zip=job["program"])
 say("done")
@@ -70,7 +70,7 @@ class World:
 
     def child(self, *artifacts: Artifact) -> subprocess.Popen[str]:
         job = {
-            "artifacts": [codec.encode(artifact) for artifact in artifacts],
+            "artifacts": [to_json(artifact) for artifact in artifacts],
             "store": str(self.store),
             "lock": str(self.lock_file),
             "program": self.program,
@@ -96,7 +96,7 @@ class World:
 
 
 def artifact(path: Path, url: str, unpack: str = "zip") -> Artifact:
-    return codec.decode(
+    return from_json(
         Artifact,
         {
             "id": path.stem,

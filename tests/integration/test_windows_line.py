@@ -15,11 +15,11 @@ import sys
 import sysconfig
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.support import visual_studio
@@ -51,8 +51,7 @@ prepend = {{ CMAKE_INCLUDE_PATH = "{{folder}}/include", LIB = "{{folder}}/lib" }
 """
 
 
-@dataclass(frozen=True, kw_only=True)
-class Station:
+class Station(msgspec.Struct, frozen=True, kw_only=True):
     """A workstation: its environment, its checkout, and what was asked of its download host."""
 
     environ: dict[str, str]

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from tests.support.machines import found, plan_of, statuses
-from torchbuild_tasks.codec import decode, dumps, encode
 from torchbuild_tasks.model import BuildPlan, Facts
 from torchbuild_tasks.sight.dump import SUPPORT_FACTS, read_facts
+from torchbuild_tasks.values import dumps, from_json, replace, to_json
 
 HERE = Path(__file__).parent
 DUMPS = sorted([*HERE.glob("*.json"), *HERE.glob("*.zip")])
@@ -47,14 +47,14 @@ def test_every_dump_is_planned_for(path: Path, mode: str) -> None:
     assert (plan.verdict == "refuse") == bool(errors)
     assert all(finding.fix for finding in errors)
     assert plan.choices
-    assert decode(BuildPlan, json.loads(dumps(plan))) == plan
+    assert from_json(BuildPlan, json.loads(dumps(plan))) == plan
 
 
 @pytest.mark.parametrize("path", DUMPS, ids=lambda path: path.stem)
 def test_every_dump_comes_back_whole(path: Path) -> None:
     """Nothing of it is lost or changed; fields that were added since have their defaults."""
     data = raw(path)
-    assert holds(encode(read(path)), data.get("facts", data))
+    assert holds(to_json(read(path)), data.get("facts", data))
 
 
 def raw(path: Path) -> Any:
@@ -100,7 +100,7 @@ def test_a_container_is_held_to_its_cgroup() -> None:
 
 def test_a_container_without_max_jobs_reckons_with_its_cgroup() -> None:
     facts = read(Path(__file__).with_name("container-cgroup.json"))
-    (jobs,) = [c for c in plan_of(Facts(**{**vars(facts), "environ": {}})).choices if c.name == "jobs"]
+    (jobs,) = [c for c in plan_of(replace(facts, environ={})).choices if c.name == "jobs"]
     assert jobs.value == "1"
     assert "/sys/fs/cgroup/memory.max" in jobs.because
     assert "/sys/fs/cgroup/cpu.max" in jobs.because

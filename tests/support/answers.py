@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import requests
 import urllib3
 from requests.adapters import BaseAdapter
@@ -51,11 +51,10 @@ def in_turn(*answers: Answer) -> Scripted:
     return Scripted(lambda request: next(rest))
 
 
-@dataclass(frozen=True, kw_only=True)
-class ScriptedNet(Net):
+class ScriptedNet(Net, frozen=True, kw_only=True):
     """A network of which every server answers by the script, and where nothing is waited for."""
 
-    script: Scripted = field(default_factory=in_turn)
+    script: Scripted = msgspec.field(default_factory=in_turn)
     sleep: Callable[[float], None] | None = lambda seconds: None
 
     def session(self) -> requests.Session:

@@ -11,10 +11,10 @@ import tarfile
 import warnings
 import zipfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+import msgspec
 import py7zr
 
 if sys.version_info >= (3, 14):
@@ -26,8 +26,7 @@ else:
 FILTERS = [{"id": py7zr.FILTER_LZMA2, "preset": 1}]  # more would take more time and memory to set up
 
 
-@dataclass(frozen=True)
-class Put:
+class Put(msgspec.Struct, frozen=True):
     """A member to be put into an archive, under whatever name; `target` is of a link."""
 
     name: str

@@ -21,6 +21,7 @@ from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.core.settings import Settings
 from torchbuild_tasks.model import CachePlan, CacheTool, Facts
 from torchbuild_tasks.request import BuildRequest
+from torchbuild_tasks.values import replace
 
 needs_ccache = needs(has("ccache"), "ccache")
 needs_redis = needs(has("redis-server"), "redis-server")
@@ -44,7 +45,7 @@ def ask_cache(facts: Facts | None = None, said: Settings | None = None, **flags:
     """A question about a machine that has both caches, unless `facts` says otherwise."""
     if facts is None:
         facts = linux_facts()
-        facts = dataclasses.replace(facts, tools=(*facts.tools, CCACHE, SCCACHE))
+        facts = replace(facts, tools=(*facts.tools, CCACHE, SCCACHE))
     return Question(Asked(**flags), facts, load_catalog(), said or Settings())
 
 

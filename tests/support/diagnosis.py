@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import tomllib
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from tests.support.machines import linux_facts, plan_of
 from torchbuild_tasks.catalog import load_catalog
@@ -20,8 +21,7 @@ TESTS = Path(__file__).parent.parent
 FOLDERS = (TESTS / "logs", TESTS / "core/logs")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Label:
+class Label(msgspec.Struct, frozen=True, kw_only=True):
     """What a log says: the line of its first real error (0 for none), and the row that knows it.
 
     `also` are other lines that are as good an answer, `words` what is wrong, for a person.

@@ -8,15 +8,15 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 TORCHBUILD = (sys.executable, "-m", "torchbuild_tasks.fronts.console")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Run:
+class Run(msgspec.Struct, frozen=True, kw_only=True):
     """How a command ended and what it said."""
 
     code: int

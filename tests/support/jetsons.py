@@ -6,7 +6,6 @@ and disk are those of the boards as they come.
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 from tests.support.machines import ROOT, base_python, linux_facts, tool, tree
@@ -24,6 +23,7 @@ from torchbuild_tasks.model import (
     Tegra,
     Toolkit,
 )
+from torchbuild_tasks.values import replace
 
 
 def tx2(**changes: Any) -> Facts:
@@ -127,14 +127,14 @@ BOARDS = {"tx2": tx2, "nano": nano, "xavier_nx": xavier_nx, "orin_nano": orin_na
 def with_cuda(facts: Facts, **changes: Any) -> Facts:
     """The same board with something else about its CUDA."""
     assert facts.cuda is not None
-    return dataclasses.replace(facts, cuda=dataclasses.replace(facts.cuda, **changes))
+    return replace(facts, cuda=replace(facts.cuda, **changes))
 
 
 def with_tegra(facts: Facts, **changes: Any) -> Facts:
     """The same machine with another board's names or release."""
     assert facts.cuda is not None
     assert facts.cuda.tegra is not None
-    return with_cuda(facts, tegra=dataclasses.replace(facts.cuda.tegra, **changes))
+    return with_cuda(facts, tegra=replace(facts.cuda.tegra, **changes))
 
 
 def jetpack_toolkit(version: str, archs: tuple[str, ...], gcc: int) -> Toolkit:

@@ -25,6 +25,7 @@ from torchbuild_tasks.model import (
     Tree,
 )
 from torchbuild_tasks.request import ACTIONS, SHELLS, WORDS, BuildRequest, flag_name
+from torchbuild_tasks.values import replace
 
 ROOT = "/src/pytorch"
 
@@ -98,7 +99,7 @@ def linux_facts(**changes: Any) -> Facts:
 
 def with_tree(facts: Facts, **changes: Any) -> Facts:
     """The same machine with another state of the checkout."""
-    return dataclasses.replace(facts, tree=dataclasses.replace(facts.tree, **changes))
+    return replace(facts, tree=replace(facts.tree, **changes))
 
 
 TEMPLATES: Mapping[str, str] = {shell: "@{ops}\n" for shell in SHELLS if shell != "all"}
@@ -131,8 +132,8 @@ def built(facts: Facts | None = None, result: str = "ok", **flags: Any) -> Facts
     """The same machine after a build with these flags; what was installed stands in its first Python."""
     facts = facts or linux_facts()
     inputs = dict(plan_of(facts, **flags).inputs)
-    first = dataclasses.replace(facts.pythons[0], torch_from=facts.tree.root)
-    facts = dataclasses.replace(facts, pythons=(first, *facts.pythons[1:]))
+    first = replace(facts.pythons[0], torch_from=facts.tree.root)
+    facts = replace(facts, pythons=(first, *facts.pythons[1:]))
     prefix = "torch" if facts.tree.era == "setuptools" else "build/editable/torch"
     cache = CMakeCache(
         home=facts.tree.root,

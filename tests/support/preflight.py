@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import re
 import shutil
@@ -25,6 +24,7 @@ from torchbuild_tasks.request import BuildRequest
 from torchbuild_tasks.stages.manifest import Asked, redact, start_manifest
 from torchbuild_tasks.stages.preflight import preflight
 from torchbuild_tasks.stages.work import Fetching, Work
+from torchbuild_tasks.values import replace
 
 CXX = shutil.which("g++") or shutil.which("clang++") or ""
 
@@ -90,7 +90,7 @@ def planned(**changes: Any) -> Preflight:
 def cpp_only(cxx: str = CXX, launcher: str = "") -> Preflight:
     """The same without the kernel, for machines that have no nvcc."""
     whole = planned(cxx=cxx, launcher=launcher)
-    return dataclasses.replace(whole, trials=whole.trials[:1], cubin="", archs=())
+    return replace(whole, trials=whole.trials[:1], cubin="", archs=())
 
 
 def ledger_of(request: BuildRequest, facts: Facts, plan: BuildPlan, tree: Path) -> Ledger:
@@ -103,9 +103,7 @@ def ledger_of(request: BuildRequest, facts: Facts, plan: BuildPlan, tree: Path) 
 def run(tree: Path, what: Preflight | None, environ: Mapping[str, str] | None = None) -> Said:
     """Run the stage for a checkout `tree`."""
     request, facts, catalog, said = BuildRequest(), linux_facts(), load_catalog(), Said()
-    plan = dataclasses.replace(
-        plan_of(facts), source=str(tree), build_dir=str(tree / "build"), preflight=what
-    )
+    plan = replace(plan_of(facts), source=str(tree), build_dir=str(tree / "build"), preflight=what)
     ledger = ledger_of(request, facts, plan, tree)
     work = Work(
         request=request,

@@ -10,6 +10,8 @@ import random
 from dataclasses import dataclass
 from typing import Final, Literal
 
+import msgspec
+
 from torchbuild_tasks.core.tokens import TokenPolicy
 from torchbuild_tasks.model.pressure import MemoryState, Running
 
@@ -59,8 +61,7 @@ def ramp(part: float, low: float, high: float) -> float:
     return min(1.0, max(0.0, (part - low) / (high - low)))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """Simulated seconds, and the least room there ever was; `died` when it was less than none."""
 
     seconds: float

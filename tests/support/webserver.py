@@ -28,6 +28,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, cast
 
+import msgspec
+
 # What each does is said in _Handler; FINAL ones end an address, WRONG_BYTES only a hash can find.
 LOSSES = ("drop", "cut", "reset", "stall", "long", "nonsense", "slow")
 LIES = ("elsewhere", "other_total", "bare_206", "whole", "gzip", "bad_length", "no_such_range", "new_etag")
@@ -36,8 +38,7 @@ FINAL = ("missing", "loop", "hops", "downgrade")
 WRONG_BYTES = ("flip", "short")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Fault:
+class Fault(msgspec.Struct, frozen=True, kw_only=True):
     """One misbehaviour, `at` that part (0 to 1) of the body where it matters."""
 
     kind: str

@@ -11,8 +11,9 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 # Nothing of the caller's environment reaches a Windows program but these. It would take PYTHONHOME,
 # VIRTUAL_ENV or TEMP=/tmp at their word.
@@ -67,8 +68,7 @@ def default_folder() -> Path:
     return Path(named) if named else Path.home() / ".cache" / "torchbuild-windows-bench"
 
 
-@dataclass(frozen=True)
-class Bench:
+class Bench(msgspec.Struct, frozen=True):
     """The folder that holds a Windows machine."""
 
     root: Path

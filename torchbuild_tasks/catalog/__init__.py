@@ -1,18 +1,17 @@
-"""What is known and changes with releases: rows of `data/*.toml` in frozen dataclasses.
+"""What is known and changes with releases: rows of `data/*.toml`, read into frozen values.
 
-Everything that changes with a PyTorch release is a row, read by `Row(**item)`: an unknown
-key is an error that names file and row. A row applies by fixed columns only (`era`, `torch`,
-`os`, `mode`); there is no expression language, an "or" is two rows. Constant package data,
-so a leaf like model.
+Everything that changes with a PyTorch release is a row: an unknown or missing column and a value of the
+wrong type are errors that name file, row and column. A row applies by fixed columns only (`era`, `torch`,
+`os`, `mode`); there is no expression language, an "or" is two rows. Constant package data, so a leaf like
+model. A new table is a class of its rows and one line in `Catalog`.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import importlib.resources
-from collections.abc import Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Generic, TypeVar, overload
 
 from torchbuild_tasks.catalog.companions import CompanionReleaseRow, CompanionRow
 from torchbuild_tasks.catalog.cuda import (
@@ -47,7 +46,7 @@ from torchbuild_tasks.catalog.rows import (
     SwitchRow,
     TorchRow,
     VariableRow,
-    make_row,
+    row_place,
 )
 from torchbuild_tasks.catalog.speed import (
     CacheRow,
@@ -56,6 +55,7 @@ from torchbuild_tasks.catalog.speed import (
     LinkerRow,
     MemoryRow,
 )
+from torchbuild_tasks.values import from_json, replace
 
 R = TypeVar("R")
 GIB = 1 << 30
@@ -101,115 +101,114 @@ __all__ = [
     "VariableRow",
     "WantRow",
     "load_catalog",
-    "make_row",
 ]
+
+
+# The files of the failure rows, one for each phase of a build.
+PHASES: Final = ("checkout", "python", "configure", "compile", "link", "install", "import", "runtime")
+
+
+class Table(Generic[R]):
+    """One table of the catalog: an attribute that reads its rows when it is first asked for.
+
+    Args:
+        kind: what a row is.
+        files: where its rows stand, in `data/`, as `[[name of the attribute]]`.
+        made: makes the rows where they are more than what stands in the file; it gets the content of the
+            first file.
+    """
+
+    def __init__(
+        self,
+        kind: type[R],
+        *files: str,
+        made: Callable[[Mapping[str, Any]], tuple[R, ...]] | None = None,
+    ) -> None:
+        self.kind, self.files, self.made, self.name = kind, files, made, ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, catalog: None, owner: type) -> Table[R]: ...
+    @overload
+    def __get__(self, catalog: Catalog, owner: type) -> tuple[R, ...]: ...
+    def __get__(self, catalog: Catalog | None, owner: type) -> Table[R] | tuple[R, ...]:
+        if catalog is None:
+            return self
+        if self.made is not None:
+            rows = self.made(_content(self.files[0]))
+        else:
+            rows = tuple(row for file in self.files for row in _rows(self.kind, file, self.name))
+        catalog.__dict__[self.name] = rows  # from now on found before this attribute of the class
+        return rows
+
+
+def _parts(tables: Mapping[str, Any]) -> tuple[PartRow, ...]:
+    from torchbuild_tasks.catalog.parts import part_rows  # for toolkits of NVIDIA's wheels only
+
+    return part_rows(tables)
+
+
+def _with_diffs(_: Mapping[str, Any]) -> tuple[PatchRow, ...]:
+    """`core` reads no files, so a patch's row carries the text of its diff."""
+    rows = _rows(PatchRow, "patches.toml", "patch")
+    return tuple(replace(row, text=_text(f"patches/{row.diff}")) for row in rows)
 
 
 class Catalog:
     """All rows. A table is read when it is first asked for: a CPU build never reads those of CUDA.
 
     Raises:
-        TypeError: when a table is asked for, a row of it has an unknown or a missing column; the
-            text names file and row.
+        UsageError: when a table is asked for, a row of it is wrong; the text names file, row and column.
     """
 
-    torch: tuple[TorchRow, ...]
-    entry: tuple[EntryRow, ...]
-    preset: tuple[PresetRow, ...]
-    variable: tuple[VariableRow, ...]
-    input: tuple[InputRow, ...]
-    check: tuple[CheckRow, ...]
-    front_end: tuple[FrontEndRow, ...]
-    memory: tuple[MemoryRow, ...]
-    jobserver: tuple[JobserverRow, ...]
-    output: tuple[OutputRow, ...]
-    submodule: tuple[SubmoduleRow, ...]
-    backport: tuple[BackportRow, ...]
-    gate: tuple[GateRow, ...]
-    left_out: tuple[LeftOutRow, ...]
-    character: tuple[CharacterRow, ...]
-    helper: tuple[HelperRow, ...]
-    msvc: tuple[MsvcRow, ...]
-    cuda: tuple[CudaRow, ...]
-    cuda_driver: tuple[CudaDriverRow, ...]
-    cuda_torch: tuple[CudaTorchRow, ...]
-    gpu: tuple[GpuRow, ...]
-    family: tuple[FamilyRow, ...]
-    arch: tuple[ArchRow, ...]
-    board: tuple[BoardRow, ...]
-    jetpack: tuple[JetpackRow, ...]
-    patch: tuple[PatchRow, ...]
-    part: tuple[PartRow, ...]
-    cache: tuple[CacheRow, ...]
-    linker: tuple[LinkerRow, ...]
-    switch: tuple[SwitchRow, ...]
-    installer: tuple[InstallerRow, ...]
-    failure: tuple[FailureRow, ...]
-    package: tuple[PackageRow, ...]
-    companion: tuple[CompanionRow, ...]
-    companion_release: tuple[CompanionReleaseRow, ...]
-    option: tuple[OptionRow, ...]
-    manager: tuple[ManagerRow, ...]
-    want: tuple[WantRow, ...]
-    library: tuple[LibraryRow, ...]
+    torch = Table(TorchRow, "torch.toml")
+    entry = Table(EntryRow, "entries.toml")
+    preset = Table(PresetRow, "presets.toml")
+    variable = Table(VariableRow, "variables.toml")
+    input = Table(InputRow, "inputs.toml")
+    check = Table(CheckRow, "checks.toml")
+    front_end = Table(FrontEndRow, "front_end.toml")
+    memory = Table(MemoryRow, "memory.toml")
+    jobserver = Table(JobserverRow, "jobserver.toml")
+    output = Table(OutputRow, "outputs.toml")
+    submodule = Table(SubmoduleRow, "submodules.toml")
+    backport = Table(BackportRow, "backports.toml")
+    gate = Table(GateRow, "gates.toml")
+    left_out = Table(LeftOutRow, "gates.toml")
+    character = Table(CharacterRow, "characters.toml")
+    helper = Table(HelperRow, "helpers.toml")
+    msvc = Table(MsvcRow, "msvc.toml")
+    cuda = Table(CudaRow, "cuda.toml")
+    cuda_driver = Table(CudaDriverRow, "cuda.toml")
+    cuda_torch = Table(CudaTorchRow, "cuda.toml")
+    gpu = Table(GpuRow, "gpus.toml")
+    family = Table(FamilyRow, "archs.toml")
+    arch = Table(ArchRow, "archs.toml")
+    board = Table(BoardRow, "jetson.toml")
+    jetpack = Table(JetpackRow, "jetson.toml")
+    patch = Table(PatchRow, "patches.toml", made=_with_diffs)
+    part = Table(PartRow, "toolkits.toml", made=_parts)
+    cache = Table(CacheRow, "caches.toml")
+    linker = Table(LinkerRow, "linkers.toml")
+    switch = Table(SwitchRow, "presets.toml")
+    installer = Table(InstallerRow, "linkers.toml")
+    failure = Table(FailureRow, *(f"failures/{phase}.toml" for phase in PHASES))
+    package = Table(PackageRow, "packages.toml")
+    companion = Table(CompanionRow, "companions.toml")
+    companion_release = Table(CompanionReleaseRow, "companions.toml")
+    option = Table(OptionRow, "doctor.toml")
+    manager = Table(ManagerRow, "packages.toml")
+    want = Table(WantRow, "packages.toml")
+    library = Table(LibraryRow, "libraries.toml")
 
     def __init__(self, **tables: tuple[Any, ...]) -> None:
         """Tables that are given here are not read."""
         self.__dict__.update(tables)
 
-    def __getattr__(self, table: str) -> tuple[Any, ...]:
-        """Read a table, once."""
-        if table not in TABLES:
-            raise AttributeError(table)
-        rows = self.__dict__[table] = _table(table)
-        return rows
 
-
-TABLES: Mapping[str, tuple[str, type[Any]]] = {
-    "torch": ("torch.toml", TorchRow),
-    "entry": ("entries.toml", EntryRow),
-    "preset": ("presets.toml", PresetRow),
-    "variable": ("variables.toml", VariableRow),
-    "input": ("inputs.toml", InputRow),
-    "check": ("checks.toml", CheckRow),
-    "front_end": ("front_end.toml", FrontEndRow),
-    "memory": ("memory.toml", MemoryRow),
-    "jobserver": ("jobserver.toml", JobserverRow),
-    "output": ("outputs.toml", OutputRow),
-    "submodule": ("submodules.toml", SubmoduleRow),
-    "backport": ("backports.toml", BackportRow),
-    "gate": ("gates.toml", GateRow),
-    "left_out": ("gates.toml", LeftOutRow),
-    "character": ("characters.toml", CharacterRow),
-    "helper": ("helpers.toml", HelperRow),
-    "msvc": ("msvc.toml", MsvcRow),
-    "cuda": ("cuda.toml", CudaRow),
-    "cuda_driver": ("cuda.toml", CudaDriverRow),
-    "cuda_torch": ("cuda.toml", CudaTorchRow),
-    "gpu": ("gpus.toml", GpuRow),
-    "family": ("archs.toml", FamilyRow),
-    "arch": ("archs.toml", ArchRow),
-    "board": ("jetson.toml", BoardRow),
-    "jetpack": ("jetson.toml", JetpackRow),
-    "patch": ("patches.toml", PatchRow),
-    "part": ("toolkits.toml", PartRow),
-    "cache": ("caches.toml", CacheRow),
-    "switch": ("presets.toml", SwitchRow),
-    "linker": ("linkers.toml", LinkerRow),
-    "installer": ("linkers.toml", InstallerRow),
-    "failure": ("failures/{}.toml", FailureRow),
-    "package": ("packages.toml", PackageRow),
-    "companion": ("companions.toml", CompanionRow),
-    "companion_release": ("companions.toml", CompanionReleaseRow),
-    "manager": ("packages.toml", ManagerRow),
-    "want": ("packages.toml", WantRow),
-    "option": ("doctor.toml", OptionRow),
-    "library": ("libraries.toml", LibraryRow),
-}
-
-
-# The files of the failure rows, one for each phase of a build.
-PHASES = ("checkout", "python", "configure", "compile", "link", "install", "import", "runtime")
+TABLES: Final = tuple(name for name, value in vars(Catalog).items() if isinstance(value, Table))
 
 
 @functools.cache
@@ -218,34 +217,17 @@ def load_catalog() -> Catalog:
     return Catalog()
 
 
-def _table(table: str) -> tuple[Any, ...]:
-    if table == "part":
-        from torchbuild_tasks.catalog.parts import part_rows  # for toolkits of NVIDIA's wheels only
-
-        return part_rows(_table_file("toolkits.toml"))
-    file, kind = TABLES[table]
-    if table == "failure":
-        return tuple(row for phase in PHASES for row in _rows(file.format(phase), kind, table))
-    rows = _rows(file, kind, table)
-    if table != "patch":
-        return rows
-    # `core` reads no files, so a patch's row carries the text of its diff.
-    return tuple(dataclasses.replace(row, text=_text(f"patches/{row.diff}")) for row in rows)
-
-
 def _text(file: str) -> str:
     return importlib.resources.files("torchbuild_tasks.data").joinpath(file).read_text("utf-8")
 
 
 @functools.cache
-def _table_file(file: str) -> Mapping[str, Any]:
+def _content(file: str) -> Mapping[str, Any]:
     import tomllib
 
     return tomllib.loads(_text(file))
 
 
-def _rows(file: str, kind: type[R], table: str) -> tuple[R, ...]:
-    return tuple(
-        make_row(kind, item, f"data/{file}, [[{table}]] row {number}")
-        for number, item in enumerate(_table_file(file)[table], start=1)
-    )
+def _rows(kind: type[R], file: str, table: str) -> tuple[R, ...]:
+    items = enumerate(_content(file)[table], start=1)
+    return tuple(from_json(kind, item, row_place(f"data/{file}", table, n, item)) for n, item in items)

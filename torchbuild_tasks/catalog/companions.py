@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 
-@dataclass(frozen=True, kw_only=True)
-class CompanionRow:
+class CompanionRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One project; `set` are variables of its build, in which `{torch}` is the version of the built torch.
 
     `{cuda}` is 1 or 0.
@@ -17,11 +17,10 @@ class CompanionRow:
     url: str
     requires: tuple[str, ...]
     source: str
-    set: Mapping[str, str] = field(default_factory=dict)
+    set: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, kw_only=True)
-class CompanionReleaseRow:
+class CompanionReleaseRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A release of a project and the torch versions (PEP 440) that it builds against.
 
     `wheel` is what its wheel asks of torch, which is what pip goes by. A `stable` one uses the stable ABI

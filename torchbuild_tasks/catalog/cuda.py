@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from torchbuild_tasks.catalog.rows import Unpack
 
 
-@dataclass(frozen=True, kw_only=True)
-class CudaRow:
+class CudaRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One toolkit series: what its nvcc compiles, which host compilers it takes, which driver it wants.
 
     `archs` are compute capabilities; `deprecated` ones still compile, with a warning. `gcc`
@@ -27,8 +26,7 @@ class CudaRow:
     note: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class CudaDriverRow:
+class CudaDriverRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The oldest driver that runs programs of a whole major release (minor-version compatibility)."""
 
     cuda: str
@@ -37,8 +35,7 @@ class CudaDriverRow:
     source: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class CudaTorchRow:
+class CudaTorchRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which CUDA toolkits a torch series builds with (`cuda`, `torch`: PEP 440), and cuDNN's versions.
 
     A toolkit outside of `cuda` is refused where `refuse` is true (the build stops by itself),
@@ -56,8 +53,7 @@ class CudaTorchRow:
     because: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class GpuRow:
+class GpuRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One chip: its compute capability, and its PCI device ids as hexadecimal ranges ("2203-2238").
 
     `datacenter` ids are those of cards for servers, on which forward compatibility works.
@@ -71,8 +67,7 @@ class GpuRow:
     source: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class FamilyRow:
+class FamilyRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A name for architectures in TORCH_CUDA_ARCH_LIST, as torch versions of `torch` read it.
 
     `archs` is what the build itself makes of it (its CMake files), `ptx` what "+PTX" after the
@@ -87,8 +82,7 @@ class FamilyRow:
     source: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ArchRow:
+class ArchRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A compute capability: the torch versions that know it, and what it is called before or after a rename.
 
     `torch` are those whose extensions take it, `build` those whose own build can read it ("" for all).
@@ -104,8 +98,7 @@ class ArchRow:
     note: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class BoardRow:
+class BoardRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A Jetson board, or what is known of any board with its chip (the last row of the chip).
 
     `compatible` are patterns (fnmatch) of the names in the device tree, `models` parts of its model's
@@ -124,8 +117,7 @@ class BoardRow:
     note: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class JetpackRow:
+class JetpackRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A JetPack release: its L4T (PEP 440 on "35.4.1"), the CUDA it carries, and the boards it runs on.
 
     `newer_cuda` says whether later toolkits run on it with NVIDIA's package cuda-compat.
@@ -139,8 +131,7 @@ class JetpackRow:
     newer_cuda: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class PatchRow:
+class PatchRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A change to the source for some machines; `diff` is a file of `data/patches/`, `text` what it holds.
 
     It is for torch versions of `torch`, on `os` and `arch`, where `needs` says: launch-bounds
@@ -158,8 +149,7 @@ class PatchRow:
     text: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class PartRow:
+class PartRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One part of the toolkit of `cuda`: a wheel by `project` and `version`, or a file by `urls`.
 
     `cuda` is the release ("12.4.1"), or "12" for a part that fits all of them. `needed` is

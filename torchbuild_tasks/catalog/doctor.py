@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+import msgspec
 
-@dataclass(frozen=True, kw_only=True)
-class OptionRow:
+
+class OptionRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Options of PyTorch's build by name; they are handed on by a pattern, so no variable row names them."""
 
     names: tuple[str, ...]
     source: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class ManagerRow:
+class ManagerRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a package manager is called: `install` stands before the names, `refresh` is called before it.
 
     One that is `single` takes one package a call; only `root` may call some.
@@ -28,8 +27,7 @@ class ManagerRow:
     root: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class WantRow:
+class WantRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What `bootstrap` gets where none of `tools` is here, or that `part` of Python or Windows is missing."""
 
     package: str

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal
 
+import msgspec
 
-@dataclass(frozen=True, kw_only=True)
-class FailureRow:
+
+class FailureRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A failure that is known by what it says.
 
     `patterns` are regular expressions over one line, or over a whole paragraph of CMake or of
@@ -38,13 +38,12 @@ class FailureRow:
     confirmed: bool = True
 
 
-@dataclass(frozen=True, kw_only=True)
-class PackageRow:
+class PackageRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What each package manager calls a thing; `*` in the name stands for a version ("g++-*").
 
     `options` are further words for a manager.
     """
 
     name: str
-    names: Mapping[str, str] = field(default_factory=dict)
-    options: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    names: Mapping[str, str] = msgspec.field(default_factory=dict)
+    options: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 
-@dataclass(frozen=True, kw_only=True)
-class LibraryRow:
+class LibraryRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Libraries by the names of their files (patterns, in small letters for Windows).
 
     `what` says what it is, `packages` what it is called by package manager. Two of one `family` in one
@@ -17,6 +17,6 @@ class LibraryRow:
     files: tuple[str, ...]
     what: str
     source: str
-    packages: Mapping[str, str] = field(default_factory=dict)
+    packages: Mapping[str, str] = msgspec.field(default_factory=dict)
     family: str = ""
     fix: str = ""

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
+
+import msgspec
 
 from torchbuild_tasks.catalog.cuda import PartRow
-from torchbuild_tasks.catalog.rows import Unpack, make_row
+from torchbuild_tasks.catalog.rows import Unpack, row_place
+from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.values import from_json
 
+R = TypeVar("R")
 FILE: Final = "data/toolkits.toml"
 # NVIDIA's archives: a folder for each component and machine, and one pattern of names.
 REDIST: Final = "https://developer.download.nvidia.com/compute/cuda/redist"
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Kind:
+class _Kind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a part is in all releases of the major `cuda`: wheels of `project`, or NVIDIA's `archive`.
 
     `needed` is compile (nvcc and what every compilation needs) or torch (libraries that PyTorch
@@ -33,32 +36,29 @@ class _Kind:
     holds_windows: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Toolkit:
+class _Toolkit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The parts of the release `cuda` ("12.4.1"), or "12" for parts that fit all of that major.
 
     Each has a name, a version and files (see `toolkits.toml`); `source` is theirs where they name none.
     """
 
     cuda: str
-    parts: tuple[Mapping[str, Any], ...]
+    parts: tuple[_Part, ...]
     source: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Part:
+class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One part of a release; what is empty is as in its kind, or as in the release."""
 
     name: str
     version: str
-    files: tuple[Mapping[str, Any], ...]
+    files: tuple[_File, ...]
     torch: str = ""
     folder: str = ""
     source: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class _File:
+class _File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The file of a part for one machine: a wheel's `tag`, or the folder that NVIDIA has archives in."""
 
     tag: str
@@ -73,26 +73,27 @@ def part_rows(tables: Mapping[str, Any]) -> tuple[PartRow, ...]:
         tables: the content of `toolkits.toml`.
 
     Raises:
-        TypeError: a column is unknown or missing, or a part is of no kind; the text says where.
+        UsageError: a column is unknown or missing, or a part is of no kind; the text says where.
     """
-    kinds = [make_row(_Kind, item, f"{FILE}, part_kind {n}") for n, item in enumerate(tables["part_kind"], 1)]
-    toolkits = [
-        make_row(_Toolkit, item, f"{FILE}, [[toolkit]] row {n}")
-        for n, item in enumerate(tables["toolkit"], 1)
-    ]
+    kinds = _rows(_Kind, tables, "part_kind")
+    toolkits = _rows(_Toolkit, tables, "toolkit")
     known = {(kind.cuda, kind.name): kind for kind in kinds}
     return tuple(row for toolkit in toolkits for row in _rows_of(known, toolkit))
 
 
+def _rows(kind: type[R], tables: Mapping[str, Any], table: str) -> list[R]:
+    items = enumerate(tables[table], start=1)
+    return [from_json(kind, item, row_place(FILE, table, n, item)) for n, item in items]
+
+
 def _rows_of(kinds: Mapping[tuple[str, str], _Kind], toolkit: _Toolkit) -> Iterator[PartRow]:
-    for number, item in enumerate(toolkit.parts, start=1):
-        place = f"{FILE}, CUDA {toolkit.cuda}, part {number}"
-        part = make_row(_Part, item, place)
+    for number, part in enumerate(toolkit.parts, start=1):
         kind = kinds.get((toolkit.cuda.partition(".")[0], part.name))
         if kind is None:
-            raise TypeError(f"{place}: no part_kind is called {part.name}")
+            place = f"{FILE}, CUDA {toolkit.cuda}, part {number}"
+            raise UsageError(f"{place}: no part_kind is called {part.name}")
         for file in part.files:
-            yield _row(toolkit, kind, part, make_row(_File, file, place))
+            yield _row(toolkit, kind, part, file)
 
 
 def _row(toolkit: _Toolkit, kind: _Kind, part: _Part, file: _File) -> PartRow:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
+
+import msgspec
 
 from torchbuild_tasks.model import Need
 
-R = TypeVar("R")
 Unpack = Literal["7z", "zip", "tar.bz2", "tar.xz", "conda", "file"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class TorchRow:
+class TorchRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One release series, `latest` its last release; `requires` are PEP 508 requirements of its build."""
 
     version: str
@@ -30,8 +29,7 @@ class TorchRow:
     note: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class EntryRow:
+class EntryRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a build is started; `{python}` stands for the interpreter that gets torch."""
 
     era: str
@@ -41,20 +39,18 @@ class EntryRow:
     because: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class PresetRow:
+class PresetRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A named set of build variables. `disk` is GiB for a finished tree of build type `build_type`."""
 
     name: str
     summary: str
     build_type: str
     disk: float
-    variables: Mapping[str, str] = field(default_factory=dict)
+    variables: Mapping[str, str] = msgspec.field(default_factory=dict)
     os: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class SwitchRow:
+class SwitchRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A value of a build variable that a preset may set, what that does, and what it was measured to save.
 
     `compiles` are the files that are not compiled then, `of` those of a CPU build of `torch` with upstream's
@@ -70,8 +66,7 @@ class SwitchRow:
     torch: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class VariableRow:
+class VariableRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A variable, or a pattern of names, that a PyTorch build reads.
 
     `needs` says what an existing build tree needs when it changes. `refused` gives the
@@ -86,8 +81,7 @@ class VariableRow:
     source: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class InputRow:
+class InputRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An input of a build other than a variable, and what a change of it needs."""
 
     name: str
@@ -95,8 +89,7 @@ class InputRow:
     because: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class FrontEndRow:
+class FrontEndRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A file or folder that ties a build to the Python front end; the roles stand in front_end.toml."""
 
     path: str
@@ -106,8 +99,7 @@ class FrontEndRow:
     torch: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class CheckRow:
+class CheckRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One promise of the verification.
 
     `key` with `wanted` (a template over the plan's promises) or `variable` (a build
@@ -130,8 +122,7 @@ class CheckRow:
     companion: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class OutputRow:
+class OutputRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A pattern of files that a build of `era` writes inside the checkout."""
 
     pattern: str
@@ -139,8 +130,7 @@ class OutputRow:
     era: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class SubmoduleRow:
+class SubmoduleRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A submodule that a build does without when `unless` is off (`default` when not set)."""
 
     path: str
@@ -149,8 +139,7 @@ class SubmoduleRow:
     source: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class BackportRow:
+class BackportRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A package that the Pythons of `python` have built in, so that it is never installed there."""
 
     name: str
@@ -158,8 +147,7 @@ class BackportRow:
     because: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class GateRow:
+class GateRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Releases of a build tool: only those of `fits` (PEP 440) build torch on `os` ("" is every one)."""
 
     name: str
@@ -169,16 +157,14 @@ class GateRow:
     source: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class LeftOutRow:
+class LeftOutRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A package that checkouts ask for and neither a build nor a test needs."""
 
     name: str
     because: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class CharacterRow:
+class CharacterRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A character that the checkout's path must not hold."""
 
     character: str
@@ -186,8 +172,7 @@ class CharacterRow:
     os: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class MsvcRow:
+class MsvcRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A limit on MSVC toolsets: the CUDA versions that take one, or why one is `refused`."""
 
     toolset: str
@@ -200,8 +185,7 @@ class MsvcRow:
     install: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class HelperRow:
+class HelperRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One artifact of one helper; of several that fit, the newest `version` is taken.
 
     `cuda` is a CUDA version in the digits that file names carry ("124"), `configuration`
@@ -229,19 +213,15 @@ class HelperRow:
     sha256: str = ""
     size: int = 0
     holds: tuple[str, ...] = ()
-    set: Mapping[str, str] = field(default_factory=dict)
-    prepend: Mapping[str, str] = field(default_factory=dict)
+    set: Mapping[str, str] = msgspec.field(default_factory=dict)
+    prepend: Mapping[str, str] = msgspec.field(default_factory=dict)
     check: tuple[str, ...] = ()
     requires: tuple[str, ...] = ()
     unless: tuple[str, ...] = ()
     because: str = ""
 
 
-def make_row(kind: type[R], item: Mapping[str, Any], place: str) -> R:
-    """Make one row; arrays become tuples, so a row stays a constant."""
-    values = {key: tuple(value) if isinstance(value, list) else value for key, value in item.items()}
-    try:
-        return kind(**values)
-    except TypeError as error:
-        known = ", ".join(f.name for f in fields(kind))  # type: ignore[arg-type]
-        raise TypeError(f"{place}: {error}; columns are {known}") from None
+def row_place(file: str, table: str, number: int, item: Mapping[str, Any]) -> str:
+    """Return how an error calls a row: by file, table, number from 1, and its id, name or first column."""
+    own = item.get("id") or item.get("name") or next(iter(item.values()), "")
+    return f"{file}, [[{table}]] row {number}" + (f" ({own})" if own else "")

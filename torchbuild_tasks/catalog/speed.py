@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 
-@dataclass(frozen=True, kw_only=True)
-class MemoryRow:
+class MemoryRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Bytes that one compile job may need at its peak, in GiB."""
 
     kind: str
@@ -14,8 +13,7 @@ class MemoryRow:
     source: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class JobserverRow:
+class JobserverRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which `program` (`version`: PEP 440) of a build takes its jobs from a jobserver, or why `off`."""
 
     source: str
@@ -28,8 +26,7 @@ class JobserverRow:
     off: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class CacheRow:
+class CacheRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a compiler cache does for one language (c++, which C is too, or cuda) on one system.
 
     `cold` and `warm` are the CPU time of a build that fills it and of one that finds everything, to
@@ -49,8 +46,7 @@ class CacheRow:
     remote: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class LinkerRow:
+class LinkerRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A linker, and how a compiler is asked to call it.
 
     `tool` is its name among the facts' tools, `command` its program's name where a compiler can find it
@@ -75,8 +71,7 @@ class LinkerRow:
     package: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class InstallerRow:
+class InstallerRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a package is installed where the distribution's name begins so; `{package}` is its name."""
 
     distribution: str

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from torchbuild_tasks import codec
+import msgspec
+
 from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.values import from_json
 
 BISECT_SCHEMA: Final = 1
 Verdict = Literal["good", "bad", "skip"]
@@ -21,8 +22,7 @@ Verdict = Literal["good", "bad", "skip"]
 _OF_THE_MACHINE: Final = ("oom", "disk-full")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Step:
+class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One commit that was tried; `because` is the reason in words, `log` the command's output."""
 
     commit: str
@@ -34,8 +34,7 @@ class Step:
     log: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Bisection:
+class Bisection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The whole memory. `good` and `bad` are commits, `asked` how they were named, `start` where.
 
     `testing` is the commit that is being tried. In the end `first_bad` holds the first bad commit, or
@@ -48,7 +47,7 @@ class Bisection:
     asked: str
     command: tuple[str, ...]
     start: str
-    request: Mapping[str, object] = field(default_factory=dict)
+    request: Mapping[str, object] = msgspec.field(default_factory=dict)
     skip: tuple[str, ...] = ()
     steps: tuple[Step, ...] = ()
     testing: str = ""
@@ -73,7 +72,7 @@ def read_bisection(data: bytes, path: str) -> Bisection:
         raise UsageError(f"{path} is damaged.", next_step=way) from None
     if schema > BISECT_SCHEMA:
         raise UsageError(f"{path} was written by a newer torchbuild_tasks (schema {schema}).", next_step=way)
-    return codec.decode(Bisection, found, path)
+    return from_json(Bisection, found, path)
 
 
 def judged(code: int) -> tuple[Verdict, str] | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Literal
+
+import msgspec
 
 from torchbuild_tasks.catalog import ManagerRow, WantRow
 from torchbuild_tasks.core.environment import choose_python
@@ -12,10 +13,10 @@ from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.core.rows import series
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import Command
+from torchbuild_tasks.values import replace
 
 
-@dataclass(frozen=True, kw_only=True)
-class Missing:
+class Missing(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that is not here; `name` is the package manager's word for it, "" where it has none."""
 
     package: str
@@ -24,8 +25,7 @@ class Missing:
     name: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Bootstrap:
+class Bootstrap(msgspec.Struct, frozen=True, kw_only=True):
     """What is missing, how it is installed, and after that (`ran`) what is missing still."""
 
     manager: str

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from torchbuild_tasks.core.question import LAYERS, Question
 from torchbuild_tasks.core.rows import preset_rows
 from torchbuild_tasks.core.variables import decide, is_off, preset_name
 from torchbuild_tasks.model import Choice
+from torchbuild_tasks.values import replace
 
 
 def choose_build_type(question: Question) -> Choice:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+import msgspec
 
 from torchbuild_tasks.core.words import nearest
 from torchbuild_tasks.errors import UsageError
@@ -23,8 +24,7 @@ _DEVICES: Final = re.compile(r"(?i:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?")
 _OPPOSITE: Final = {"cpu": "cuda", "cuda": "cpu"}
 
 
-@dataclass(frozen=True, kw_only=True)
-class NamedBuild:
+class NamedBuild(msgspec.Struct, frozen=True, kw_only=True):
     """One [builds.NAME] with everything that it takes from others.
 
     `origins` says of each field, and of each variable as `set.NAME`, which build's table has it.
@@ -34,15 +34,14 @@ class NamedBuild:
     name: str
     line: int | str
     parents: tuple[str, ...] = ()
-    values: Mapping[str, Any] = field(default_factory=dict)
-    variables: Mapping[str, str] = field(default_factory=dict)
-    origins: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    variables: Mapping[str, str] = msgspec.field(default_factory=dict)
+    origins: Mapping[str, str] = msgspec.field(default_factory=dict)
     ref: str | None = None
     folder: str | None = None
 
 
-@dataclass(frozen=True)
-class Tables:
+class Tables(msgspec.Struct, frozen=True):
     """The tables as they stand in the file: `check` reads one without our three keys."""
 
     path: str

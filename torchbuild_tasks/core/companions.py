@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 
+import msgspec
 from packaging.version import Version
 
 from torchbuild_tasks.catalog import Catalog, CompanionReleaseRow, CompanionRow
@@ -15,13 +15,13 @@ from torchbuild_tasks.core.rows import admits, parse_version
 from torchbuild_tasks.core.words import nearest
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import Choice, Companion, CompanionSource, Finding
+from torchbuild_tasks.values import replace
 
 FOLDER = (".torchbuild", "companions")
 _URL = re.compile(r"[a-z+]+://|[\w.-]+@[\w.-]+:")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Wanted:
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """One word of --with: NAME, NAME=PATH, NAME=URL or NAME=URL@REF."""
 
     row: CompanionRow

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 from torchbuild_tasks.core.cuda.host import NO_LIMITS, HostLimits, refusal
 from torchbuild_tasks.core.question import Question
@@ -20,8 +21,7 @@ MSVC_LIKE = ("cl", "clang-cl")
 NO_TOOLSET = ChosenToolset()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Compilers:
+class Compilers(msgspec.Struct, frozen=True, kw_only=True):
     """The C++ and C compilers as choices, and the tool behind the first when it was found.
 
     `host` is nvcc's host compiler: the same one, or another where nvcc does not take it; None

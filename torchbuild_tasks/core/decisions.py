@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
+
+import msgspec
 
 from torchbuild_tasks.core.build_type import choose_build_type
 from torchbuild_tasks.core.cache.choose import ChosenCache, choose_cache
@@ -30,8 +31,7 @@ from torchbuild_tasks.core.variables import decide, decide_all, preset_name
 from torchbuild_tasks.model import Choice, Companion, Patch
 
 
-@dataclass(frozen=True, kw_only=True)
-class Decisions:
+class Decisions(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """The choices as values; `variables` are the build variables by name."""
 
     question: Question

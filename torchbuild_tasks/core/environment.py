@@ -6,7 +6,7 @@ Python is never changed: a venv on top of it, inside the checkout, gets torch.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from torchbuild_tasks.core.packages import install_line
 from torchbuild_tasks.core.question import Question
@@ -20,8 +20,7 @@ from torchbuild_tasks.core.rows import admits, entry_row, series
 from torchbuild_tasks.model import Choice, Command, Environment, Finding, Python
 
 
-@dataclass(frozen=True, kw_only=True)
-class ChosenPython:
+class ChosenPython(msgspec.Struct, frozen=True, kw_only=True):
     """The interpreter that was chosen, the environment on top of it, and the reasons.
 
     `target` is the one that gets torch: the chosen one itself, or that of our venv once it is there.

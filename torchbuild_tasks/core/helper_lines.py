@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from torchbuild_tasks.core.artifacts import is_unpacked, unpacked_folder
 from torchbuild_tasks.core.helpers import (
@@ -18,8 +18,7 @@ from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.model import Artifact, Finding
 
 
-@dataclass(frozen=True, kw_only=True)
-class HelperLine:
+class HelperLine(msgspec.Struct, frozen=True, kw_only=True):
     """One line of `helpers list`: what it is, whether this build wants it, whether it is there."""
 
     id: str
@@ -31,8 +30,7 @@ class HelperLine:
     sha256: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class HelperReport:
+class HelperReport(msgspec.Struct, frozen=True, kw_only=True):
     """What a `helpers` verb found or did.
 
     `findings` come of verify; `removed` of prune, `removable` of prune --dry-run (paths).

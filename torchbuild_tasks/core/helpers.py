@@ -7,8 +7,8 @@ alone. What a helper exports stands below every other layer of the precedence.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+import msgspec
 from packaging.version import Version
 
 from torchbuild_tasks.catalog import HelperRow
@@ -22,8 +22,7 @@ from torchbuild_tasks.model import Artifact, Choice, EnvOp
 NONE = "none"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Helper:
+class Helper(msgspec.Struct, frozen=True, kw_only=True):
     """A helper that this build gets: its row, what is downloaded, and where it will lie."""
 
     row: HelperRow
@@ -32,8 +31,7 @@ class Helper:
     here: bool
 
 
-@dataclass(frozen=True, kw_only=True)
-class Helpers:
+class Helpers(msgspec.Struct, frozen=True, kw_only=True):
     """The helpers of a plan; `without` says which variable turns off what no helper exists for."""
 
     chosen: tuple[Helper, ...] = ()

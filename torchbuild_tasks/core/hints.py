@@ -7,8 +7,9 @@ was declined is not offered.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.core.cache.choose import NONE, NOTHING_HERE, built_without
@@ -22,8 +23,7 @@ _CACHES: Final = ("ccache", "sccache")
 _LINKERS: Final = {"mold": "mold", "ld.lld": "lld"}  # the tool, and what --linker calls it
 
 
-@dataclass(frozen=True, kw_only=True)
-class Advice:
+class Advice(msgspec.Struct, frozen=True, kw_only=True):
     """What the plan says that can be done: `cache` and `linker` are "" where there is nothing to say.
 
     `jobs` is how many steps may run at once.
@@ -34,8 +34,7 @@ class Advice:
     jobs: int = 1
 
 
-@dataclass(frozen=True, kw_only=True)
-class State:
+class State(msgspec.Struct, frozen=True, kw_only=True):
     """A build under way. `elapsed` is seconds of compiling, `swap` bytes in use now and at its start.
 
     `working` are the kinds of the programs that work now, `alone` for how many seconds it has been one;

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import replace
 
 from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.core.cuda.wanted import is_cuda
@@ -18,6 +17,7 @@ from torchbuild_tasks.core.rows import admits, memory_row, variable_row
 from torchbuild_tasks.core.sizes import job_size
 from torchbuild_tasks.core.variables import decide
 from torchbuild_tasks.model import Choice, Cpu, Finding, Memory
+from torchbuild_tasks.values import replace
 
 POOL = "FLASH_ATTENTION_MAX_JOBS"
 # The first torch with FlashAttention kernels; the ones before it have none that are as heavy.

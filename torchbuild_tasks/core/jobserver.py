@@ -5,8 +5,7 @@ With it no number of jobs is passed on; without it the number that `core/jobs.py
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 from packaging.requirements import Requirement
 
 from torchbuild_tasks.catalog import GIB, JobserverRow
@@ -20,8 +19,7 @@ from torchbuild_tasks.core.variables import decide
 from torchbuild_tasks.model import Choice, Jobserver, Source
 
 
-@dataclass(frozen=True, kw_only=True)
-class ChosenJobserver:
+class ChosenJobserver(msgspec.Struct, frozen=True, kw_only=True):
     """The choice for printing, and what is served when it is on."""
 
     choice: Choice

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import msgspec
+
 _BLANK: Final = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _SCALAR: Final = re.compile(r'"(?:[^"\\\n]|\\.)*"|true|false|null|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?')
 # A comment behind an item, on the same line.
@@ -22,8 +24,7 @@ class NotEditable(Exception):
     """The text is not what it should be, or not so that it can be edited without a loss; says why."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Value:
+class Value(msgspec.Struct, frozen=True, kw_only=True):
     """A value and where it stands: `text[start:end]`. `comma` says whether one follows the last of its items.
 
     `members` are those of an object, `items` those of a list, in their order.

@@ -6,12 +6,12 @@ what linkers get wrong when they do not fit the compiler, its runtime or the fla
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 from torchbuild_tasks.core.decisions import Decisions
 from torchbuild_tasks.core.words import flag_words
 from torchbuild_tasks.model import Freshness, LinkerPlan, LinkTrial
+from torchbuild_tasks.values import replace
 
 LIBRARY: Final = "libtorchbuild_trial.so"
 PROGRAM: Final = "trial"

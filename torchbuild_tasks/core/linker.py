@@ -8,8 +8,9 @@ linker, and one that does not link here (`stages/linker.py` tries it) is left ou
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from typing import Final
+
+import msgspec
 
 from torchbuild_tasks.catalog import Catalog, LinkerRow
 from torchbuild_tasks.core.compiler import Compilers
@@ -26,13 +27,13 @@ from torchbuild_tasks.core.rows import admits
 from torchbuild_tasks.core.variables import decide
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import Choice, Finding, LinkerPlan, Source, Tool
+from torchbuild_tasks.values import replace
 
 AUTO: Final = "auto"
 OFFERED: Final = "lld"
 
 
-@dataclass(frozen=True, kw_only=True)
-class ChosenLinker:
+class ChosenLinker(msgspec.Struct, frozen=True, kw_only=True):
     """The decision: `choice` for printing, `plan` what to try (None: the system's default).
 
     `choices` are the build variables that follow, `problems` why one that was asked for cannot be had.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 # Nodes are addresses. One input and one output is a line between two files, labelled with the rule;
 # any other edge is an ellipse of its own (graphviz.cc of Ninja).
@@ -13,8 +14,7 @@ _ARROW: Final = re.compile(r'"(0x[0-9a-fA-F]+|[0-9A-F]+)" -> "(0x[0-9a-fA-F]+|[0
 _NODE: Final = re.compile(r'"(0x[0-9a-fA-F]+|[0-9A-F]+)" \[label="(.*)"(, shape=ellipse)?\]')
 
 
-@dataclass(frozen=True, slots=True)
-class Graph:
+class Graph(msgspec.Struct, frozen=True):
     """Nodes in an order in which each comes after what it is made from.
 
     `made_from` maps a node to those directly before it; `names` maps those that are files to paths.
@@ -22,8 +22,8 @@ class Graph:
     """
 
     order: tuple[str, ...] = ()
-    made_from: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    names: Mapping[str, str] = field(default_factory=dict)
+    made_from: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    names: Mapping[str, str] = msgspec.field(default_factory=dict)
     outputs: frozenset[str] = frozenset()
 
 

@@ -11,10 +11,12 @@ from __future__ import annotations
 import re
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
 
+import msgspec
+
 from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.values import replace
 
 VERSIONS: Final = (5, 6, 7)
 _HEADER: Final = re.compile(r"# ninja log v(\d+)")
@@ -23,8 +25,7 @@ _SAME_RUN: Final = 2.0  # seconds between two reckonings of when the same run be
 _BY_CHANCE: Final = 8  # so many rising ends in any order: once in 8! times
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(msgspec.Struct, frozen=True):
     """One step that ran; `start` and `end` are seconds since its run of Ninja began.
 
     `output` names it: the shortest of its `outputs`, a relative path before an absolute one.
@@ -44,16 +45,14 @@ class Step:
         return self.end - self.start
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(msgspec.Struct, frozen=True):
     """One run of Ninja: its steps by their end; `began` as in `Step`, over all of them."""
 
     steps: tuple[Step, ...]
     began: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class NinjaLog:
+class NinjaLog(msgspec.Struct, frozen=True):
     """A log that was read: its runs, the oldest first, and how many lines made no sense."""
 
     version: int

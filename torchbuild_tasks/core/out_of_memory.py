@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 # How often a build goes on with lower numbers before it is a failure.
 ATTEMPTS: Final = 2
@@ -51,16 +52,14 @@ _SAYINGS: Final = tuple(
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Killed:
+class Killed(msgspec.Struct, frozen=True, kw_only=True):
     """What ran out of memory: `kind` is "c++", "cuda", "link" or "build" (Ninja itself); `line` says it."""
 
     kind: str
     line: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Lowered:
+class Lowered(msgspec.Struct, frozen=True, kw_only=True):
     """The numbers to go on with, and the sentence to say; `pool` is None where there is none."""
 
     jobs: int

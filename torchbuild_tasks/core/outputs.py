@@ -11,10 +11,12 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from typing import Final
 
+import msgspec
+
 from torchbuild_tasks.catalog import Catalog
+from torchbuild_tasks.values import replace
 
 # Modified (ns), size (bytes), changed (ns; on Windows: created). Folders: 0, 0, changed.
 Stamp = tuple[int, int, int]
@@ -35,8 +37,7 @@ def recordable(catalog: Catalog, era: str) -> Outputs:
     return replace(patterns(catalog, era), others=others)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Outputs:
+class Outputs(msgspec.Struct, frozen=True, kw_only=True):
     """Patterns of what a build writes. `build` is the build folder in the checkout, ending in `/`.
 
     `others` are those of builds of the other era: owned on when they are, never claimed anew.

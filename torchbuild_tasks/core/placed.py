@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from torchbuild_tasks.model.placed import Folder, Placed
 
@@ -15,8 +16,7 @@ SOURCES: Final = (
 MODULES: Final = (".py", ".pyd", ".so")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Due:
+class Due(msgspec.Struct, frozen=True, kw_only=True):
     """What is due and why; "" where nothing is."""
 
     front_end: str = ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Literal
 
 from torchbuild_tasks.catalog import Catalog
@@ -40,6 +39,7 @@ from torchbuild_tasks.core.variables import check_variables
 from torchbuild_tasks.core.windows import check_windows
 from torchbuild_tasks.model import BuildPlan, CachePlan, Command, EnvFile, EnvOp, Facts, Finding
 from torchbuild_tasks.request import SHELLS, BuildRequest
+from torchbuild_tasks.values import replace
 
 
 def make_plan(

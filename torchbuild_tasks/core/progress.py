@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal
+
+import msgspec
 
 Phase = Literal["configure", "codegen", "compile", "link", "install", "package"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Progress:
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """Where the build is. `total` is 0 when it has no end yet; Make counts in percent.
 
     `what` is short: a source file without the build folder's part of its path, a

@@ -6,10 +6,10 @@ flag > the user's environment > torchbuild.toml > preset > helper exports > defa
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import msgspec
 from packaging.version import Version
 
 from torchbuild_tasks.catalog import Catalog, TorchRow
@@ -21,14 +21,13 @@ from torchbuild_tasks.request import BuildRequest, flag_name
 LAYERS: tuple[Source, ...] = ("flag", "environment", "torchbuild.toml", "preset", "helper", "default")
 
 
-@dataclass(frozen=True)
-class Question:
+class Question(msgspec.Struct, frozen=True, dict=True):
     """Everything that decides, and what follows from it at once."""
 
     request: BuildRequest
     facts: Facts
     catalog: Catalog
-    settings: Settings = field(default_factory=Settings)
+    settings: Settings = msgspec.field(default_factory=Settings)
 
     @cached_property
     def version(self) -> Version | None:

@@ -6,8 +6,9 @@ The tables are whole without JavaScript; the script draws the timeline, sorts an
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from torchbuild_tasks.core import markup
 from torchbuild_tasks.core.cache.stats import hit_rate
@@ -43,8 +44,7 @@ _FIND: Final = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Page:
+class Page(msgspec.Struct, frozen=True, kw_only=True):
     """The three files that a page is made of."""
 
     html: str
@@ -52,8 +52,7 @@ class Page:
     script: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Report:
+class Report(msgspec.Struct, frozen=True, kw_only=True):
     """All that the page shows. Times are seconds, memory is bytes.
 
     `stages` are the tool's own, with how each ended; `caches` what each compiler cache did, `hits` the

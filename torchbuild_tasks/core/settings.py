@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from torchbuild_tasks.catalog import FailureRow, HelperRow, make_row
+import msgspec
+
+from torchbuild_tasks.catalog import FailureRow, HelperRow
 from torchbuild_tasks.core.builds import OWN, NamedBuild, Tables, read_builds
 from torchbuild_tasks.core.words import nearest
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.request import BuildRequest, flag_name
+from torchbuild_tasks.values import from_json, replace
 
 R = TypeVar("R")
 
@@ -19,8 +22,7 @@ R = TypeVar("R")
 TABLES = ("set", "helper", "failure", "builds", "mirrors")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Settings:
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What a settings file says; empty when there is none.
 
     `build` is the one of `builds` whose values lie over the others; as long as its worktree is not there,
@@ -28,19 +30,19 @@ class Settings:
     """
 
     path: str | None = None
-    values: Mapping[str, Any] = field(default_factory=dict)
-    variables: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    variables: Mapping[str, str] = msgspec.field(default_factory=dict)
     helpers: tuple[HelperRow, ...] = ()
     failures: tuple[FailureRow, ...] = ()
     mirrors: tuple[tuple[str, str], ...] = ()
-    builds: Mapping[str, NamedBuild] = field(default_factory=dict)
+    builds: Mapping[str, NamedBuild] = msgspec.field(default_factory=dict)
     build: NamedBuild | None = None
     seen_from: str = ""
 
     def of(self, build: NamedBuild) -> Settings:
         """The same file seen by one of its builds, whose values lie over those for all."""
         values = {name: value for name, value in self.values.items() if name not in _hidden(build)}
-        return dataclasses.replace(
+        return replace(
             self,
             values={**values, **build.values},
             variables={**self.variables, **build.variables},
@@ -206,37 +208,26 @@ def _rows(
         raise _wrong(path, lines, table, items, f"it must be tables: [[{table}]]")
     rows = []
     for number, item in enumerate(items):
-        place = f"{path}, line {lines.get(f'{table}.{number}', '?')}"
+        place = f"{table}.{number}"
         try:
-            rows.append(make_row(kind, item, place))
-        except TypeError as error:
-            raise UsageError(str(error)) from None
+            rows.append(from_json(kind, item, place))
+        except UsageError as error:
+            key = re.split(r"[\s:\[]", error.what)[0]  # the row, or the column that is wrong
+            line = lines.get(key, lines.get(place, "?"))
+            raise UsageError(f"{path}, line {line}: {error.what}", looked=error.looked) from None
     return tuple(rows)
 
 
 def _failures(path: str, lines: Mapping[str, int], data: Mapping[str, object]) -> tuple[FailureRow, ...]:
-    rows = _rows(path, lines, data, "failure", FailureRow)
-    for number, row in enumerate(rows):
-        _check_failure(path, lines, number, row)
-    return rows
-
-
-def _check_failure(path: str, lines: Mapping[str, int], number: int, row: FailureRow) -> None:
     from torchbuild_tasks.core.diagnosis.rows import FailureBook  # few have rows of their own
 
-    for column in dataclasses.fields(row):
-        value, many = getattr(row, column.name), column.default == ()
-        texts = value if many and isinstance(value, tuple) else (value,)
-        place = f"failure.{number}.{column.name}"
-        if many and isinstance(value, str):
-            raise _wrong(path, lines, place, value, "it must be a list: [...]")
-        if column.name != "confirmed" and not all(isinstance(text, str) for text in texts):
-            wanted = 'a list of texts: ["..."]' if many else "text in quotes"
-            raise _wrong(path, lines, place, value, f"it must be {wanted}")
-    try:
-        FailureBook((row,))
-    except ValueError as error:
-        raise _wrong(path, lines, f"failure.{number}.patterns", row.patterns, str(error)) from None
+    rows = _rows(path, lines, data, "failure", FailureRow)
+    for number, row in enumerate(rows):
+        try:
+            FailureBook((row,))
+        except ValueError as error:
+            raise _wrong(path, lines, f"failure.{number}.patterns", row.patterns, str(error)) from None
+    return rows
 
 
 def _unknown(path: str, lines: Mapping[str, int], key: str, known: tuple[str, ...]) -> UsageError:

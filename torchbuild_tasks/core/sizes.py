@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Final, NamedTuple
 
 from torchbuild_tasks.catalog import GIB
@@ -12,6 +11,7 @@ from torchbuild_tasks.core.build_type import choose_build_type
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.core.rows import memory_row
 from torchbuild_tasks.model.history import PastPeak, Peak
+from torchbuild_tasks.values import replace
 
 # The kinds of memory.toml by the programs that are measured. Compiles by nvcc that are no heavy kernels
 # cannot be told from those that are, so their size stays tabled.

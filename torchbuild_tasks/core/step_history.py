@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
+
+import msgspec
 
 from torchbuild_tasks.core.ninja_graph import Graph, longest_after
 from torchbuild_tasks.core.ninja_log import Step, kind_of
 from torchbuild_tasks.model.history import History, PastBuild
+from torchbuild_tasks.values import replace
 
 CACHEABLE: Final = frozenset({"C", "C++", "CUDA", "HIP", "assembler", "object"})
 _KEPT_TIMES: Final = 4
@@ -19,8 +21,7 @@ _HIT: Final = 0.1
 TOO_SHORT: Final = 0.25  # seconds: below it, a hit and a small file look the same
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(msgspec.Struct, frozen=True):
     """One step in this build and the last time that it really ran; None where it never did."""
 
     output: str

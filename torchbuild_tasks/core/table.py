@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+import msgspec
 from packaging.version import Version
 
 from torchbuild_tasks.catalog import Catalog, CompanionReleaseRow, TorchRow
@@ -17,10 +16,10 @@ from torchbuild_tasks.core.rows import admits
 from torchbuild_tasks.core.toolset import choose_toolset
 from torchbuild_tasks.model import Facts, Status
 from torchbuild_tasks.request import BuildRequest
+from torchbuild_tasks.values import replace
 
 
-@dataclass(frozen=True, kw_only=True)
-class Fit:
+class Fit(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that a series needs, and whether this machine has it; `needs` is the row's own text.
 
     One that is not `needed` for every build says nothing about the series as a whole.
@@ -33,8 +32,7 @@ class Fit:
     needed: bool = True
 
 
-@dataclass(frozen=True, kw_only=True)
-class VersionLine:
+class VersionLine(msgspec.Struct, frozen=True, kw_only=True):
     """One series: its row's figures, what belongs to it, and whether this machine fits it.
 
     `here` marks the series of the checkout that was looked at, `newest_fit` the one to take on this
@@ -88,8 +86,8 @@ def _ordered(catalog: Catalog) -> list[TorchRow]:
 
 def _as_if(row: TorchRow, catalog: Catalog, facts: Facts) -> Question:
     """The question that a checkout of the series' last release would be."""
-    tree = dataclasses.replace(facts.tree, version=row.latest)
-    return Question(BuildRequest(), dataclasses.replace(facts, tree=tree), catalog)
+    tree = replace(facts.tree, version=row.latest)
+    return Question(BuildRequest(), replace(facts, tree=tree), catalog)
 
 
 def _line(row: TorchRow, catalog: Catalog, facts: Facts, newest: TorchRow | None) -> VersionLine:

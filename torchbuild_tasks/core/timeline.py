@@ -5,8 +5,9 @@ from __future__ import annotations
 import heapq
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from torchbuild_tasks.core.ninja_graph import Graph, longest_before
 from torchbuild_tasks.core.ninja_log import Step, kind_of
@@ -15,16 +16,14 @@ from torchbuild_tasks.core.progress import short_path
 _TOUCH: Final = 0.005  # seconds: Ninja's log has whole milliseconds, and starts a step a little later
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(msgspec.Struct, frozen=True):
     """A step and the lane that it is drawn in; no two of one lane overlap."""
 
     step: Step
     lane: int
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(msgspec.Struct, frozen=True):
     """All steps of one kind, in seconds."""
 
     kind: str
@@ -34,8 +33,7 @@ class Kind:
     longest: float
 
 
-@dataclass(frozen=True, slots=True)
-class Chain:
+class Chain(msgspec.Struct, frozen=True):
     """Steps of which each waited for the one before, and how that is known: the graph or the times."""
 
     steps: tuple[Step, ...]

@@ -6,8 +6,7 @@ and can never find a later one. Here every installation is looked at, and rows d
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
+import msgspec
 from packaging.version import Version
 
 from torchbuild_tasks.catalog import MsvcRow
@@ -16,6 +15,7 @@ from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.core.rows import admits, applies, parse_version
 from torchbuild_tasks.core.variables import decide
 from torchbuild_tasks.model import Choice, EnvOp, Finding, Source, Toolset, VisualStudio
+from torchbuild_tasks.values import replace
 
 # Remembers what vcvarsall.bat was called with, so that loading the env file twice calls it once.
 LOADED = "TORCHBUILD_VCVARS"
@@ -26,8 +26,7 @@ INSTALL = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class ChosenToolset:
+class ChosenToolset(msgspec.Struct, frozen=True, kw_only=True):
     """The toolset as a choice, its installation, and the reasons why others were passed over.
 
     `choice` is None where there is nothing to choose: on Linux, or without Visual Studio.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 from packaging.version import Version
 
 from torchbuild_tasks.core.question import Question
@@ -13,8 +12,7 @@ from torchbuild_tasks.core.torch_ref import TorchRef, read_word, release_of
 from torchbuild_tasks.model import Finding, Source, Status
 
 
-@dataclass(frozen=True, kw_only=True)
-class WantedTorch:
+class WantedTorch(msgspec.Struct, frozen=True, kw_only=True):
     """The torch to build, with the reason and the layer that decided it."""
 
     ref: TorchRef

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final, Literal
 
+import msgspec
 from packaging.version import Version
 
 from torchbuild_tasks.catalog import Catalog, TorchRow
@@ -24,8 +24,7 @@ _BUILT: Final = re.compile(r"git(?P<commit>[0-9a-f]{7,40})")  # the local part o
 _REF: Final = re.compile(r"(?!-)(?!.*(\.\.|//|@\{))[^\s~^:?*\[\\]+/[^\s~^:?*\[\\]*[^\s~^:?*\[\\/.]")
 
 
-@dataclass(frozen=True, kw_only=True)
-class TorchRef:
+class TorchRef(msgspec.Struct, frozen=True, kw_only=True):
     """One torch: `ref` is what git fetches, `row` what it is planned by before its checkout is there.
 
     `version` is the release that a tag stands for ("2.9.1"), "" for what is none. A `series` is meant

@@ -7,9 +7,10 @@ seen nor changed. It is made anew at each step (`git bisect replay`), without a 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from torchbuild_tasks.effects.files import write_atomic
 from torchbuild_tasks.effects.git import Git, failed
@@ -20,8 +21,7 @@ _FIRST: Final = re.compile(r"^# (?:first|possible first) bad commit: \[(\w+)\]",
 _SECONDS: Final = 600.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Advice:
+class Advice(msgspec.Struct, frozen=True, kw_only=True):
     """What git says: the commit to try and how many are left, or the first bad one, or why there is none.
 
     Where skipped commits hide it, `first_bad` are all that it can be, the oldest last.

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import json
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
+
+import msgspec
 
 from torchbuild_tasks.effects.files import STATE_DIR, state_dir, write_atomic
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model.builds import Last
 from torchbuild_tasks.record import MANIFEST_FILE, RECORD_FILE
+from torchbuild_tasks.values import from_json, to_json
 
 NOTE: Final = "build.json"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Note:
+class Note(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The build's name, the settings file that says what it is, the main checkout, and the ref it is at."""
 
     name: str
@@ -28,15 +29,14 @@ class Note:
 
 def read_note(folder: Path) -> Note | None:
     """The note of a folder; None when it is no named build's, or cannot be read."""
-    with contextlib.suppress(OSError, ValueError, TypeError):
-        note = Note(**json.loads((folder / STATE_DIR / NOTE).read_bytes()))
-        return note if all(isinstance(value, str) for value in asdict(note).values()) else None
+    with contextlib.suppress(OSError, ValueError, UsageError):
+        return from_json(Note, json.loads((folder / STATE_DIR / NOTE).read_bytes()))
     return None
 
 
 def write_note(folder: Path, note: Note) -> None:
     """Write it; raises UsageError when that is not possible."""
-    write_atomic(state_dir(folder) / NOTE, json.dumps(asdict(note)).encode(), error=UsageError)
+    write_atomic(state_dir(folder) / NOTE, json.dumps(to_json(note)).encode(), error=UsageError)
 
 
 def last_build(folder: Path) -> Last | None:

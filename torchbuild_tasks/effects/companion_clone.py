@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 
 from torchbuild_tasks.effects import files
@@ -12,6 +11,7 @@ from torchbuild_tasks.effects.source.complete import complete
 from torchbuild_tasks.effects.source.fetching import Way
 from torchbuild_tasks.effects.source.transfer import Watch
 from torchbuild_tasks.errors import SourceError
+from torchbuild_tasks.values import replace
 
 
 def have_clone(git: Git, url: str, ref: str, *, offline: bool, say: Callable[[str], None]) -> None:
@@ -36,7 +36,7 @@ def have_clone(git: Git, url: str, ref: str, *, offline: bool, say: Callable[[st
     try:
         with files.told_as(SourceError, part):
             part.mkdir()
-        _fetch(dataclasses.replace(git, folder=part), url, ref, say)
+        _fetch(replace(git, folder=part), url, ref, say)
         with files.told_as(SourceError, folder):
             files.replace(part, folder)
     except SourceError as error:

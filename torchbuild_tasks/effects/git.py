@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from torchbuild_tasks.effects import process
 from torchbuild_tasks.errors import SourceError
@@ -26,8 +27,7 @@ _OF_A_HOOK: Final = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Git:
+class Git(msgspec.Struct, frozen=True, kw_only=True):
     """git in one folder.
 
     Args:

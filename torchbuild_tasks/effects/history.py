@@ -12,10 +12,10 @@ import json
 from pathlib import Path
 from typing import Final, TypeVar
 
-from torchbuild_tasks import codec
 from torchbuild_tasks.effects.files import write_atomic
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model.history import HISTORY_SCHEMA, PEAKS, History, PastPeaks
+from torchbuild_tasks.values import from_json, to_json
 
 HISTORY: Final = "history"
 NINJA_LOG: Final = ".ninja_log"
@@ -51,14 +51,14 @@ def write_peaks(store: Path, peaks: PastPeaks) -> str:
 
 def _read_value(kind: type[T], path: Path) -> T | None:
     with contextlib.suppress(OSError, ValueError, UsageError):
-        found = codec.decode(kind, json.loads(path.read_text("utf-8")))
+        found = from_json(kind, json.loads(path.read_text("utf-8")))
         if found.schema == HISTORY_SCHEMA:
             return found
     return None
 
 
 def _write_value(path: Path, value: History | PastPeaks, what: str) -> str:
-    text = json.dumps(codec.encode(value), separators=(",", ":"))
+    text = json.dumps(to_json(value), separators=(",", ":"))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(path, text.encode("utf-8", "backslashreplace"), error=UsageError)

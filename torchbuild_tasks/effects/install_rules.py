@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 SCRIPT: Final = "cmake_install.cmake"
 MANIFEST: Final = "install_manifest.txt"
@@ -16,8 +17,7 @@ _INCLUDE: Final = re.compile(r'^\s*include\("([^"]+/cmake_install\.cmake)"\)', r
 _TOKEN: Final = re.compile(r'"((?:[^"\\]|\\.)*)"|(\))|([A-Z_]+)')
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(msgspec.Struct, frozen=True):
     """One rule: its sources; of folders the files whose path `wanted` finds and `excluded` does not.
 
     Both are the regular expressions of CMake; no `wanted` means all files.

@@ -7,7 +7,6 @@ everything up to date leaves the last build's log and manifest as they are.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -16,7 +15,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from torchbuild_tasks import codec
 from torchbuild_tasks.effects import files, made
 from torchbuild_tasks.effects.log import Log, open_log
 from torchbuild_tasks.effects.owned import Outputs
@@ -24,6 +22,7 @@ from torchbuild_tasks.errors import BuildFailed, Interrupted, TorchbuildError
 from torchbuild_tasks.model import Command
 from torchbuild_tasks.model.history import Peak
 from torchbuild_tasks.record import MANIFEST_FILE, RECORD_FILE, Manifest, Ran, StageTime
+from torchbuild_tasks.values import dumps, replace
 
 LOGS: Final = "logs"
 LOG: Final = "build"
@@ -86,7 +85,7 @@ class Ledger:
 
     def note(self, **parts: Any) -> None:
         """Put these parts into the manifest, which is written when it is saved and at the end."""
-        self.manifest = dataclasses.replace(self.manifest, **parts)
+        self.manifest = replace(self.manifest, **parts)
 
     def forget_inputs(self, names: Collection[str]) -> None:
         """Note that these inputs of the plan did not reach the build, so that the next plan sees it."""
@@ -101,10 +100,8 @@ class Ledger:
         """Note what the processes of the build took, beside what was seen of it before."""
         known = {each.kind: each for each in self.manifest.peaks}
         for new in peaks:
-            old = known.pop(new.kind, dataclasses.replace(new, count=0))
-            known[new.kind] = dataclasses.replace(
-                new, bytes=max(old.bytes, new.bytes), count=old.count + new.count
-            )
+            old = known.pop(new.kind, replace(new, count=0))
+            known[new.kind] = replace(new, bytes=max(old.bytes, new.bytes), count=old.count + new.count)
         self.note(peaks=tuple(known.values()))
 
     @contextlib.contextmanager
@@ -149,7 +146,7 @@ class Ledger:
             return
         with files.told_as(BuildFailed, self.manifest_path):
             self._build_dir.mkdir(parents=True, exist_ok=True)
-        data = codec.dumps(self._redact(self.manifest)).encode()
+        data = dumps(self._redact(self.manifest)).encode()
         files.write_atomic(self.manifest_path, data, error=BuildFailed)
         # Only now: a run that is killed in between leaves the older word, and has changed nothing yet.
         record = self._build_dir / RECORD_FILE

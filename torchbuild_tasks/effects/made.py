@@ -10,8 +10,9 @@ import contextlib
 import os
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from torchbuild_tasks.effects import owned, process
 from torchbuild_tasks.effects.files import STATE_DIR, Patience, state_dir, told_as, unlink
@@ -21,8 +22,7 @@ from torchbuild_tasks.effects.walk import is_folder, is_link, snapshot
 from torchbuild_tasks.errors import CleanRefused, UsageError
 
 
-@dataclass(frozen=True, kw_only=True)
-class Removal:
+class Removal(msgspec.Struct, frozen=True, kw_only=True):
     """What a clean would remove and what it keeps, relative to `root`, folders with a final `/`.
 
     `planned` is when this was found out, in nanoseconds: what changes later is kept too.
@@ -35,8 +35,7 @@ class Removal:
     planned: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class Removed:
+class Removed(msgspec.Struct, frozen=True, kw_only=True):
     """What was removed; `failed` are files that are still there, each with the reason."""
 
     count: int
@@ -47,8 +46,7 @@ class Removed:
 # ---------------------------------------------------------------- around a build
 
 
-@dataclass(frozen=True, kw_only=True)
-class Build:
+class Build(msgspec.Struct, frozen=True, kw_only=True):
     """A build under way, from `begin`."""
 
     root: Path

@@ -12,31 +12,30 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from torchbuild_tasks import codec
+import msgspec
+
 from torchbuild_tasks.diffs import Section, sections
 from torchbuild_tasks.effects.files import STATE_DIR, state_dir, told_as, unlink, write_atomic
 from torchbuild_tasks.effects.git_apply import DoesNotApply, changed, fits
 from torchbuild_tasks.effects.patched_files import PatchedFiles, sha
 from torchbuild_tasks.errors import PatchRefused, UsageError
 from torchbuild_tasks.model import Patch
+from torchbuild_tasks.values import dumps, from_json
 
 RECORD: Final = "patches.json"
 
 
-@dataclass(frozen=True, kw_only=True)
-class FileChange:
+class FileChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The sha256 of a file before and after a patch; the same where the change stood there already."""
 
     before: str
     after: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Applied:
+class Applied(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One patch that stands in the source: `files` are all that it is about, by their path."""
 
     id: str
@@ -51,8 +50,7 @@ class Applied:
         return any(change.before != change.after for change in self.files.values())
 
 
-@dataclass(frozen=True, kw_only=True)
-class Record:
+class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is applied, in that order. `replaced` is what was before, as long as files are written."""
 
     patches: tuple[Applied, ...] = ()
@@ -64,8 +62,7 @@ class Record:
         return (self.patches, *self.replaced)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """Ids of patches: newly applied, taken back, those whose change the source has by itself.
 
     `moved` says for a patch where its parts were found, when not on the lines that it names.
@@ -74,7 +71,7 @@ class Outcome:
     applied: tuple[str, ...] = ()
     undone: tuple[str, ...] = ()
     there: tuple[str, ...] = ()
-    moved: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    moved: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
 
 
 def recorded(root: Path) -> Record:
@@ -85,7 +82,7 @@ def recorded(root: Path) -> Record:
     """
     path = root / STATE_DIR / RECORD
     try:
-        record = codec.decode(Record, json.loads(path.read_bytes()), RECORD)
+        record = from_json(Record, json.loads(path.read_bytes()), RECORD)
     except FileNotFoundError:
         return Record()
     except (OSError, ValueError, UsageError) as error:
@@ -223,7 +220,7 @@ def _write_record(root: Path, record: Record) -> None:
         return
     path = state_dir(root) / RECORD
     if record.patches or record.replaced:
-        write_atomic(path, codec.dumps(record).encode(), error=PatchRefused)
+        write_atomic(path, dumps(record).encode(), error=PatchRefused)
         return
     with told_as(PatchRefused, path):
         unlink(path, missing_ok=True)

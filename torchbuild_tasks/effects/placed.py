@@ -9,9 +9,10 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from torchbuild_tasks.effects.files import unlink, write_atomic
 from torchbuild_tasks.effects.install_rules import Rule, read_manifest, read_rules
@@ -23,8 +24,7 @@ PLACED_FILE: Final = "torchbuild-placed.json"
 SCHEMA: Final = 1
 
 
-@dataclass(frozen=True, kw_only=True)
-class Where:
+class Where(msgspec.Struct, frozen=True, kw_only=True):
     """Where to look: the checkout, the build tree, and patterns relative to the checkout.
 
     `counts` says of a file's name whether it is a source; `ignored` of a path whether a build made it.

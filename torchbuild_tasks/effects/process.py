@@ -15,9 +15,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import msgspec
 
 from torchbuild_tasks.effects.blocks import Blocks
 from torchbuild_tasks.effects.reading import IDLE, Reader, widen
@@ -46,8 +47,7 @@ class Sink(Protocol):
     def write(self, data: bytes, /) -> object: ...
 
 
-@dataclass(frozen=True, kw_only=True)
-class Captured:
+class Captured(msgspec.Struct, frozen=True, kw_only=True):
     """How a short process ended.
 
     `rc` is its exit code, minus the signal's number when a signal ended it, 127 when it

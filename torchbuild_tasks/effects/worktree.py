@@ -12,9 +12,10 @@ import hashlib
 import json
 import os
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
+
+import msgspec
 
 from torchbuild_tasks.effects.files import told_as, unlink, write_atomic
 from torchbuild_tasks.effects.git import Git
@@ -34,8 +35,7 @@ _SWITCH: Final = "torchbuild-switch.json"  # in the git directory of a checkout,
 _SHOWN: Final = 10
 
 
-@dataclass(frozen=True, kw_only=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """What the repository remembers of one worktree of ours."""
 
     file: Path

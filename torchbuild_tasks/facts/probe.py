@@ -14,9 +14,10 @@ import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from torchbuild_tasks.effects.process import capture
 from torchbuild_tasks.facts.answers import Output, Uname
@@ -30,8 +31,7 @@ if TYPE_CHECKING:
 LIMIT: Final = 4 * 1024 * 1024
 
 
-@dataclass(frozen=True, kw_only=True)
-class Probe:
+class Probe(msgspec.Struct, frozen=True, kw_only=True):
     """The machine as seen from a process with the environment `environ`.
 
     Paths are absolute and as the machine names them. `root` is None for the real file
@@ -42,9 +42,9 @@ class Probe:
 
     environ: Mapping[str, str]
     root: Path | None = None
-    names: Names = field(default_factory=here)
+    names: Names = msgspec.field(default_factory=here)
     patience: float = math.inf
-    cut: list[str] = field(default_factory=list)
+    cut: list[str] = msgspec.field(default_factory=list)
 
     @property
     def windows(self) -> bool:

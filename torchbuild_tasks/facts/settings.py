@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from torchbuild_tasks.errors import UsageError
 
@@ -22,8 +23,7 @@ _HEADER = re.compile(rf"\s*\[(\[)?\s*({_DOTTED})\s*\]\]?\s*(?:#.*)?$")
 _KEY = re.compile(rf"\s*({_DOTTED})\s*=")
 
 
-@dataclass(frozen=True, kw_only=True)
-class SettingsFile:
+class SettingsFile(msgspec.Struct, frozen=True, kw_only=True):
     """A settings file; `lines` has the line (from 1) of every dotted key of `data`.
 
     An entry of a list of tables is counted from 0: `failure.0.match`. A key inside an

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 
-from torchbuild_tasks import codec
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.model import Store
 from torchbuild_tasks.model.history import HISTORY_SCHEMA, PEAKS, PastPeak, PastPeaks
+from torchbuild_tasks.values import from_json
 
 VARIABLE = "TORCHBUILD_CACHE"
 UNPACKED = "unpacked"
@@ -62,7 +62,7 @@ def _digest(probe: Probe, marker: str, name: str) -> str | None:
 def _peaks(text: str | None) -> tuple[PastPeak, ...]:
     """What builds took here; nothing where the file is missing, damaged or of another version."""
     try:
-        found = codec.decode(PastPeaks, json.loads(text or "{}"))
+        found = from_json(PastPeaks, json.loads(text or "{}"))
     except (ValueError, RecursionError, UsageError):
         return ()
     return found.peaks if found.schema == HISTORY_SCHEMA else ()

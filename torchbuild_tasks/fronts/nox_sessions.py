@@ -8,11 +8,11 @@ field of the request. None of them is run by a bare `nox`.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Any, Final
 
 from torchbuild_tasks.fronts.summaries import SUMMARIES
+from torchbuild_tasks.values import replace
 
 SESSIONS: Final[Mapping[str, tuple[str, Mapping[str, Any], str]]] = {
     "build_cpu": ("build", {"cpu": True}, "Build, record and verify torch without CUDA."),
@@ -67,7 +67,7 @@ def run(verb: str, fixed: Mapping[str, Any], posargs: tuple[str, ...]) -> None:
 
     logging.getLogger("invoke").setLevel(logging.WARNING)  # nox shows every logger's debug lines
     try:
-        request = dataclasses.replace(parse(verb, posargs), **fixed)
+        request = replace(parse(verb, posargs), **fixed)
     except TorchbuildError as error:
         show_error(error, as_json="--json" in posargs)
         raise SystemExit(error.exit_code) from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from torchbuild_tasks.codec import dumps
+from torchbuild_tasks.values import dumps
 
 
 def json_text(value: object) -> str:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from torchbuild_tasks.core.helper_lines import HelperLine, HelperReport
 from torchbuild_tasks.fronts.paragraph import finding_text
 from torchbuild_tasks.fronts.show import columns
 from torchbuild_tasks.fronts.transfers import size
+from torchbuild_tasks.values import replace
 
 
 def helpers_text(report: HelperReport) -> str:

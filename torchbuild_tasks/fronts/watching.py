@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 from collections.abc import Callable
 
@@ -18,6 +17,7 @@ from torchbuild_tasks.errors import (
 from torchbuild_tasks.fronts.paragraph import error_text
 from torchbuild_tasks.fronts.reporter import ConsoleReporter
 from torchbuild_tasks.request import BuildRequest, flag_name
+from torchbuild_tasks.values import replace
 
 
 def watch(
@@ -35,7 +35,7 @@ def watch(
             raise UsageError(f"--watch builds again and again; {flag_name(name)} shows one thing and ends")
     watched = flow.watch(request)
     _once(request, report, build, first=True)
-    again = dataclasses.replace(request, clean=False)
+    again = replace(request, clean=False)
     while True:
         report.note("Waiting for a save; Ctrl-C ends this.")
         try:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 
-@dataclass(frozen=True, kw_only=True)
-class Last:
+
+class Last(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How the last build in a folder ended, by its manifest; `python` is where torch went."""
 
     result: str
@@ -17,8 +17,7 @@ class Last:
     python: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Shown:
+class Shown(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A named build, where it is and how far.
 
     `values` are its fields, and its variables as `set.NAME`, each with the table that says it.
@@ -34,8 +33,7 @@ class Shown:
     values: Mapping[str, tuple[Any, str]] | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Away:
+class Away(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a removal takes away: the folder, its bytes, and what is left behind elsewhere."""
 
     name: str
@@ -45,8 +43,7 @@ class Away:
     removed: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class Entering:
+class Entering(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The lines that enter a build, by shell, and the shells for which no env file was written yet."""
 
     name: str
@@ -55,8 +52,7 @@ class Entering:
     missing: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Difference:
+class Difference(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One choice, variable or command of two plans that differs; `reasons` are those of the two values."""
 
     name: str

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from torchbuild_tasks.model.cluster import Distribution
 
 
-@dataclass(frozen=True, kw_only=True)
-class CacheTool:
+class CacheTool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One cache program of a plan: `name` is ccache or sccache, `program` its path.
 
     `folder` is where it keeps results ("" for its own default folder). `settings` are those of its
@@ -20,11 +20,10 @@ class CacheTool:
     program: str
     version: str
     folder: str = ""
-    settings: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, kw_only=True)
-class CachePlan:
+class CachePlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is needed to run the caches of a build beside it.
 
     `remotes` are the addresses of shared caches, as they may be shown. `size` is the least number
@@ -40,8 +39,7 @@ class CachePlan:
     memory: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class CacheReport:
+class CacheReport(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What one cache did in one build: hits and misses by language.
 
     `not_cached` are commands that it passed on, by the cache's own reason; `shared` are the hits
@@ -50,17 +48,16 @@ class CacheReport:
     """
 
     tool: str
-    hits: Mapping[str, int] = field(default_factory=dict)
-    misses: Mapping[str, int] = field(default_factory=dict)
-    not_cached: Mapping[str, int] = field(default_factory=dict)
+    hits: Mapping[str, int] = msgspec.field(default_factory=dict)
+    misses: Mapping[str, int] = msgspec.field(default_factory=dict)
+    not_cached: Mapping[str, int] = msgspec.field(default_factory=dict)
     shared: int = 0
     errors: int = 0
-    away: Mapping[str, int] = field(default_factory=dict)
+    away: Mapping[str, int] = msgspec.field(default_factory=dict)
     given_back: int = 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class CacheState:
+class CacheState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One cache as it lies there: bytes used and the most it fills (None where that is not known).
 
     `made` says whether a build of ours made the folder.

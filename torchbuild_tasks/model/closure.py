@@ -6,16 +6,16 @@ Only `verify --closure` and a failed import make these, so `model` does not impo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal
+
+import msgspec
 
 System = Literal["linux", "windows"]
 Kind = Literal["missing", "damaged", "other machine", "version", "symbol", "twice", "shadowed", "old runtime"]
 State = Literal["found", "missing", "damaged", "other machine", "api set", "on demand"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Image:
+class Image(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What one library says of itself.
 
     `real` is its path without links, `name` the SONAME. `versions` are those it defines, `wants`
@@ -34,7 +34,7 @@ class Image:
     runpath: tuple[str, ...] = ()
     no_defaults: bool = False
     versions: frozenset[str] = frozenset()
-    wants: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    wants: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     linker: tuple[int, int] = (0, 0)
     release: tuple[int, int] = (0, 0)
     damage: str = ""
@@ -42,8 +42,7 @@ class Image:
     passed_over: bool = False
 
 
-@dataclass(frozen=True)
-class Symbol:
+class Symbol(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A function or datum that one library takes from another.
 
     On Linux `library` and `version` are set only where it is versioned; on Windows `library` is the DLL.
@@ -54,8 +53,7 @@ class Symbol:
     library: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Loader:
+class Loader(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How the loader of one process looks for libraries.
 
     Args:
@@ -82,15 +80,14 @@ class Loader:
     loaded: tuple[str, ...] = ()
     preloaded: tuple[str, ...] = ()
     search_path: tuple[str, ...] = ()
-    cache: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    cache: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     defaults: tuple[str, ...] = ()
     extra: tuple[str, ...] = ()
     levels: tuple[str, ...] = ()
     lib: str = "lib"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Placed:
+class Placed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One library of the closure: who needs it, and which rule found it where."""
 
     name: str
@@ -100,8 +97,7 @@ class Placed:
     by: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Break:
+class Break(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A place where the closure does not close (an error), or may be the wrong one (a warning).
 
     `library` is the leaf, `chain` the files from a root down to what needs it. `wanted` are versions
@@ -122,11 +118,10 @@ class Break:
     better: str = ""
     text: str = ""
     fix: str = ""
-    packages: Mapping[str, str] = field(default_factory=dict)
+    packages: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Closure:
+class Closure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Every library that `import torch` needs, where it is found, and what is wrong with that.
 
     `problem` says why there is nothing to walk, "" where there is. `seconds` is the time it took.

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cluster:
+class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A scheduler as it answered when it was asked.
 
     `conf` is the file that `cluster join` left for it ("" before that); `busy` are the jobs that
@@ -21,8 +20,7 @@ class Cluster:
     problem: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Distribution:
+class Distribution(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a build uses a scheduler: `compiler` is what the first trial compiles with.
 
     `jobs` are the parallel jobs once that trial has come back from a server; before, and

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 
-@dataclass(frozen=True, kw_only=True)
-class CompanionSource:
+class CompanionSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A folder that --with names: `version` stands in its version.txt, `problem` says why it is none."""
 
     name: str
@@ -18,8 +18,7 @@ class CompanionSource:
     problem: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Companion:
+class Companion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One project to build against the torch that was built.
 
     Its source lies in `folder`; where `url` is not empty it is first cloned there, at `ref`. `argv`
@@ -33,6 +32,6 @@ class Companion:
     url: str = ""
     ref: str = ""
     argv: tuple[str, ...]
-    set: Mapping[str, str] = field(default_factory=dict)
+    set: Mapping[str, str] = msgspec.field(default_factory=dict)
     state: str = ""
     because: str = ""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 
-@dataclass(frozen=True, kw_only=True)
-class Toolkit:
+class Toolkit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One folder that looks like a CUDA toolkit.
 
     `version` is the toolkit's ("12.4.1" or "12.4"), `version_via` what said it (version.json,
@@ -36,14 +36,13 @@ class Toolkit:
     cudnn: str | None = None
     nccl: str | None = None
     cuobjdump: str | None = None
-    parts: Mapping[str, str] = field(default_factory=dict)
+    parts: Mapping[str, str] = msgspec.field(default_factory=dict)
     aliases: tuple[str, ...] = ()
     managed: bool = False
     problem: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Library:
+class Library(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A library outside of any toolkit (cudnn, nccl, magma); the folders of its headers and of its files."""
 
     name: str
@@ -53,8 +52,7 @@ class Library:
     found_via: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class GpuSeen:
+class GpuSeen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What one probe said of one GPU; what several say of the same is put together in `core`.
 
     `probe` is nvml, nvidia-smi, pci, proc or device tree. `bus` is its PCI address
@@ -74,8 +72,7 @@ class GpuSeen:
     mig: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class Driver:
+class Driver(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The NVIDIA driver: `module` is the loaded kernel module's version, `library` that of the
     user-space library; they must be the same. `cuda` is the newest CUDA that it runs ("13.0").
     `problem` is what the driver itself said when it was asked.
@@ -89,8 +86,7 @@ class Driver:
     problem: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Tegra:
+class Tegra(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A Jetson board: its `model` and `compatible` names (device tree), and its L4T release ("35.4.1")."""
 
     model: str
@@ -98,8 +94,7 @@ class Tegra:
     l4t: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cuda:
+class Cuda(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Everything about CUDA on the machine.
 
     `looked` lists where toolkits were looked for, `probes` how each probe for GPUs ended,
@@ -115,4 +110,4 @@ class Cuda:
     tegra: Tegra | None = None
     wsl: bool = False
     visible: str | None = None
-    probes: Mapping[str, str] = field(default_factory=dict)
+    probes: Mapping[str, str] = msgspec.field(default_factory=dict)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 
-@dataclass(frozen=True, kw_only=True)
-class Debugging:
+class Debugging(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What attaching a debugger to the built torch needs.
 
     `python` is the interpreter of `environment` without links, `gdb` the debugger's path. `ptrace_scope` is

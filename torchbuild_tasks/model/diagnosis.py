@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+import msgspec
 
-@dataclass(frozen=True, kw_only=True)
-class Diagnosis:
+
+class Diagnosis(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One cause that a row knows, fitted to this machine.
 
     `command` is one of ours that does what `fix` says, "" where there is none; `see` is the
@@ -21,8 +21,7 @@ class Diagnosis:
     see: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reading:
+class Reading(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a whole log says.
 
     `clean`: no failure in it. `unknown`: the error is shown and no row knows it. `error_line`

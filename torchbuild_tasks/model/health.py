@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 
-@dataclass(frozen=True, kw_only=True)
-class Room:
+class Room(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Free bytes where something is written: `purpose` is source, build, store, cache or tmp.
 
     `mount` tells which of them share a file system. `kind` is the file system ("ext4", "nfs4",
@@ -23,16 +23,14 @@ class Room:
     writable: bool | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class OtherTree:
+class OtherTree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A build tree in the checkout, and the source folder that its CMakeCache.txt was made for."""
 
     path: str
     home: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reached:
+class Reached(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How one host answered: `dns` and `https` say why they failed, "" for well, None for not asked.
 
     `proxy` is the host of the proxy that it is asked through (its DNS is the one that counts then),
@@ -47,8 +45,7 @@ class Reached:
     ahead: float | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Health:
+class Health(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the doctor saw; None and empty fields mean that it could not be looked at.
 
     `open_files` is `ulimit -n`, `open_files_most` what it may be raised to. `locale` is the locale of
@@ -69,9 +66,9 @@ class Health:
     locale_known: bool | None = None
     newest: str | None = None
     ahead: float | None = None
-    git: Mapping[str, str] = field(default_factory=dict)
+    git: Mapping[str, str] = msgspec.field(default_factory=dict)
     git_refuses: bool = False
-    environ: Mapping[str, str] = field(default_factory=dict)
+    environ: Mapping[str, str] = msgspec.field(default_factory=dict)
     strangers: tuple[str, ...] = ()
     conda_linkers: tuple[str, ...] = ()
     shadows: tuple[str, ...] = ()

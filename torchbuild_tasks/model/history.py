@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 HISTORY_SCHEMA = 1
 # The file of `PastPeaks`, below the store.
 PEAKS = "build-memory.json"
 
 
-@dataclass(frozen=True, kw_only=True)
-class PastBuild:
+class PastBuild(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One build that Ninja finished or was stopped in: `seconds` of wall time, how many steps ran.
 
     `work` is the seconds of all steps together; `hits` are the compiles that a cache must have answered.
@@ -24,8 +24,7 @@ class PastBuild:
     hits: int = 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Peak:
+class Peak(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The most memory that one process of a kind was seen to have, in bytes, and how many were seen."""
 
     kind: str
@@ -33,8 +32,7 @@ class Peak:
     count: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class PastPeak:
+class PastPeak(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A `Peak` of the builds of one checkout with one build type, kept on the machine."""
 
     source: str
@@ -44,16 +42,14 @@ class PastPeak:
     count: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class PastPeaks:
+class PastPeaks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The file in which the machine keeps them, the newest last."""
 
     schema: int = HISTORY_SCHEMA
     peaks: tuple[PastPeak, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class History:
+class History(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`steps` has the seconds of each step by its output, the newest first.
 
     `after` has, by output, the seconds of the longest chain of steps that cannot begin before it is
@@ -65,6 +61,6 @@ class History:
     source: str = ""
     compiler: str = ""
     jobs: int = 0
-    steps: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    after: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    steps: Mapping[str, tuple[float, ...]] = msgspec.field(default_factory=dict)
+    after: Mapping[str, tuple[float, ...]] = msgspec.field(default_factory=dict)
     builds: tuple[PastBuild, ...] = ()

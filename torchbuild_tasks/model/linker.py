@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 
-@dataclass(frozen=True, kw_only=True)
-class LinkTrial:
+class LinkTrial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A small library and a program that uses it, made in an empty folder and run.
 
     `sources` are file name to text; `commands` make `library` and the program; `run` must end with 0.
@@ -21,8 +21,7 @@ class LinkTrial:
     mark: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class LinkerPlan:
+class LinkerPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A linker that is not the system's default. `tool` is its name among the facts' tools.
 
     `folder` is where a link called ld has to lead to `program`, for compilers that cannot be told its

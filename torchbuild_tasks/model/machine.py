@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal
+
+import msgspec
 
 from torchbuild_tasks.model.cluster import Cluster
 from torchbuild_tasks.model.companion import CompanionSource
@@ -17,8 +18,7 @@ Era = Literal["setuptools", "scikit-build-core"]
 FACTS_SCHEMA = 1
 
 
-@dataclass(frozen=True, kw_only=True)
-class Tool:
+class Tool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A program that was looked for; `path` is None when it was not found.
 
     `found_via` says how ("PATH", "environment CXX" ...), `looked` where, `aliases` other
@@ -33,8 +33,7 @@ class Tool:
     aliases: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Host:
+class Host(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The machine: `os` is linux or windows, `arch` x86_64, aarch64 or what uname says."""
 
     os: str
@@ -44,8 +43,7 @@ class Host:
     libc: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cpu:
+class Cpu(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Cores of the machine, cores this process may run on, and the cgroup quota in cores."""
 
     cores: int
@@ -54,8 +52,7 @@ class Cpu:
     quota_via: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Memory:
+class Memory(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Bytes: of the machine, free for new programs, and the tightest limit with its use.
 
     A limit is a cgroup's, or that of commit on Windows (memory and page files).
@@ -69,8 +66,7 @@ class Memory:
     limit_via: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Disk:
+class Disk(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Free and total bytes of the mount that holds `path`."""
 
     path: str
@@ -79,8 +75,7 @@ class Disk:
     total: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Python:
+class Python(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An interpreter that could get torch.
 
     `environment` is venv, conda or base; `managed` is true for a venv that this tool
@@ -105,13 +100,12 @@ class Python:
     headers: bool | None = None
     venv: bool | None = None
     debug_library: bool | None = None
-    packages: Mapping[str, str] = field(default_factory=dict)
+    packages: Mapping[str, str] = msgspec.field(default_factory=dict)
     torch_from: str | None = None
     problem: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class CMakeCache:
+class CMakeCache(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What an existing build tree remembers of its making; `prefix` is where its install rules go."""
 
     home: str | None = None
@@ -122,19 +116,17 @@ class CMakeCache:
     prefix: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Previous:
+class Previous(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The last build's manifest, as far as the next plan needs it; `left_out` are checks not made."""
 
     result: str
-    inputs: Mapping[str, str] = field(default_factory=dict)
+    inputs: Mapping[str, str] = msgspec.field(default_factory=dict)
     finished: str | None = None
     verified: bool = False
     left_out: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Tree:
+class Tree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The source tree: `problem` is None when it is a torch checkout that can be read.
 
     `installed` are the inputs of the last editable install that was finished, if that was ours.
@@ -161,14 +153,13 @@ class Tree:
     tags: tuple[str, ...] | None = None
     empty: tuple[str, ...] = ()
     writable: bool | None = None
-    digests: Mapping[str, str] = field(default_factory=dict)
+    digests: Mapping[str, str] = msgspec.field(default_factory=dict)
     cache: CMakeCache | None = None
     previous: Previous | None = None
     installed: Mapping[str, str] | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class VisualStudio:
+class VisualStudio(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One installation: `version` as vswhere says it ("16.7.30330.147"), `product` "Community" ...
 
     `release` is what people call that version ("16.7.2": catalog.productDisplayVersion).
@@ -183,8 +174,7 @@ class VisualStudio:
     vcvarsall: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Toolset:
+class Toolset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One side-by-side MSVC toolset: a folder of VC\\Tools\\MSVC.
 
     `version` is the folder's name ("14.44.35207"), `cl` the 64-bit compiler for 64-bit
@@ -198,8 +188,7 @@ class Toolset:
     msc_ver: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Windows:
+class Windows(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What only a Windows machine has; None fields could not be read.
 
     `looked` lists where Visual Studio was looked for. `active` is the VCToolsVersion of a
@@ -218,8 +207,7 @@ class Windows:
     shell: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Store:
+class Store(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The cache of helpers, by artifact id.
 
     `unpacked` is what lies there, with the sha256 of its archive; `pins` are the hashes of
@@ -227,13 +215,12 @@ class Store:
     """
 
     folder: str
-    unpacked: Mapping[str, str] = field(default_factory=dict)
-    pins: Mapping[str, str] = field(default_factory=dict)
+    unpacked: Mapping[str, str] = msgspec.field(default_factory=dict)
+    pins: Mapping[str, str] = msgspec.field(default_factory=dict)
     peaks: tuple[PastPeak, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class OwnPatch:
+class OwnPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A change to the source that the user wants: a file and its text, or why it cannot be read."""
 
     name: str
@@ -242,8 +229,7 @@ class OwnPatch:
     problem: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Facts:
+class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Everything that was looked at, and nothing that was concluded from it.
 
     `environ` holds only the variables of the user's environment that a PyTorch build
@@ -267,6 +253,6 @@ class Facts:
     cluster: Cluster | None = None
     companions: tuple[CompanionSource, ...] = ()
     patches: tuple[OwnPatch, ...] = ()
-    environ: Mapping[str, str] = field(default_factory=dict)
+    environ: Mapping[str, str] = msgspec.field(default_factory=dict)
     cut: tuple[str, ...] = ()
     health: Health | None = None

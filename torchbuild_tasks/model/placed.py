@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 # Size in bytes and time of modification in ns.
 Stamp = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Folder:
+class Folder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One folder of sources: when entries came or went (ns), its files that count, its folders."""
 
     changed: int
@@ -18,8 +18,7 @@ class Folder:
     folders: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Placed:
+class Placed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One look at it. Paths are absolute, or relative to the checkout with `/`.
 
     `installed` is what CMake put in place and `sources` what its install rules copy from;
@@ -27,8 +26,8 @@ class Placed:
     copies on; `folders` are those whose files CMake lists.
     """
 
-    installed: Mapping[str, Stamp] = field(default_factory=dict)
-    sources: Mapping[str, Stamp] = field(default_factory=dict)
-    made: Mapping[str, Stamp] = field(default_factory=dict)
-    carried: Mapping[str, str] = field(default_factory=dict)
-    folders: Mapping[str, Folder] = field(default_factory=dict)
+    installed: Mapping[str, Stamp] = msgspec.field(default_factory=dict)
+    sources: Mapping[str, Stamp] = msgspec.field(default_factory=dict)
+    made: Mapping[str, Stamp] = msgspec.field(default_factory=dict)
+    carried: Mapping[str, str] = msgspec.field(default_factory=dict)
+    folders: Mapping[str, Folder] = msgspec.field(default_factory=dict)

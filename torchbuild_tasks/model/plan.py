@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from torchbuild_tasks.model.cache import CachePlan
 from torchbuild_tasks.model.companion import Companion
@@ -16,8 +17,7 @@ Source = Literal["flag", "environment", "torchbuild.toml", "preset", "helper", "
 Need = Literal["first", "nothing", "build", "reconfigure", "clean"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Choice:
+class Choice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One decision: its value, why, and which layer of the precedence decided it."""
 
     name: str
@@ -26,8 +26,7 @@ class Choice:
     source: Source = "default"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One thing that was checked; `fix` says what to do when `status` is not ok.
 
     What could not be found out is unknown; what does not apply here, or was not asked, is skipped.
@@ -39,8 +38,7 @@ class Finding:
     fix: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class EnvOp:
+class EnvOp(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One operation on one variable.
 
     `set` gives it `value`, `prepend` puts `value` (a path) before what is there, `unset`
@@ -57,8 +55,7 @@ class EnvOp:
     arguments: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class EnvFile:
+class EnvFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The finished text of an env file, before it is written."""
 
     shell: str
@@ -66,8 +63,7 @@ class EnvFile:
     text: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Command:
+class Command(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A process to run: argv as a list, never a shell string."""
 
     argv: tuple[str, ...]
@@ -75,8 +71,7 @@ class Command:
     because: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Way:
+class Way(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a build gets to an importable torch: by the Python front end, or round it.
 
     Round it, `ninja` is the command to which `-n` or a target is added, and what it builds is
@@ -88,8 +83,7 @@ class Way:
     ninja: Command | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Artifact:
+class Artifact(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One helper that is downloaded and unpacked: a file by address, or a wheel by name.
 
     `id` names it for good ("magma-2.5.4-cuda124-release") and is the folder's name in the
@@ -112,8 +106,7 @@ class Artifact:
     because: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ManagedToolkit:
+class ManagedToolkit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A CUDA toolkit that is put together in `folder` from the artifacts `parts` (their ids).
 
     `version` is the toolkit's ("12.4"); `here` says whether it already stands complete.
@@ -126,8 +119,7 @@ class ManagedToolkit:
     because: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Patch:
+class Patch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A change to the source that this build needs: `id` names it, `diff` is its whole text.
 
     `path` is the user's file that it comes from; "" for one of ours.
@@ -139,8 +131,7 @@ class Patch:
     path: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Trial:
+class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One small file that is compiled: `launcher` stands before `argv`, whose object file is `output`."""
 
     argv: tuple[str, ...]
@@ -148,8 +139,7 @@ class Trial:
     launcher: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Preflight:
+class Preflight(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is compiled before the build: small files with the planned compilers and flags.
 
     Each trial compiles one of `sources` (file name to text) in an otherwise empty folder.
@@ -164,8 +154,7 @@ class Preflight:
     cuobjdump: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Jobserver:
+class Jobserver(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is served to a build that takes its jobs from us: at most `cores` at once.
 
     `reserve` and `largest` are bytes: what stays free, and what one compile is thought to take
@@ -179,8 +168,7 @@ class Jobserver:
     version: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Environment:
+class Environment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The Python that gets torch, and how it comes to be complete.
 
     `create` makes the managed venv when it is not there yet, `remove` takes away a torch
@@ -198,8 +186,7 @@ class Environment:
     foreign: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class Change:
+class Change(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One input that differs from the last build, and what that needs; `because` is that of its row."""
 
     name: str
@@ -209,8 +196,7 @@ class Change:
     because: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Freshness:
+class Freshness(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the existing build tree needs before it is right again."""
 
     needs: Need
@@ -218,8 +204,7 @@ class Freshness:
     changes: tuple[Change, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Expectation:
+class Expectation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One promise that the verification holds the built torch to.
 
     `check` names a check of the probe; `key` a part of what it reports; `wanted` the
@@ -234,8 +219,7 @@ class Expectation:
     skip: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class BuildPlan:
+class BuildPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The whole decision. `verdict` is refuse when any finding is an error."""
 
     verdict: Literal["ok", "warn", "refuse"]

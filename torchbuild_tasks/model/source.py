@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 Kind = Literal["clone", "worktree", "submodule", "archive", "folder"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class ModuleState:
+class ModuleState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A submodule: where it lies, the commit that is wanted, the one that is there, what was changed in it.
 
     `state` is ok, missing, unneeded (missing, and the plan does without), elsewhere (at another commit) or
@@ -23,8 +23,7 @@ class ModuleState:
     changed: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Checkout:
+class Checkout(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One checkout.
 
     Args:
@@ -56,8 +55,7 @@ class Checkout:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class SourceReport:
+class SourceReport(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a `source` action found or did.
 
     Args:

@@ -10,6 +10,8 @@ import math
 import os
 from pathlib import Path
 
+import msgspec
+
 from torchbuild_tasks import version
 from torchbuild_tasks.catalog import Catalog, load_catalog
 from torchbuild_tasks.core.cluster.address import file_name, scheduler_url
@@ -33,10 +35,10 @@ from torchbuild_tasks.sight.named import before_it_is_there, named, seen_from_ma
 from torchbuild_tasks.stages import Fetching, Reporter
 from torchbuild_tasks.stages.linker import try_linker
 from torchbuild_tasks.templates import load_templates
+from torchbuild_tasks.values import replace
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Sight:
+class Sight(msgspec.Struct, frozen=True, kw_only=True):
     """What every verb starts from: the request, the settings file, the rows and the facts."""
 
     request: BuildRequest
@@ -64,9 +66,9 @@ def look(
     about = named(request, settings)
     settings = about.settings
     if about.place:
-        request = dataclasses.replace(request, name=about.place.build.name, source=None)
+        request = replace(request, name=about.place.build.name, source=None)
     if request.wheels:
-        request = dataclasses.replace(request, wheels=os.path.realpath(Path(request.wheels).expanduser()))
+        request = replace(request, wheels=os.path.realpath(Path(request.wheels).expanduser()))
     catalog = load_catalog()
     if settings.failures:  # the user's own stand before ours
         catalog = Catalog(failure=(*settings.failures, *catalog.failure))
@@ -100,9 +102,9 @@ def _facts(
         facts = with_companions(facts, said, catalog)
     folder = request.patch_dir or settings.values.get("patch_dir")
     if own := look_at_patches(patch_folders(folder, settings.path, facts.tree.root)):
-        facts = dataclasses.replace(facts, patches=own)
+        facts = replace(facts, patches=own)
     if scheduler := request.distribute or settings.values.get("distribute"):
-        facts = dataclasses.replace(facts, cluster=_ask_scheduler(str(scheduler), facts))
+        facts = replace(facts, cluster=_ask_scheduler(str(scheduler), facts))
     return facts
 
 
@@ -188,7 +190,7 @@ def decide(sight: Sight) -> BuildPlan:
 def settled(sight: Sight, made_plan: BuildPlan, report: Reporter) -> BuildPlan:
     """The plan with a linker that links here: the planned one is tried, and left out if it does not."""
     while made_plan.linker and (reason := try_linker(made_plan, report)):
-        sight = dataclasses.replace(sight, catalog=left_out(sight.catalog, made_plan.linker, reason))
+        sight = replace(sight, catalog=left_out(sight.catalog, made_plan.linker, reason))
         made_plan = accepted(decide(sight))
     return made_plan
 

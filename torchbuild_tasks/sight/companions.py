@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.core.companions import read_with
 from torchbuild_tasks.facts.companions import look_at_companions
 from torchbuild_tasks.model import Facts
+from torchbuild_tasks.values import replace
 
 
 def with_companions(facts: Facts, words: tuple[str, ...], catalog: Catalog) -> Facts:
@@ -17,4 +16,4 @@ def with_companions(facts: Facts, words: tuple[str, ...], catalog: Catalog) -> F
         UsageError: a word cannot be understood.
     """
     folders = [(each.row.name, each.path) for each in read_with(words, catalog) if each.path]
-    return dataclasses.replace(facts, companions=look_at_companions(folders))
+    return replace(facts, companions=look_at_companions(folders))

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-from torchbuild_tasks import codec
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import Facts
+from torchbuild_tasks.values import from_json
 
 SUPPORT_FACTS: Final = "facts.json"  # in the archive of `support`
 
@@ -25,7 +25,7 @@ def read_facts(path: Path) -> Facts:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from None
     except ValueError as error:
         raise UsageError(f"{path} is not JSON: {error}", next_step="Make one with: doctor --json") from None
-    return codec.decode(Facts, data.get("facts", data) if isinstance(data, dict) else data, "facts")
+    return from_json(Facts, data.get("facts", data) if isinstance(data, dict) else data, "facts")
 
 
 def _dump(path: Path) -> bytes:

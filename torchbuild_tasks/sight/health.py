@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from pathlib import Path
 from typing import Final
@@ -14,6 +13,7 @@ from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.model import BuildPlan
 from torchbuild_tasks.request import BuildRequest
 from torchbuild_tasks.sight import Sight, network
+from torchbuild_tasks.values import replace
 
 # Seconds that the doctor waits for a program. Compilers and the like say their version in hundredths;
 # a build, which has to be right about a machine that just woke up, waits for longer.
@@ -35,9 +35,9 @@ def examined(sight: Sight, made_plan: BuildPlan) -> Sight:
         answers = pool.submit(ask_hosts, made_plan, facts, net)
         places = written_places(made_plan, facts, temporary(probe))
         health = look_at_health(probe, facts, places, patterns, made_plan.build_dir)
-        health = dataclasses.replace(health, reached=answers.result(), offline=net.offline, proxies=proxies())
+        health = replace(health, reached=answers.result(), offline=net.offline, proxies=proxies())
     cut = tuple(sorted({*facts.cut, *probe.cut}))
-    return dataclasses.replace(sight, facts=dataclasses.replace(facts, cut=cut, health=health))
+    return replace(sight, facts=replace(facts, cut=cut, health=health))
 
 
 def bare(request: BuildRequest) -> Sight:

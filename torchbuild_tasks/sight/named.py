@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +18,7 @@ from torchbuild_tasks.model import Facts
 from torchbuild_tasks.request import BuildRequest
 from torchbuild_tasks.stages import Reporter
 from torchbuild_tasks.stages.named import Named, config_of, note_of, resolve
+from torchbuild_tasks.values import replace
 
 
 def named(request: BuildRequest, settings: Settings | None = None) -> Named:
@@ -66,10 +66,10 @@ def before_it_is_there(facts: Facts, about: Named, catalog: Catalog) -> Facts:
     if tree.problem is None and about.place:
         root = str(about.place.folder)
         build_dir = tree.build_dir and tree.build_dir.replace(tree.root, root, 1)
-        tree = dataclasses.replace(
+        tree = replace(
             tree, root=root, build_dir=build_dir, dirty=False, cache=None, previous=None, installed=None
         )
-    return dataclasses.replace(facts, tree=tree)
+    return replace(facts, tree=tree)
 
 
 def seen_from_main(settings: Settings, about: Named) -> Settings:
@@ -77,4 +77,4 @@ def seen_from_main(settings: Settings, about: Named) -> Settings:
     ref = about.place.ref if about.place else "HEAD"
     seen = str(about.main) + ("" if ref == "HEAD" else f", and it will be at {ref}")
     values = {name: value for name, value in settings.values.items() if name != "torch"}
-    return dataclasses.replace(settings, values=values, seen_from=seen)
+    return replace(settings, values=values, seen_from=seen)

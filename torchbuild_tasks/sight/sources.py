@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.effects.signals import interruptible
 from torchbuild_tasks.sight import Sight, look, network
 from torchbuild_tasks.stages import Reporter
+from torchbuild_tasks.values import replace
 
 if TYPE_CHECKING:
     from torchbuild_tasks.stages.source import Task
@@ -36,7 +36,7 @@ def have_source(sight: Sight, report: Reporter) -> Sight:
 
 
 def _on(sight: Sight, root: Path) -> Sight:
-    return look(dataclasses.replace(sight.request, source=str(root), name=None), sight.settings)
+    return look(replace(sight.request, source=str(root), name=None), sight.settings)
 
 
 def _ours(sight: Sight) -> tuple[str, Path] | None:

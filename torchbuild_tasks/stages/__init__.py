@@ -37,9 +37,10 @@ from torchbuild_tasks.stages.stale import remove_stale
 from torchbuild_tasks.stages.target import build_target
 from torchbuild_tasks.stages.toolkit import assemble_toolkit
 from torchbuild_tasks.stages.work import Fetching, Reporter, Work
+from torchbuild_tasks.values import replace
 from torchbuild_tasks.verify.judge import require_passed
 
-__all__ = ["STAGES", "Fetching", "Reporter", "Work", "run_stages"]
+__all__ = ["STAGES", "Fetching", "Reporter", "Work", "run_stages", "replace"]
 
 STAGES: Final[tuple[tuple[str, Callable[[Work], Work]], ...]] = (
     ("try the patches", try_patches),

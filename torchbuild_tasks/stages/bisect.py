@@ -7,11 +7,11 @@ it, so a run that was killed at any moment goes on from the last verdict.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from torchbuild_tasks import codec
+import msgspec
+
 from torchbuild_tasks.core.bisect import (
     Bisection,
     Step,
@@ -32,6 +32,7 @@ from torchbuild_tasks.request import BuildRequest
 from torchbuild_tasks.stages.bisect_step import Build, try_commit
 from torchbuild_tasks.stages.manifest import given_flags
 from torchbuild_tasks.stages.work import Reporter
+from torchbuild_tasks.values import dumps, replace
 
 FOLDER: Final = "bisect"  # in .torchbuild of the checkout
 _STATE, _LOG, _FOR_GIT, _STEPS = "bisect.json", "log.txt", "for-git.txt", "steps"
@@ -39,8 +40,7 @@ _STATE, _LOG, _FOR_GIT, _STEPS = "bisect.json", "log.txt", "for-git.txt", "steps
 _BEGIN: Final = "Write: bisect --good REF --bad REF -- COMMAND   or, to go on: bisect --resume"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Ground:
+class Ground(msgspec.Struct, frozen=True, kw_only=True):
     """Where a bisect works: the user's checkout, and our folder with the worktree and the memory."""
 
     git: Git
@@ -57,8 +57,7 @@ class Ground:
         return self.folder / _LOG
 
 
-@dataclass(frozen=True, kw_only=True)
-class Found:
+class Found(msgspec.Struct, frozen=True, kw_only=True):
     """How a bisect ended: the first bad commit, or all that it can be, with their messages."""
 
     first_bad: tuple[str, ...]
@@ -165,7 +164,7 @@ def flags_of(memory: Bisection, request: BuildRequest, ground: Ground, config: s
 
 def keep(ground: Ground, memory: Bisection) -> Bisection:
     """Write it down, for us and for a person."""
-    files.write_atomic(ground.folder / _STATE, codec.dumps(memory).encode(), error=SourceError)
+    files.write_atomic(ground.folder / _STATE, dumps(memory).encode(), error=SourceError)
     files.write_atomic(ground.log, told(memory).encode("utf-8", "backslashreplace"), error=SourceError)
     return memory
 

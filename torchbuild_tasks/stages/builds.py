@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,6 +25,7 @@ from torchbuild_tasks.model.builds import Away, Entering, Shown
 from torchbuild_tasks.request import BuildRequest
 from torchbuild_tasks.stages.named import Place, place_of
 from torchbuild_tasks.stages.work import Reporter
+from torchbuild_tasks.values import replace
 
 SHELLS: Final = ("sh", "fish", "bat", "ps1")
 
@@ -143,7 +143,7 @@ def details(settings: Settings, name: str, main: Path) -> tuple[Shown, ...]:
     said = {**whole.values, **{f"set.{key}": value for key, value in whole.variables.items()}}
     shown = _shown(place_of(settings, build, main), Git(folder=main))
     values = {key: (value, whole.place(key)) for key, value in sorted(said.items())}
-    return (dataclasses.replace(shown, values=values),)
+    return (replace(shown, values=values),)
 
 
 def is_active(name: str, folder: Path) -> bool:
@@ -221,7 +221,7 @@ def removed(settings: Settings, request: BuildRequest, main: Path, report: Repor
             raise CleanRefused("Nothing was removed.", next_step="Say --yes to remove what is listed.")
     with _held(main, name):  # without the lock in the folder, which would keep Windows from removing it
         worktree.remove(git, folder, made=made)
-    return dataclasses.replace(away, removed=True)
+    return replace(away, removed=True)
 
 
 def _folder_of(settings: Settings, name: str, main: Path) -> Path:

@@ -24,6 +24,7 @@ from torchbuild_tasks.effects.files import unlink
 from torchbuild_tasks.errors import Interrupted
 from torchbuild_tasks.model import CachePlan, CacheReport, CacheTool
 from torchbuild_tasks.stages.away import sending_away, server_settings
+from torchbuild_tasks.values import replace
 
 Say = Callable[[str], None]
 # How each tool is told to pass everything on, and to read only.
@@ -233,9 +234,7 @@ def _with_login(remote: Remote, environ: Mapping[str, str]) -> Remote:
     """sccache's own variables say the login where the address does not."""
     prefix = f"SCCACHE_{remote.level.upper()}"
     user = remote.user or environ.get(f"{prefix}_USERNAME", "")
-    return dataclasses.replace(
-        remote, user=user, password=remote.password or environ.get(f"{prefix}_PASSWORD", "")
-    )
+    return replace(remote, user=user, password=remote.password or environ.get(f"{prefix}_PASSWORD", ""))
 
 
 def _target(remote: Remote) -> probe.Target:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import os
 from collections.abc import Iterator
 
@@ -11,6 +10,7 @@ from torchbuild_tasks.core.cache.variables import LAUNCHERS
 from torchbuild_tasks.effects import files
 from torchbuild_tasks.stages.cache import Running, cache_running
 from torchbuild_tasks.stages.work import Work
+from torchbuild_tasks.values import replace
 
 
 def start_cache(work: Work) -> Work:
@@ -25,7 +25,7 @@ def begin_cache(work: Work) -> Work:
     running = work.at_end.enter_context(_recorded(work))
     if running.unlaunched:
         _without_launcher(work)
-    return dataclasses.replace(work, environ=running.environ)
+    return replace(work, environ=running.environ)
 
 
 def stop_cache(work: Work) -> Work:

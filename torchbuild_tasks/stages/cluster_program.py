@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 from torchbuild_tasks.core.helpers import Helper, choose_helpers, helper_check
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.effects.cluster import program
@@ -11,6 +9,7 @@ from torchbuild_tasks.errors import ClusterError
 from torchbuild_tasks.model import Facts
 from torchbuild_tasks.stages.helpers import fetch
 from torchbuild_tasks.stages.work import Fetching, Reporter
+from torchbuild_tasks.values import replace
 
 
 def refuse_windows(facts: Facts) -> None:
@@ -49,8 +48,8 @@ def have_dist(question: Question, fetching: Fetching, report: Reporter) -> str:
 
 
 def _helper(question: Question) -> Helper:
-    request = dataclasses.replace(question.request, with_helper=("none", "sccache"))
-    chosen = choose_helpers(dataclasses.replace(question, request=request), "Release").chosen
+    request = replace(question.request, with_helper=("none", "sccache"))
+    chosen = choose_helpers(replace(question, request=request), "Release").chosen
     if not chosen:
         raise ClusterError(
             f"No sccache-dist is on PATH, and there is none to download for {question.facts.host.arch}.",

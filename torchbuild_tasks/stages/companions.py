@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 from pathlib import Path
@@ -18,6 +17,7 @@ from torchbuild_tasks.record import VerifyReport
 from torchbuild_tasks.stages.compile import failed
 from torchbuild_tasks.stages.diagnosis import log_search
 from torchbuild_tasks.stages.work import Work, where
+from torchbuild_tasks.values import replace
 from torchbuild_tasks.verify.judge import require_passed
 from torchbuild_tasks.verify.session import ALWAYS, verify
 from torchbuild_tasks.verify.torch_probe import COMPANION_CHECKS
@@ -106,11 +106,11 @@ def _build(work: Work, companion: Companion, torch: str) -> None:
 def _told(work: Work, report: VerifyReport) -> Work:
     """The report of torch with the checks of what was built beside it."""
     if work.verified is None:
-        return dataclasses.replace(work, verified=report)
+        return replace(work, verified=report)
     beside = tuple(row for row in report.checks if row.check.partition(":")[0] in COMPANION_CHECKS)
-    whole = dataclasses.replace(work.verified, checks=(*work.verified.checks, *beside))
+    whole = replace(work.verified, checks=(*work.verified.checks, *beside))
     work.ledger.note(verify=whole)
-    return dataclasses.replace(work, verified=whole)
+    return replace(work, verified=whole)
 
 
 # ---------------------------------------------------------------- what was built for which torch

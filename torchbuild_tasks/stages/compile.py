@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import time
 from collections.abc import Mapping
@@ -24,6 +23,7 @@ from torchbuild_tasks.stages.manifest import note_source
 from torchbuild_tasks.stages.monitor import monitored
 from torchbuild_tasks.stages.prepare import install
 from torchbuild_tasks.stages.work import Work, where
+from torchbuild_tasks.values import replace
 from torchbuild_tasks.verify.session import ALWAYS, verify
 from torchbuild_tasks.verify.torch_probe import COMPANION_CHECKS
 
@@ -42,7 +42,7 @@ def compile_tree(work: Work) -> Work:
     route = first_route(work)
     if route is None:
         work.report.note("Up to date: Ninja finds nothing to compile or link, and all is in place.")
-        return dataclasses.replace(work, up_to_date=True)
+        return replace(work, up_to_date=True)
     if work.plan.way.name == "install":
         work = begin_cache(work)
         route = still_open(work, route)
@@ -54,7 +54,7 @@ def compile_tree(work: Work) -> Work:
         for command in route.commands:
             work = run_build(work, command)
         route = next_route(work, route)
-    return dataclasses.replace(work, went_round=went_round)
+    return replace(work, went_round=went_round)
 
 
 def run_build(work: Work, command: Command) -> Work:
@@ -102,7 +102,7 @@ def _with_jobs(command: Command, environ: Mapping[str, str]) -> Command:
     jobs = environ.get("MAX_JOBS", "")
     if command.argv[0] != "ninja" or not jobs.isdecimal():
         return command
-    return dataclasses.replace(command, argv=(*command.argv, "-j", jobs))
+    return replace(command, argv=(*command.argv, "-j", jobs))
 
 
 def failed(work: Work, command: Command, rc: int, scanner: LogScanner) -> BuildFailed:
@@ -156,9 +156,9 @@ def verify_torch(work: Work) -> Work:
     if left_out:
         work.report.note(f"Imported, not computed with. Left out: {', '.join(left_out)}. {ALL_CHECKS}")
     work.ledger.open()
-    report = dataclasses.replace(report, left_out=left_out)
+    report = replace(report, left_out=left_out)
     work.ledger.note(verify=report)
-    return dataclasses.replace(work, verified=report)
+    return replace(work, verified=report)
 
 
 def _stream(

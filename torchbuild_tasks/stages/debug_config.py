@@ -8,9 +8,10 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+
+import msgspec
 
 from torchbuild_tasks.core.debug_config import LAUNCH, TASKS, Lists, findings, launch_lists, task_lists
 from torchbuild_tasks.core.jsonc import NotEditable, with_entries
@@ -23,8 +24,7 @@ COMMANDS: Final = "compile_commands.json"
 COPIED: Final = "compile_commands.sha256"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Written:
+class Written(msgspec.Struct, frozen=True, kw_only=True):
     """One file of VS Code: `problem` says why it was left as it is; `entries` are then to paste."""
 
     path: str
@@ -32,8 +32,7 @@ class Written:
     entries: Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class DebugConfig:
+class DebugConfig(msgspec.Struct, frozen=True, kw_only=True):
     """What was done: the files, a sentence on compile_commands.json, and what was found."""
 
     files: tuple[Written, ...]

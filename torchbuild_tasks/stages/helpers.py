@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from torchbuild_tasks.errors import CleanRefused, PlanRefused
 from torchbuild_tasks.model import Artifact, Finding
 from torchbuild_tasks.request import BuildRequest
 from torchbuild_tasks.stages.work import Fetching, Reporter, Work
+from torchbuild_tasks.values import replace
 
 CHECK_SECONDS = 60.0
 
@@ -36,7 +36,7 @@ def fetch(artifacts: tuple[Artifact, ...], fetching: Fetching, report: Reporter)
     return obtain(
         artifacts,
         fetching.store,
-        net=dataclasses.replace(fetching.net, say=report.note),
+        net=replace(fetching.net, say=report.note),
         lock_file=fetching.lock_file,
         require_hashes=fetching.require_hashes,
         tell=report.transfer,
@@ -76,8 +76,8 @@ def fetched(
         return before
     report.stage("fetch helpers")
     folders = fetch(artifacts, fetching, report)
-    lines = (dataclasses.replace(line, here=line.here or line.id in folders) for line in before.lines)
-    return dataclasses.replace(before, lines=tuple(lines))
+    lines = (replace(line, here=line.here or line.id in folders) for line in before.lines)
+    return replace(before, lines=tuple(lines))
 
 
 def proved(before: HelperReport, question: Question, fetching: Fetching) -> HelperReport:
@@ -90,7 +90,7 @@ def proved(before: HelperReport, question: Question, fetching: Fetching) -> Help
         done = process.capture(command, timeout=CHECK_SECONDS)
         if done.rc != 0:
             findings.append(_does_not_run(helper.artifact.id, command[0], done))
-    return dataclasses.replace(before, findings=tuple(findings))
+    return replace(before, findings=tuple(findings))
 
 
 def _does_not_run(name: str, program: str, done: process.Captured) -> Finding:
@@ -107,10 +107,10 @@ def pruned(
     """Remove what the plan does not want; lists first, --dry-run stops there."""
     found = store.prune(fetching.store, keep, dry_run=True)
     if not found.paths or request.dry_run:
-        return dataclasses.replace(before, removable=found.paths)
+        return replace(before, removable=found.paths)
     report.note(f"to be removed, {found.bytes >> 20} MiB:")
     for path in found.paths:
         report.note(path)
     if not (request.yes or report.confirm("Remove these?")):
         raise CleanRefused("Nothing was removed.", next_step="Say --yes to remove what is listed.")
-    return dataclasses.replace(before, removed=store.prune(fetching.store, keep).paths)
+    return replace(before, removed=store.prune(fetching.store, keep).paths)

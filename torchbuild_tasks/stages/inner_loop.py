@@ -7,10 +7,11 @@ now, so that a library that was removed or replaced comes back, too.
 
 from __future__ import annotations
 
-import dataclasses
 import threading
 from collections.abc import Callable
 from typing import Final, TypeVar
+
+import msgspec
 
 from torchbuild_tasks.core.inner_loop import front_end_rows
 from torchbuild_tasks.core.outputs import patterns
@@ -21,18 +22,18 @@ from torchbuild_tasks.effects import owned, placed, process
 from torchbuild_tasks.model import Command
 from torchbuild_tasks.model.placed import Placed
 from torchbuild_tasks.stages.work import Work
+from torchbuild_tasks.values import replace
 
 T = TypeVar("T")
 UP_TO_DATE: Final = b"ninja: no work to do"
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Route:
+class Route(msgspec.Struct, frozen=True, kw_only=True):
     """Commands to run one after the other; `round_it` means without the front end, from `before`."""
 
     commands: tuple[Command, ...]
     round_it: bool = False
-    before: Placed = dataclasses.field(default_factory=Placed)
+    before: Placed = msgspec.field(default_factory=Placed)
 
 
 def first_route(work: Work) -> Route | None:
@@ -87,7 +88,7 @@ def _round(work: Work, ninja: Command, found: Due, before: Placed) -> Route:
     reasons = "; ".join(filter(None, (found.cmake, found.install))) or work.plan.way.because
     by = "by CMake, Ninja and install" if found.cmake else "by Ninja and install"
     work.report.note(f"{by}: {reasons}")
-    install = dataclasses.replace(ninja, argv=(*ninja.argv, "install"))
+    install = replace(ninja, argv=(*ninja.argv, "install"))
     cmake = Command(argv=("cmake", str(work.build_dir)), cwd=ninja.cwd, because=found.cmake)
     return Route(commands=(cmake, install) if found.cmake else (install,), round_it=True, before=before)
 

@@ -7,7 +7,6 @@ of jobs that the plan reckoned.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import os
 import re
 import shutil
@@ -24,6 +23,7 @@ from torchbuild_tasks.record import JobserverUse
 from torchbuild_tasks.stages.family import build_family
 from torchbuild_tasks.stages.history import build_program
 from torchbuild_tasks.stages.work import Work
+from torchbuild_tasks.values import replace
 
 # GNU make before 4.4, called by something in the build, stops at a named pipe (jobserver_parse_auth).
 _NOT_UNDERSTOOD: Final = "invalid --jobserver-auth string"
@@ -57,16 +57,16 @@ def jobserver(work: Work) -> Iterator[Work]:
             yield work
             return
         at_end.callback(_tell, work, served)
-        yield dataclasses.replace(work, environ=served.environment(environ))
+        yield replace(work, environ=served.environment(environ))
 
 
 def fewer_jobs(work: Work, jobs: int) -> Work:
     """The same build with so many jobs at most, whoever limits them."""
     planned = work.plan.jobserver
     if planned is not None:
-        planned = dataclasses.replace(planned, cores=jobs)
+        planned = replace(planned, cores=jobs)
     environ = {**(os.environ if work.environ is None else work.environ), "MAX_JOBS": str(jobs)}
-    return dataclasses.replace(work, plan=dataclasses.replace(work.plan, jobserver=planned), environ=environ)
+    return replace(work, plan=replace(work.plan, jobserver=planned), environ=environ)
 
 
 def without_jobserver(work: Work, lines: Iterable[str]) -> Work | None:
@@ -76,7 +76,7 @@ def without_jobserver(work: Work, lines: Iterable[str]) -> Work | None:
         return None
     number = (work.environ or os.environ).get("MAX_JOBS")
     work.report.note(f"Going on without a jobserver, with {number} jobs: {line.strip()[:200]}")
-    return dataclasses.replace(work, plan=dataclasses.replace(work.plan, jobserver=None))
+    return replace(work, plan=replace(work.plan, jobserver=None))
 
 
 def jobs_at_once(work: Work) -> int:

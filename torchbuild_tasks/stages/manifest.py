@@ -9,11 +9,11 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from torchbuild_tasks import codec
+import msgspec
+
 from torchbuild_tasks.core import env_files
 from torchbuild_tasks.core.settings import Settings
 from torchbuild_tasks.core.sizes import decisive
@@ -23,13 +23,13 @@ from torchbuild_tasks.model import BuildPlan, Facts
 from torchbuild_tasks.record import EnvText, HelperUsed, Installed, Manifest, Program
 from torchbuild_tasks.request import BuildRequest
 from torchbuild_tasks.stages.work import Work
+from torchbuild_tasks.values import replace, to_json
 
 # What looks at git and at programs, or knows the patterns of credentials, is imported where it is used, so
 # that a build which finds nothing to do is quick.
 
 
-@dataclass(frozen=True, kw_only=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """What a build is made of: the flags, torchbuild.toml, the machine and the plan."""
 
     tool: str
@@ -126,9 +126,7 @@ def _used(facts: Facts, plan: BuildPlan, environ: Mapping[str, str]) -> dict[str
 
 def given_flags(request: BuildRequest) -> Mapping[str, object]:
     """Return the flags that were given, by name."""
-    return {
-        name: value for name, value in codec.encode(request).items() if value not in (None, False, [], ())
-    }
+    return {name: value for name, value in to_json(request).items() if value not in (None, False, [], ())}
 
 
 def _recorded(facts: Facts, plan: BuildPlan) -> Facts:
@@ -145,7 +143,7 @@ def _settings(settings: Settings) -> Mapping[str, object]:
     if settings.path is None:
         return {}
     parts = ("path", "values", "variables", "helpers")
-    return {part: codec.encode(getattr(settings, part)) for part in parts}
+    return {part: to_json(getattr(settings, part)) for part in parts}
 
 
 def _env_text(shell: str, path: str, text: str) -> EnvText:

@@ -11,7 +11,6 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Final
 
 from torchbuild_tasks.core.hints import Advice, State, advice, hint
@@ -24,6 +23,7 @@ from torchbuild_tasks.model.history import Peak
 from torchbuild_tasks.stages.family import build_family
 from torchbuild_tasks.stages.history import Pace
 from torchbuild_tasks.stages.work import Reporter, Work
+from torchbuild_tasks.values import replace
 
 _SOONEST: Final = 0.2
 _LATEST: Final = 5.0

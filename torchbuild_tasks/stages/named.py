@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from torchbuild_tasks.core.builds import NamedBuild, pick
 from torchbuild_tasks.core.settings import Settings
 from torchbuild_tasks.effects.build_note import Note, read_note
 from torchbuild_tasks.request import BuildRequest
+from torchbuild_tasks.values import replace
 
 
-@dataclass(frozen=True, kw_only=True)
-class Place:
+class Place(msgspec.Struct, frozen=True, kw_only=True):
     """A named build and where it is.
 
     `worktree` is false where torchbuild.toml names a checkout of the user's own; `main` is the checkout
@@ -41,8 +41,7 @@ class Place:
         return read_word(self.torch, load_catalog(), f"torch in [builds.{self.build.name}]").ref
 
 
-@dataclass(frozen=True, kw_only=True)
-class Named:
+class Named(msgspec.Struct, frozen=True, kw_only=True):
     """The settings as they count for a request, the main checkout, and the named build, if any."""
 
     settings: Settings
@@ -67,9 +66,7 @@ def resolve(request: BuildRequest, note: Note | None, settings: Settings) -> Nam
         UsageError: there is no build of that name.
     """
     if settings.path and "wheels" in settings.values:
-        settings = dataclasses.replace(
-            settings, values={**settings.values, **_wheels(settings, settings.values)}
-        )
+        settings = replace(settings, values={**settings.values, **_wheels(settings, settings.values)})
     main = Path(note.main if note else request.source or settings.values.get("source") or ".").expanduser()
     main = Path(os.path.realpath(main))
     name = request.name or (note.name if note and note.name in settings.builds else None)
@@ -78,7 +75,7 @@ def resolve(request: BuildRequest, note: Note | None, settings: Settings) -> Nam
     build = pick(settings.builds, name, settings.path)
     place = place_of(settings, build, main)
     values = {**build.values, "source": str(place.folder), **_wheels(settings, build.values)}
-    return Named(settings=settings.of(dataclasses.replace(build, values=values)), main=main, place=place)
+    return Named(settings=settings.of(replace(build, values=values)), main=main, place=place)
 
 
 def _wheels(settings: Settings, values: Mapping[str, Any]) -> dict[str, str]:

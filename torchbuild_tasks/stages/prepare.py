@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import shlex
 from pathlib import Path
@@ -16,6 +15,7 @@ from torchbuild_tasks.effects.log import last_write
 from torchbuild_tasks.errors import CleanRefused, EnvFileError, RequirementsError
 from torchbuild_tasks.model import Command
 from torchbuild_tasks.stages.work import Work, agreed
+from torchbuild_tasks.values import replace
 
 
 def make_fresh(work: Work) -> Work:
@@ -48,14 +48,14 @@ def prepare_python(work: Work) -> Work:
     for change in changes:
         install(work, change)
     environ = work.environ if work.environ is not None else os.environ
-    return dataclasses.replace(work, environ={**environ, **_pip_settings(work)})
+    return replace(work, environ={**environ, **_pip_settings(work)})
 
 
 def _make_venv(work: Work, python: str, create: Command) -> None:
     """Make the venv; what an earlier run left half made is cleared by the venv module itself."""
     venv.begin(python)
     clear = ("--clear",) if venv.folder_of(python).exists() else ()
-    install(work, dataclasses.replace(create, argv=(*create.argv, *clear)))
+    install(work, replace(create, argv=(*create.argv, *clear)))
     venv.end(python)
 
 
@@ -123,7 +123,7 @@ def source_env_file(work: Work) -> Work:
     """Source the written file once; everything from here on runs in that environment."""
     own = work.plan.env_files[0]
     environ = activate.activate(Path(own.path), environ=os.environ)
-    return dataclasses.replace(work, environ=environ)
+    return replace(work, environ=environ)
 
 
 def _clean_for(work: Work) -> None:
@@ -170,7 +170,7 @@ def install(work: Work, command: Command) -> None:
         at = command.argv.index("--python") + 1
         pip = (command.argv[at], "-m", "pip", "install", *command.argv[at + 1 :])
         work.report.note("uv could not; pip is asked")
-        install(work, dataclasses.replace(command, argv=pip))
+        install(work, replace(command, argv=pip))
         return
     if rc != 0:
         raise RequirementsError(

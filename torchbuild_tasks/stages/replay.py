@@ -7,9 +7,10 @@ import errno
 import hashlib
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
+
+import msgspec
 
 from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.core.diagnosis.machine import Machine
@@ -27,8 +28,7 @@ from torchbuild_tasks.stages.manifest import Asked, plan_manifest
 from torchbuild_tasks.stages.named import Named, place_of
 
 
-@dataclass(frozen=True, kw_only=True)
-class Replay:
+class Replay(msgspec.Struct, frozen=True, kw_only=True):
     """A recorded build planned again here: the plan, what differs all the same, what could not be carried."""
 
     plan: BuildPlan

@@ -10,10 +10,11 @@ import contextlib
 import importlib.resources
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from torchbuild_tasks.catalog import GIB, Catalog
 from torchbuild_tasks.core.manifest.read import read_manifest
@@ -34,8 +35,7 @@ from torchbuild_tasks.stages.history import ninja_graph, read_ninja_log, recall
 PAGE: Final = "report.html"
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReportFiles:
+class ReportFiles(msgspec.Struct, frozen=True, kw_only=True):
     """What was written, and what a reader should know: the notes that stand on the page too."""
 
     page: Path

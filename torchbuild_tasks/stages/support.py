@@ -17,7 +17,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from torchbuild_tasks import codec
+import msgspec
+
 from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.core.redaction import OWN_RULES, RULES, Redactor
 from torchbuild_tasks.effects.files import STATE_DIR, write_atomic
@@ -26,6 +27,7 @@ from torchbuild_tasks.effects.log_ends import log_ends
 from torchbuild_tasks.errors import Interrupted, UsageError
 from torchbuild_tasks.model import BuildPlan, Facts
 from torchbuild_tasks.request import BuildRequest
+from torchbuild_tasks.values import dumps, to_json
 
 R = TypeVar("R")
 
@@ -44,8 +46,7 @@ _USERS: Final = ("USER", "LOGNAME", "USERNAME", "SUDO_USER")
 _HOMES: Final = ("HOME", "USERPROFILE")
 
 
-@dataclass(frozen=True, kw_only=True)
-class SupportFile:
+class SupportFile(msgspec.Struct, frozen=True, kw_only=True):
     """The archive, what is in it, what was taken out (by rule), and what could not be had."""
 
     path: str
@@ -143,10 +144,10 @@ def _members(
         "request.json": {"argv": sys.argv, "flags": request},
         "diagnosis.json": attempts("diagnose", lambda: _diagnose(log, facts, plan, catalog)),
     }
-    encoded = {name: codec.encode(value) for name, value in values.items() if value is not None}
+    encoded = {name: to_json(value) for name, value in values.items() if value is not None}
     redactor.learn(encoded)
     encoded["environ.json"] = _environ(catalog, redactor)
-    members = {name: codec.dumps(redactor.value(value)) for name, value in encoded.items()}
+    members = {name: dumps(redactor.value(value)) for name, value in encoded.items()}
     members |= attempts("log", lambda: _log(log, redactor)) or {}
     files = {"manifest.json": last_manifest(build_dir), "torchbuild.toml": _settings(request, root)}
     for name, file in files.items():

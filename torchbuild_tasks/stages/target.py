@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from torchbuild_tasks.model import Command
 from torchbuild_tasks.stages.caching import begin_cache
 from torchbuild_tasks.stages.compile import run_build
 from torchbuild_tasks.stages.work import Work
+from torchbuild_tasks.values import replace
 
 
 def build_target(work: Work) -> Work:
@@ -38,7 +38,7 @@ def build_target(work: Work) -> Work:
             next_step="Say `build` without --target.",
         )
     work.ledger.open()
-    work = run_build(work, dataclasses.replace(ninja, argv=(*ninja.argv, target)))
+    work = run_build(work, replace(ninja, argv=(*ninja.argv, target)))
     for line in _where_it_is(work, ninja, target):
         work.report.note(line)
     if work.plan.way.name == "front end":

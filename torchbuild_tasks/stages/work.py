@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
+
+import msgspec
 
 from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.effects import made
@@ -15,10 +16,10 @@ from torchbuild_tasks.effects.ledger import Ledger
 from torchbuild_tasks.model import BuildPlan, Command, Facts
 from torchbuild_tasks.record import VerifyReport
 from torchbuild_tasks.request import BuildRequest
+from torchbuild_tasks.values import repr_without
 
 
-@dataclass(frozen=True, kw_only=True)
-class Fetching:
+class Fetching(msgspec.Struct, frozen=True, kw_only=True):
     """How helpers are fetched: where they are kept, what pins them, how the network is reached.
 
     `git_mirrors` are pairs of beginnings of git addresses: what is written, and what is asked instead.
@@ -44,8 +45,7 @@ class Reporter(Protocol):
     def confirm(self, question: str) -> bool: ...
 
 
-@dataclass(frozen=True, kw_only=True)
-class Work:
+class Work(msgspec.Struct, frozen=True, kw_only=True):
     """One build under way. `environ` is None until the env file was sourced.
 
     `cache_words` is what --cache said, with the passwords that the plan does not hold. What runs beside
@@ -60,8 +60,8 @@ class Work:
     report: Reporter
     ledger: Ledger
     fetching: Fetching
-    cache_words: str = field(default="", repr=False)
-    at_end: ExitStack = field(default_factory=ExitStack)
+    cache_words: str = ""
+    at_end: ExitStack = msgspec.field(default_factory=ExitStack)
     environ: Mapping[str, str] | None = None
     up_to_date: bool = False
     went_round: bool = False
@@ -76,6 +76,9 @@ class Work:
     def build_dir(self) -> Path:
         """The build tree."""
         return Path(self.plan.build_dir)
+
+    def __repr__(self) -> str:
+        return repr_without(self, "cache_words")
 
 
 def agreed(work: Work, question: str) -> bool:

@@ -7,10 +7,10 @@ not asked, not reported or could not be tried is "not possible", with the reason
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import PurePath, PurePosixPath, PureWindowsPath
 from typing import Final
 
+import msgspec
 from packaging.version import InvalidVersion, Version
 
 from torchbuild_tasks.errors import VerifyFailed
@@ -27,21 +27,19 @@ _YES: Final = frozenset({"1", "on", "true", "yes", "y", "enabled"})
 _NO: Final = frozenset({"0", "off", "false", "no", "n", "none", "disabled", ""})
 
 
-@dataclass(frozen=True, kw_only=True)
-class Seen:
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
     """What the probe said of one check."""
 
     outcome: Outcome
     detail: str = ""
-    values: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Observed:
+class Observed(msgspec.Struct, frozen=True, kw_only=True):
     """What the probe said; `real` gives the paths in it, and those wanted, without links."""
 
     checks: Mapping[str, Seen]
-    real: Mapping[str, str] = field(default_factory=dict)
+    real: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
 def judge(expectations: Sequence[Expectation], observed: Observed) -> tuple[CheckResult, ...]:

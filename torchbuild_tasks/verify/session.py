@@ -14,13 +14,15 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, get_args
+
+import msgspec
 
 from torchbuild_tasks.effects.process import Captured, capture
 from torchbuild_tasks.model import Expectation
 from torchbuild_tasks.record import CheckResult, Outcome, VerifyReport
+from torchbuild_tasks.values import replace
 from torchbuild_tasks.verify.ending import ending, is_hang, tail
 from torchbuild_tasks.verify.judge import Observed, Seen, judge
 from torchbuild_tasks.verify.torch_probe import CHECKS, CUDA_CHECKS, GATES, LIMIT, MARK
@@ -167,8 +169,7 @@ def _farewell(captured: Captured) -> str:
 # ---------------------------------------------------------------- what the probe said
 
 
-@dataclass(frozen=True, kw_only=True)
-class Told:
+class Told(msgspec.Struct, frozen=True, kw_only=True):
     """One run of the probe: its answers, the check it was at, and how it ended.
 
     `ended` says that all was asked, `again` that it wants a fresh process for the rest.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import pytest
@@ -10,18 +9,18 @@ import pytest
 from tests.support.caches import CCACHE, SCCACHE, ask_cache
 from tests.support.machines import linux_facts, with_tree
 from torchbuild_tasks.catalog import GIB, load_catalog
-from torchbuild_tasks.codec import decode, encode
 from torchbuild_tasks.core.cache.choose import choose_cache
 from torchbuild_tasks.core.cache.plan import plan_cache, read_size
 from torchbuild_tasks.core.cache.variables import CHECKOUT
 from torchbuild_tasks.core.helpers import Helpers
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import CachePlan, Facts, Store
+from torchbuild_tasks.values import from_json, replace, to_json
 
 
 def planned(facts: Facts | None = None, **flags: Any) -> CachePlan | None:
     facts = facts or linux_facts()
-    facts = dataclasses.replace(facts, tools=(CCACHE, SCCACHE), store=Store(folder="/store"))
+    facts = replace(facts, tools=(CCACHE, SCCACHE), store=Store(folder="/store"))
     question = ask_cache(facts, **flags)
     chosen = choose_cache(question, cuda=False, helpers=Helpers())
     variables = {choice.name: choice.value for choice in chosen.choices}
@@ -40,8 +39,8 @@ def test_what_the_stages_get() -> None:
 def test_a_plan_goes_through_json_and_holds_no_login() -> None:
     plan = planned(cache="redis://me:secret@host")
     assert plan is not None
-    assert "secret" not in str(encode(plan))
-    assert decode(CachePlan, encode(plan)) == plan
+    assert "secret" not in str(to_json(plan))
+    assert from_json(CachePlan, to_json(plan)) == plan
 
 
 def test_what_differs_between_checkouts_alone_is_no_drift() -> None:

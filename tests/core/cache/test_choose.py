@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import pytest
@@ -16,13 +15,14 @@ from torchbuild_tasks.core.helpers import choose_helpers
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import Facts, Previous, Tool
+from torchbuild_tasks.values import replace
 
 CXX, CUDA = "CMAKE_CXX_COMPILER_LAUNCHER", "CMAKE_CUDA_COMPILER_LAUNCHER"
 
 
 def having(*tools: Tool, facts: Facts | None = None, **changes: Any) -> Facts:
     facts = facts or linux_facts(**changes)
-    return dataclasses.replace(facts, tools=(*facts.tools, *tools))
+    return replace(facts, tools=(*facts.tools, *tools))
 
 
 def chosen(question: Question, *, cuda: bool = False, compiler: Tool | None = None) -> ChosenCache:
@@ -182,7 +182,7 @@ def test_precompiled_headers_are_warned_about(tree: Any) -> None:
 
 def test_zi_is_warned_about_with_sccache() -> None:
     own = tool("sccache", "0.16.0", "C:\\sccache.exe")
-    facts = dataclasses.replace(windows_facts(), environ={"MSVC_Z7_OVERRIDE": "0"})
+    facts = replace(windows_facts(), environ={"MSVC_Z7_OVERRIDE": "0"})
     question = ask_cache(having(own, facts=facts))
     assert any("/Zi" in finding.text for finding in check_cache(question, chosen(question)))
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 from torchbuild_tasks.core.cache.drift import KEPT, drift, drift_line, remembered
 from torchbuild_tasks.model import CacheTool
+from torchbuild_tasks.values import replace
 
 GCC = {"compiler": "g++ 12", "SCCACHE_DIRECT": "false"}
 CLANG = {"compiler": "clang++ 16", "SCCACHE_DIRECT": "false"}
@@ -27,7 +26,7 @@ def test_a_change_is_named_with_both_values() -> None:
 
 def test_two_compilers_that_take_turns_are_no_drift() -> None:
     assert drift(TOOL, [GCC, CLANG]) == ()
-    newer = dataclasses.replace(TOOL, settings={**GCC, "compiler": "g++ 13"})
+    newer = replace(TOOL, settings={**GCC, "compiler": "g++ 13"})
     assert drift(newer, [GCC, CLANG]) == ("compiler: clang++ 16 -> g++ 13",)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from tests.support.machines import ask, linux_facts, modern_tree, settings
 from tests.support.windows import windows_facts
 from torchbuild_tasks.core.cluster.choose import ChosenDistribution, choose_distribution
 from torchbuild_tasks.model import Choice, Cluster, Cpu, Facts
+from torchbuild_tasks.values import replace
 
 URL = "http://big:10600"
 ALIVE = Cluster(url=URL, conf="/conf", servers=2, cpus=64, busy=12)
@@ -18,7 +18,7 @@ LOCAL = Choice(name="jobs", value="7", because="free memory")
 
 
 def facts(cluster: Cluster | None = ALIVE, **changes: Any) -> Facts:
-    return dataclasses.replace(linux_facts(**changes), cluster=cluster)
+    return replace(linux_facts(**changes), cluster=cluster)
 
 
 def chosen(
@@ -58,8 +58,8 @@ def test_jobs_for_every_core_of_the_servers() -> None:
     ],
 )
 def test_no_more_than_can_be_fed_and_no_fewer_than_here(cores: int, cpus: int, local: str, jobs: int) -> None:
-    here = facts(dataclasses.replace(ALIVE, cpus=cpus), cpu=Cpu(cores=cores))
-    made = chosen(here, jobs=dataclasses.replace(LOCAL, value=local))
+    here = facts(replace(ALIVE, cpus=cpus), cpu=Cpu(cores=cores))
+    made = chosen(here, jobs=replace(LOCAL, value=local))
     assert made.plan and made.plan.jobs == jobs
 
 
@@ -78,13 +78,13 @@ def test_from_the_settings_file() -> None:
     ("cluster", "says", "fix"),
     [
         (None, "the facts come from a dump", ""),
-        (dataclasses.replace(ALIVE, conf=""), "this machine has not joined", "cluster join http://big:10600"),
+        (replace(ALIVE, conf=""), "this machine has not joined", "cluster join http://big:10600"),
         (
-            dataclasses.replace(ALIVE, problem="Connection refused"),
+            replace(ALIVE, problem="Connection refused"),
             "http://big:10600 is no use now: Connection refused",
             "cluster status",
         ),
-        (dataclasses.replace(ALIVE, servers=0, cpus=0), "has no server", "cluster server http://big:10600"),
+        (replace(ALIVE, servers=0, cpus=0), "has no server", "cluster server http://big:10600"),
     ],
 )
 def test_what_stands_in_the_way_today_changes_nothing_that_stands_in_the_tree(
@@ -105,7 +105,7 @@ def test_another_cache_cannot_distribute() -> None:
 
 
 def test_windows_cannot() -> None:
-    made = chosen(dataclasses.replace(windows_facts(), cluster=ALIVE))
+    made = chosen(replace(windows_facts(), cluster=ALIVE))
     assert made.plan is None and made.choices == ()
     assert "cannot run cl.exe" in made.problems[0].text
 

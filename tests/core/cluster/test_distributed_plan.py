@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from typing import Any
 
@@ -10,6 +9,7 @@ from tests.support.caches import CCACHE, SCCACHE
 from tests.support.machines import built, found, linux_facts, plan_of, tool
 from torchbuild_tasks.core.cache.stats import added, report_lines, sccache_report
 from torchbuild_tasks.model import BuildPlan, CacheReport, Cluster, Facts, Tool
+from torchbuild_tasks.values import replace
 
 URL = "http://big:10600"
 ALIVE = Cluster(url=URL, conf="/home/me/client.conf", servers=2, cpus=64)
@@ -18,7 +18,7 @@ LAUNCHERS = ("CMAKE_C_COMPILER_LAUNCHER", "CMAKE_CXX_COMPILER_LAUNCHER")
 
 def facts(*tools: Tool, cluster: Cluster = ALIVE) -> Facts:
     here = linux_facts()
-    return dataclasses.replace(here, tools=(*here.tools, *tools), cluster=cluster)
+    return replace(here, tools=(*here.tools, *tools), cluster=cluster)
 
 
 def variables(plan: BuildPlan) -> dict[str, str]:
@@ -45,7 +45,7 @@ def test_the_env_file_has_the_jobs_of_this_machine() -> None:
 def test_the_jobserver_does_not_hold_the_jobs_down_to_this_machine() -> None:
     here = facts(CCACHE, SCCACHE)
     new = [tool("ninja", "1.13.2") if one.name == "ninja" else one for one in here.tools]
-    here = dataclasses.replace(here, tools=tuple(new))
+    here = replace(here, tools=tuple(new))
     assert plan_of(here).jobserver is not None
     assert plan(here).jobserver is None
 
@@ -68,7 +68,7 @@ def test_another_cache_is_obeyed_and_nothing_is_sent() -> None:
 def test_a_scheduler_that_is_down_today_costs_no_recompile() -> None:
     up = facts(CCACHE, SCCACHE)
     done = built(up, distribute=URL)
-    down = dataclasses.replace(done, cluster=dataclasses.replace(ALIVE, problem="Connection refused"))
+    down = replace(done, cluster=replace(ALIVE, problem="Connection refused"))
     made = plan(down)
     assert made.freshness.needs == "nothing", made.freshness
     assert made.verdict == "warn"
@@ -92,7 +92,7 @@ def test_who_compiled_how_much() -> None:
     assert report.given_back == 3
     both = added(report, CacheReport(tool="sccache", away={"10.0.0.3:10501": 1}, given_back=1))
     line = "compiled on other machines: 7 (4 by 10.0.0.2, 3 by 10.0.0.3); 4 were to be and were made here"
-    assert line in report_lines(dataclasses.replace(both, misses={"C/C++": 11}))
+    assert line in report_lines(replace(both, misses={"C/C++": 11}))
 
 
 def test_an_older_sccache_tells_nothing_of_it() -> None:

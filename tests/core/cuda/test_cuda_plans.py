@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from torchbuild_tasks.core.plan import make_plan
 from torchbuild_tasks.model import BuildPlan, Cuda, Facts
 from torchbuild_tasks.request import BuildRequest
 from torchbuild_tasks.templates import load_templates
+from torchbuild_tasks.values import replace
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 PROGRAMS = r"C:\Program Files\NVIDIA GPU Computing Toolkit\CUDA"
@@ -70,8 +70,8 @@ def test_the_toolset_is_one_that_nvcc_takes() -> None:
     assert env(made)["CUDAHOSTCXX"].split("\\")[-5] == "14.38.33130"
     limited = windows_machine("12.4")
     assert limited.cuda
-    narrow = dataclasses.replace(limited.cuda.toolkits[0], msc=(1910, 1940))
-    facts = dataclasses.replace(limited, cuda=dataclasses.replace(limited.cuda, toolkits=(narrow,)))
+    narrow = replace(limited.cuda.toolkits[0], msc=(1910, 1940))
+    facts = replace(limited, cuda=replace(limited.cuda, toolkits=(narrow,)))
     (choice,) = [c for c in plan_of(facts, cuda=True).choices if c.name == "toolset"]
     assert choice.value == "14.38.33130"
     assert "takes _MSC_VER 1910 to 1939, and it has 1944" in choice.because
@@ -110,7 +110,7 @@ def test_patches_can_be_left_out() -> None:
 def test_a_board_is_not_told_to_take_wheels_made_for_servers() -> None:
     facts = jetsons.xavier_nx()
     assert facts.cuda
-    bare = dataclasses.replace(facts, cuda=dataclasses.replace(facts.cuda, toolkits=()))
+    bare = replace(facts, cuda=replace(facts.cuda, toolkits=()))
     finding = found(plan_of(bare, cuda=True).findings, "cuda-toolkit")
     assert finding.status == "error"
     assert "nvidia-jetpack" in finding.fix

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from typing import Any
 
@@ -16,6 +15,7 @@ from torchbuild_tasks.core.cuda.devices import Device, check_devices, devices, v
 from torchbuild_tasks.core.cuda.gpu_answers import PROBES, address, merged
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.model import Cuda, Finding, GpuSeen, Tegra
+from torchbuild_tasks.values import replace
 
 RTX_3090, A100, V100, SPARK, UNPUBLISHED = "10de:2204", "10de:20b0", "10de:1db1", "10de:2e12", "10de:3340"
 
@@ -228,7 +228,7 @@ def jetson(row: BoardRow, *gpus: GpuSeen, model: str = "NVIDIA Jetson Developer 
     tegra = Tegra(model=model, compatible=row.compatible, l4t="36.4.0")
     tree = (GpuSeen(probe="device tree", name=model),) if model else ()
     question = machine(*gpus, *tree, tegra=tegra)
-    return dataclasses.replace(question, catalog=Catalog(board=(ORIN, THOR)))
+    return replace(question, catalog=Catalog(board=(ORIN, THOR)))
 
 
 def test_a_jetson_is_one_device_by_its_board() -> None:
@@ -337,7 +337,7 @@ def test_numbers_of_different_cards_are_no_sure_thing() -> None:
     """CUDA counts the fastest first, unless it is told to count along the bus."""
     assert "CUDA_DEVICE_ORDER" in hidden("0").text
     assert "CUDA_DEVICE_ORDER" not in hidden("GPU-aaaa-1111").text
-    equal = machine(PAIR[0], dataclasses.replace(PAIR[0], bus="0000:02:00.0", uuid="GPU-2"), visible="0")
+    equal = machine(PAIR[0], replace(PAIR[0], bus="0000:02:00.0", uuid="GPU-2"), visible="0")
     assert "CUDA_DEVICE_ORDER" not in check_devices(equal)[-1].text
 
 

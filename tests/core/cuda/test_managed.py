@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 
 import pytest
@@ -16,6 +15,7 @@ from torchbuild_tasks.core.cuda.managed import managed_toolkit, part_folders, pa
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.core.rows import series
 from torchbuild_tasks.model import Cuda, Facts, Host, Store, Toolkit
+from torchbuild_tasks.values import replace
 
 PARTS = load_catalog().part
 RELEASES = sorted({row.cuda for row in PARTS if "." in row.cuda}, key=Version)
@@ -44,7 +44,7 @@ def versions(facts: Facts, cuda: str) -> dict[str, str]:
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize(("os", "arch"), MACHINES)
 def test_the_sample_gets_what_compiles_and_torch_all_the_rest(release: str, os: str, arch: str) -> None:
-    host = dataclasses.replace(machine(os=os).host, arch=arch)
+    host = replace(machine(os=os).host, arch=arch)
     small = names(ask(machine(os=os, sample=True, host=host)), release)
     large = names(ask(machine(os=os, host=host)), release)
     assert small >= COMPILE
@@ -145,19 +145,19 @@ def test_it_is_here_when_the_facts_have_a_managed_one_there(managed: bool) -> No
     assert not wanted.here
     there = Toolkit(path=wanted.folder, found_via="the store", managed=managed)
     found = managed_toolkit(ask(machine(cuda=Cuda(toolkits=(there,)))), "13.0").toolkit
-    assert found == dataclasses.replace(wanted, here=managed)
+    assert found == replace(wanted, here=managed)
     # A store behind a link: the facts have the folder without links, and the other as an alias.
-    behind = dataclasses.replace(there, path="/mnt/x", aliases=(wanted.folder,))
+    behind = replace(there, path="/mnt/x", aliases=(wanted.folder,))
     assert managed_toolkit(ask(machine(cuda=Cuda(toolkits=(behind,)))), "13.0").toolkit == found
 
 
 def test_a_hash_that_no_row_has_is_the_lock_files() -> None:
     row = PartRow(cuda="14.0.0", name="nvcc", version="1", needed="compile", folder="f", source="a test")
-    row = dataclasses.replace(row, os="linux", arch="x86_64", urls=("https://example.org/a.zip",))
+    row = replace(row, os="linux", arch="x86_64", urls=("https://example.org/a.zip",))
     name = part_id(row)
     store = Store(folder="/cache", pins={name: "ab" * 32})
     question = ask(linux_facts(store=store))
-    question = dataclasses.replace(question, catalog=Catalog(part=(row,)))
+    question = replace(question, catalog=Catalog(part=(row,)))
     (artifact,) = managed_toolkit(question, "14.0").artifacts
     assert (artifact.id, artifact.sha256) == ("cuda-nvcc-1-linux-x86_64", "ab" * 32)
 
@@ -207,7 +207,7 @@ def check_row(row: PartRow) -> None:
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize(("os", "arch"), MACHINES)
 def test_no_part_is_taken_twice(os: str, arch: str, release: str) -> None:
-    host = dataclasses.replace(machine(os=os).host, arch=arch)
+    host = replace(machine(os=os).host, arch=arch)
     for row in load_catalog().torch:
         found = managed_toolkit(ask(machine(f"{row.version}.0", os=os, host=host)), release)
         taken = [artifact.name for artifact in found.artifacts]
@@ -218,7 +218,7 @@ def test_no_part_is_taken_twice(os: str, arch: str, release: str) -> None:
 @pytest.mark.parametrize(("os", "arch"), MACHINES)
 def test_every_newer_torch_has_its_libraries(os: str, arch: str, release: str) -> None:
     """Older ones than 2.7 have no cuDNN for CUDA 12 on aarch64."""
-    host = dataclasses.replace(machine(os=os).host, arch=arch)
+    host = replace(machine(os=os).host, arch=arch)
     wanted = {"cudnn", "cusparselt", *(["nccl"] if os == "linux" else [])}
     for row in load_catalog().torch:
         if Version(row.version) >= Version("2.7"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from tests.support.cuda import cuda_facts, gpu, toolkit
 from tests.support.machines import modern_tree, plan_of, tree
 from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.model import BuildPlan, Facts, Library, Memory
+from torchbuild_tasks.values import replace
 
 
 def env(plan: BuildPlan) -> dict[str, str]:
@@ -92,7 +92,7 @@ def test_many_architectures_are_compressed() -> None:
 
 def modern(memory: float) -> Facts:
     facts = cuda_facts(toolkit(), gpus=(gpu(),), tree=modern_tree())
-    return dataclasses.replace(facts, memory=Memory(total=64 * GIB, available=int(memory * GIB)))
+    return replace(facts, memory=Memory(total=64 * GIB, available=int(memory * GIB)))
 
 
 def test_the_heavy_kernels_have_a_number_of_their_own_where_the_era_reads_it() -> None:
@@ -120,7 +120,7 @@ def test_each_thread_of_nvcc_counts() -> None:
 
 def test_without_a_pool_every_job_may_be_heavy() -> None:
     facts = cuda_facts(toolkit(), gpus=(gpu(),), tree=tree(version="2.8.0"))
-    facts = dataclasses.replace(facts, memory=Memory(total=64 * GIB, available=25 * GIB))
+    facts = replace(facts, memory=Memory(total=64 * GIB, available=25 * GIB))
     values = env(plan(facts))
     assert values["MAX_JOBS"] == "6"
     assert "FLASH_ATTENTION_MAX_JOBS" not in values

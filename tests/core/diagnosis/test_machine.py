@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 
 from tests.support.machines import linux_facts, plan_of, tool, with_tree
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.core.diagnosis.machine import Machine
 from torchbuild_tasks.model import Cuda, Facts, Host, Previous, Toolkit, Toolset, Windows
+from torchbuild_tasks.values import replace
 
 CATALOG = load_catalog()
 
@@ -117,4 +116,4 @@ def test_a_value_of_a_message_is_no_name() -> None:
 def test_the_machine_is_not_changed() -> None:
     facts = linux_facts()
     machine(facts).fill(("{jobs}",), ())
-    assert facts == dataclasses.replace(facts)
+    assert facts == replace(facts)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 from tests.core.doctor.views import health
 from tests.support.machines import ROOT, ask, linux_facts, plan_of, tool, with_tree
 from torchbuild_tasks.core.doctor.checks import diagnosed
 from torchbuild_tasks.core.doctor.repairs import Repair, repairs
 from torchbuild_tasks.model import Facts, Health
+from torchbuild_tasks.values import replace
 
 
 def todo(facts: Facts, seen: Health | None = None) -> tuple[Repair, ...]:
-    facts = dataclasses.replace(facts, health=seen or health())
+    facts = replace(facts, health=seen or health())
     return repairs(ask(facts), diagnosed(ask(facts), plan_of(facts)))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from tests.core.doctor.views import check, checks, health
 from tests.support.cuda import cuda_facts, toolkit
 from tests.support.machines import ROOT, linux_facts, python, tool, with_tree
 from torchbuild_tasks.model import CMakeCache, Facts, OtherTree
+from torchbuild_tasks.values import replace
 
 CONDA = "/opt/conda/envs/work"
 GIT = (*linux_facts().tools, tool("git", "2.39.5"))
@@ -128,6 +128,6 @@ def test_no_git_and_a_checkout_of_somebody_else() -> None:
 
 def test_every_warning_says_what_to_do() -> None:
     seen = health(git_refuses=True, strangers=("NO_CUDA",), shadows=("/x/torch.py",), open_files=1)
-    seen = dataclasses.replace(seen, newest="/x", ahead=99.0)
+    seen = replace(seen, newest="/x", ahead=99.0)
     for id in ("git", "names", "shadow", "open-files", "clock"):
         assert all(finding.fix for finding in checks(id, linux_facts(tools=GIT), seen))

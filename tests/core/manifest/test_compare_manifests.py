@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from torchbuild_tasks.core.manifest.compare import ABSENT, GROUPS, differences
 from torchbuild_tasks.core.manifest.read import read_manifest
 from torchbuild_tasks.core.manifest.remedies import Here, with_remedies
 from torchbuild_tasks.record import Manifest
+from torchbuild_tasks.values import replace
 
 DATA = Path(__file__).with_name("schema-1.json").read_bytes()
 ONE = read_manifest(DATA, "x.json")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from tests.support.machines import linux_facts, plan_of
@@ -11,6 +10,7 @@ from torchbuild_tasks.core.manifest.replay import not_carried, pinned, pins, req
 from torchbuild_tasks.model import Cpu, EnvOp, Store
 from torchbuild_tasks.model.history import PastPeak
 from torchbuild_tasks.request import BuildRequest
+from torchbuild_tasks.values import replace
 
 ONE = read_manifest(Path(__file__).with_name("schema-1.json").read_bytes(), "x.json")
 

@@ -14,7 +14,6 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import py7zr
@@ -28,6 +27,7 @@ from torchbuild_tasks.effects.archive.members import fault, parts_of
 from torchbuild_tasks.effects.archive.unpack import NO_PROGRAM, unpack
 from torchbuild_tasks.effects.helpers.marker import MARKER, Origin, read_marker
 from torchbuild_tasks.errors import ArchiveRefused, DownloadFailed
+from torchbuild_tasks.values import replace
 
 KINDS = tuple(BUILDERS)
 FILES = {

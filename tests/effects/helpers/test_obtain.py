@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,7 @@ from torchbuild_tasks.effects.helpers.obtain import obtain
 from torchbuild_tasks.errors import ArchiveRefused, DownloadFailed, HashRefused, UsageError
 from torchbuild_tasks.model import Artifact
 from torchbuild_tasks.pins import Pin, read_pins, write_pins
+from torchbuild_tasks.values import replace
 
 
 @dataclass

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from pathlib import Path
 
@@ -14,11 +13,11 @@ from tests.facts.cuda.test_cuda_pci_windows import CARD, display
 from tests.facts.cuda.test_cuda_tegra import ORIN, R35
 from tests.facts.fakes import LINUX, FakeProbe, link, machine, windows_machine, write
 from tests.support.capabilities import needs_odd_names, needs_symlinks
-from torchbuild_tasks import codec
 from torchbuild_tasks.facts.answers import Uname
 from torchbuild_tasks.facts.cuda.look import look_at_cuda
 from torchbuild_tasks.facts.cuda.pci_windows import DEVICES
 from torchbuild_tasks.model import Cuda, Driver, GpuSeen, Tegra
+from torchbuild_tasks.values import from_json, replace, to_json
 
 VERSION = "/sys/module/nvidia/version"
 PROGRAMS = "C:\\Program Files\\NVIDIA GPU Computing Toolkit\\CUDA"
@@ -26,7 +25,7 @@ PROGRAMS = "C:\\Program Files\\NVIDIA GPU Computing Toolkit\\CUDA"
 
 def look(door: FakeProbe, asked: str | None = None) -> Cuda:
     seen = look_at_cuda(door, asked=asked, store="/none")
-    assert codec.decode(Cuda, json.loads(json.dumps(codec.encode(seen)))) == seen
+    assert from_json(Cuda, json.loads(json.dumps(to_json(seen)))) == seen
     return seen
 
 
@@ -103,7 +102,7 @@ def test_linux_within_windows(tmp_path: Path) -> None:
     """No PCI ids; the driver is that of Windows, whose program lies beside its library."""
     smi = "/usr/lib/wsl/lib/nvidia-smi"
     line = "NVIDIA GeForce RTX 4090, GPU-1, 00000000:01:00.0, 0x268410DE, 24564, 551.61, 8.9, [N/A]"
-    door = dataclasses.replace(
+    door = replace(
         machine(tmp_path, programs={smi: f"{line}\n"}),
         kernel=Uname("linux", "5.15.146.1-microsoft-standard-WSL2", "x86_64"),
     )
@@ -134,7 +133,7 @@ def test_a_jetson_orin(tmp_path: Path) -> None:
     }
     door = machine(tmp_path, files=files, programs={f"{root}/bin/nvcc": None})
     answers(door, f"{root}/bin/nvcc", "11.4", "11.4.315")
-    door = dataclasses.replace(door, kernel=LINUX._replace(machine="aarch64"))
+    door = replace(door, kernel=LINUX._replace(machine="aarch64"))
     no_nvml(door)
     seen = look(door)
     model = "NVIDIA Jetson AGX Orin Developer Kit"

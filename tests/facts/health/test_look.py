@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import time
 from pathlib import Path
@@ -13,6 +12,7 @@ from torchbuild_tasks.facts.answers import Output
 from torchbuild_tasks.facts.health.look import look_at_health
 from torchbuild_tasks.facts.health.rooms import temporary
 from torchbuild_tasks.model import Facts, Health
+from torchbuild_tasks.values import replace
 
 MOUNTS = (
     "1 0 8:1 / / rw,relatime - ext4 /dev/a rw\n"
@@ -115,5 +115,5 @@ def test_other_trees_and_files_of_the_future(tmp_path: Path) -> None:
 def test_limits(tmp_path: Path) -> None:
     health = look(machine(tmp_path))
     assert (health.open_files, health.open_files_most, health.administrator) == (1024, 4096, False)
-    none = dataclasses.replace(machine(tmp_path), files=None)
+    none = replace(machine(tmp_path), files=None)
     assert look(none).open_files is None

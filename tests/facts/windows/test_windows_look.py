@@ -7,11 +7,11 @@ import pytest
 
 from tests.facts.fakes import windows_machine
 from tests.facts.windows_11 import ROOT, windows_11
-from torchbuild_tasks import codec
 from torchbuild_tasks.facts.gather import gather
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.windows.look import look_at_windows
 from torchbuild_tasks.model import Facts, Windows
+from torchbuild_tasks.values import from_json
 
 DUMP = Path(__file__).parents[2] / "snapshots" / "windows-11.json"
 
@@ -19,7 +19,7 @@ DUMP = Path(__file__).parents[2] / "snapshots" / "windows-11.json"
 def test_the_dump_of_a_windows_11_is_what_is_found_there(tmp_path: Path) -> None:
     door = windows_11(tmp_path)
     facts = gather(source=ROOT, python=None, patterns=["USE_*", "CUDA_PATH", "DISTUTILS_USE_SDK"], probe=door)
-    assert facts == codec.decode(Facts, json.loads(DUMP.read_text("utf-8")))
+    assert facts == from_json(Facts, json.loads(DUMP.read_text("utf-8")))
     assert len(door.asked) == len(set(door.asked))
 
 

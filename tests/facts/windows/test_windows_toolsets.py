@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import pytest
@@ -9,6 +8,7 @@ from tests.facts.fakes import WINDOWS, windows_machine
 from tests.facts.windows_11 import TOOLSETS, VS_2019, VS_2022, cl, windows_11
 from torchbuild_tasks.facts.windows.toolsets import look_for_sdks, msc_ver, toolsets_of
 from torchbuild_tasks.model import Toolset, VisualStudio
+from torchbuild_tasks.values import replace
 
 STUDIOS = tuple(VisualStudio(path=path, found_via="vswhere") for path in (VS_2019, VS_2022))
 MSVC = f"{VS_2022}\\VC\\Tools\\MSVC"
@@ -37,7 +37,7 @@ def test_a_toolset_for_other_targets_has_no_cl(tmp_path: Path) -> None:
 def test_an_arm_machine_has_its_own_compiler(tmp_path: Path) -> None:
     path = f"{MSVC}\\14.44.35207\\bin\\Hostarm64\\arm64\\cl.exe"
     door = windows_machine(tmp_path, programs={path: ""})
-    door = dataclasses.replace(door, kernel=WINDOWS._replace(machine="ARM64"))
+    door = replace(door, kernel=WINDOWS._replace(machine="ARM64"))
     assert toolsets_of(door, STUDIOS)[0].cl == path
 
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
+import msgspec
+
 from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.values import repr_without
 
 # Scheme -> the level's name in SCCACHE_MULTILEVEL_CHAIN, and the port that goes without saying.
 KINDS: Final[Mapping[str, tuple[str, int]]] = {
@@ -39,8 +41,7 @@ _NEXT: Final = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Remote:
+class Remote(msgspec.Struct, frozen=True, kw_only=True):
     """One shared cache: `level` is sccache's name for its kind, `shown` its address without secrets.
 
     `settings` and `secrets` are variables of the server; `secrets` has every value that nobody may see.
@@ -52,11 +53,14 @@ class Remote:
     port: int
     tls: bool = False
     user: str = ""
-    password: str = field(default="", repr=False)
+    password: str = ""
     web: str = ""
     read_only: bool = False
-    settings: Mapping[str, str] = field(default_factory=dict)
-    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    settings: Mapping[str, str] = msgspec.field(default_factory=dict)
+    secrets: Mapping[str, str] = msgspec.field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return repr_without(self, "password", "secrets")
 
 
 def is_address(word: str) -> bool:

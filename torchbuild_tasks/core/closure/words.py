@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
 from torchbuild_tasks.catalog.libraries import LibraryRow
 from torchbuild_tasks.core.closure.rows import row_of
 from torchbuild_tasks.model.closure import Break
+from torchbuild_tasks.values import replace
 
 _VARIABLES: Final = ("LD_LIBRARY_PATH", "PATH")
 _FOLDERS: Final = 12

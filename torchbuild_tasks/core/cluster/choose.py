@@ -7,8 +7,9 @@ tree: if they came and went with it, all of it would be compiled anew.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from torchbuild_tasks.core.cuda.wanted import is_cuda
 from torchbuild_tasks.core.jobs import POOL, usable_cores
@@ -25,8 +26,7 @@ FED: Final = 20
 _POOLS: Final = ("CMAKE_JOB_POOLS", "CMAKE_JOB_POOL_LINK")
 
 
-@dataclass(frozen=True, kw_only=True)
-class ChosenDistribution:
+class ChosenDistribution(msgspec.Struct, frozen=True, kw_only=True):
     """The decision; nothing at all for a build that was not asked to distribute.
 
     `choices` are build variables, below every layer of the user's.

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import NamedTuple
+
+import msgspec
 
 from torchbuild_tasks.catalog import FamilyRow
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.core.rows import applies
 from torchbuild_tasks.core.words import nearest
+from torchbuild_tasks.values import replace
 
 _ENTRY = re.compile(r"(\d{1,2})\.(\d)([af]?)(\+PTX)?", re.IGNORECASE)
 
@@ -37,8 +39,7 @@ class Capability(NamedTuple):
         return Capability(self.major, self.minor)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Arch:
+class Arch(msgspec.Struct, frozen=True, kw_only=True):
     """One entry of the list: a cubin for `capability`, and with `ptx` also its PTX."""
 
     capability: Capability

@@ -7,9 +7,9 @@ torch runs ("no kernel image"), so both directions are checked before anything i
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
+import msgspec
 from packaging.version import Version
 
 from torchbuild_tasks.core.cuda.arch_list import (
@@ -36,8 +36,7 @@ COST = 0.4
 MANY = 8
 
 
-@dataclass(frozen=True, kw_only=True)
-class ChosenArchs:
+class ChosenArchs(msgspec.Struct, frozen=True, kw_only=True):
     """The list as a choice and as values; `problem` says why it cannot be read or decided."""
 
     choice: Choice | None = None

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import NamedTuple
+
+import msgspec
 
 from torchbuild_tasks.catalog import GpuRow
 from torchbuild_tasks.core.cuda.gpu_answers import address, merged
@@ -27,8 +28,7 @@ _USE = re.compile(r"B?(GL)?M?")
 _PARENT = re.compile(r"MIG-(GPU-[^/]+)/", re.IGNORECASE)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Device:
+class Device(msgspec.Struct, frozen=True, kw_only=True):
     """One GPU.
 
     `via` is what said the capability, `datacenter` whether it is a card on which forward

@@ -6,8 +6,7 @@ PyTorch's own, for one, takes GCC 13 for CUDA 12.3, which NVIDIA's refuses.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 from packaging.version import Version
 
 from torchbuild_tasks.core.cuda.toolkit import ChosenToolkit, cuda_row
@@ -22,8 +21,7 @@ _GCC = ("g++", "gcc", "c++", "cc")
 _CLANG = ("clang++", "clang")
 
 
-@dataclass(frozen=True, kw_only=True)
-class HostLimits:
+class HostLimits(msgspec.Struct, frozen=True, kw_only=True):
     """The newest GCC and clang majors, and the range of _MSC_VER, that the nvcc of `cuda` takes.
 
     All None where nothing is known, and without CUDA. `msc` is what the header says; without

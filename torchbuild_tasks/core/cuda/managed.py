@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
+import msgspec
 from packaging.version import Version
 
 from torchbuild_tasks.catalog import PartRow
@@ -22,8 +22,7 @@ TOOLKITS = "toolkits"
 COMPILE = "compile"
 
 
-@dataclass(frozen=True, kw_only=True)
-class ManagedChoice:
+class ManagedChoice(msgspec.Struct, frozen=True, kw_only=True):
     """A toolkit and what it is made of; `problem` says why there is none."""
 
     toolkit: ManagedToolkit | None = None

@@ -7,8 +7,8 @@ refused, never replaced by another.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+import msgspec
 from packaging.version import Version
 
 from torchbuild_tasks.catalog import CudaRow, CudaTorchRow
@@ -27,8 +27,7 @@ _VERSION = re.compile(r"\d+(\.\d+)*")
 _IN_PATH = re.compile(r"(?:[\\/]v|cuda-)(\d+\.\d+)(?:[\\/]|$)", re.IGNORECASE)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ChosenToolkit:
+class ChosenToolkit(msgspec.Struct, frozen=True, kw_only=True):
     """The toolkit as a choice; everything is empty in a CPU build.
 
     `toolkit` is what was found in its folder; None for one that is still to be put together

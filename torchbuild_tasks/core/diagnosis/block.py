@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from torchbuild_tasks.core.diagnosis import shapes
 
@@ -23,8 +24,7 @@ _DURING: Final = "During handling of the above exception"
 _DIRECT: Final = "The above exception was the direct cause"
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(msgspec.Struct, frozen=True):
     """A line of the log: its number (from 1), as it stands there, and what was said in it."""
 
     number: int
@@ -32,8 +32,7 @@ class Line:
     said: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class ErrorBlock:
+class ErrorBlock(msgspec.Struct, frozen=True, kw_only=True):
     """The error that stopped a build.
 
     `kind` is killed, linker, compiler, python, cmake, make, ninja or words (said in words by

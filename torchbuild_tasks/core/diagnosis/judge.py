@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from torchbuild_tasks.catalog import FailureRow
 from torchbuild_tasks.core.diagnosis import shapes
@@ -19,8 +20,7 @@ MOST: Final = 4  # causes that are told
 _RANKS: Final = ("root", "cause", "consequence")
 
 
-@dataclass(frozen=True)
-class _Met:
+class _Met(msgspec.Struct, frozen=True):
     """A row that was met in the block, and the line that it knows; `whole` where it took several lines."""
 
     hit: Hit

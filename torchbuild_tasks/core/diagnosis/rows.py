@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from torchbuild_tasks.catalog import FailureRow
 from torchbuild_tasks.core.diagnosis.patterns import anchors
@@ -13,8 +14,7 @@ from torchbuild_tasks.core.rows import applies, parse_version
 from torchbuild_tasks.model import Facts
 
 
-@dataclass(frozen=True)
-class Hit:
+class Hit(msgspec.Struct, frozen=True):
     """A row that a text matches, and what its groups hold ("" for one that took no part)."""
 
     row: FailureRow

@@ -7,7 +7,6 @@ that is written on a file system, so it takes the place of the plan's.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Final
 
 from torchbuild_tasks.core.doctor import hosts, machine, surroundings
@@ -15,6 +14,7 @@ from torchbuild_tasks.core.doctor.view import Said, View
 from torchbuild_tasks.core.plan import verdict
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.model import BuildPlan, Finding
+from torchbuild_tasks.values import replace
 
 CHECKS: Final[Mapping[str, Callable[[View], Said]]] = {
     "disk": machine.check_disk,

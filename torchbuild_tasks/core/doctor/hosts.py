@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
+
+import msgspec
 
 from torchbuild_tasks.core.doctor.view import Said, View, said
 from torchbuild_tasks.model import BuildPlan, Facts, Finding, Reached
@@ -14,8 +15,7 @@ _GIT: Final = "https://github.com/"
 _PROXIES: Final = ("http_proxy", "https_proxy", "all_proxy")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Address:
+class Address(msgspec.Struct, frozen=True, kw_only=True):
     """An address whose host the plan needs, and for what."""
 
     url: str

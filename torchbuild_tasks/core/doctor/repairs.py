@@ -6,15 +6,15 @@ Nothing here touches the system, the user's own settings or another Python; thos
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.model import BuildPlan, Command
 
 
-@dataclass(frozen=True, kw_only=True)
-class Repair:
+class Repair(msgspec.Struct, frozen=True, kw_only=True):
     """A command that puts a finding right; `id` is the finding's."""
 
     id: str

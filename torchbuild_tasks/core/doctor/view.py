@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
+
+import msgspec
 
 from torchbuild_tasks.core.cuda.wanted import is_cuda
 from torchbuild_tasks.core.question import Question
@@ -12,8 +13,7 @@ from torchbuild_tasks.model import BuildPlan, Facts, Finding, Health, Python, St
 Said = tuple[Finding, ...]
 
 
-@dataclass(frozen=True)
-class View:
+class View(msgspec.Struct, frozen=True, dict=True):
     """One doctor's look: what was asked, the plan that follows, and the surroundings."""
 
     question: Question

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from torchbuild_tasks.record import EnvText, Installed, Manifest, Program, Repository
 
@@ -19,8 +20,7 @@ _LATE: Final = ("toolchain", "requirements", "env file", "commands")
 _HASH: Final = 12  # hex digits that are shown
 
 
-@dataclass(frozen=True, kw_only=True)
-class Difference:
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that differs; `remedy` is the command or the step that would remove it ("" for none)."""
 
     group: str

@@ -10,10 +10,10 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from torchbuild_tasks import codec
 from torchbuild_tasks.core.manifest.secrets import without_secrets
 from torchbuild_tasks.errors import ManifestError, UsageError
 from torchbuild_tasks.record import MANIFEST_FILE, MANIFEST_SCHEMA, Manifest
+from torchbuild_tasks.values import from_json
 
 _WHERE: Final = f"Every build writes one: {MANIFEST_FILE} in the build tree."
 _FIRST: Final = "torchbuild_tasks 0.1.0"
@@ -49,10 +49,10 @@ def read_manifest(data: bytes, path: str) -> Manifest:
         )
     try:
         if schema != 1:
-            return codec.decode(Manifest, found, "manifest")
+            return from_json(Manifest, found, "manifest")
         if "repositories" in found:
-            return codec.decode(Manifest, _first_manifest(found), "manifest")
-        return without_secrets(codec.decode(Manifest, _first_record(found), "record"))
+            return from_json(Manifest, _first_manifest(found), "manifest")
+        return without_secrets(from_json(Manifest, _first_record(found), "record"))
     except UsageError as error:
         raise ManifestError(
             f"{path} does not fit the schema of a manifest: {error.what}.",

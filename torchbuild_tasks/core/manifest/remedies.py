@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Final
+
+import msgspec
 
 from torchbuild_tasks.core.manifest.compare import ABSENT, Difference
 from torchbuild_tasks.record import Manifest, Program
+from torchbuild_tasks.values import replace
 
 # What a plan can know before the build: not what it ran, and how that ended.
 KNOWN_BEFORE: Final = (
@@ -16,8 +18,7 @@ KNOWN_BEFORE: Final = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Here:
+class Here(msgspec.Struct, frozen=True, kw_only=True):
     """Where the replay is made: the checkout, the Python, the manifest's file, how a package is installed."""
 
     root: str

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 from torchbuild_tasks.core.manifest.secrets import HIDDEN
@@ -18,6 +17,7 @@ from torchbuild_tasks.core.variables import DECIDED_APART
 from torchbuild_tasks.model import BuildPlan, EnvOp, Facts
 from torchbuild_tasks.record import Manifest
 from torchbuild_tasks.request import BuildRequest
+from torchbuild_tasks.values import replace
 
 # Fields of a request that say how one run goes, or where; they are never taken from a manifest.
 _OF_ONE_RUN: Final = frozenset(

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, is_dataclass, replace
 from typing import Any, Final
+
+import msgspec
 
 from torchbuild_tasks.core.cache.address import redacted
 from torchbuild_tasks.core.fresh import conceal
 from torchbuild_tasks.core.redaction import is_secret
 from torchbuild_tasks.record import Manifest, Repository
+from torchbuild_tasks.values import replace
 
 HIDDEN: Final = "***"
 
@@ -25,7 +27,7 @@ _LEAST: Final = 4  # letters: a shorter value is found by chance in any text
 
 def without_secrets(manifest: Manifest) -> Manifest:
     """The manifest as it may be written and handed on; `redacted` lists what was taken out."""
-    parts = {each.name: getattr(manifest, each.name) for each in fields(manifest)}
+    parts = {each: getattr(manifest, each) for each in manifest.__struct_fields__}
     for apart in ("repositories", "inputs"):
         del parts[apart]
     # Of the facts only the variables: names of packages and files (tokenizers, auth.h) speak of no secret.
@@ -62,11 +64,11 @@ def _secrets(value: object) -> Iterator[tuple[str, str]]:
         yield from (found for item in value.values() for found in _secrets(item))
     elif isinstance(value, (tuple, list)):
         yield from (found for item in value for found in _secrets(item))
-    elif is_dataclass(value):
+    elif isinstance(value, msgspec.Struct):
         name, text = getattr(value, "name", ""), getattr(value, "value", "")
         if isinstance(text, str) and text and is_secret(name):
             yield text, name
-        yield from (found for each in fields(value) for found in _secrets(getattr(value, each.name)))
+        yield from (found for each in value.__struct_fields__ for found in _secrets(getattr(value, each)))
 
 
 def _clean(value: Any, secrets: Mapping[str, str], taken: list[str]) -> Any:
@@ -76,8 +78,8 @@ def _clean(value: Any, secrets: Mapping[str, str], taken: list[str]) -> Any:
         return {name: _clean(item, secrets, taken) for name, item in value.items()}
     if isinstance(value, (tuple, list)):
         return type(value)(_clean(item, secrets, taken) for item in value)
-    if is_dataclass(value) and not isinstance(value, type):
-        parts = {each.name: _clean(getattr(value, each.name), secrets, taken) for each in fields(value)}
+    if isinstance(value, msgspec.Struct):
+        parts = {each: _clean(getattr(value, each), secrets, taken) for each in value.__struct_fields__}
         return replace(value, **parts)
     return value
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 from packaging.version import Version
 
 from torchbuild_tasks.core.rows import parse_version
@@ -22,8 +22,7 @@ _SERIES: Final = re.compile(r"v?\d+\.\d+")
 _NEAREST: Final = 4
 
 
-@dataclass(frozen=True, kw_only=True)
-class Found:
+class Found(msgspec.Struct, frozen=True, kw_only=True):
     """A ref of a repository: its full name ("" for a bare commit), its commit, and a short name."""
 
     ref: str

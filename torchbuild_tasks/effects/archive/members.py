@@ -11,6 +11,8 @@ import unicodedata
 from dataclasses import dataclass, field
 from typing import Final, Literal, NoReturn
 
+import msgspec
+
 from torchbuild_tasks.errors import ArchiveRefused
 
 RESERVED: Final = ".torchbuild-helper.json"
@@ -32,8 +34,7 @@ _LINK_STEPS: Final = 40  # as many as Linux follows
 Kind = Literal["file", "folder", "link"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Member:
+class Member(msgspec.Struct, frozen=True, kw_only=True):
     """One member as the archive announces it; `size` in bytes."""
 
     name: str

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -22,6 +21,7 @@ from torchbuild_tasks.effects.files import told_as
 from torchbuild_tasks.effects.helpers.marker import Marker, Origin, write_marker
 from torchbuild_tasks.effects.helpers.sweep import UNPACKING, discard, hidden, leftovers, remove_tree
 from torchbuild_tasks.errors import DownloadFailed, TorchbuildError
+from torchbuild_tasks.values import replace
 
 Tell = Callable[[str, int, int | None], None]
 NO_PROGRAM: Final = ""

@@ -5,16 +5,16 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 # With less than this a cache would only evict, and the build needs the space itself.
 LEAST: Final = 256 << 20
 
 
-@dataclass(frozen=True, kw_only=True)
-class Folder:
+class Folder(msgspec.Struct, frozen=True, kw_only=True):
     """A folder as it was found: `made` by us just now, `filled` with anything; `problem` is why it is no use.
 
     `read_only` says that what is there can be used and nothing be added.

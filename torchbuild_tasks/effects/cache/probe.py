@@ -5,15 +5,17 @@ from __future__ import annotations
 import socket
 import ssl
 import time
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
+
+from torchbuild_tasks.values import repr_without
 
 SECONDS: Final = 3.0
 _REFUSED: Final = ("-NOAUTH", "-WRONGPASS", "-ERR invalid password", "-ERR AUTH")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Target:
+class Target(msgspec.Struct, frozen=True, kw_only=True):
     """A shared cache to ask: `kind` is redis, memcached, s3 or webdav; `web` is the URL of the last two."""
 
     kind: str
@@ -21,8 +23,11 @@ class Target:
     port: int
     tls: bool = False
     user: str = ""
-    password: str = field(default="", repr=False)
+    password: str = ""
     web: str = ""
+
+    def __repr__(self) -> str:
+        return repr_without(self, "password")
 
 
 def why_unreachable(target: Target, seconds: float = SECONDS) -> str:

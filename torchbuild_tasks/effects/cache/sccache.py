@@ -13,9 +13,10 @@ import re
 import threading
 import time
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from torchbuild_tasks.effects import process
 from torchbuild_tasks.effects.cache.place import Place
@@ -41,8 +42,7 @@ def disk_only(environ: Mapping[str, str]) -> dict[str, str]:
     return {k: v for k, v in environ.items() if not REMOTE.match(k) and k not in _ADDRESS}
 
 
-@dataclass(frozen=True)
-class _Old:
+class _Old(msgspec.Struct, frozen=True):
     """A server that ends its work while another has taken over."""
 
     pid: int

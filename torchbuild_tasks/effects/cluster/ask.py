@@ -10,9 +10,10 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
+
+import msgspec
 
 if TYPE_CHECKING:
     from http.client import HTTPConnection
@@ -23,8 +24,7 @@ _NO_SCHEDULER: Final = "what answers there is no scheduler of sccache-dist"
 _LONGEST: Final = 1 << 16
 
 
-@dataclass(frozen=True, kw_only=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """What a scheduler says of itself; `problem` is why it cannot be used, "" when it can."""
 
     servers: int = 0

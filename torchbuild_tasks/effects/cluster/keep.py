@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from torchbuild_tasks.effects import files
 from torchbuild_tasks.errors import ClusterError, UsageError
@@ -14,8 +15,7 @@ from torchbuild_tasks.errors import ClusterError, UsageError
 LONGEST = 4096  # characters of a token
 
 
-@dataclass(frozen=True, kw_only=True)
-class Shelf:
+class Shelf(msgspec.Struct, frozen=True, kw_only=True):
     """Our files of clusters. `root` need not exist; `space` is for what can be made again."""
 
     root: Path

@@ -11,9 +11,10 @@ import os
 import shutil
 import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from torchbuild_tasks.effects import process
 
@@ -21,8 +22,7 @@ OLDEST: Final = (0, 3, 0)
 _SECONDS: Final = 20.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sandbox:
+class Sandbox(msgspec.Struct, frozen=True, kw_only=True):
     """Bubblewrap as it was found, and what is missing: each problem with what to do about it."""
 
     bubblewrap: str = ""

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import Version
 
@@ -29,8 +29,7 @@ NAMED: Final = 12  # so many versions are named to a person who asked for one th
 _PLAIN: Final = re.compile(r"[\w.+!-]+\.whl")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Wheel:
+class Wheel(msgspec.Struct, frozen=True, kw_only=True):
     """One file of an index.
 
     `url` is absolute, `file://` for one in a folder; it carries the login of its index, so
@@ -43,8 +42,7 @@ class Wheel:
     size: int | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Candidate:
+class _Candidate(msgspec.Struct, frozen=True, kw_only=True):
     """A wheel of the wanted project; `build` orders files that differ in nothing else."""
 
     listed: Listed

@@ -6,10 +6,11 @@ import json
 import posixpath
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
+
+import msgspec
 
 from torchbuild_tasks.effects.fetch.asking import ask
 from torchbuild_tasks.effects.fetch.net import Net, shown
@@ -29,8 +30,7 @@ HEADERS: Final = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Listed:
+class Listed(msgspec.Struct, frozen=True, kw_only=True):
     """A file that a place lists, whatever it is."""
 
     name: str

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit, urlunsplit
+
+import msgspec
 
 from torchbuild_tasks.errors import DownloadFailed, UsageError
 
@@ -23,8 +24,7 @@ def _unheard(text: str) -> None:
     """Say nothing."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Net:
+class Net(msgspec.Struct, frozen=True, kw_only=True):
     """How this run reaches the network.
 
     Args:

@@ -9,9 +9,10 @@ import math
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, BinaryIO, Final
+
+import msgspec
 
 from torchbuild_tasks.effects import files
 from torchbuild_tasks.effects.fetch.remote import Origin
@@ -182,6 +183,6 @@ class Part:
         if self.origin is None:
             return
         self._noted = time.monotonic()
-        note = {"origin": asdict(self.origin), "done": self.done, "sha256": self.sha256()}
+        note = {"origin": msgspec.structs.asdict(self.origin), "done": self.done, "sha256": self.sha256()}
         with contextlib.suppress(OSError):
             self.note_path.write_text(json.dumps(note, indent=1), "utf-8")

@@ -11,9 +11,10 @@ import locale
 import os
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from torchbuild_tasks.effects import process
 from torchbuild_tasks.errors import UsageError
@@ -26,8 +27,7 @@ KINDS: Final = ("global", "user", "site", "env")
 SECTIONS: Final = ("global", "install")
 
 
-@dataclass(frozen=True, kw_only=True)
-class PipSettings:
+class PipSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Where pip looks. Trusted hosts are left out on purpose: TLS is always verified.
 
     `index_urls` is index-url, then extra-index-url, in pip's order, and may hold passwords;

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
@@ -13,6 +12,7 @@ from torchbuild_tasks.effects.fetch.part import Part
 from torchbuild_tasks.effects.fetch.ranges import in_ranges
 from torchbuild_tasks.effects.fetch.remote import Origin, Remote, Tell
 from torchbuild_tasks.effects.fetch.tries import Again, Halt, Refused
+from torchbuild_tasks.values import replace
 
 if TYPE_CHECKING:
     import requests
@@ -25,7 +25,7 @@ class Receiver:
 
     def __init__(self, remote: Remote, address: str, part: Part, net: Net, tell: Tell, halt: Halt) -> None:
         self._remote, self._address, self._part = remote, address, part
-        self._net = dataclasses.replace(net, cert=remote.cert or net.cert)
+        self._net = replace(net, cert=remote.cert or net.cert)
         self._tell, self._halt = tell, halt
         self._session = self._net.session()
         self._split = net.ranges > 1

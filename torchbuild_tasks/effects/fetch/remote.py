@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 Tell = Callable[[str, int, int | None], None]
 """(name, bytes so far, bytes in all or None); called from any thread, often."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Remote:
+class Remote(msgspec.Struct, frozen=True, kw_only=True):
     """A file to be had.
 
     Args:
@@ -28,8 +28,7 @@ class Remote:
     cert: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Origin:
+class Origin(msgspec.Struct, frozen=True, kw_only=True):
     """What one version of a file is known by.
 
     Args:

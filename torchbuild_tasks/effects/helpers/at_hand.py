@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
+
+import msgspec
 
 from torchbuild_tasks.effects import files
 from torchbuild_tasks.effects.archive.members import fault, parts_of
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
     import requests
 
 
-@dataclass(frozen=True, kw_only=True)
-class Wanted:
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """An artifact with the hash that its archive must have, and who says so; None: not known yet."""
 
     artifact: Artifact
@@ -33,8 +33,7 @@ class Wanted:
     said_by: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Brought:
+class Brought(msgspec.Struct, frozen=True, kw_only=True):
     """An archive in the store that is what it must be."""
 
     wanted: Wanted

@@ -6,9 +6,10 @@ import contextlib
 import hashlib
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from torchbuild_tasks.effects.fetch import download, index
 from torchbuild_tasks.effects.fetch.net import Net, shown
@@ -25,8 +26,7 @@ if TYPE_CHECKING:
 AT_ONCE: Final = 4
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Way:
+class _Way(msgspec.Struct, frozen=True, kw_only=True):
     """How downloads of one run come into the store."""
 
     folder: Path
@@ -36,8 +36,7 @@ class _Way:
     settings: index.PipSettings
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Job:
+class _Job(msgspec.Struct, frozen=True, kw_only=True):
     """One download and where it grows: the same place for the next run, which goes on with it."""
 
     wanted: Wanted

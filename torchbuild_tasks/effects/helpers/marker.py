@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from torchbuild_tasks import codec
+import msgspec
+
 from torchbuild_tasks.effects.archive.members import RESERVED
 from torchbuild_tasks.effects.files import write_atomic
 from torchbuild_tasks.errors import DownloadFailed, UsageError
+from torchbuild_tasks.values import from_json, to_json
 
 MARKER: Final = RESERVED
 MARKER_SCHEMA: Final = 1
 
 
-@dataclass(frozen=True, kw_only=True)
-class Origin:
+class Origin(msgspec.Struct, frozen=True, kw_only=True):
     """What an unpacked folder comes from: artifact id; sha256, address and bytes of its archive."""
 
     id: str
@@ -27,8 +27,7 @@ class Origin:
     size: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class Marker:
+class Marker(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The content of the mark.
 
     `files` gives the size in bytes of each file, `links` what each link says; both by path
@@ -42,19 +41,19 @@ class Marker:
     size: int
     engine: str = ""
     finished: str | None = None
-    files: Mapping[str, int] = field(default_factory=dict)
-    links: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, int] = msgspec.field(default_factory=dict)
+    links: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
 def read_marker(folder: Path) -> Marker | None:
     """The mark of a folder; None when it has none that can be read."""
     try:
-        return codec.decode(Marker, json.loads((folder / MARKER).read_bytes()))
+        return from_json(Marker, json.loads((folder / MARKER).read_bytes()))
     except (OSError, ValueError, UsageError):
         return None
 
 
 def write_marker(folder: Path, marker: Marker) -> None:
     """Mark a folder; raises DownloadFailed when it cannot be written."""
-    data = json.dumps(codec.encode(marker), separators=(",", ":")).encode()
+    data = json.dumps(to_json(marker), separators=(",", ":")).encode()
     write_atomic(folder / MARKER, data, error=DownloadFailed)

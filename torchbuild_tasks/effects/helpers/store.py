@@ -17,9 +17,10 @@ import contextlib
 import os
 import re
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from torchbuild_tasks.effects.archive.members import fault, parts_of
 from torchbuild_tasks.effects.files import told_as
@@ -39,8 +40,7 @@ LOCKS: Final = "locks"
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """One helper that is unpacked: where, how many bytes, and what its mark says (None: unreadable)."""
 
     id: str
@@ -49,8 +49,7 @@ class Entry:
     marker: Marker | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Pruned:
+class Pruned(msgspec.Struct, frozen=True, kw_only=True):
     """What was removed, or would be: paths and bytes; `kept` are paths with the reason they stay."""
 
     paths: tuple[str, ...] = ()

@@ -6,15 +6,15 @@ at once. A worktree borrows from the checkout that it belongs to before anything
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from torchbuild_tasks.effects.git import Git
 from torchbuild_tasks.effects.source import submodules
@@ -24,6 +24,7 @@ from torchbuild_tasks.effects.source.reasons import Reason, advice, reason
 from torchbuild_tasks.effects.source.submodules import Module
 from torchbuild_tasks.effects.source.transfer import Moved, Watch, run
 from torchbuild_tasks.errors import SourceError
+from torchbuild_tasks.values import replace
 
 AT_ONCE: Final = 8
 _WAITS: Final = (1.0, 3.0)  # seconds before each further try
@@ -39,8 +40,7 @@ class _Failed(Exception):
         self.why = why
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Job:
+class _Job(msgspec.Struct, frozen=True, kw_only=True):
     """What laying out each submodule takes; `left_out` grows with those that nothing needs."""
 
     way: Way
@@ -78,9 +78,7 @@ def complete(
         SourceError: some could not be had, all of them named; the others are there.
     """
     tally = _Tally(way.watch)
-    job = _Job(
-        way=dataclasses.replace(way, watch=tally.watch), sync=sync, needed=needed, main=main, left_out=[]
-    )
+    job = _Job(way=replace(way, watch=tally.watch), sync=sync, needed=needed, main=main, left_out=[])
     failed = _at_once(job, job.wanted(git), tally)
     failed = _one_by_one(job, failed, tally)
     if failed:
@@ -214,7 +212,7 @@ class _Tally:
         self._bytes: dict[str, int] = {}
         self._told = time.monotonic()
         self.total = self.done = 0
-        self.watch = dataclasses.replace(watch, transfer=self._came)
+        self.watch = replace(watch, transfer=self._came)
 
     def _came(self, name: str, count: int, total: int | None) -> None:
         with self._lock:

@@ -13,16 +13,18 @@ import re
 import shutil
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Protocol
 from urllib.parse import urlsplit
+
+import msgspec
 
 from torchbuild_tasks.effects import files
 from torchbuild_tasks.effects.git import Git
 from torchbuild_tasks.effects.source import remains
 from torchbuild_tasks.effects.source.transfer import Moved, Stopped, Watch, patience, run
 from torchbuild_tasks.errors import SourceError
+from torchbuild_tasks.values import replace
 
 MIRRORS: Final = "mirrors"
 LOCKS: Final = "locks"
@@ -34,8 +36,7 @@ _PARTIAL: Final = ("--get-regexp", r"^remote\..*\.promisor$")
 _ANY_COMMIT: Final = "--upload-pack=git -c uploadpack.allowAnySHA1InWant=true upload-pack"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Wish:
+class Wish(msgspec.Struct, frozen=True, kw_only=True):
     """What is wanted of a repository.
 
     Args:
@@ -53,8 +54,7 @@ class Wish:
     full: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class Way:
+class Way(msgspec.Struct, frozen=True, kw_only=True):
     """How repositories are reached: the settings that go with each git, the store, the watch.
 
     Args:

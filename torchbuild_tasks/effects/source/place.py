@@ -9,13 +9,14 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from torchbuild_tasks import codec
+import msgspec
+
 from torchbuild_tasks.effects import files
 from torchbuild_tasks.errors import SourceError, UsageError
+from torchbuild_tasks.values import from_json, to_json
 
 SOURCES: Final = "sources"
 NOTE: Final = "source.json"
@@ -23,8 +24,7 @@ SCHEMA: Final = 1
 _GETTING: Final = ".getting"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Note:
+class Note(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a checkout was got from.
 
     Args:
@@ -100,14 +100,14 @@ def clear_away(place: Path) -> None:
 def read_note(folder: Path) -> Note | None:
     """The note of a checkout; None where there is none that can be read."""
     try:
-        return codec.decode(Note, json.loads((folder / files.STATE_DIR / NOTE).read_bytes()))
+        return from_json(Note, json.loads((folder / files.STATE_DIR / NOTE).read_bytes()))
     except (OSError, ValueError, UsageError):
         return None
 
 
 def write_note(folder: Path, note: Note) -> None:
     """Write the note of a checkout; raises SourceError."""
-    data = json.dumps(codec.encode(note), indent=1).encode()
+    data = json.dumps(to_json(note), indent=1).encode()
     files.write_atomic(files.state_dir(folder) / NOTE, data, error=SourceError)
 
 

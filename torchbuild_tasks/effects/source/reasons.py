@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, Literal
+
+import msgspec
 
 Kind = Literal["unreachable", "stalled", "missing", "denied", "full", "long", "owner", "yours", "other"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reason:
+class Reason(msgspec.Struct, frozen=True, kw_only=True):
     """What kind of failure it was, and git's line that says so."""
 
     kind: Kind

@@ -8,14 +8,14 @@ newest commit of a branch first.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from urllib.parse import urljoin
+
+import msgspec
 
 from torchbuild_tasks.effects import files, gitmodules
 from torchbuild_tasks.effects.git import Git
@@ -23,12 +23,12 @@ from torchbuild_tasks.effects.source import content
 from torchbuild_tasks.effects.source.fetching import fetched_alone
 from torchbuild_tasks.effects.source.transfer import Moved, Watch
 from torchbuild_tasks.errors import SourceError
+from torchbuild_tasks.values import replace
 
 _SIDES: Final = {"1": "both came from", "2": "ours", "3": "theirs"}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Module:
+class Module(msgspec.Struct, frozen=True, kw_only=True):
     """One submodule.
 
     Args:
@@ -366,7 +366,7 @@ def repository(module: Module, config: tuple[str, ...]) -> Git:
     with files.told_as(SourceError, module.repository):
         module.repository.mkdir(parents=True, exist_ok=True)
     if git.said("rev-parse", "--absolute-git-dir") is None or not (module.repository / "HEAD").exists():
-        dataclasses.replace(git, bare=False).run("init", "--quiet", "--bare", ".")
+        replace(git, bare=False).run("init", "--quiet", "--bare", ".")
     if git.said("config", "--local", "remote.origin.url") != module.url:
         git.run("config", "--local", "remote.origin.url", module.url)
         git.run("config", "--local", "remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*")

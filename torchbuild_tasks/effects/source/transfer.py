@@ -13,8 +13,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 from torchbuild_tasks.effects import process
 from torchbuild_tasks.effects.git import Git, environment
@@ -71,8 +72,7 @@ class _Stalled(Exception):
     pass
 
 
-@dataclass(frozen=True, kw_only=True)
-class Watch:
+class Watch(msgspec.Struct, frozen=True, kw_only=True):
     """How long commands are watched and who is told.
 
     Args:
@@ -87,11 +87,10 @@ class Watch:
     patience: float = PATIENCE
     transfer: Callable[[str, int, int | None], None] = _say_nothing
     note: Callable[[str], None] = _say_nothing
-    stop: threading.Event = field(default_factory=threading.Event)
+    stop: threading.Event = msgspec.field(default_factory=threading.Event)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Moved:
+class Moved(msgspec.Struct, frozen=True, kw_only=True):
     """How a command ended, and its last words without the progress."""
 
     rc: int

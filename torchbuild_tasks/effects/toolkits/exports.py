@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
+
+import msgspec
 
 _AMD64: Final = 0x8664
 _PE32_PLUS: Final = 0x20B
@@ -17,8 +18,7 @@ _CODE: Final = 0x20000000  # IMAGE_SCN_MEM_EXECUTE
 _MOST: Final = 100_000  # names; NVIDIA's largest library exports some thousands
 
 
-@dataclass(frozen=True)
-class Export:
+class Export(msgspec.Struct, frozen=True):
     """One name; `hint` is its place in the DLL's list of names, `code` tells a function from data."""
 
     name: str
@@ -26,8 +26,7 @@ class Export:
     code: bool
 
 
-@dataclass(frozen=True)
-class _Section:
+class _Section(msgspec.Struct, frozen=True):
     address: int
     size: int
     offset: int

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from torchbuild_tasks.effects.toolkits.exports import Export
 
@@ -23,8 +24,7 @@ _BY_NAME: Final = 1 << 2
 _NULL_DESCRIPTOR: Final = "__NULL_IMPORT_DESCRIPTOR"
 
 
-@dataclass(frozen=True)
-class _Piece:
+class _Piece(msgspec.Struct, frozen=True):
     """A section of an object: its name, flags, content, and (offset, symbol) of what is filled in."""
 
     name: str
@@ -33,8 +33,7 @@ class _Piece:
     fills: tuple[tuple[int, int], ...] = ()
 
 
-@dataclass(frozen=True)
-class _Member:
+class _Member(msgspec.Struct, frozen=True):
     """A member of the library, and the symbols that it is found by."""
 
     data: bytes

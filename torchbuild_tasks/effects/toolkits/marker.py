@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from torchbuild_tasks import codec
+import msgspec
+
 from torchbuild_tasks.effects.files import write_atomic
 from torchbuild_tasks.errors import DownloadFailed, UsageError
+from torchbuild_tasks.values import from_json, to_json
 
 TOOLKIT_MARKER: Final = ".torchbuild-toolkit.json"
 
 
-@dataclass(frozen=True, kw_only=True)
-class ToolkitMarker:
+class ToolkitMarker(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The content of the mark: the folder's name, the release, the ids of the parts, when it was finished."""
 
     schema: int = 1
@@ -28,12 +28,12 @@ class ToolkitMarker:
 def read_toolkit_marker(folder: Path) -> ToolkitMarker | None:
     """The mark of a folder; None when it has none that can be read."""
     try:
-        return codec.decode(ToolkitMarker, json.loads((folder / TOOLKIT_MARKER).read_bytes()))
+        return from_json(ToolkitMarker, json.loads((folder / TOOLKIT_MARKER).read_bytes()))
     except (OSError, ValueError, UsageError):
         return None
 
 
 def write_toolkit_marker(folder: Path, marker: ToolkitMarker) -> None:
     """Mark a folder; raises DownloadFailed when it cannot be written."""
-    data = json.dumps(codec.encode(marker), indent=1).encode()
+    data = json.dumps(to_json(marker), indent=1).encode()
     write_atomic(folder / TOOLKIT_MARKER, data, error=DownloadFailed)

@@ -10,9 +10,10 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from torchbuild_tasks.effects import process
 from torchbuild_tasks.effects.files import replace
@@ -21,8 +22,7 @@ COMPILERS: Final = ("cc", "gcc", "clang")
 _SECONDS: Final = 60.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Stub:
+class Stub(msgspec.Struct, frozen=True, kw_only=True):
     """One library: its header, the names of its functions, and the error that they return.
 
     `macros` are defined in one more reading of the header: older and per-thread names of

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from torchbuild_tasks.facts.probe import Probe
 
@@ -17,8 +18,7 @@ DEBIAN = ("/usr/lib/nvidia-cuda-toolkit", "/usr/lib/cuda")
 CUDART = ("libcudart.so", "cudart.lib")
 
 
-@dataclass(frozen=True)
-class Folders:
+class Folders(msgspec.Struct, frozen=True):
     """Folders with headers, and the names of the files in each folder with libraries."""
 
     includes: tuple[str, ...]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 from torchbuild_tasks.facts.cuda import pci, pci_windows
 from torchbuild_tasks.facts.cuda.kernel import Kernel, look_at_kernel
@@ -15,15 +15,14 @@ from torchbuild_tasks.model import Driver, GpuSeen, Tegra
 WSL = "/usr/lib/wsl"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Gpus:
+class Gpus(msgspec.Struct, frozen=True, kw_only=True):
     """What all probes saw, the driver, and how each of them ended."""
 
     seen: tuple[GpuSeen, ...] = ()
     driver: Driver | None = None
     tegra: Tegra | None = None
     wsl: bool = False
-    probes: dict[str, str] = field(default_factory=dict)
+    probes: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 def look_for_gpus(probe: Probe) -> Gpus:

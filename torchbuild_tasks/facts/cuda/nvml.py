@@ -6,10 +6,11 @@ import json
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
+
+import msgspec
 
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.model import GpuSeen
@@ -21,8 +22,7 @@ LIBRARY_NOT_FOUND: Final = 12  # NVML_ERROR_LIBRARY_NOT_FOUND of nvml.h
 _BUS = re.compile(r"([0-9a-f]{4,8}):([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])", re.IGNORECASE)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """How a probe that asks the driver ended (`said`), and what it learnt.
 
     `problem` is an error of the driver itself, rather than that there is none; `hung` says

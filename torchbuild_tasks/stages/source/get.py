@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 from torchbuild_tasks.core.source.room import check_room, least_room, long_path
@@ -14,6 +13,7 @@ from torchbuild_tasks.effects.source.fetching import Wish, bring
 from torchbuild_tasks.effects.source.place import Note
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.stages.source.task import URL, Task, failure, git_dir, held, resolve
+from torchbuild_tasks.values import replace
 
 
 def get(task: Task, word: str | None, folder: Path | None) -> Path:
@@ -78,7 +78,7 @@ def _grown(task: Task, growing: Path, note: Note) -> Path:
     if task.facts.windows:
         git.run("config", "--local", "core.longpaths", "true")
     before = place.read_note(tree)
-    place.write_note(tree, dataclasses.replace(note, moving=note.commit))
+    place.write_note(tree, replace(note, moving=note.commit))
     _check_out(task, growing, git, note, before)
     _complete(task, tree, note.full, managed=True)
     place.write_note(tree, note)
@@ -156,7 +156,7 @@ def _wanted(task: Task, git: Git, word: str | None, before: Note | None) -> Note
         word = before.ref.removeprefix("refs/heads/")
     full = task.request.full or bool(before and before.full)
     if word is None:
-        return dataclasses.replace(before, full=True) if before and task.request.full else None
+        return replace(before, full=True) if before and task.request.full else None
     found = resolve(task, word, url)
     return Note(url=url, word=word, ref=found.ref, commit=found.commit, full=full)
 
@@ -169,7 +169,7 @@ def _move(task: Task, root: Path, note: Note, before: Note | None) -> None:
         raise dirty(git, changed)
     if head != note.commit:
         submodules.keep_head(git)
-    moving = dataclasses.replace(before or note, word=note.word, moving=note.commit)
+    moving = replace(before or note, word=note.word, moving=note.commit)
     place.write_note(root, moving)
     _check_out(task, root, git, note, before)
     place.write_note(root, note)

@@ -5,7 +5,6 @@ From then on what is fetched goes through the store, so that another version bri
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,6 +17,7 @@ from torchbuild_tasks.effects.source.fetching import Way, Wish
 from torchbuild_tasks.effects.source.reasons import Reason, advice, reason
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.stages.source.task import Task, failure, resolve
+from torchbuild_tasks.values import replace
 
 
 class _Wanted(NamedTuple):
@@ -39,7 +39,7 @@ def mirror(task: Task, word: str | None) -> None:
     if said := check_room(need, place.free_bytes(folder), str(folder)):
         task.report.note(said)
     task.report.stage(f"mirror {found.name} of {task.url} into {folder}")
-    way = dataclasses.replace(task.way(folder), mirrors=folder)
+    way = replace(task.way(folder), mirrors=folder)
     what = found.commit if found.branch or not found.ref else found.ref
     top = Wish(url=task.url, what=what, into="", commit=found.commit, full=task.request.full)
     moved = fetching.fill(fetching.mirror_of(folder, task.url), top, way, "pytorch")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.core.source import refs
@@ -25,8 +26,7 @@ URL: Final = "https://github.com/pytorch/pytorch.git"
 Needs = Callable[[Path], Callable[[str], bool]]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Task:
+class Task(msgspec.Struct, frozen=True, kw_only=True):
     """One action under way.
 
     Args:
