@@ -77,18 +77,18 @@ class Decisions:
 
 def decide_build(question: Question) -> Decisions:
     """Make every choice."""
-    build_type, generator = choose_build_type(question), choose_generator(question)
+    build_type = choose_build_type(question)
+    generator = choose_generator(question)
     toolkit = choose_toolkit(question)
-    archs, limits = choose_archs(question, toolkit), host_limits(question, toolkit)
+    archs = choose_archs(question, toolkit)
+    limits = host_limits(question, toolkit)
     toolset = choose_toolset(question, limits)
     compilers = choose_compilers(question, toolset, limits)
     linker = choose_linker(question, compilers)
     helpers = choose_helpers(question, build_type.value, toolkit.version)
     cache = choose_cache(question, cuda=toolkit.choice is not None, helpers=helpers, compiler=compilers.tool)
-    python, jobs = (
-        choose_python(question, (*helpers.requires, *companion_requires(question))),
-        choose_jobs(question),
-    )
+    python = choose_python(question, (*helpers.requires, *companion_requires(question)))
+    jobs = choose_jobs(question)
     distribution = _distribution(question, cache, compilers, generator, jobs)
     away = distribution.plan is not None
     cuda = (*toolkit_variables(question, toolkit), *filter(None, (archs.choice, compilers.host)))

@@ -109,7 +109,8 @@ def _check_board(question: Question, tegra: Tegra) -> Finding:
 
 
 def _check_jetpack(question: Question, tegra: Tegra) -> Finding:
-    row, known = jetpack(question), board(question)
+    row = jetpack(question)
+    known = board(question)
     if tegra.l4t is None:
         text = (
             "the L4T release is not known (/etc/nv_tegra_release cannot be read), so its CUDA is not either"
@@ -127,7 +128,8 @@ def _check_jetpack(question: Question, tegra: Tegra) -> Finding:
 
 def _check_wheels(question: Question) -> Finding | None:
     """NVIDIA's wheels for aarch64 are for servers, and a board before Thor is none."""
-    known, chosen = board(question), choose_toolkit(question)
+    known = board(question)
+    chosen = choose_toolkit(question)
     of_wheels = chosen.managed is not None or (chosen.toolkit is not None and chosen.toolkit.managed)
     if not of_wheels or known is None or known.sbsa:
         return None
@@ -138,7 +140,8 @@ def _check_wheels(question: Question) -> Finding | None:
 
 def _check_toolkit(question: Question) -> Finding | None:
     """The driver is part of L4T, so another CUDA than JetPack's runs with NVIDIA's help or not at all."""
-    row, version = jetpack(question), choose_toolkit(question).version
+    row = jetpack(question)
+    version = choose_toolkit(question).version
     if row is None or version is None or version == Version(row.cuda):
         return None
     text = f"CUDA {version} is planned, but the driver of JetPack {row.name} is that of CUDA {row.cuda}"

@@ -70,7 +70,8 @@ def make_plan(
 
 def _plan(decisions: Decisions, templates: Mapping[str, str], writer: str) -> BuildPlan:
     question = decisions.question
-    inputs, ops = fingerprint(decisions), operations(decisions)
+    inputs = fingerprint(decisions)
+    ops = operations(decisions)
     freshness = compare(decisions, inputs)
     findings = (*_findings(decisions, ops), *check_loop(decisions, freshness))
     return BuildPlan(

@@ -109,7 +109,8 @@ class ProgressParser:
 
 def _backwards(block: bytes) -> Iterator[str]:
     """The last lines of a block, the very last first."""
-    end, least = len(block) - 1, len(block) - _TAIL
+    end = len(block) - 1
+    least = len(block) - _TAIL
     for _ in range(_LINES):
         start = block.rfind(b"\n", max(least, 0), end) + 1
         if not start and least > 0:
@@ -138,7 +139,9 @@ def eta(elapsed: float, done: int, total: int) -> float | None:
 def _step(text: str) -> Progress | None:
     """`[n/m] ...` of Ninja, `[ 12%] ...` of Make."""
     if ninja := _NINJA.match(text):
-        done, total, words = int(ninja[1]), int(ninja[2]), ninja[3]
+        done = int(ninja[1])
+        total = int(ninja[2])
+        words = ninja[3]
     elif make := _MAKE.match(text):
         done, total, words = int(make[1]), 100, make[2]
     else:

@@ -136,7 +136,8 @@ def _check_environment(question: Question, name: str) -> Finding | None:
 
 
 def _check_device(question: Question) -> Finding | None:
-    cpu, cuda = question.given("cpu"), question.given("cuda")
+    cpu = question.given("cpu")
+    cuda = question.given("cuda")
     if cpu and cuda and cpu[1] == cuda[1]:
         text = f"{cpu[2]} and {cuda[2]} contradict each other"
         return Finding(id="device", status="error", text=text, fix="Give one of them.")

@@ -46,7 +46,8 @@ def ready(place: Place, report: Reporter) -> Iterator[None]:
 
 
 def _make_ready(place: Place, report: Reporter) -> None:
-    git, note = Git(folder=place.main), read_note(place.folder)
+    git = Git(folder=place.main)
+    note = read_note(place.folder)
     if note and note.name != place.build.name:
         raise UsageError(
             f"{place.folder} is the build {note.name}, and {place.build.name} has the same folder.",
@@ -190,7 +191,8 @@ def removed(settings: Settings, request: BuildRequest, main: Path, report: Repor
         TreeBusy: a run works in it.
     """
     name = str(request.name)
-    folder, git = _folder_of(settings, name, main), Git(folder=main)
+    folder = _folder_of(settings, name, main)
+    git = Git(folder=main)
     if is_active(name, folder):
         raise CleanRefused(
             f"{name} is the active build: this shell is in {folder}, or has loaded its environment.",

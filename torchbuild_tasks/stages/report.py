@@ -110,7 +110,8 @@ def _steps(log: NinjaLog, record: Mapping[str, Any], build_dir: Path) -> tuple[t
     Raises:
         UsageError: the log has no steps.
     """
-    started, finished = _moment(record.get("started")), _moment(record.get("finished"))
+    started = _moment(record.get("started"))
+    finished = _moment(record.get("finished"))
     if started is not None:
         recorded = within(log, started, finished or datetime.now(UTC).timestamp())
         if recorded:
@@ -171,7 +172,8 @@ def _values(kind: type[T], rows: object) -> tuple[T, ...]:
 
 
 def _machine(facts: Mapping[str, Any]) -> str:
-    host, cores = _mapping(facts.get("host")), _mapping(facts.get("cpu")).get("cores")
+    host = _mapping(facts.get("host"))
+    cores = _mapping(facts.get("cpu")).get("cores")
     total = _mapping(facts.get("memory")).get("total")
     parts = [
         str(host.get("distribution") or host.get("os") or ""),

@@ -159,7 +159,8 @@ def _of_devices(question: Question, chosen: ChosenToolkit, present: list[Device]
 
 def _common(question: Question, chosen: ChosenToolkit) -> tuple[Arch, ...]:
     """What upstream's own binaries have, as far as this toolkit compiles it without a warning."""
-    row, known = cuda_row(question, chosen.version), known_archs(question, chosen)
+    row = cuda_row(question, chosen.version)
+    known = known_archs(question, chosen)
     deprecated = set(row.deprecated if row else ())
     usual = {arch.capability for arch in read(question, "common")}
     archs = [

@@ -41,7 +41,8 @@ def check_driver(question: Question, cuda: Version | None) -> tuple[Finding, ...
 
 
 def _no_driver(question: Question, cuda: Version | None) -> Finding:
-    own, oldest = _own(question, cuda), _oldest(question, cuda)
+    own = _own(question, cuda)
+    oldest = _oldest(question, cuda)
     needed = f"running what it makes needs {oldest or own} or later" if oldest or own else "running needs one"
     text = f"no NVIDIA driver was found; the build works without one, and {needed}"
     return Finding(id=ID, status="unknown", text=text)
@@ -83,7 +84,8 @@ def _mismatch(question: Question, driver: Driver) -> Finding | None:
 
 
 def _differs(driver: Driver) -> bool:
-    module, library = parse_version(driver.module), parse_version(driver.library)
+    module = parse_version(driver.module)
+    library = parse_version(driver.library)
     return module is not None and library is not None and module != library
 
 
@@ -117,7 +119,8 @@ def _not_for_datacenter(question: Question) -> list[Device]:
 
 
 def _compared(question: Question, driver: Driver, version: str, cuda: Version | None) -> Finding:
-    own, oldest = _own(question, cuda), _oldest(question, cuda)
+    own = _own(question, cuda)
+    oldest = _oldest(question, cuda)
     if cuda is None or not (own or oldest):
         newest = f", which runs CUDA up to {driver.cuda}" if driver.cuda else ""
         return Finding(id=ID, status="ok", text=f"driver {version}{newest}")
@@ -130,7 +133,8 @@ def _compared(question: Question, driver: Driver, version: str, cuda: Version | 
 
 def _is_from(version: str, limit: str) -> bool:
     """Whether a driver is of this version or later; false where there is no limit to hold it against."""
-    first, wanted = parse_version(version), parse_version(limit)
+    first = parse_version(version)
+    wanted = parse_version(limit)
     return first is not None and wanted is not None and first >= wanted
 
 

@@ -30,7 +30,8 @@ class Difference:
 
 def differences(there: Manifest, here: Manifest, groups: Iterable[str] = GROUPS) -> tuple[Difference, ...]:
     """What differs between two builds, group by group; the checkout's own place does not count."""
-    one, other = _lines(there, here), _lines(here, there)
+    one = _lines(there, here)
+    other = _lines(here, there)
     return tuple(
         Difference(
             group=group, name=name, there=one[group].get(name, ABSENT), here=other[group].get(name, ABSENT)
@@ -116,7 +117,8 @@ def _installed(installed: Installed) -> str:
 
 def _asked(manifest: Manifest) -> dict[str, str]:
     asked = {name: _flat(value) for name, value in manifest.request.items()}
-    values, variables = manifest.settings.get("values"), manifest.settings.get("variables")
+    values = manifest.settings.get("values")
+    variables = manifest.settings.get("variables")
     for prefix, table in (("toml", values), ("toml [set]", variables)):
         if isinstance(table, Mapping):
             asked |= {f"{prefix} {name}": _flat(value) for name, value in table.items()}

@@ -51,7 +51,9 @@ def mirror(task: Task, word: str | None) -> None:
 
 
 def _submodules(task: Task, way: Way, folder: Path, top: _Wanted) -> None:
-    seen, level, failed = {top}, list(_named(task, folder, top)), list[tuple[_Wanted, Reason]]()
+    seen = {top}
+    level = list(_named(task, folder, top))
+    failed = list[tuple[_Wanted, Reason]]()
     while level:
         seen.update(level)
         with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
@@ -89,7 +91,8 @@ def _named(task: Task, folder: Path, top: _Wanted) -> Iterator[_Wanted]:
     values = gitmodules.settings(git, "--blob", f"{top.commit}:.gitmodules")
     links = gitmodules.commits(git, top.commit)
     for each in values.values():
-        commit, url = links.get(each.get("path", "")), each.get("url", "")
+        commit = links.get(each.get("path", ""))
+        url = each.get("url", "")
         if commit and url and each.get("update") != "none":
             yield _Wanted(_absolute(top.url, url), commit)
 
@@ -103,5 +106,6 @@ def _absolute(base: str, url: str) -> str:
         return f"{scheme}://" + urljoin(f"http://{rest.rstrip('/')}/", url).removeprefix("http://")
     path = base.rstrip("/")
     while (step := re.match(r"(\.\.?)/", url)) is not None:
-        path, url = path.rpartition("/")[0] if step[1] == ".." else path, url[step.end() :]
+        path = path.rpartition("/")[0] if step[1] == ".." else path
+        url = url[step.end() :]
     return f"{path}/{url}"
