@@ -13,7 +13,6 @@ from typing import Any, Literal
 
 import msgspec
 import pytest
-from torchbuild_tasks.record import Manifest
 
 import torchbuild_tasks
 from tests.support.machines import linux_facts
@@ -29,6 +28,7 @@ from torchbuild_tasks.effects.toolkits.marker import ToolkitMarker
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import BuildPlan, Facts
 from torchbuild_tasks.model.history import History, PastPeaks
+from torchbuild_tasks.record import Manifest
 from torchbuild_tasks.request import BuildRequest
 from torchbuild_tasks.values import dumps, from_json, replace, to_json
 

@@ -8,7 +8,10 @@ import pytest
 
 from tests.support.machines import ask, base_python, linux_facts, python, tool
 from torchbuild_tasks.catalog import load_catalog
+from torchbuild_tasks.core import bootstrap
 from torchbuild_tasks.core.bootstrap import Bootstrap, plan_bootstrap, require_commands
+from torchbuild_tasks.core.environment import ChosenPython, choose_python
+from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import Facts, Host, Toolset, Windows
 from torchbuild_tasks.request import MANAGERS
@@ -116,3 +119,15 @@ def test_rows_agree() -> None:
         assert bool(want.tools) != bool(want.part)
     for row in CATALOG.package:
         assert {*row.names, *row.options} <= set(MANAGERS)
+
+
+def test_python_is_chosen_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+
+    def counted(question: Question) -> ChosenPython:
+        calls.append(question)
+        return choose_python(question)
+
+    monkeypatch.setattr(bootstrap, "choose_python", counted)
+    plan_bootstrap(ask(linux_facts()), administrator=False)
+    assert len(calls) == 1

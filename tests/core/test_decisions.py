@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
+from packaging.version import Version
 
-from tests.support.machines import ask, linux_facts, modern_tree, plan_of, settings, with_tree
+from tests.support.cuda import cuda_facts, gpu, toolkit
+from tests.support.jetsons import orin_nano
+from tests.support.machines import ask, linux_facts, modern_tree, plan_of, settings, statuses, with_tree
 from torchbuild_tasks.core.build_type import choose_build_type
 from torchbuild_tasks.core.decisions import choose_generator, decide_build
+from torchbuild_tasks.core.jetson import check_jetson
+from torchbuild_tasks.values import replace
 
 
 @pytest.mark.parametrize(
@@ -97,3 +103,46 @@ def test_the_sample_says_that_it_is_one() -> None:
     torch = plan_of(with_tree(linux_facts(), sample=True, commit=None)).choices[1]
     assert "sample" in torch.because
     assert "commit" not in torch.because
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "choose_toolkit",
+        "choose_python",
+        "choose_build_type",
+        "choose_generator",
+        "choose_mode",
+        "choose_archs",
+        "choose_toolset",
+        "choose_compilers",
+        "choose_linker",
+        "choose_helpers",
+        "choose_cache",
+        "choose_jobs",
+        "devices",
+    ],
+)
+@pytest.mark.parametrize("machine", ["gpu", "jetson"])
+def test_a_plan_decides_each_thing_once(machine: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is decided is handed on: decided again with other arguments it could be another."""
+    facts = orin_nano() if machine == "jetson" else cuda_facts(toolkit(), gpus=(gpu(),))
+    calls = []
+    for module in [each for key, each in sys.modules.items() if key.startswith("torchbuild_tasks.core")]:
+        if callable(real := getattr(module, name, None)):
+
+            def counted(*args: Any, _real: Any = real, **words: Any) -> Any:
+                calls.append(args)
+                return _real(*args, **words)
+
+            monkeypatch.setattr(module, name, counted)
+    plan_of(facts, cuda=True)
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize("wanted", ["12.6", "11.8"])
+def test_a_jetson_is_held_to_the_toolkit_that_was_decided(wanted: str) -> None:
+    question = ask(orin_nano(), cuda=True)
+    decided = replace(decide_build(question).toolkit, version=Version(wanted))
+    told = statuses(check_jetson(question, decided), "jetpack-cuda")
+    assert told == ([] if wanted == "12.6" else ["warn"])

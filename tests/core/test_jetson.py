@@ -26,8 +26,10 @@ from tests.support.jetsons import (
 )
 from tests.support.machines import ask, found, linux_facts, settings, statuses
 from torchbuild_tasks.catalog import GIB, load_catalog
+from torchbuild_tasks.core.cuda.toolkit import choose_toolkit
 from torchbuild_tasks.core.jetson import board, check_jetson, jetpack, jetson_variables
-from torchbuild_tasks.model import Facts, Library, Memory, Tegra
+from torchbuild_tasks.core.question import Question
+from torchbuild_tasks.model import Choice, Facts, Finding, Library, Memory, Tegra
 from torchbuild_tasks.values import replace
 
 CATALOG = load_catalog()
@@ -40,8 +42,16 @@ KNOWN = {
 }
 
 
+def left_out(question: Question) -> tuple[Choice, ...]:
+    return jetson_variables(question, choose_toolkit(question))
+
+
+def checked(question: Question) -> tuple[Finding, ...]:
+    return check_jetson(question, choose_toolkit(question))
+
+
 def variables(facts: Facts, **flags: Any) -> dict[str, str]:
-    chosen = jetson_variables(ask(facts, cuda=True, **flags))
+    chosen = left_out(ask(facts, cuda=True, **flags))
     assert all(choice.because and choice.source == "default" for choice in chosen)
     return {choice.name: choice.value for choice in chosen}
 
@@ -133,7 +143,7 @@ def test_the_release_says_the_jetpack(l4t: str, name: str, cuda: str) -> None:
 def test_a_release_that_no_row_knows(l4t: str | None) -> None:
     question = ask(with_tegra(nano(), l4t=l4t))
     assert jetpack(question) is None
-    assert found(check_jetson(question), "jetpack").status == "unknown"
+    assert found(checked(question), "jetpack").status == "unknown"
 
 
 def test_the_page_says_what_the_rows_say() -> None:
@@ -184,13 +194,13 @@ def test_no_board_without_a_tegra() -> None:
         question = ask(facts, cuda=True)
         assert board(question) is None
         assert jetpack(question) is None
-        assert jetson_variables(question) == ()
-        assert check_jetson(question) == ()
+        assert left_out(question) == ()
+        assert checked(question) == ()
 
 
 def test_a_board_that_no_row_knows_is_unknown_and_named() -> None:
     finding = found(
-        check_jetson(ask(with_tegra(nano(), model="Acme", compatible=("acme,x", "nvidia,tegra999")))),
+        checked(ask(with_tegra(nano(), model="Acme", compatible=("acme,x", "nvidia,tegra999")))),
         "jetson",
     )
     assert finding.status == "unknown"
@@ -221,11 +231,11 @@ def test_what_the_user_decided_stays() -> None:
     assert variables(nano(environ={"USE_NCCL": "1"}), set=("USE_MAGMA=1",)) == {}
     assert variables(nano(environ={"MAGMA_HOME": "/opt/magma"})) == {"USE_NCCL": "0"}
     said = settings(variables={"USE_NCCL": "1"})
-    assert [choice.name for choice in jetson_variables(ask(nano(), said, cuda=True))] == ["USE_MAGMA"]
+    assert [choice.name for choice in left_out(ask(nano(), said, cuda=True))] == ["USE_MAGMA"]
 
 
 def test_a_cpu_build_is_left_alone() -> None:
-    assert jetson_variables(ask(nano())) == ()
+    assert left_out(ask(nano())) == ()
 
 
 def test_the_preset_stands_for_a_board_that_is_not_seen() -> None:
@@ -240,7 +250,7 @@ def test_the_preset_stands_for_a_board_that_is_not_seen() -> None:
 
 @pytest.mark.parametrize("name", BOARDS)
 def test_a_board_as_it_comes_is_fine(name: str) -> None:
-    findings = check_jetson(ask(BOARDS[name](), cuda=True, preset="jetson"))
+    findings = checked(ask(BOARDS[name](), cuda=True, preset="jetson"))
     known, capability, pack = KNOWN[name]
     assert known in found(findings, "jetson").text
     assert capability in found(findings, "jetson").text
@@ -252,7 +262,7 @@ def test_a_board_as_it_comes_is_fine(name: str) -> None:
 
 
 def test_four_gigabytes_want_swap() -> None:
-    finding = found(check_jetson(ask(nano(), cuda=True)), "swap")
+    finding = found(checked(ask(nano(), cuda=True)), "swap")
     assert finding.status == "warn"
     assert "2.6 GiB" in finding.text
     assert "1.9 GiB of swap" in finding.text
@@ -262,7 +272,7 @@ def test_four_gigabytes_want_swap() -> None:
 
 def test_enough_swap_is_enough() -> None:
     memory = Memory(total=4 * GIB, available=int(2.6 * GIB), swap_free=8 * GIB)
-    assert statuses(check_jetson(ask(nano(memory=memory), cuda=True)), "swap") == []
+    assert statuses(checked(ask(nano(memory=memory), cuda=True)), "swap") == []
 
 
 def test_swap_does_not_help_against_a_limit() -> None:
@@ -274,44 +284,44 @@ def test_swap_does_not_help_against_a_limit() -> None:
         used_in_limit=0,
         limit_via="/sys/fs/cgroup/memory.max",
     )
-    finding = found(check_jetson(ask(thor(memory=memory), cuda=True)), "swap")
+    finding = found(checked(ask(thor(memory=memory), cuda=True)), "swap")
     assert "swapon" not in finding.fix
     assert "limit" in finding.fix
 
 
 def test_memory_that_is_not_known_is_no_finding() -> None:
-    assert statuses(check_jetson(ask(nano(memory=Memory()), cuda=True)), "swap") == []
+    assert statuses(checked(ask(nano(memory=Memory()), cuda=True)), "swap") == []
 
 
 def test_another_toolkit_than_jetpacks() -> None:
     new = with_cuda(orin_nano(), toolkits=(jetpack_toolkit("12.9", ("8.7",), 14),))
-    finding = found(check_jetson(ask(new, cuda=True)), "jetpack-cuda")
+    finding = found(checked(ask(new, cuda=True)), "jetpack-cuda")
     assert finding.status == "warn"
     assert "cuda-compat-12-9" in finding.fix
     older = with_cuda(orin_nano(), toolkits=(jetpack_toolkit("12.2", ("8.7",), 12),))
-    assert "cuda-compat" not in found(check_jetson(ask(older, cuda=True)), "jetpack-cuda").fix
+    assert "cuda-compat" not in found(checked(ask(older, cuda=True)), "jetpack-cuda").fix
     old = with_cuda(tx2(), toolkits=(jetpack_toolkit("11.4", ("6.2",), 11),))
-    finding = found(check_jetson(ask(old, cuda=True)), "jetpack-cuda")
+    finding = found(checked(ask(old, cuda=True)), "jetpack-cuda")
     assert "cuda-compat" not in finding.fix
     assert "--cuda-toolkit 10.2" in finding.fix
 
 
 def test_wheels_are_for_servers() -> None:
     own = {"toolkits": (replace(jetpack_toolkit("12.6", ("8.7",), 13), managed=True),)}
-    finding = found(check_jetson(ask(with_cuda(orin_nano(), **own), cuda=True)), "jetson-wheels")
+    finding = found(checked(ask(with_cuda(orin_nano(), **own), cuda=True)), "jetson-wheels")
     assert finding.status == "warn"
     assert "Jetson Orin Nano" in finding.text
-    assert statuses(check_jetson(ask(with_cuda(thor(), **own), cuda=True)), "jetson-wheels") == []
-    assert statuses(check_jetson(ask(orin_nano(), cuda=True)), "jetson-wheels") == []
+    assert statuses(checked(ask(with_cuda(thor(), **own), cuda=True)), "jetson-wheels") == []
+    assert statuses(checked(ask(orin_nano(), cuda=True)), "jetson-wheels") == []
 
 
 def test_a_jetpack_that_does_not_run_on_the_board() -> None:
-    finding = found(check_jetson(ask(with_tegra(tx2(), l4t="36.4.3"), cuda=True)), "jetpack")
+    finding = found(checked(ask(with_tegra(tx2(), l4t="36.4.3"), cuda=True)), "jetpack")
     assert finding.status == "unknown"
     assert "Jetson TX2" in finding.text
 
 
 def test_the_preset_is_recommended() -> None:
-    finding = found(check_jetson(ask(nano(), cuda=True)), "preset")
+    finding = found(checked(ask(nano(), cuda=True)), "preset")
     assert finding.status == "ok"
     assert "--preset jetson" in finding.text

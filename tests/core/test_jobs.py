@@ -73,19 +73,19 @@ def test_memory_that_nobody_could_read_is_unknown() -> None:
     ],
 )
 def test_the_smaller_of_cores_and_memory(cpu: Cpu, memory: Memory, jobs: int) -> None:
-    choice = choose_jobs(ask(linux_facts(cpu=cpu, memory=memory)))
+    choice = choose_jobs(ask(linux_facts(cpu=cpu, memory=memory)), "Release")
     assert (choice.value, choice.source) == (str(jobs), "default")
 
 
 def test_the_reason_holds_the_arithmetic() -> None:
-    because = choose_jobs(ask(linux_facts(memory=Memory(available=9 * GIB)))).because
+    because = choose_jobs(ask(linux_facts(memory=Memory(available=9 * GIB))), "Release").because
     assert "8 cores" in because
     assert "9.0 GiB free memory" in because
     assert because.endswith("= 4")
 
 
 def test_unknown_memory_is_said() -> None:
-    assert "not known" in choose_jobs(ask(linux_facts(memory=Memory()))).because
+    assert "not known" in choose_jobs(ask(linux_facts(memory=Memory())), "Release").because
 
 
 @pytest.mark.parametrize(
@@ -102,13 +102,13 @@ def test_unknown_memory_is_said() -> None:
 def test_who_is_obeyed(
     flags: dict[str, object], environ: dict[str, str], said: dict[str, object], value: str, source: str
 ) -> None:
-    choice = choose_jobs(ask(linux_facts(environ=environ), settings(said), **flags))
+    choice = choose_jobs(ask(linux_facts(environ=environ), settings(said), **flags), "Release")
     assert (choice.value, choice.source) == (value, source)
     assert choice.because
 
 
 def test_max_jobs_in_the_set_table_is_obeyed() -> None:
-    choice = choose_jobs(ask(said=settings(variables={"MAX_JOBS": "2"})))
+    choice = choose_jobs(ask(said=settings(variables={"MAX_JOBS": "2"})), "Release")
     assert (choice.value, choice.source) == ("2", "torchbuild.toml")
 
 
@@ -123,7 +123,7 @@ def test_more_jobs_than_the_memory_holds_are_warned_of_and_obeyed() -> None:
 @pytest.mark.parametrize("memory", [PLENTY, Memory(), Memory(available=17 * GIB)])
 def test_jobs_that_fit_are_not_warned_of(memory: Memory) -> None:
     facts = linux_facts(memory=memory)
-    assert statuses(check_jobs(ask(facts), choose_jobs(ask(facts)).value), "jobs") == []
+    assert statuses(check_jobs(ask(facts), choose_jobs(ask(facts), "Release").value, "Release"), "jobs") == []
 
 
 @pytest.mark.parametrize("asked", ["abc", "0", "-3", "1.5", "4 ", "²"])
@@ -146,7 +146,7 @@ MEMORIES = st.builds(Memory, available=SIZES, limit=SIZES, used_in_limit=SIZES)
 
 
 def reckon(cpu: Cpu, memory: Memory) -> int:
-    return int(choose_jobs(ask(linux_facts(cpu=cpu, memory=memory))).value)
+    return int(choose_jobs(ask(linux_facts(cpu=cpu, memory=memory)), "Release").value)
 
 
 @given(CPUS, MEMORIES)
@@ -164,4 +164,4 @@ def test_more_memory_never_means_fewer_jobs(cpu: Cpu, one: int, other: int) -> N
 @given(CPUS, MEMORIES)
 def test_what_is_chosen_is_never_warned_of(cpu: Cpu, memory: Memory) -> None:
     question = ask(linux_facts(cpu=cpu, memory=memory))
-    assert check_jobs(question, choose_jobs(question).value) == ()
+    assert check_jobs(question, choose_jobs(question, "Release").value, "Release") == ()

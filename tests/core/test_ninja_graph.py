@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torchbuild_tasks.core.ninja_graph import longest_after, longest_before, parse_graph
+from torchbuild_tasks.core.ninja_graph import longest_before, parse_graph
 
 # a.cpp and gen.h -> a.o; b.cpp -> b.o; both -> lib.so through an edge of its own; a phony `all`.
 DOT = """digraph ninja {
@@ -42,13 +42,6 @@ def test_what_is_made() -> None:
 def test_the_longest_chain_goes_by_seconds_and_through_edges_of_several_inputs() -> None:
     assert longest_before(parse_graph(DOT), SECONDS) == ["gen.h", "a.o", "lib.so"]
     assert longest_before(parse_graph(DOT), {**SECONDS, "b.o": 11.0}) == ["b.o", "lib.so"]
-
-
-def test_what_must_come_after() -> None:
-    after = longest_after(parse_graph(DOT), SECONDS)
-    assert after["gen.h"] == ("a.o", "lib.so")
-    assert after["b.o"] == ("lib.so",)
-    assert "lib.so" not in after
 
 
 def test_windows_addresses_have_no_prefix() -> None:

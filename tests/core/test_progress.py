@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from torchbuild_tasks.core.progress import Progress, ProgressParser, eta
+from torchbuild_tasks.core.progress import Progress, ProgressParser, counting, eta
 
 LOGS = Path(__file__).parent / "logs"
 OBJECT = "CMakeFiles/torch_cpu.dir"
@@ -27,6 +27,7 @@ MSBUILD = 'Project "C:\\b\\a.sln" (1) is building "C:\\b\\c10.vcxproj" (2) on no
         (f"[1/9] /usr/bin/c++ -DX -o {OBJECT}/src/a.cpp.o -c /pt/src/a.cpp", "compile", 1, 9, "src/a.cpp"),
         ("[4/9] : && /usr/bin/c++ -shared -o lib/libx.so a.o && :", "link", 4, 9, "lib/libx.so"),
         ("[1/9] cl.exe /Foc10\\CMakeFiles\\c10.dir\\a.cpp.obj /c a.cpp", "compile", 1, 9, "c10/a.cpp"),
+        (f"[3/9] 33% 0:12 Building CXX object {OBJECT}/src/a.cpp.o", "compile", 3, 9, "src/a.cpp"),
         (f"[ 14%] Building CXX object {OBJECT}/src/a.cpp.o", "compile", 14, 100, "src/a.cpp"),
         ("[100%] Built target torch_cpu", "compile", 100, 100, "torch_cpu"),
         ("  ReduceOps.cpp", "compile", 0, 0, "ReduceOps.cpp"),
@@ -55,6 +56,21 @@ def test_lines(line: str, phase: str, done: int, total: int, what: str) -> None:
 )
 def test_lines_that_say_nothing(line: str) -> None:
     assert ProgressParser().feed(line) is None
+
+
+@pytest.mark.parametrize(
+    ("own", "status"),
+    [
+        (None, None),
+        ("", "[%f/%t] "),
+        ("%p ", "[%f/%t] %p "),
+        ("[%f/%t] ", "[%f/%t] "),
+        ("[%f/%t] %e ", "[%f/%t] %e "),
+    ],
+)
+def test_ninja_counts_in_front_of_the_users_own_status(own: str | None, status: str | None) -> None:
+    environ = {"PATH": "/bin"} | ({} if own is None else {"NINJA_STATUS": own})
+    assert counting(environ) == {"PATH": "/bin"} | ({} if status is None else {"NINJA_STATUS": status})
 
 
 def test_an_inner_cmake_does_not_bring_the_build_back_to_configuring() -> None:

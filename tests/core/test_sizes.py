@@ -32,42 +32,42 @@ def question(*peaks: PastPeak, **flags: Any) -> Question:
 
 
 def test_what_was_measured_counts_with_a_margin() -> None:
-    size = job_size(question(past()), "c++")
+    size = job_size(question(past()), "c++", "Release")
     assert size.gib == 1.3
     assert "1,200 in this checkout took 1.00 GiB, Release; tabled: 2" in size.because
-    choice = choose_jobs(question(past()))
+    choice = choose_jobs(question(past()), "Release")
     assert choice.value == str(int(40 / 1.3)) and "1.3 GiB a job [the largest of 1,200" in choice.because
 
 
 def test_larger_than_tabled_counts_too() -> None:
-    assert job_size(question(past(bytes=3 * GIB)), "c++").gib == 3.8
+    assert job_size(question(past(bytes=3 * GIB)), "c++", "Release").gib == 3.8
 
 
 @pytest.mark.parametrize(
     "changes", [{"count": 49}, {"build_type": "Debug"}, {"kind": "link"}, {"kind": "CUDA"}]
 )
 def test_what_says_nothing_of_this_build_does_not_count(changes: dict[str, Any]) -> None:
-    assert job_size(question(past(**changes)), "c++") == (TABLED, "")
+    assert job_size(question(past(**changes)), "c++", "Release") == (TABLED, "")
 
 
 def test_another_checkout_counts_while_this_one_has_nothing() -> None:
     other = past(source="/other", bytes=2 * GIB)
-    assert "/other" in job_size(question(other), "c++").because
-    assert job_size(question(other, past()), "c++").gib == 1.3
+    assert "/other" in job_size(question(other), "c++", "Release").because
+    assert job_size(question(other, past()), "c++", "Release").gib == 1.3
 
 
 def test_a_tiny_size_is_not_believed() -> None:
-    assert job_size(question(past(bytes=GIB // 20)), "c++").gib == 0.5
+    assert job_size(question(past(bytes=GIB // 20)), "c++", "Release").gib == 0.5
 
 
 def test_heavy_kernels_are_measured_and_other_kernels_tabled() -> None:
     measured = question(past(kind="CUDA", bytes=6 * GIB), cuda=True)
-    assert job_size(measured, "heavy kernel").gib == 7.5
-    assert job_size(measured, "nvcc").because == ""
+    assert job_size(measured, "heavy kernel", "Release").gib == 7.5
+    assert job_size(measured, "nvcc", "Release").because == ""
 
 
 def test_without_a_store_the_table_counts() -> None:
-    assert job_size(ask(replace(linux_facts(), store=None)), "c++") == (TABLED, "")
+    assert job_size(ask(replace(linux_facts(), store=None)), "c++", "Release") == (TABLED, "")
 
 
 @pytest.mark.parametrize(

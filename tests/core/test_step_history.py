@@ -19,7 +19,7 @@ def learned(*builds: dict[str, float], graph: Graph | None = None) -> History:
     history = History()
     for build in builds:
         steps = [step(output, seconds) for output, seconds in build.items()]
-        history = remember(history, steps, BUILD, jobs=2, graph=graph)
+        history = remember(history, steps, BUILD, graph=graph)
     return history
 
 
@@ -50,12 +50,6 @@ def test_a_first_time_that_is_as_quick_as_this_builds_hits_says_nothing() -> Non
     assert again.steps["small.cpp.o"] == (0.03,)
 
 
-def test_the_chains_come_from_the_graph_in_two_parts() -> None:
-    history = learned({"a.o": 3.0, "b.o": 9.0, "gen.h": 7.0, "lib.so": 2.0}, graph=parse_graph(DOT))
-    assert history.after["gen.h"] == (3.0, 2.0)
-    assert history.after["b.o"] == (0.0, 2.0)
-
-
 def test_what_the_graph_does_not_know_is_forgotten() -> None:
     history = learned({"a.o": 3.0, "old.o": 9.0}, graph=parse_graph(DOT))
     assert set(history.steps) == {"a.o"}
@@ -66,7 +60,7 @@ def test_the_last_builds_are_kept_newest_first() -> None:
     history = History()
     for number in range(15):
         build = PastBuild(finished=str(number), seconds=1.0, steps=1)
-        history = remember(history, [step("a.o", 1.0)], build, jobs=0, graph=None)
+        history = remember(history, [step("a.o", 1.0)], build, graph=None)
     assert [each.finished for each in history.builds] == [str(number) for number in range(14, 4, -1)]
 
 

@@ -24,9 +24,7 @@ def history() -> History:
     return History(
         source=str(SOURCE),
         compiler="g++",
-        jobs=4,
         steps={"a.cpp.o": (1.5, 2.5), "é\udcff.o": (0.25,)},
-        after={"a.cpp.o": (0.0, 3.0)},
         builds=(PastBuild(finished="2026-01-01T00:00:00+00:00", seconds=9.5, steps=2),),
     )
 
@@ -36,6 +34,14 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     assert write_history(path, history()) == ""
     assert read_history(path, SOURCE, "g++") == history()
     assert path.parent == tmp_path / "store" / "history"
+
+
+def test_a_history_of_an_earlier_version_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "history.json"
+    path.write_text(
+        '{"schema": 1, "jobs": 4, "after": {"a.o": [0.0, 3.0]}, "steps": {"a.o": [1.5]}}', "utf-8"
+    )
+    assert read_history(path, SOURCE, "g++") == History(steps={"a.o": (1.5,)})
 
 
 def test_the_memory_that_was_taken_is_read_back(tmp_path: Path) -> None:

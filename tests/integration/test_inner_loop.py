@@ -142,6 +142,17 @@ def test_what_ninja_and_install_do_alone(loop: Loop, name: str, text: str) -> No
     assert loop.way().startswith(NOTHING)
 
 
+def test_a_status_of_the_users_own_takes_no_step_away(loop: Loop) -> None:
+    """A dry run is read by Ninja's count: without it an edit would look like nothing to do."""
+    loop.append("aten/src/ATen/relu.cpp", "\nint under_a_status() { return 2; }\n")
+    words = ("build", "--source", loop.tree, "--python", loop.python, "--yes")
+    done = torchbuild(*words, environ={"NINJA_STATUS": "mine %p: "})
+    assert done.code == 0, done.out + done.err
+    assert f"   {ROUND}" in done.err and "compile 1/" in done.err
+    log = (loop.tree / ".torchbuild/logs/build.log").read_text("utf-8")
+    assert re.search(r"^\[1/\d+\] mine +\d+%: Building CXX object ", log, re.MULTILINE)
+
+
 def test_a_python_file_that_is_not_copied_needs_nothing(loop: Loop) -> None:
     loop.append("torch/serialization.py", "\nLIVE = 7\n")
     assert loop.way().startswith(NOTHING)

@@ -40,7 +40,7 @@ def python_or_nothing(name: str) -> str:
 def build(tmp_path: Path) -> Pace:
     """A build that has one second of a step behind it, and nine before it."""
     (tmp_path / ".ninja_log").write_text("# ninja log v7\n", "utf-8")
-    pace = Pace(tmp_path, History(jobs=2, steps={"a.cpp.o": (1.0,), "b.cpp.o": (9.0,)}))
+    pace = Pace(tmp_path, History(steps={"a.cpp.o": (1.0,), "b.cpp.o": (9.0,)}))
     (tmp_path / ".ninja_log").write_text("# ninja log v7\n0\t1000\t0\ta.cpp.o\tff\n", "utf-8")
     pace.seen(b"[1/2] Building CXX object a.cpp.o\n")
     return pace

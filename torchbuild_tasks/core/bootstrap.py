@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from torchbuild_tasks.catalog import ManagerRow, WantRow
-from torchbuild_tasks.core.environment import choose_python
+from torchbuild_tasks.core.environment import ChosenPython, choose_python
 from torchbuild_tasks.core.packages import package_name, package_row, system_manager
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.core.rows import series
@@ -74,20 +74,19 @@ def _missing(question: Question) -> tuple[Missing, ...]:
     version = series(chosen.python.version) if chosen.python else ""
     found = []
     for row in rows:
-        if _is_missing(question, row):
+        if _is_missing(question, row, chosen):
             package = f"{row.package}-{version}" if row.part.startswith("python ") else row.package
             found.append(Missing(package=package, kind=row.kind, because=row.because))
     return tuple(found)
 
 
-def _is_missing(question: Question, row: WantRow) -> bool:
+def _is_missing(question: Question, row: WantRow, chosen: ChosenPython) -> bool:
     facts = question.facts
     if row.tools:
         programs = (*facts.compilers, *facts.tools)
         return not any(tool.name in row.tools and tool.path for tool in programs)
     if row.part == "msvc":
         return facts.windows is not None and not any(toolset.cl for toolset in facts.windows.toolsets)
-    chosen = choose_python(question)
     usable = chosen.python if chosen.python and not chosen.python.problem else None
     if row.part == "python":
         return usable is None

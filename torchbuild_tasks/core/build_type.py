@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from torchbuild_tasks.core.question import LAYERS, Question
 from torchbuild_tasks.core.rows import preset_rows
-from torchbuild_tasks.core.variables import decide, is_off, preset_name
+from torchbuild_tasks.core.variables import decide, is_off
 from torchbuild_tasks.model import Choice
 from torchbuild_tasks.values import replace
 
@@ -19,7 +19,7 @@ def choose_build_type(question: Question) -> Choice:
     asked = [choice for choice in _asked_types(question) if choice]
     if asked:
         return min(asked, key=lambda choice: LAYERS.index(choice.source))
-    preset = preset_name(question).value
+    preset = question.preset.value
     rows = preset_rows(question.catalog, preset, question.facts.host.os)
     default = rows[-1].build_type if rows else "Release"
     return Choice(name="build type", value=default, because=f"preset {preset}", source="preset")

@@ -13,6 +13,7 @@ from torchbuild_tasks.core.cluster.choose import ChosenDistribution, choose_dist
 from torchbuild_tasks.core.companions import choose_companions, companion_choices, companion_requires
 from torchbuild_tasks.core.compiler import Compilers, choose_compilers
 from torchbuild_tasks.core.cuda.archs import ChosenArchs, choose_archs
+from torchbuild_tasks.core.cuda.devices import Device, devices
 from torchbuild_tasks.core.cuda.host import HostLimits, host_limits
 from torchbuild_tasks.core.cuda.parts import library_variables, toolkit_variables
 from torchbuild_tasks.core.cuda.toolkit import ChosenToolkit, choose_toolkit
@@ -27,7 +28,7 @@ from torchbuild_tasks.core.patches import choose_patches
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.core.toolset import ChosenToolset, choose_toolset, toolset_variables
 from torchbuild_tasks.core.torch_held import wanted_torch
-from torchbuild_tasks.core.variables import decide, decide_all, preset_name
+from torchbuild_tasks.core.variables import decide, decide_all
 from torchbuild_tasks.model import Choice, Companion, Patch
 
 
@@ -42,6 +43,7 @@ class Decisions(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     jobs: Choice
     heavy_jobs: Choice | None
     jobserver: ChosenJobserver
+    gpus: tuple[Device, ...]
     toolkit: ChosenToolkit
     archs: ChosenArchs
     limits: HostLimits
@@ -77,39 +79,44 @@ class Decisions(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 def decide_build(question: Question) -> Decisions:
     """Make every choice."""
-    build_type, generator = choose_build_type(question), choose_generator(question)
+    build_type = choose_build_type(question)
+    generator = choose_generator(question)
+    mode = choose_mode(question)
     toolkit = choose_toolkit(question)
-    archs, limits = choose_archs(question, toolkit), host_limits(question, toolkit)
+    gpus = devices(question)
+    archs = choose_archs(question, toolkit, gpus)
+    limits = host_limits(question, toolkit)
     toolset = choose_toolset(question, limits)
     compilers = choose_compilers(question, toolset, limits)
     linker = choose_linker(question, compilers)
     helpers = choose_helpers(question, build_type.value, toolkit.version)
     cache = choose_cache(question, cuda=toolkit.choice is not None, helpers=helpers, compiler=compilers.tool)
-    python, jobs = (
-        choose_python(question, (*helpers.requires, *companion_requires(question))),
-        choose_jobs(question),
-    )
+    python = choose_python(question, (*helpers.requires, *companion_requires(question)))
+    jobs = choose_jobs(question, build_type.value)
     distribution = _distribution(question, cache, compilers, generator, jobs)
     away = distribution.plan is not None
     cuda = (*toolkit_variables(question, toolkit), *filter(None, (archs.choice, compilers.host)))
     lower = (
         *toolset_variables(question, toolset, generator.value, cuda=toolkit.choice is not None),
         *library_variables(question, toolkit, archs),
-        *jetson_variables(question),
+        *jetson_variables(question, toolkit),
         *helper_choices(question, helpers),
         *cache.choices,
         *distribution.choices,
-        *editable_variables(question, python.target, choose_mode(question).value, build_dir(question)),
+        *editable_variables(question, python.target, mode.value, build_dir(question)),
     )
     return Decisions(
         question=question,
         python=python,
-        preset=preset_name(question),
+        preset=question.preset,
         build_type=build_type,
-        mode=choose_mode(question),
+        mode=mode,
         jobs=jobs,
-        heavy_jobs=choose_heavy_jobs(question),
-        jobserver=choose_jobserver(question, python, jobs, generator.value, cache, away=away),
+        heavy_jobs=choose_heavy_jobs(question, build_type.value),
+        jobserver=choose_jobserver(
+            question, python, jobs, generator.value, cache, build_type=build_type.value, away=away
+        ),
+        gpus=gpus,
         toolkit=toolkit,
         archs=archs,
         limits=limits,

@@ -41,7 +41,8 @@ def called(decisions: Decisions) -> str:
 
 def _version(variables: Mapping[str, str]) -> str:
     """PYTORCH_BUILD_VERSION, with .postN from build number 2 on (tools/generate_torch_version.py)."""
-    version, number = variables.get("PYTORCH_BUILD_VERSION", ""), variables.get("PYTORCH_BUILD_NUMBER", "1")
+    version = variables.get("PYTORCH_BUILD_VERSION", "")
+    number = variables.get("PYTORCH_BUILD_NUMBER", "1")
     return f"{version}.post{number}" if version and number.isdecimal() and int(number) > 1 else version
 
 

@@ -10,7 +10,7 @@ from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.core.rows import admits, preset_rows, torch_row
 from torchbuild_tasks.core.torch_held import check_torch
-from torchbuild_tasks.core.variables import decide, is_off, preset_name
+from torchbuild_tasks.core.variables import decide, is_off
 from torchbuild_tasks.model import Finding
 
 ARCHITECTURES = ("x86_64", "aarch64")
@@ -144,7 +144,7 @@ def needed_disk(question: Question) -> float:
     """GiB that the build tree will take, by the preset's row."""
     if question.facts.tree.sample:
         return SAMPLE_DISK
-    preset = preset_rows(question.catalog, preset_name(question).value, question.facts.host.os)
+    preset = preset_rows(question.catalog, question.preset.value, question.facts.host.os)
     return preset[-1].disk if preset else 0.0
 
 

@@ -12,12 +12,12 @@ from typing import Final
 from packaging.version import Version
 
 from torchbuild_tasks.catalog import GIB, BoardRow, JetpackRow
-from torchbuild_tasks.core.cuda.toolkit import ChosenToolkit, choose_toolkit
+from torchbuild_tasks.core.cuda.toolkit import ChosenToolkit
 from torchbuild_tasks.core.cuda.wanted import is_cuda
 from torchbuild_tasks.core.jobs import usable_memory
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.core.rows import admits
-from torchbuild_tasks.core.variables import decide, preset_name
+from torchbuild_tasks.core.variables import decide
 from torchbuild_tasks.model import Choice, Finding, Tegra
 
 PRESET: Final = "jetson"
@@ -40,23 +40,23 @@ def jetpack(question: Question) -> JetpackRow | None:
     return next((row for row in question.catalog.jetpack if admits(row.l4t, l4t)), None)
 
 
-def jetson_variables(question: Question) -> tuple[Choice, ...]:
-    """What a CUDA build for a Jetson switches off, where no other layer has decided it."""
-    if not is_cuda(question) or not (question.cuda.tegra or preset_name(question).value == PRESET):
+def jetson_variables(question: Question, toolkit: ChosenToolkit) -> tuple[Choice, ...]:
+    """Return what a CUDA build for a Jetson switches off, where no other layer has decided it."""
+    if not is_cuda(question) or not (question.cuda.tegra or question.preset.value == PRESET):
         return ()
-    wanted = (_nccl(question), _magma(question))
+    wanted = (_nccl(question, toolkit), _magma(question))
     return tuple(choice for choice in wanted if choice and decide(question, choice.name) is None)
 
 
-def check_jetson(question: Question) -> tuple[Finding, ...]:
-    """Which board and JetPack this is, and what is not as it should be; nothing on other machines."""
+def check_jetson(question: Question, toolkit: ChosenToolkit) -> tuple[Finding, ...]:
+    """Say which board and JetPack this is, and what is not as it should be; nothing on other machines."""
     if not (tegra := question.cuda.tegra):
         return ()
     found = (
         _check_board(question, tegra),
         _check_jetpack(question, tegra),
-        _check_toolkit(question),
-        _check_wheels(question),
+        _check_toolkit(question, toolkit),
+        _check_wheels(question, toolkit),
         _check_memory(question),
         _check_preset(question),
         _power(),
@@ -70,12 +70,11 @@ def _fits(row: BoardRow, tegra: Tegra) -> bool:
     return named or any(text in model for text in row.models)
 
 
-def _nccl(question: Question) -> Choice | None:
+def _nccl(question: Question, toolkit: ChosenToolkit) -> Choice | None:
     """Off where there is none: PyTorch would compile its own copy, for a single GPU."""
     known = board(question)
     here = any(library.name == "nccl" for library in question.cuda.libraries)
-    chosen = choose_toolkit(question)
-    if here or _brings_nccl(chosen) or (known and known.sbsa):
+    if here or _brings_nccl(toolkit) or (known and known.sbsa):
         return None
     because = f"no NCCL was found, and NVIDIA has none for {known.name if known else 'this board'}"
     return Choice(name="USE_NCCL", value="0", because=because)
@@ -109,7 +108,8 @@ def _check_board(question: Question, tegra: Tegra) -> Finding:
 
 
 def _check_jetpack(question: Question, tegra: Tegra) -> Finding:
-    row, known = jetpack(question), board(question)
+    row = jetpack(question)
+    known = board(question)
     if tegra.l4t is None:
         text = (
             "the L4T release is not known (/etc/nv_tegra_release cannot be read), so its CUDA is not either"
@@ -125,10 +125,10 @@ def _check_jetpack(question: Question, tegra: Tegra) -> Finding:
     return Finding(id="jetpack", status="ok", text=text)
 
 
-def _check_wheels(question: Question) -> Finding | None:
+def _check_wheels(question: Question, toolkit: ChosenToolkit) -> Finding | None:
     """NVIDIA's wheels for aarch64 are for servers, and a board before Thor is none."""
-    known, chosen = board(question), choose_toolkit(question)
-    of_wheels = chosen.managed is not None or (chosen.toolkit is not None and chosen.toolkit.managed)
+    known = board(question)
+    of_wheels = toolkit.managed is not None or (toolkit.toolkit is not None and toolkit.toolkit.managed)
     if not of_wheels or known is None or known.sbsa:
         return None
     text = f"NVIDIA's wheels for aarch64 are made for Arm servers, not for {known.name}"
@@ -136,9 +136,10 @@ def _check_wheels(question: Question) -> Finding | None:
     return Finding(id="jetson-wheels", status="warn", text=text, fix=fix)
 
 
-def _check_toolkit(question: Question) -> Finding | None:
+def _check_toolkit(question: Question, toolkit: ChosenToolkit) -> Finding | None:
     """The driver is part of L4T, so another CUDA than JetPack's runs with NVIDIA's help or not at all."""
-    row, version = jetpack(question), choose_toolkit(question).version
+    row = jetpack(question)
+    version = toolkit.version
     if row is None or version is None or version == Version(row.cuda):
         return None
     text = f"CUDA {version} is planned, but the driver of JetPack {row.name} is that of CUDA {row.cuda}"
@@ -173,7 +174,7 @@ def _swap_commands() -> str:
 
 
 def _check_preset(question: Question) -> Finding | None:
-    chosen = preset_name(question)
+    chosen = question.preset
     if chosen.value == PRESET:
         return None
     text = f"preset {chosen.value}; there is one for boards like this"

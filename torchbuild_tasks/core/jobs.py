@@ -45,7 +45,7 @@ def usable_memory(memory: Memory) -> tuple[int, str] | None:
     return None if room is None else (room, why)
 
 
-def choose_jobs(question: Question) -> Choice:
+def choose_jobs(question: Question, build_type: str) -> Choice:
     """Decide the number of parallel compile jobs, with the arithmetic as the reason."""
     if question.request.jobs is not None:
         return Choice(
@@ -53,11 +53,11 @@ def choose_jobs(question: Question) -> Choice:
         )
     if (asked := decide(question, "MAX_JOBS")) and asked.value:
         return replace(asked, name="jobs", because=f"MAX_JOBS: {asked.because}")
-    number, why = _reckon(question)
+    number, why = _reckon(question, build_type)
     return question.choose("jobs", "jobs", str(number), why)
 
 
-def choose_heavy_jobs(question: Question) -> Choice | None:
+def choose_heavy_jobs(question: Question, build_type: str) -> Choice | None:
     """The size of Ninja's pool for the heaviest kernels; None where nothing reads it, or it is decided.
 
     It follows the memory that is free just now, so it is no input of the build: a tree that is
@@ -66,7 +66,7 @@ def choose_heavy_jobs(question: Question) -> Choice | None:
     has_pool = variable_row(question.catalog, POOL, question.era, question.version) is not None
     if not is_cuda(question) or not has_pool or question.facts.tree.sample or decide(question, POOL):
         return None
-    number, why = _reckon(question, "heavy kernel")
+    number, why = _reckon(question, build_type, "heavy kernel")
     return Choice(name=POOL, value=str(number), because=f"the heaviest kernels at once: {why}")
 
 
@@ -79,10 +79,10 @@ def nvcc_threads(question: Question) -> int:
     return 1
 
 
-def each_job(question: Question, kind: str = "") -> float:
-    """GiB that one job may take at its peak, of its kind (else of the heaviest in this build)."""
+def each_job(question: Question, build_type: str, kind: str = "") -> float:
+    """Return the GiB that one job may take at its peak, of its kind (else of the heaviest in this build)."""
     kind = kind or _kind(question)
-    return job_size(question, kind).gib * (1 if kind == "c++" else nvcc_threads(question))
+    return job_size(question, kind, build_type).gib * (1 if kind == "c++" else nvcc_threads(question))
 
 
 def _kind(question: Question) -> str:
@@ -94,7 +94,7 @@ def _kind(question: Question) -> str:
     return "heavy kernel" if heavy else "nvcc"
 
 
-def _reckon(question: Question, kind: str = "") -> tuple[int, str]:
+def _reckon(question: Question, build_type: str, kind: str = "") -> tuple[int, str]:
     kind = kind or _kind(question)
     cores, why_cores = usable_cores(question.facts.cpu)
     memory = usable_memory(question.facts.memory)
@@ -102,23 +102,23 @@ def _reckon(question: Question, kind: str = "") -> tuple[int, str]:
         return cores, f"{why_cores}; free memory is not known"
     room, why_room = memory
     threads = 1 if kind == "c++" else nvcc_threads(question)
-    each = each_job(question, kind)
+    each = each_job(question, build_type, kind)
     reserve = memory_row(question.catalog, "reserve").gib
     fitting = max(1, int((room / GIB - reserve) / each))
     per = {"c++": "a job", "nvcc": "a job with nvcc"}.get(kind, "a heavy kernel")
     per += f" of {threads} threads" if threads > 1 else ""
-    if measured := job_size(question, kind).because:
+    if measured := job_size(question, kind, build_type).because:
         per += f" [{measured}]"
     sums = f"({room / GIB:.1f} GiB {why_room} - {reserve:g} kept back) / {each:g} GiB {per} = {fitting}"
     return min(cores, fitting), f"the smaller of {why_cores} and {sums}"
 
 
-def check_jobs(question: Question, jobs: str) -> tuple[Finding, ...]:
+def check_jobs(question: Question, jobs: str, build_type: str) -> tuple[Finding, ...]:
     """Warn when more jobs are asked for than the memory holds; they are obeyed all the same."""
     if not jobs.isdecimal() or int(jobs) < 1:
         text = f"MAX_JOBS={jobs} is not a number of jobs"
         return (Finding(id="jobs", status="error", text=text, fix="Unset MAX_JOBS or set it to 1 or more."),)
-    number, why = _reckon(question)
+    number, why = _reckon(question, build_type)
     memory = usable_memory(question.facts.memory)
     if memory is None or int(jobs) <= number or int(jobs) <= usable_cores(question.facts.cpu)[0] == number:
         return ()

@@ -33,6 +33,7 @@ def choose_jobserver(
     generator: str,
     cache: ChosenCache,
     *,
+    build_type: str,
     away: bool = False,
 ) -> ChosenJobserver:
     """On where the build program knows the protocol, the memory can be read and nobody named a number.
@@ -43,6 +44,7 @@ def choose_jobserver(
         jobs: the number of jobs and who decided it.
         generator: the CMake generator.
         cache: the compiler cache; sccache compiles in a server.
+        build_type: CMake's, by which the largest job was measured.
         away: whether compiles are sent to other machines, whose memory is not ours.
     """
     given = question.given("jobserver")
@@ -67,7 +69,7 @@ def choose_jobserver(
     serve = Jobserver(
         cores=cores,
         reserve=int(memory_row(question.catalog, "reserve").gib * GIB),
-        largest=int(each_job(question) * GIB),
+        largest=int(each_job(question, build_type) * GIB),
         program=row.program,
         version=row.version,
     )

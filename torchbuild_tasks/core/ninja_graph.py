@@ -1,4 +1,4 @@
-"""Reads `ninja -t graph`: what each file of a build is made from, and the longest chains through it."""
+"""Reads `ninja -t graph`: what each file of a build is made from, and the longest chain through it."""
 
 from __future__ import annotations
 
@@ -63,26 +63,6 @@ def longest_before(graph: Graph, seconds: Mapping[str, float]) -> list[str]:
             chain.append(graph.names[node])
         node = through.get(node, "")
     return chain[::-1]
-
-
-def longest_after(graph: Graph, seconds: Mapping[str, float]) -> dict[str, tuple[str, ...]]:
-    """For each file, the files along the longest chain that cannot begin before it is made.
-
-    Files that nothing follows are left out.
-    """
-    after: dict[str, float] = {}
-    follows: dict[str, str] = {}
-    for node in reversed(graph.order):
-        whole = after.get(node, 0.0) + _cost(graph, node, seconds)
-        for before in graph.made_from.get(node, ()):
-            if whole > after.get(before, 0.0):
-                after[before], follows[before] = whole, node
-    chains: dict[str, tuple[str, ...]] = {}
-    for node in reversed(graph.order):
-        if (follower := follows.get(node)) is not None:
-            own = (graph.names[follower],) if _cost(graph, follower, seconds) > 0 else ()
-            chains[node] = own + chains.get(follower, ())
-    return {graph.names[node]: chain for node, chain in chains.items() if node in graph.names and chain}
 
 
 def _cost(graph: Graph, node: str, seconds: Mapping[str, float]) -> float:

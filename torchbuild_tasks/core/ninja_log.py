@@ -179,7 +179,9 @@ def _line(line: str, version: int) -> Step | None:
     fields = line.rstrip("\r\n").split("\t")
     if len(fields) != 5 or not all(field.isdecimal() for field in fields[:3]):
         return None
-    start, end, stamp = int(fields[0]) / 1000, int(fields[1]) / 1000, int(fields[2]) / 1e9
+    start = int(fields[0]) / 1000
+    end = int(fields[1]) / 1000
+    stamp = int(fields[2]) / 1e9
     if end < start or not fields[3]:
         return None
     began = stamp - (start if version >= _STAMP_IS_START else end) if stamp else None

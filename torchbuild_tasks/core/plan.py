@@ -70,7 +70,8 @@ def make_plan(
 
 def _plan(decisions: Decisions, templates: Mapping[str, str], writer: str) -> BuildPlan:
     question = decisions.question
-    inputs, ops = fingerprint(decisions), operations(decisions)
+    inputs = fingerprint(decisions)
+    ops = operations(decisions)
     freshness = compare(decisions, inputs)
     findings = (*_findings(decisions, ops), *check_loop(decisions, freshness))
     return BuildPlan(
@@ -133,7 +134,7 @@ def _findings(decisions: Decisions, ops: tuple[EnvOp, ...]) -> tuple[Finding, ..
         *check_linker(question, decisions.linker),
         *check_companions(question),
         *check_development(question, called(decisions)),
-        *check_jobs(question, decisions.jobs.value),
+        *check_jobs(question, decisions.jobs.value, decisions.build_type.value),
         *check_variables(question),
         *_check_shells(question, ops),
     )
@@ -147,10 +148,10 @@ def _cuda_findings(decisions: Decisions) -> tuple[Finding, ...]:
     return (
         *check_toolkit(question, decisions.toolkit),
         *check_host(question, decisions.compilers, decisions.limits),
-        *check_devices(question),
-        *check_driver(question, decisions.toolkit.version),
-        *check_archs(question, decisions.toolkit, decisions.archs),
-        *check_jetson(question),
+        *check_devices(question, decisions.gpus),
+        *check_driver(question, decisions.toolkit.version, decisions.gpus),
+        *check_archs(question, decisions.toolkit, decisions.archs, decisions.gpus),
+        *check_jetson(question, decisions.toolkit),
     )
 
 

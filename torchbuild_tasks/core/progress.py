@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal
 
 import msgspec
@@ -51,12 +51,27 @@ _PHASES: Final[tuple[tuple[str, Phase], ...]] = (
     ("Installing collected packages", "install"),
 )
 _NINJA: Final = re.compile(r"\[(\d+)/(\d+)\] (.*)")
+# Ninja's own status, which NINJA_STATUS replaces (https://ninja-build.org/manual.html, 1.13).
+_COUNTED: Final = "[%f/%t] "
+_STATUS: Final = "NINJA_STATUS"
 _MAKE: Final = re.compile(r"\[ *(\d+)%\] (.*)")
 _OUTPUT: Final = re.compile(r" [-/](?:o |Fo|out:)\s*(\S+)")
 _MSBUILD_PROJECT: Final = re.compile(r'Project ".+" \(\d+\) is building "(?:.*[\\/])?(.+?)"')
 _LINES: Final = 64
 _TAIL: Final = 16 * 1024
 _SOURCES: Final = (".cpp", ".cc", ".c", ".cxx", ".cu")
+
+
+def counting(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment with Ninja's count in front of a status that the user has asked for.
+
+    What the user wants to see stays in the log and on a terminal; without the count nobody could tell
+    how far the build is, nor that a dry run would build something.
+    """
+    wanted = environ.get(_STATUS)
+    if wanted is None or wanted.startswith(_COUNTED):
+        return dict(environ)
+    return {**environ, _STATUS: _COUNTED + wanted}
 
 
 class ProgressParser:
@@ -94,7 +109,8 @@ class ProgressParser:
 
 def _backwards(block: bytes) -> Iterator[str]:
     """The last lines of a block, the very last first."""
-    end, least = len(block) - 1, len(block) - _TAIL
+    end = len(block) - 1
+    least = len(block) - _TAIL
     for _ in range(_LINES):
         start = block.rfind(b"\n", max(least, 0), end) + 1
         if not start and least > 0:
@@ -123,12 +139,17 @@ def eta(elapsed: float, done: int, total: int) -> float | None:
 def _step(text: str) -> Progress | None:
     """`[n/m] ...` of Ninja, `[ 12%] ...` of Make."""
     if ninja := _NINJA.match(text):
-        done, total, words = int(ninja[1]), int(ninja[2]), ninja[3]
+        done = int(ninja[1])
+        total = int(ninja[2])
+        words = ninja[3]
     elif make := _MAKE.match(text):
         done, total, words = int(make[1]), 100, make[2]
     else:
         return None
-    phase: Phase | None = next((phase for start, phase in _STEPS if words.startswith(start)), None)
+    # A status of the user's own may stand between the count and what the step does.
+    phase: Phase | None = next(
+        (phase for start, phase in _STEPS if words.startswith(start) or f" {start}" in words), None
+    )
     if phase is not None:
         return Progress(phase=phase, done=done, total=total, what=short_path(words.rpartition(" ")[2]))
     return _command(done, total, words)

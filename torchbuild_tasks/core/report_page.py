@@ -134,7 +134,8 @@ def _payload(report: Report) -> dict[str, Any]:
 
 
 def _figures(report: Report, steps: Sequence[Step]) -> str:
-    whole, work = wall(steps), sum(step.seconds for step in steps)
+    whole = wall(steps)
+    work = sum(step.seconds for step in steps)
     lanes = max((each.lane for each in report.placed), default=-1) + 1
     rows = [
         ("Steps", f"{len(steps):,}", f"at most {lanes} at once" if lanes > 1 else "one at a time"),

@@ -61,7 +61,8 @@ def _cache_rows(report: CacheReport) -> list[tuple[str, ...]]:
     """By language; then what was not kept, with the reason, which has one number only."""
     rows = []
     for language in sorted({*report.hits, *report.misses}):
-        hits, misses = report.hits.get(language, 0), report.misses.get(language, 0)
+        hits = report.hits.get(language, 0)
+        misses = report.misses.get(language, 0)
         rows.append((f"{report.tool}, {language}", f"{hits:,}", f"{misses:,}"))
     if report.shared:
         rows.append((f"{report.tool}, of these from the shared cache", f"{report.shared:,}", ""))
@@ -112,7 +113,8 @@ def changes_table(differences: Sequence[Difference], gone: int, source: str) -> 
         return ""
     changed = [row for row in known if abs(row[2] - row[1]) >= max(_LEAST, _SAME * row[1])]
     slower = sum(now > before for _, before, now in changed)
-    then, since = sum(row[1] for row in known), sum(row[2] for row in known)
+    then = sum(row[1] for row in known)
+    since = sum(row[2] for row in known)
     note = (
         f"{len(known):,} of these steps ran before and now: {markup.took(then)} of work then, "
         f"{markup.took(since)} now. {slower:,} took longer by more than a tenth and half a second, "

@@ -75,7 +75,8 @@ def missing_requirements(
     ours: bool = True,
 ) -> tuple[str, ...]:
     """What `required` and `also` name and the environment lacks; a venv still to be made lacks all of it."""
-    have, markers = _packages(installed), _markers(question, base)
+    have = _packages(installed)
+    markers = _markers(question, base)
     missing = []
     for text in (*required(question, installed, ours=ours), *also):
         requirement = _parsed(text)

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from torchbuild_tasks.catalog import GIB
-from torchbuild_tasks.core.build_type import choose_build_type
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.core.rows import memory_row
 from torchbuild_tasks.model.history import PastPeak, Peak
@@ -29,17 +28,17 @@ class Size(NamedTuple):
     because: str = ""
 
 
-def job_size(question: Question, kind: str) -> Size:
-    """What a process of a kind of memory.toml may take at its peak.
+def job_size(question: Question, kind: str, build_type: str) -> Size:
+    """Return what a process of a kind of memory.toml may take at its peak.
 
-    What builds here took with this build type counts more than the table, if they had enough compiles.
+    What builds here took with the same build type counts more than the table, if they had enough compiles.
     """
     tabled = memory_row(question.catalog, kind).gib
-    store, wanted = question.facts.store, choose_build_type(question).value
+    store = question.facts.store
     seen = [
         peak
         for peak in (store.peaks if store else ())
-        if peak.kind == _MEASURED.get(kind) and peak.build_type == wanted and peak.count >= _ENOUGH
+        if peak.kind == _MEASURED.get(kind) and peak.build_type == build_type and peak.count >= _ENOUGH
     ]
     if not seen:
         return Size(tabled)
@@ -48,7 +47,7 @@ def job_size(question: Question, kind: str) -> Size:
     gib = max(_LEAST, math.ceil(most.bytes * _MARGIN / GIB * 10) / 10)
     where = "this checkout" if own else most.source
     because = f"the largest of {most.count:,} in {where} took {most.bytes / GIB:.2f} GiB"
-    return Size(gib, f"{because}, {wanted}; tabled: {tabled:g}")
+    return Size(gib, f"{because}, {build_type}; tabled: {tabled:g}")
 
 
 def decisive(known: Sequence[PastPeak], source: str, build_type: str) -> tuple[PastPeak, ...]:

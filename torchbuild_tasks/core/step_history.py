@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from torchbuild_tasks.core.ninja_graph import Graph, longest_after
+from torchbuild_tasks.core.ninja_graph import Graph
 from torchbuild_tasks.core.ninja_log import Step, kind_of
 from torchbuild_tasks.model.history import History, PastBuild
 from torchbuild_tasks.values import replace
@@ -54,17 +54,14 @@ def _middle(output: str, times: Sequence[float]) -> float:
     return real[(len(real) - 1) // 2]
 
 
-def remember(
-    history: History, steps: Sequence[Step], build: PastBuild, *, jobs: int, graph: Graph | None
-) -> History:
+def remember(history: History, steps: Sequence[Step], build: PastBuild, *, graph: Graph | None) -> History:
     """The history with one more build; what the graph does not know any more is forgotten.
 
     Args:
         history: what was known.
         steps: what ran in this build.
         build: the build as a whole.
-        jobs: how many steps ran at once.
-        graph: of the whole tree; None leaves the chains as they were.
+        graph: of the whole tree; None forgets nothing.
     """
     times = dict(history.steps)
     nothing_said = _first_hits(history, steps)
@@ -75,10 +72,7 @@ def remember(
         there = graph.outputs
         ran = {step.output for step in steps if there.intersection(step.outputs)}
         times = {output: each for output, each in times.items() if output in there or output in ran}
-    known = replace(
-        history, steps=times, jobs=jobs or history.jobs, builds=(build, *history.builds)[:_KEPT_BUILDS]
-    )
-    return known if graph is None else replace(known, after=_chains(costs(known), graph))
+    return replace(history, steps=times, builds=(build, *history.builds)[:_KEPT_BUILDS])
 
 
 def _first_hits(history: History, steps: Sequence[Step]) -> set[str]:
@@ -103,16 +97,6 @@ def _merged(step: Step, times: tuple[float, ...]) -> tuple[float, ...]:
     kept = newest[:_KEPT_TIMES]
     real = cost(step.output, newest)
     return kept if real in kept else (*kept[:-1], real)
-
-
-def _chains(seconds: Mapping[str, float], graph: Graph) -> dict[str, tuple[float, ...]]:
-    """For each step, what must come after it: the part that a cache can answer, and the other."""
-    chains: dict[str, tuple[float, ...]] = {}
-    for output, chain in longest_after(graph, seconds).items():
-        if output in seconds:
-            cached = sum(seconds[each] for each in chain if kind_of(each) in CACHEABLE)
-            chains[output] = (round(cached, 2), round(sum(seconds[each] for each in chain) - cached, 2))
-    return chains
 
 
 def differences(history: History, steps: Iterable[Step]) -> list[Difference]:

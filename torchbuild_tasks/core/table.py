@@ -91,7 +91,8 @@ def _as_if(row: TorchRow, catalog: Catalog, facts: Facts) -> Question:
 
 
 def _line(row: TorchRow, catalog: Catalog, facts: Facts, newest: TorchRow | None) -> VersionLine:
-    question, checkout = _as_if(row, catalog, facts), Question(BuildRequest(), facts, catalog).version
+    question = _as_if(row, catalog, facts)
+    checkout = Question(BuildRequest(), facts, catalog).version
     parts = (*_needed(question), _cmake(question), _toolkit(question))
     status, because = _whole(parts)
     best = next((each for each in torch_rows(question) if each.best), None)

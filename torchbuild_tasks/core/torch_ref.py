@@ -94,7 +94,8 @@ def releases(catalog: Catalog) -> tuple[Version, ...]:
 
 def _near_versions(version: Version, catalog: Catalog) -> tuple[str, ...]:
     """The releases around a version that is none; its own, where it is one with something added."""
-    known, wanted = releases(catalog), Version(version.base_version)
+    known = releases(catalog)
+    wanted = Version(version.base_version)
     if wanted in known:
         own = str(known[known.index(wanted)])  # 2 is 2.0.0
         return (own, MAIN) if version.is_prerelease else (own,)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from torchbuild_tasks.core.question import Question
-from torchbuild_tasks.core.rows import preset_rows, variable_row
-from torchbuild_tasks.core.settings import split_assignment
+from torchbuild_tasks.core.rows import variable_row
 from torchbuild_tasks.core.words import nearest
 from torchbuild_tasks.model import Choice, EnvOp, Finding
 
@@ -20,76 +19,15 @@ def is_off(value: str | None) -> bool:
     return value is not None and value.upper() in FALSE_WORDS
 
 
-def assignments(question: Question) -> dict[str, str]:
-    """The --set flags, a later one winning."""
-    return dict(split_assignment(text) for text in question.request.set)
-
-
-def preset_name(question: Question) -> Choice:
-    """Decide the preset."""
-    return question.choose("preset", "preset", "dev", "the preset for working on PyTorch")
-
-
-def preset_variables(question: Question) -> dict[str, str]:
-    """The variables of the chosen preset, the OS's overlay laid over."""
-    name = preset_name(question).value
-    merged: dict[str, str] = {}
-    for row in preset_rows(question.catalog, name, question.facts.host.os):
-        merged |= row.variables
-    return merged
-
-
 def decide(question: Question, name: str) -> Choice | None:
-    """The value of one variable by the precedence, or None when no layer names it."""
-    if name in (flags := assignments(question)):
-        return Choice(name=name, value=flags[name], because="--set on the command line", source="flag")
-    if name == "USE_CUDA" and question.request.cpu:
-        return Choice(name=name, value="0", because="--cpu on the command line", source="flag")
-    if name == "USE_CUDA" and question.request.cuda:
-        return Choice(name=name, value="1", because="--cuda on the command line", source="flag")
-    if name in question.facts.environ:
-        value = question.facts.environ[name]
-        return Choice(name=name, value=value, because=f"{name} in the environment", source="environment")
-    if name in question.settings.variables:
-        because = f"[set] in {question.settings.place(f'set.{name}')}"
-        return Choice(
-            name=name, value=question.settings.variables[name], because=because, source="torchbuild.toml"
-        )
-    for device, value in (("cpu", "0"), ("cuda", "1")):
-        if name == "USE_CUDA" and (given := question.given(device)):
-            return Choice(name=name, value=value, because=given[2], source=given[1])
-    if name in (preset := preset_variables(question)):
-        because = "; ".join(
-            filter(None, (f"preset {preset_name(question).value}", _saved(question, name, preset[name])))
-        )
-        return Choice(name=name, value=preset[name], because=because, source="preset")
-    if name == "USE_CUDA":
-        return Choice(name=name, value="0", because="a CPU build unless --cuda is given")
-    return None
-
-
-def _saved(question: Question, name: str, value: str) -> str:
-    """What a switch leaves out and what that was measured to save, or "" where no row says it."""
-    row = next((r for r in question.catalog.switch if (r.variable, r.value) == (name, value)), None)
-    if row is None or not row.compiles:
-        return row.what if row else ""
-    cpu = f", {row.cpu:g} % of their CPU time" if row.cpu else ""
-    return f"{row.what}: {row.compiles:,} of {row.of:,} compiles{cpu} less in a CPU build of {row.torch}"
+    """Return the value of one variable by the precedence, or None when no layer names it."""
+    return question.decided.get(name)
 
 
 def decide_all(question: Question) -> tuple[Choice, ...]:
     """Every variable that any layer names and that may be set, sorted by name."""
-    names = {
-        "USE_CUDA",
-        *assignments(question),
-        *question.facts.environ,
-        *question.settings.variables,
-        *preset_variables(question),
-    }
-    decided = (
-        decide(question, name) for name in sorted(names - DECIDED_APART) if not _refused(question, name)
-    )
-    return tuple(choice for choice in decided if choice)
+    names = sorted(question.decided.keys() - DECIDED_APART)
+    return tuple(question.decided[name] for name in names if not _refused(question, name))
 
 
 def unset_refused(question: Question) -> tuple[EnvOp, ...]:
@@ -103,7 +41,7 @@ def unset_refused(question: Question) -> tuple[EnvOp, ...]:
 
 def check_variables(question: Question) -> tuple[Finding, ...]:
     """Names that nothing reads, names that are refused, and pairs that contradict."""
-    named = {**question.settings.variables, **assignments(question)}
+    named = {**question.settings.variables, **question.assignments}
     findings = [_check_name(question, name) for name in sorted(named)]
     findings += [_check_environment(question, name) for name in sorted(question.facts.environ)]
     findings += [_check_device(question), _check_version_pair(question)]
@@ -136,11 +74,12 @@ def _check_environment(question: Question, name: str) -> Finding | None:
 
 
 def _check_device(question: Question) -> Finding | None:
-    cpu, cuda = question.given("cpu"), question.given("cuda")
+    cpu = question.given("cpu")
+    cuda = question.given("cuda")
     if cpu and cuda and cpu[1] == cuda[1]:
         text = f"{cpu[2]} and {cuda[2]} contradict each other"
         return Finding(id="device", status="error", text=text, fix="Give one of them.")
-    wanted = assignments(question).get("USE_CUDA")
+    wanted = question.assignments.get("USE_CUDA")
     if question.request.cpu and wanted is not None and not is_off(wanted):
         text = f"--cpu and --set USE_CUDA={wanted} contradict each other"
         return Finding(id="device", status="error", text=text, fix="Give one of them.")

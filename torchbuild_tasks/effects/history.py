@@ -19,6 +19,7 @@ from torchbuild_tasks.values import from_json, to_json
 
 HISTORY: Final = "history"
 NINJA_LOG: Final = ".ninja_log"
+_OLD: Final = ("jobs", "after")  # keys of 0.1: how many steps ran at once, and the chains of steps
 T = TypeVar("T", History, PastPeaks)
 
 
@@ -51,7 +52,10 @@ def write_peaks(store: Path, peaks: PastPeaks) -> str:
 
 def _read_value(kind: type[T], path: Path) -> T | None:
     with contextlib.suppress(OSError, ValueError, UsageError):
-        found = from_json(kind, json.loads(path.read_text("utf-8")))
+        data = json.loads(path.read_text("utf-8"))
+        if isinstance(data, dict):
+            data = {name: each for name, each in data.items() if name not in _OLD}
+        found = from_json(kind, data)
         if found.schema == HISTORY_SCHEMA:
             return found
     return None

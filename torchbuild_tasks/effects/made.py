@@ -55,7 +55,8 @@ class Build(msgspec.Struct, frozen=True, kw_only=True):
     def finish(self) -> int:
         """Write down what the build made, however it ended; returns how many paths builds own now."""
         after = snapshot(self.root, self.outputs)
-        before, earlier = owned.read(self.root, BEFORE), owned.read(self.root, MADE)
+        before = owned.read(self.root, BEFORE)
+        earlier = owned.read(self.root, MADE)
         mine = self.outputs.made(after if before is None else before, after, earlier or {})
         owned.write(self.root, MADE, mine)
         before_file = self.root / STATE_DIR / BEFORE
@@ -75,7 +76,8 @@ def begin(root: Path, build_dir: Path | str, outputs: Outputs, *, log_time: int 
         UsageError: the checkout cannot be written.
     """
     outputs = outputs.below(owned.within(root, build_dir))
-    state, now = state_dir(root), snapshot(root, outputs)
+    state = state_dir(root)
+    now = snapshot(root, outputs)
     if (state / BEFORE).exists():
         owned.write(root, MADE, owned.owned(root, outputs, now, log_time))
     owned.write(root, BEFORE, now, name_newest(state))
@@ -96,7 +98,8 @@ def plan_removal(
         CleanRefused: no build of ours was recorded here, the current folder would be
             removed, or git cannot say what is tracked.
     """
-    inside, planned = owned.within(root, build_dir), time.time_ns()
+    inside = owned.within(root, build_dir)
+    planned = time.time_ns()
     outputs = outputs.below(inside)
     now = snapshot(root, outputs)
     if not owned.is_recorded(root):
@@ -116,9 +119,11 @@ def plan_stale(root: Path, build_dir: Path | str, outputs: Outputs, listed: Iter
     Raises:
         CleanRefused: git cannot say what is tracked.
     """
-    planned, wanted = time.time_ns(), frozenset(listed)
+    planned = time.time_ns()
+    wanted = frozenset(listed)
     outputs = outputs.below(owned.within(root, build_dir))
-    now, mine = snapshot(root, outputs), owned.read(root, MADE) or {}
+    now = snapshot(root, outputs)
+    mine = owned.read(root, MADE) or {}
     stale = {path: stamp for path, stamp in mine.items() if path in wanted}
     files, kept = outputs.sort_out(stale, now, _tracked(root, stale))
     folders = _emptied(root, files, [path for path in mine if path in now and path.endswith("/")])

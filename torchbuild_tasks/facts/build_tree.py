@@ -59,7 +59,8 @@ def look_at_manifest(probe: Probe, build_dir: str | None) -> Previous | None:
         return None
     if not isinstance(data, dict) or not isinstance(data.get("result"), str):
         return None
-    inputs, finished = data.get("inputs", {}), data.get("finished")
+    inputs = data.get("inputs", {})
+    finished = data.get("finished")
     if not isinstance(inputs, dict) or not all(isinstance(value, str) for value in inputs.values()):
         return None
     return Previous(

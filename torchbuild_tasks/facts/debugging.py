@@ -16,7 +16,8 @@ def look_at_debugging(
 ) -> Debugging:
     """Look at a checkout, its build tree, and the Python that has its torch with these packages."""
     scope = probe.read(SCOPE) if not probe.windows else None
-    gdbinit, commands = probe.join(root, ".gdbinit"), probe.join(build_dir, "compile_commands.json")
+    gdbinit = probe.join(root, ".gdbinit")
+    commands = probe.join(build_dir, "compile_commands.json")
     return Debugging(
         environment=python,
         python=probe.realpath(python) if python else "",

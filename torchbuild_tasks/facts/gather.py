@@ -95,5 +95,6 @@ def _look_at_cuda(
     gpus: Future[Gpus],
 ) -> Cuda:
     """The GPUs are looked at meanwhile: a driver that nobody uses takes seconds to wake up."""
-    folder, found = store.result().folder, pythons.result()
+    folder = store.result().folder
+    found = pythons.result()
     return look_at_cuda(probe, asked=asked, store=folder, pythons=found, gpus=gpus.result())

@@ -38,7 +38,8 @@ def mount_of(probe: Probe, path: str) -> str | None:
 
 def _mount(line: str) -> Mount | None:
     left, separator, right = line.partition(" - ")
-    before, after = left.split(), right.split()
+    before = left.split()
+    after = right.split()
     if not separator or len(before) < 6 or len(after) < 3:
         return None
     return Mount(

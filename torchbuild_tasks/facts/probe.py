@@ -120,7 +120,8 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
         A drive letter that stands for a folder (subst) or a share is kept: it was made
         because the path behind it is too long, or because cmd.exe cannot work in a share.
         """
-        real, drive = self._resolved(path), self.names.drive(path)
+        real = self._resolved(path)
+        drive = self.names.drive(path)
         behind = self._resolved(drive) if drive else drive
         if self.names.key(behind) != self.names.key(drive) and self.inside(real, behind):
             return self.names.normal(self.join(drive, real[len(behind) :].lstrip("\\")))
@@ -136,7 +137,8 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
 
     def inside(self, path: str, folder: str) -> bool:
         """Whether `path` is `folder` or something in it, by their names."""
-        one, other = self.names.key(path), self.names.key(folder)
+        one = self.names.key(path)
+        other = self.names.key(folder)
         return one == other or one.startswith(self.names.key(self.join(folder, "x"))[:-1])
 
     def current_folder(self) -> str | None:

@@ -139,7 +139,8 @@ def _report(output: Output | None) -> Mapping[str, Any] | None:
 
 
 def _read(probe: Probe, data: Mapping[str, Any], place: Place, tree_root: str) -> Python:
-    prefix, torch_from = _text(data, "prefix"), _text(data, "torch_from")
+    prefix = _text(data, "prefix")
+    torch_from = _text(data, "torch_from")
     managed = probe.join(probe.realpath(tree_root), places.MANAGED)
     return Python(
         executable=_text(data, "executable") or place.path,

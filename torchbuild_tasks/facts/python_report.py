@@ -109,7 +109,8 @@ def _distribution(folder: str, name: str) -> "tuple[str, str] | None":
         return None
     match = _EGG_NAME.match(stem)
     if match:
-        stem, version = match.group("name"), match.group("version")
+        stem = match.group("name")
+        version = match.group("version")
     else:
         version = _version_inside(os.path.join(folder, name))
     return (re.sub(r"[-_.]+", "-", stem).lower(), version) if version else None

@@ -29,7 +29,8 @@ def _library(name: str, **functions: list[Any]) -> Any:
 
 def disk_usage(path: Path) -> tuple[int, int]:
     """Total bytes of the volume, and those free to this user (shutil ignores quotas). Raises OSError."""
-    free, total = ctypes.c_ulonglong(), ctypes.c_ulonglong()
+    free = ctypes.c_ulonglong()
+    total = ctypes.c_ulonglong()
     kernel = _library("kernel32")
     if not kernel.GetDiskFreeSpaceExW(str(path), ctypes.byref(free), ctypes.byref(total), None):
         raise ctypes.WinError(ctypes.get_last_error())
@@ -46,7 +47,8 @@ def volume(path: Path) -> str | None:
 def affinity() -> int | None:
     """Cores that this process may run on; None above 64, where one mask cannot tell."""
     size = ctypes.sizeof(ctypes.c_void_p)
-    own, machine = ctypes.c_size_t(), ctypes.c_size_t()
+    own = ctypes.c_size_t()
+    machine = ctypes.c_size_t()
     kernel = _library("kernel32", GetProcessAffinityMask=[wintypes.HANDLE, *[ctypes.c_void_p] * 2])
     kernel.GetCurrentProcess.restype = wintypes.HANDLE
     masks = (ctypes.byref(own), ctypes.byref(machine))
@@ -103,7 +105,8 @@ def file_version(path: Path) -> str | None:
     data = ctypes.create_string_buffer(size) if size else None
     if data is None or not library.GetFileVersionInfoW(str(path), 0, size, data):
         return None
-    info, length = ctypes.POINTER(wintypes.DWORD)(), wintypes.UINT()
+    info = ctypes.POINTER(wintypes.DWORD)()
+    length = wintypes.UINT()
     if not library.VerQueryValueW(data, "\\", ctypes.byref(info), ctypes.byref(length)) or length.value < 16:
         return None
     # Signature, structure version, then the file's version as two words of two numbers each.

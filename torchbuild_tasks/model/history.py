@@ -50,17 +50,10 @@ class PastPeaks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class History(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`steps` has the seconds of each step by its output, the newest first.
-
-    `after` has, by output, the seconds of the longest chain of steps that cannot begin before it is
-    made: those that a compiler cache can answer, and the others. `jobs` is how many steps ran at once
-    in the last build. `builds` are the last ones, the newest first.
-    """
+    """`steps` has the seconds of each step by its output, `builds` the last ones; the newest first."""
 
     schema: int = HISTORY_SCHEMA
     source: str = ""
     compiler: str = ""
-    jobs: int = 0
     steps: Mapping[str, tuple[float, ...]] = msgspec.field(default_factory=dict)
-    after: Mapping[str, tuple[float, ...]] = msgspec.field(default_factory=dict)
     builds: tuple[PastBuild, ...] = ()

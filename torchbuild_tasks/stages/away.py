@@ -103,7 +103,8 @@ def _tried(
     """Compile one small file elsewhere; "" when a server has made it, or all are busy, else why not."""
     before = server.statistics()
     with tempfile.TemporaryDirectory(prefix="torchbuild-") as folder:
-        source, output = Path(folder) / "trial.cpp", Path(folder) / "trial.o"
+        source = Path(folder) / "trial.cpp"
+        output = Path(folder) / "trial.o"
         source.write_text(_SOURCE, "utf-8")
         argv = (launcher, plan.compiler, "-c", str(source), "-o", str(output))
         # A result that lies in the cache would prove nothing.

@@ -52,7 +52,8 @@ def ready(place: Place, report: Reporter, way: Way) -> Iterator[None]:
 
 
 def _make_ready(place: Place, report: Reporter, way: Way) -> None:
-    git, note = Git(folder=place.main, config=way.config), read_note(place.folder)
+    git = Git(folder=place.main, config=way.config)
+    note = read_note(place.folder)
     if note and note.name != place.build.name:
         raise UsageError(
             f"{place.folder} is the build {note.name}, and {place.build.name} has the same folder.",
@@ -196,7 +197,8 @@ def removed(settings: Settings, request: BuildRequest, main: Path, report: Repor
         TreeBusy: a run works in it.
     """
     name = str(request.name)
-    folder, git = _folder_of(settings, name, main), Git(folder=main)
+    folder = _folder_of(settings, name, main)
+    git = Git(folder=main)
     if is_active(name, folder):
         raise CleanRefused(
             f"{name} is the active build: this shell is in {folder}, or has loaded its environment.",

@@ -131,7 +131,8 @@ def _for(work: Work, companion: Companion) -> dict[str, str] | None:
         return None
     if not companion.state:
         return None
-    argv, variables = " ".join(companion.argv), json.dumps(dict(companion.set), sort_keys=True)
+    argv = " ".join(companion.argv)
+    variables = json.dumps(dict(companion.set), sort_keys=True)
     return {"state": companion.state, "torch": began, "argv": argv, "set": variables}
 
 

@@ -27,6 +27,7 @@ class _CacheServer:
     def __call__(self) -> tuple[int, ...]:
         """Look for it, at most every few seconds."""
         if time.monotonic() - self._asked >= _EVERY:
-            pid, self._asked = server_of(self._environ), time.monotonic()
+            pid = server_of(self._environ)
+            self._asked = time.monotonic()
             self._found = () if pid is None else (pid,)
         return self._found

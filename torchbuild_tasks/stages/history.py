@@ -7,7 +7,7 @@ import re
 import shutil
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +16,7 @@ from torchbuild_tasks.core.ninja_graph import Graph, parse_graph
 from torchbuild_tasks.core.ninja_log import NinjaLog, Step, log_version, parse_lines, parse_ninja_log, within
 from torchbuild_tasks.core.progress import ProgressParser
 from torchbuild_tasks.core.step_history import hits, remember
-from torchbuild_tasks.core.timeline import lanes, wall
+from torchbuild_tasks.core.timeline import wall
 from torchbuild_tasks.effects import process
 from torchbuild_tasks.effects.history import (
     NINJA_LOG,
@@ -37,14 +37,12 @@ class Pace:
     """The time left of one build: hand it what the build says, and ask.
 
     It reads Ninja's log as it grows, so it knows what each step took. Without such a log, or without a
-    history, the answer comes from counting, and it is None where nothing can be said. Two threads may use it:
+    history, the answer is None, and who shows it counts the steps. Two threads may use it:
     the one that reads what the build says, and the one that watches.
 
     Args:
         build_dir: the build tree.
         history: from `recall`.
-        jobs: how many steps may run at once, when that is decided.
-        expected: the outputs that will be made, when that is known.
         clock: seconds.
     """
 
@@ -53,12 +51,10 @@ class Pace:
         build_dir: Path,
         history: History,
         *,
-        jobs: int | None = None,
-        expected: Collection[str] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._follower = Follower(build_dir / NINJA_LOG)
-        self._left = TimeLeft(history, jobs=jobs, expected=expected)
+        self._left = TimeLeft(history)
         self._parser = ProgressParser()
         self._clock, self._next, self._version = clock, 0.0, 0
         self._lock = threading.RLock()
@@ -119,8 +115,7 @@ def keep(store: Path, source: Path, compiler: str, build_dir: Path, *, started: 
         work=round(sum(step.seconds for step in steps), 3),
         hits=len(hits(known, steps)),
     )
-    at_once = max(placed.lane for placed in lanes(steps)) + 1
-    history = remember(known, steps, build, jobs=at_once, graph=ninja_graph(build_dir))
+    history = remember(known, steps, build, graph=ninja_graph(build_dir))
     return write_history(history_file(store, source, compiler), history)
 
 

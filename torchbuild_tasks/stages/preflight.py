@@ -137,7 +137,8 @@ class _Bench:
         return done
 
     def _fail(self, how: str, argv: tuple[str, ...], done: process.Captured, advice: str = "") -> NoReturn:
-        scanner, said = build_scanner(self._work), _said(done)
+        scanner = build_scanner(self._work)
+        said = _said(done)
         scanner.feed_block(said.encode(errors="replace") + b"\n")
         lines = scanner.found.text if scanner.found else scanner.last
         known = explain_output(self._work, f"{said}\n{how}")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from torchbuild_tasks.core import env_files
 from torchbuild_tasks.core.outputs import recordable
+from torchbuild_tasks.core.progress import counting
 from torchbuild_tasks.core.wheels import lacking
 from torchbuild_tasks.effects import activate, files, made, process, venv
 from torchbuild_tasks.effects.ledger import LOG, LOGS
@@ -123,7 +124,7 @@ def source_env_file(work: Work) -> Work:
     """Source the written file once; everything from here on runs in that environment."""
     own = work.plan.env_files[0]
     environ = activate.activate(Path(own.path), environ=os.environ)
-    return replace(work, environ=environ)
+    return replace(work, environ=counting(environ))
 
 
 def _clean_for(work: Work) -> None:

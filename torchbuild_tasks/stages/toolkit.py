@@ -17,7 +17,8 @@ def assemble_toolkit(work: Work) -> Work:
     from torchbuild_tasks.effects.toolkits.assemble import assemble
 
     parts = tuple(artifact for artifact in work.plan.artifacts if artifact.id in wanted.parts)
-    folders, inside = fetch(parts, work.fetching, work.report), part_folders(work.catalog.part)
+    folders = fetch(parts, work.fetching, work.report)
+    inside = part_folders(work.catalog.part)
     assemble(
         [(folders[name], inside[name]) for name in wanted.parts],
         Path(wanted.folder),

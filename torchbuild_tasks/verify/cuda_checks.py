@@ -125,8 +125,11 @@ def check_cuda_driver(torch: Any) -> Answer:
 
 def driver_fault(driver: Any) -> str:
     """What goes wrong with 16 numbers on the first device, or nothing."""
-    device, context, place = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_uint64()
-    back, size = (ctypes.c_uint * 16)(), ctypes.c_size_t(64)
+    device = ctypes.c_int()
+    context = ctypes.c_void_p()
+    place = ctypes.c_uint64()
+    back = (ctypes.c_uint * 16)()
+    size = ctypes.c_size_t(64)
     for name, arguments in (
         ("cuInit", (0,)),
         ("cuDeviceGet", (ctypes.byref(device), 0)),

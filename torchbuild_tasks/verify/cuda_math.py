@@ -49,7 +49,8 @@ def precisions(torch: Any) -> list[tuple[str, Any, float]]:
 
 def check_cuda_matmul(torch: Any) -> Answer:
     require_device(torch)
-    left, right = numbers(37, 53), numbers(53, 41)
+    left = numbers(37, 53)
+    right = numbers(53, 41)
     wanted, said = shared.product(left, right), []
     large = torch.tensor(numbers(300, 300), dtype=torch.float64)
     with exactly(torch):
@@ -64,12 +65,16 @@ def check_cuda_matmul(torch: Any) -> Answer:
 def check_cublas(torch: Any) -> Answer:
     """Batched and strided products of every precision, against the same numbers on the CPU."""
     require_device(torch)
-    one, other, said = numbers(5, 37, 53), numbers(5, 53, 40), []
+    one = numbers(5, 37, 53)
+    other = numbers(5, 53, 40)
+    said = []
     with exactly(torch):
         for name, dtype, allowed in precisions(torch):
-            a, b = torch.tensor(one).to(dtype), torch.tensor(other).to(dtype)
+            a = torch.tensor(one).to(dtype)
+            b = torch.tensor(other).to(dtype)
             wanted = torch.matmul(a.double(), b.double())
-            x, y = a.to(DEVICE), b.to(DEVICE)
+            x = a.to(DEVICE)
+            y = b.to(DEVICE)
             said.append(close(f"{name} batched", torch.bmm(x, y).double(), wanted.tolist(), allowed))
             turned = x.transpose(1, 2).contiguous().transpose(1, 2)
             strided = torch.bmm(turned[:, ::2], y[:, :, ::2])
@@ -160,8 +165,11 @@ def solved(torch: Any) -> str:
     def matrix(*sizes: int) -> Any:
         return torch.tensor(numbers(*sizes), dtype=torch.float64)
 
-    square, tall, right = matrix(6, 6), matrix(7, 5), matrix(6, 2)
-    a, t = square.to(DEVICE), tall.to(DEVICE)
+    square = matrix(6, 6)
+    tall = matrix(7, 5)
+    right = matrix(6, 2)
+    a = square.to(DEVICE)
+    t = tall.to(DEVICE)
     said = close("solve", a @ torch.linalg.solve(a, right.to(DEVICE)), right.tolist(), 1e-10)
     u, s, vh = torch.linalg.svd(t, full_matrices=False)
     said += "; " + close("svd", (u * s) @ vh, tall.tolist(), 1e-12)
@@ -174,7 +182,9 @@ def check_cuda_amp(torch: Any) -> Answer:
     require_device(torch)
     if not hasattr(torch.cuda, "amp"):
         raise NotPossible("this torch has no torch.cuda.amp, which came with 1.6")
-    left, right, said = numbers(37, 53), numbers(53, 41), []
+    left = numbers(37, 53)
+    right = numbers(53, 41)
+    said = []
     a, b = (torch.tensor(side).to(DEVICE) for side in (left, right))
     for name, dtype, allowed in precisions(torch)[2:]:
         with torch.autocast(DEVICE, dtype=dtype) if hasattr(torch, "autocast") else torch.cuda.amp.autocast():
@@ -192,7 +202,8 @@ def scaled(torch: Any) -> str:
     modern = hasattr(getattr(torch, "amp", None), "GradScaler")  # since torch 2.3
     scaler = torch.amp.GradScaler(DEVICE) if modern else torch.cuda.amp.GradScaler()
     weight = torch.ones(1).to(DEVICE).requires_grad_()
-    descent, before = torch.optim.SGD([weight], lr=1.0), scaler.get_scale()
+    descent = torch.optim.SGD([weight], lr=1.0)
+    before = scaler.get_scale()
     for factor in (0.5, float("inf")):
         descent.zero_grad()
         scaler.scale((weight * factor).sum()).backward()

@@ -23,7 +23,8 @@ TOO_MUCH = 64  # times the device's memory: more than Windows lends to it from t
 def check_cuda_oom(torch: Any) -> Answer:
     require_device(torch)
     kind = getattr(torch.cuda, "OutOfMemoryError", RuntimeError)  # a class of its own since torch 1.13
-    before, size = torch.cuda.memory_allocated(), torch.cuda.get_device_properties(0).total_memory * TOO_MUCH
+    before = torch.cuda.memory_allocated()
+    size = torch.cuda.get_device_properties(0).total_memory * TOO_MUCH
     said = refused(lambda: torch.empty(size, dtype=torch.uint8, device=DEVICE), kind)
     if "out of memory" not in said:
         raise Wrong(f"an allocation of {size} bytes ends with: {said}")
@@ -48,8 +49,10 @@ def check_cuda_pinned(torch: Any) -> Answer:
 def check_cuda_streams(torch: Any) -> Answer:
     """One stream multiplies, another waits for it by an event and adds: the sum tells the order."""
     require_device(torch)
-    first, second = torch.cuda.Stream(), torch.cuda.Stream()
-    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    first = torch.cuda.Stream()
+    second = torch.cuda.Stream()
+    start = torch.cuda.Event(enable_timing=True)
+    end = torch.cuda.Event(enable_timing=True)
     x = torch.ones(512, 512).to(DEVICE) / 512.0
     first.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(first):
@@ -62,7 +65,8 @@ def check_cuda_streams(torch: Any) -> Answer:
     with torch.cuda.stream(second):
         z = y[0] + 1.0
     torch.cuda.synchronize()
-    said, took = close("in order: result", z, [1.0 + 1.0 / 512.0] * 512, 1e-5), start.elapsed_time(end)
+    said = close("in order: result", z, [1.0 + 1.0 / 512.0] * 512, 1e-5)
+    took = start.elapsed_time(end)
     if not took >= 0:
         raise Wrong(f"an event is {took} ms before the one that was recorded earlier")
     return f"{said}; the events are in order", {}

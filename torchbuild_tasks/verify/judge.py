@@ -96,7 +96,8 @@ def _difference(key: str, value: str, wanted: str) -> str:
     """Which words are missing and which are too many, where there may be a dozen."""
     if key not in SETS:
         return ""
-    has, wants = set(value.split()), set(wanted.split())
+    has = set(value.split())
+    wants = set(wanted.split())
     lists = {"without": wants - has, "with": has - wants}
     return "".join(f"; {word} {' '.join(sorted(words))}" for word, words in lists.items() if words)
 
@@ -140,7 +141,8 @@ def _switch(text: str) -> bool | None:
 
 def _same_version(value: str, wanted: str) -> bool:
     try:
-        one, other = Version(value), Version(wanted)
+        one = Version(value)
+        other = Version(wanted)
     except InvalidVersion:
         return False
     return one == other or (other.local is None and Version(one.public) == other)

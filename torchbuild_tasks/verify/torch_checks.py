@@ -57,7 +57,8 @@ def product(left: Any, right: Any) -> Any:
 
 def convolved(image: Any, kernel: Any, bias: Any, stride: int, padding: int) -> Any:
     """The 2-d convolution of one image [channel][y][x] by its definition, in double precision."""
-    high, wide = len(image[0]), len(image[0][0])
+    high = len(image[0])
+    wide = len(image[0][0])
     taps = list(itertools.product(range(len(image)), range(len(kernel[0][0])), range(len(kernel[0][0][0]))))
 
     def at(channel: int, y: int, x: int) -> float:
@@ -93,13 +94,15 @@ def close(what: str, seen: Any, wanted: Any, allowed: float) -> str:
 
 
 def check_matmul(torch: Any) -> Answer:
-    left, right = numbers(37, 53), numbers(53, 41)
+    left = numbers(37, 53)
+    right = numbers(53, 41)
     wanted, said = product(left, right), []
     for name, allowed in (("float32", 2e-5), ("float64", 1e-12)):
         if not hasattr(torch, name):
             continue
         dtype = getattr(torch, name)
-        a, b = torch.tensor(left, dtype=dtype), torch.tensor(right, dtype=dtype)
+        a = torch.tensor(left, dtype=dtype)
+        b = torch.tensor(right, dtype=dtype)
         said.append(close(name, torch.matmul(a, b), wanted, allowed))
         close(f"{name} @", a @ b, wanted, allowed)
         if hasattr(a, "stride"):  # the same numbers, but not in one piece
@@ -131,7 +134,9 @@ def check_autograd(torch: Any) -> Answer:
     x = torch.tensor(numbers(7), dtype=torch.float64, requires_grad=True)
     (x**3 - 2 * x).sum().backward()
     said = close("polynomial", x.grad, [3 * value**2 - 2 for value in x.tolist()], 1e-12)
-    first, last, given = numbers(4, 5), numbers(5, 3), numbers(6, 4)
+    first = numbers(4, 5)
+    last = numbers(5, 3)
+    given = numbers(6, 4)
     inner, outer = (torch.tensor(side, dtype=torch.float64) for side in (given, last))
 
     def loss(weights: Any) -> Any:
@@ -149,7 +154,9 @@ def check_linalg(torch: Any) -> Answer:
     def matrix(*sizes: int) -> Any:
         return torch.tensor(numbers(*sizes), dtype=torch.float64)
 
-    square, tall, right = matrix(6, 6), matrix(7, 5), matrix(6, 2)
+    square = matrix(6, 6)
+    tall = matrix(7, 5)
+    right = matrix(6, 2)
     said = close("solve", square @ torch.linalg.solve(square, right), right.tolist(), 1e-10)
     u, s, vh = torch.linalg.svd(tall, full_matrices=False)
     said += "; " + close("svd", (u * s) @ vh, tall.tolist(), 1e-12)
@@ -159,8 +166,13 @@ def check_linalg(torch: Any) -> Answer:
 
 
 def check_conv(torch: Any) -> Answer:
-    images, kernel, bias, said = numbers(2, 4, 13, 11), numbers(6, 4, 3, 3), numbers(6), []
-    x, w, b = torch.tensor(images), torch.tensor(kernel), torch.tensor(bias)
+    images = numbers(2, 4, 13, 11)
+    kernel = numbers(6, 4, 3, 3)
+    bias = numbers(6)
+    said = []
+    x = torch.tensor(images)
+    w = torch.tensor(kernel)
+    b = torch.tensor(bias)
     for stride, padding in ((1, 0), (2, 1)):
         wanted = [convolved(image, kernel, bias, stride, padding) for image in images]
         seen = torch.nn.functional.conv2d(x, w, b, stride=stride, padding=padding)

@@ -129,13 +129,16 @@ def loaded_dlls() -> set[str]:
     """The DLLs that Windows shows in this process, at most 4096."""
     if sys.platform != "win32":
         return set()
-    kernel32, needed = ctypes.WinDLL("kernel32"), ctypes.c_ulong()
+    kernel32 = ctypes.WinDLL("kernel32")
+    needed = ctypes.c_ulong()
     kernel32.GetCurrentProcess.restype = ctypes.c_void_p
-    process, modules = ctypes.c_void_p(kernel32.GetCurrentProcess()), (ctypes.c_void_p * 4096)()
+    process = ctypes.c_void_p(kernel32.GetCurrentProcess())
+    modules = (ctypes.c_void_p * 4096)()
     size = ctypes.c_ulong(ctypes.sizeof(modules))
     if not kernel32.K32EnumProcessModules(process, modules, size, ctypes.byref(needed)):
         return set()
-    name, files = ctypes.create_unicode_buffer(32768), set()
+    name = ctypes.create_unicode_buffer(32768)
+    files = set()
     for module in modules[: needed.value // ctypes.sizeof(ctypes.c_void_p)]:
         kernel32.GetModuleFileNameW(ctypes.c_void_p(module), name, len(name))
         files.add(name.value)
@@ -228,9 +231,13 @@ def ask(check: Callable[[Any], Answer], computing: Any) -> dict[str, Any]:
         detail, values = check(importlib.import_module("torch"))
         outcome = "passed"
     except computing.NotPossible as error:
-        outcome, detail, values = "not possible", str(error.args[0]), dict(*error.args[1:])
+        outcome = "not possible"
+        detail = str(error.args[0])
+        values = dict(*error.args[1:])
     except computing.Wrong as error:
-        outcome, detail, values = "failed", str(error.args[0]), dict(*error.args[1:])
+        outcome = "failed"
+        detail = str(error.args[0])
+        values = dict(*error.args[1:])
     except Exception as error:
         outcome, detail = "failed", told(error)
     return {"outcome": outcome, "detail": detail, "values": values, "seconds": round(time.time() - start, 3)}

@@ -10,6 +10,7 @@ from tests.support.cuda import cuda_facts, gpu, toolkit
 from tests.support.machines import ask, found, plan_of, settings, statuses, tree
 from torchbuild_tasks.core.cuda.arch_list import capability, read
 from torchbuild_tasks.core.cuda.archs import ChosenArchs, choose_archs, runs_on
+from torchbuild_tasks.core.cuda.devices import devices
 from torchbuild_tasks.core.cuda.toolkit import choose_toolkit
 from torchbuild_tasks.model import Facts
 
@@ -18,7 +19,7 @@ ID = "architectures"
 
 def decided(facts: Facts, said: Any = None, **flags: Any) -> ChosenArchs:
     question = ask(facts, said, cuda=True, **flags)
-    return choose_archs(question, choose_toolkit(question))
+    return choose_archs(question, choose_toolkit(question), devices(question))
 
 
 def chosen(facts: Facts, said: Any = None, **flags: Any) -> str:

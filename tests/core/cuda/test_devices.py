@@ -20,6 +20,14 @@ from torchbuild_tasks.values import replace
 RTX_3090, A100, V100, SPARK, UNPUBLISHED = "10de:2204", "10de:20b0", "10de:1db1", "10de:2e12", "10de:3340"
 
 
+def left_visible(question: Question) -> tuple[Device, ...]:
+    return visible_devices(question, devices(question))
+
+
+def checked(question: Question) -> tuple[Finding, ...]:
+    return check_devices(question, devices(question))
+
+
 def machine(*gpus: GpuSeen, **changes: Any) -> Question:
     """A Linux workstation on which the probes have seen this."""
     return ask(linux_facts(cuda=Cuda(gpus=gpus, **changes)), cuda=True)
@@ -39,7 +47,7 @@ def only(question: Question) -> Device:
 
 
 def finding(question: Question) -> Finding:
-    (one,) = check_devices(question)
+    (one,) = checked(question)
     return one
 
 
@@ -307,22 +315,22 @@ PAIR = (
 )
 def test_visible_devices(visible: str | None, capabilities: list[str]) -> None:
     """The words of CUDA_VISIBLE_DEVICES; a beginning that two UUIDs have means neither."""
-    assert [d.capability for d in visible_devices(machine(*PAIR, visible=visible))] == capabilities
+    assert [d.capability for d in left_visible(machine(*PAIR, visible=visible))] == capabilities
 
 
 def test_equal_cards_without_uuid_are_told_apart_by_number() -> None:
     same = GpuSeen(probe="nvidia-smi", name="NVIDIA L4", capability="8.9")
-    assert len(visible_devices(machine(same, same, visible="0,1"))) == 2
+    assert len(left_visible(machine(same, same, visible="0,1"))) == 2
 
 
 def test_an_instance_means_the_only_card_that_is_split() -> None:
     split = nvml("0000:03:00.0", "NVIDIA A100", "8.0", mig=True)
     question = machine(*PAIR, split, visible="MIG-c7384736-a75d-5afc-978f-d2f1294409fd")
-    assert [device.capability for device in visible_devices(question)] == ["8.0"]
+    assert [device.capability for device in left_visible(question)] == ["8.0"]
 
 
 def hidden(visible: str) -> Finding:
-    *_, last = check_devices(machine(*PAIR, visible=visible))
+    *_, last = checked(machine(*PAIR, visible=visible))
     return last
 
 
@@ -330,7 +338,7 @@ def test_hidden_devices_are_told_of() -> None:
     assert hidden("").status == "warn"
     assert "hides every GPU" in hidden("").text
     assert "hides NVIDIA TITAN V" in hidden("GPU-aaaa-1111").text
-    assert all(one.status == "ok" for one in check_devices(machine(*PAIR, visible="1,0")))
+    assert all(one.status == "ok" for one in checked(machine(*PAIR, visible="1,0")))
 
 
 def test_numbers_of_different_cards_are_no_sure_thing() -> None:
@@ -338,7 +346,7 @@ def test_numbers_of_different_cards_are_no_sure_thing() -> None:
     assert "CUDA_DEVICE_ORDER" in hidden("0").text
     assert "CUDA_DEVICE_ORDER" not in hidden("GPU-aaaa-1111").text
     equal = machine(PAIR[0], replace(PAIR[0], bus="0000:02:00.0", uuid="GPU-2"), visible="0")
-    assert "CUDA_DEVICE_ORDER" not in check_devices(equal)[-1].text
+    assert "CUDA_DEVICE_ORDER" not in checked(equal)[-1].text
 
 
 # Any answers at all: few values, so that the same GPU is met often.

@@ -9,7 +9,9 @@ from packaging.version import Version
 
 from tests.support.machines import ask, linux_facts, modern_tree, tree
 from tests.support.windows import windows_facts
+from torchbuild_tasks.core.cuda.devices import devices
 from torchbuild_tasks.core.cuda.driver import check_driver
+from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.model import Cuda, Driver, Finding, GpuSeen, Tegra
 
 RTX_3090 = GpuSeen(probe="pci", bus="0000:01:00.0", pci_id="10de:2204", name="GeForce RTX 3090")
@@ -17,12 +19,16 @@ A100 = GpuSeen(probe="pci", bus="0000:01:00.0", pci_id="10de:20b0", name="A100-S
 RTX_5090 = GpuSeen(probe="pci", bus="0000:01:00.0", pci_id="10de:2b85", name="GeForce RTX 5090")
 
 
+def driver_of(question: Question, cuda: Version | None) -> tuple[Finding, ...]:
+    return check_driver(question, cuda, devices(question))
+
+
 def findings(
     driver: Driver | None, cuda: str | None, *gpus: GpuSeen, windows: bool = False, **changes: Any
 ) -> tuple[Finding, ...]:
     facts = windows_facts if windows else linux_facts
     seen = facts(cuda=Cuda(driver=driver, gpus=gpus, **changes))
-    return check_driver(ask(seen, cuda=True), Version(cuda) if cuda else None)
+    return driver_of(ask(seen, cuda=True), Version(cuda) if cuda else None)
 
 
 def only(driver: Driver | None, cuda: str | None, *gpus: GpuSeen, **changes: Any) -> Finding:
@@ -51,7 +57,7 @@ def test_versions_are_shown_as_nvidia_writes_them() -> None:
 
 def test_nothing_known_at_all() -> None:
     assert only(None, None).status == "unknown"
-    (finding,) = check_driver(ask(linux_facts(), cuda=True), Version("12.4"))
+    (finding,) = driver_of(ask(linux_facts(), cuda=True), Version("12.4"))
     assert finding.status == "unknown"
     assert "no NVIDIA driver" in only(Driver(), "12.4").text
 
@@ -120,7 +126,7 @@ def test_a_toolkit_that_torch_refuses_is_not_suggested() -> None:
     """Driver 470 runs CUDA 11, which torch 2.8 still takes and 2.14 does not."""
     cuda = Cuda(driver=of("470.256.02"), gpus=(RTX_3090,))
     fixes = [
-        check_driver(ask(linux_facts(cuda=cuda, tree=checkout), cuda=True), Version("12.8"))[0].fix
+        driver_of(ask(linux_facts(cuda=cuda, tree=checkout), cuda=True), Version("12.8"))[0].fix
         for checkout in (tree(), modern_tree())
     ]
     assert "--cuda-toolkit 11.8" in fixes[0]

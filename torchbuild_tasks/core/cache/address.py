@@ -171,7 +171,8 @@ def _webdav(parts: SplitResult, port: int, query: dict[str, str], only: bool) ->
 
 def _s3(parts: SplitResult, port: int, query: dict[str, str], only: bool) -> Remote:
     """The host of an s3 address is the bucket; a user and password in it are the key and its secret."""
-    bucket, region = parts.netloc.rpartition("@")[2], query.get("region", "")
+    bucket = parts.netloc.rpartition("@")[2]
+    region = query.get("region", "")
     endpoint = query.get("endpoint", "")
     if "@" in endpoint:
         raise _wrong(parts.geturl().partition("?")[0], "a user or password cannot stand in its endpoint")

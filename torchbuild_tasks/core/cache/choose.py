@@ -78,7 +78,8 @@ def choose_cache(
         UsageError: a word of `cache` cannot be understood.
     """
     value, source, because = question.given("cache") or _to_distribute(question) or (AUTO, "default", "")
-    asked, remotes = _asked(question, str(value)), read_remotes(str(value), read_only=_read_only(question))
+    asked = _asked(question, str(value))
+    remotes = read_remotes(str(value), read_only=_read_only(question))
     here = _candidates(question, helpers)
     if asked == NONE:
         return ChosenCache(choice=_said(NONE, because, source), choices=_off(question))

@@ -61,7 +61,9 @@ def _errors(stats: Mapping[str, Any]) -> int:
 
 def ccache_report(log: str) -> CacheReport:
     """What a CCACHE_STATSLOG holds: for each command its source after `#`, then its counters."""
-    hits, misses, others = Counter[str](), Counter[str](), Counter[str]()
+    hits = Counter[str]()
+    misses = Counter[str]()
+    others = Counter[str]()
     language, shared, errors = OTHER, 0, 0
     for line in log.splitlines():
         if line.startswith("#"):
@@ -83,7 +85,8 @@ def ccache_report(log: str) -> CacheReport:
 
 def ccache_difference(before: str, after: str) -> CacheReport:
     """The same of two answers of `ccache --print-stats`, for versions that write no log (before 4.3)."""
-    now, then = _counters(after), _counters(before)
+    now = _counters(after)
+    then = _counters(before)
     counts = _less(now, then)
     hits = sum(counts.get(name, 0) for name in _HITS)
     errors = sum(counts.get(name, 0) for name in _ERRORS)
@@ -130,7 +133,8 @@ def added(one: CacheReport, other: CacheReport) -> CacheReport:
 
 def hit_rate(report: CacheReport) -> float | None:
     """The share of what was looked up that was there; None when nothing was looked up."""
-    hits, misses = sum(report.hits.values()), sum(report.misses.values())
+    hits = sum(report.hits.values())
+    misses = sum(report.misses.values())
     return hits / (hits + misses) if hits + misses else None
 
 
@@ -139,7 +143,8 @@ def report_lines(report: CacheReport) -> tuple[str, ...]:
     rate = hit_rate(report)
     if rate is None and not report.not_cached and not report.errors:
         return ()
-    hits, misses = sum(report.hits.values()), sum(report.misses.values())
+    hits = sum(report.hits.values())
+    misses = sum(report.misses.values())
     line = f"{report.tool}: {hits} hits, {misses} misses" + (f" ({rate:.0%})" if rate is not None else "")
     if len({*report.hits, *report.misses}) > 1:
         line += f" - {_by_language(report)}"

@@ -118,5 +118,6 @@ def _lacks(
         return giver.at_fault(
             kind, "error", needer=needer, detail=giver.image.name, lacking=lacking, better=better
         )
-    few, count = tuple(lacking[:MOST]), len(lacking)
+    few = tuple(lacking[:MOST])
+    count = len(lacking)
     return Break(kind=kind, status="error", library="", chain=needer.chain(), wanted=few, count=count)

@@ -21,7 +21,7 @@ from torchbuild_tasks.core.cuda.arch_list import (
     read,
     spelled,
 )
-from torchbuild_tasks.core.cuda.devices import Device, devices, visible_devices
+from torchbuild_tasks.core.cuda.devices import Device, visible_devices
 from torchbuild_tasks.core.cuda.toolkit import ChosenToolkit, cuda_row
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.core.rows import admits, applies
@@ -45,13 +45,13 @@ class ChosenArchs(msgspec.Struct, frozen=True, kw_only=True):
     guessed: bool = False
 
 
-def choose_archs(question: Question, chosen: ChosenToolkit) -> ChosenArchs:
-    """Decide the architectures of a CUDA build."""
+def choose_archs(question: Question, chosen: ChosenToolkit, gpus: tuple[Device, ...]) -> ChosenArchs:
+    """Decide the architectures of a CUDA build for a machine with these GPUs."""
     if chosen.choice is None:
         return ChosenArchs()
     asked, because, source = _asked(question)
     try:
-        return _decided(question, chosen, asked, because, source)
+        return _decided(question, chosen, gpus, asked, because, source)
     except UnknownArch as error:
         return ChosenArchs(problem=f"{asked} ({because}): {error}")
 
@@ -101,7 +101,12 @@ def _asked(question: Question) -> tuple[str, str, Source]:
 
 
 def _decided(
-    question: Question, chosen: ChosenToolkit, asked: str, because: str, source: Source
+    question: Question,
+    chosen: ChosenToolkit,
+    gpus: tuple[Device, ...],
+    asked: str,
+    because: str,
+    source: Source,
 ) -> ChosenArchs:
     word = asked.lower()
     if word not in ("auto", "native", "common"):
@@ -114,8 +119,8 @@ def _decided(
         return _chosen(
             _common(question, chosen), f"{because}: the common ones of CUDA {chosen.version}", source
         )
-    seen = visible_devices(question)
-    if devices(question) and not seen:
+    seen = visible_devices(question, gpus)
+    if gpus and not seen:
         hidden = f"CUDA_VISIBLE_DEVICES={question.cuda.visible} hides every GPU that is here"
         problem = f"{word} ({because}): {hidden}"
         return ChosenArchs(problem=problem)
@@ -158,7 +163,8 @@ def _of_devices(question: Question, chosen: ChosenToolkit, present: list[Device]
 
 def _common(question: Question, chosen: ChosenToolkit) -> tuple[Arch, ...]:
     """What upstream's own binaries have, as far as this toolkit compiles it without a warning."""
-    row, known = cuda_row(question, chosen.version), known_archs(question, chosen)
+    row = cuda_row(question, chosen.version)
+    known = known_archs(question, chosen)
     deprecated = set(row.deprecated if row else ())
     usual = {arch.capability for arch in read(question, "common")}
     archs = [
@@ -187,9 +193,11 @@ def _is_tegra(question: Question, wanted: Capability) -> bool:
     return bool({str(wanted), *names} & boards)
 
 
-def missing_devices(question: Question, archs: tuple[Arch, ...], cuda: Version | None) -> Iterator[Device]:
-    """The GPUs that are here and would find no code."""
-    for device in devices(question):
+def missing_devices(
+    question: Question, archs: tuple[Arch, ...], cuda: Version | None, gpus: tuple[Device, ...]
+) -> Iterator[Device]:
+    """Go through the GPUs that would find no code."""
+    for device in gpus:
         if not device.capability:
             continue
         if not runs_on(question, archs, renamed(question, capability(device.capability), cuda)):

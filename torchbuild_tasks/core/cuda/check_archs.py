@@ -16,6 +16,7 @@ from torchbuild_tasks.core.cuda.archs import (
     missing_devices,
     renamed,
 )
+from torchbuild_tasks.core.cuda.devices import Device
 from torchbuild_tasks.core.cuda.toolkit import ChosenToolkit, cuda_row
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.model import Finding
@@ -23,7 +24,9 @@ from torchbuild_tasks.model import Finding
 ID = "architectures"
 
 
-def check_archs(question: Question, chosen: ChosenToolkit, archs: ChosenArchs) -> tuple[Finding, ...]:
+def check_archs(
+    question: Question, chosen: ChosenToolkit, archs: ChosenArchs, gpus: tuple[Device, ...]
+) -> tuple[Finding, ...]:
     """Every problem of the list at once."""
     if archs.problem:
         fix = "Write for example --arch '8.6;9.0+PTX', a family such as Ampere, or auto, native or common."
@@ -31,7 +34,7 @@ def check_archs(question: Question, chosen: ChosenToolkit, archs: ChosenArchs) -
     if archs.choice is None:
         return ()
     found = [finding for arch in archs.archs for finding in _check_one(question, chosen, arch)]
-    found += _check_devices(question, chosen, archs)
+    found += _check_devices(question, chosen, archs, gpus)
     if len(archs.archs) > MANY:
         text = (
             f"{len(archs.archs)} architectures: libtorch_cuda may grow too large to be linked "
@@ -94,8 +97,10 @@ def _able(question: Question, code: Capability) -> list[Version]:
     )
 
 
-def _check_devices(question: Question, chosen: ChosenToolkit, archs: ChosenArchs) -> Iterator[Finding]:
-    for device in missing_devices(question, archs.archs, chosen.version):
+def _check_devices(
+    question: Question, chosen: ChosenToolkit, archs: ChosenArchs, gpus: tuple[Device, ...]
+) -> Iterator[Finding]:
+    for device in missing_devices(question, archs.archs, chosen.version, gpus):
         text = (
             f"{device.name} has compute capability {device.capability}, and {NAME}={spelled(archs.archs)} "
             'holds nothing that it can run: torch would say "no kernel image is available"'

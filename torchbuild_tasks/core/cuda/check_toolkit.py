@@ -10,7 +10,6 @@ from torchbuild_tasks.core.cuda.wanted import is_cuda
 from torchbuild_tasks.core.jetson import board
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.core.rows import admits, series
-from torchbuild_tasks.core.variables import assignments
 from torchbuild_tasks.model import Finding
 
 ID = "cuda-toolkit"
@@ -62,7 +61,7 @@ def _suggested(question: Question) -> str:
 def _contradictions(question: Question, chosen: ChosenToolkit) -> list[Finding]:
     if not question.request.cuda_toolkit:
         return []
-    said = assignments(question)
+    said = question.assignments
     return [
         Finding(
             id=ID,

@@ -67,15 +67,14 @@ def devices(question: Question) -> tuple[Device, ...]:
     return _with_board(question, cuda, groups, tree)
 
 
-def visible_devices(question: Question) -> tuple[Device, ...]:
-    """Those that CUDA_VISIBLE_DEVICES leaves to a program, in its order."""
-    found, visible = devices(question), question.cuda.visible
+def visible_devices(question: Question, found: tuple[Device, ...]) -> tuple[Device, ...]:
+    """Return those that CUDA_VISIBLE_DEVICES leaves to a program, in its order."""
+    visible = question.cuda.visible
     return found if visible is None else tuple(found[place] for place in _visible(found, visible))
 
 
-def check_devices(question: Question) -> tuple[Finding, ...]:
+def check_devices(question: Question, found: tuple[Device, ...]) -> tuple[Finding, ...]:
     """One finding a GPU, and what is to be said of hidden, unknown or missing ones."""
-    found = devices(question)
     if not found:
         return (_none(question.cuda),)
     return (*(_check_one(device) for device in found), *_check_hidden(question.cuda, found))

@@ -11,7 +11,7 @@ from packaging.version import Version
 
 from torchbuild_tasks.catalog import CudaRow
 from torchbuild_tasks.core.cuda.arch_list import capability
-from torchbuild_tasks.core.cuda.devices import Device, devices, visible_devices
+from torchbuild_tasks.core.cuda.devices import Device, visible_devices
 from torchbuild_tasks.core.cuda.toolkit import cuda_row, torch_rows
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.core.rows import admits, parse_version
@@ -22,7 +22,7 @@ MISMATCH = "version mismatch"
 UPDATE = "Install driver {version} or later"
 
 
-def check_driver(question: Question, cuda: Version | None) -> tuple[Finding, ...]:
+def check_driver(question: Question, cuda: Version | None, gpus: tuple[Device, ...]) -> tuple[Finding, ...]:
     """Every finding about the driver for programs of `cuda` (major and minor; None where not known)."""
     facts = question.cuda
     if facts.driver is None and facts.tegra is None:
@@ -37,11 +37,12 @@ def check_driver(question: Question, cuda: Version | None) -> tuple[Finding, ...
     version = next((text for text in said if text and parse_version(text)), None)
     if version is None:
         return told or (_no_driver(question, cuda),)
-    return (*told, *_compat_library(question, driver), _compared(question, driver, version, cuda))
+    return (*told, *_compat_library(question, gpus, driver), _compared(question, gpus, driver, version, cuda))
 
 
 def _no_driver(question: Question, cuda: Version | None) -> Finding:
-    own, oldest = _own(question, cuda), _oldest(question, cuda)
+    own = _own(question, cuda)
+    oldest = _oldest(question, cuda)
     needed = f"running what it makes needs {oldest or own} or later" if oldest or own else "running needs one"
     text = f"no NVIDIA driver was found; the build works without one, and {needed}"
     return Finding(id=ID, status="unknown", text=text)
@@ -83,7 +84,8 @@ def _mismatch(question: Question, driver: Driver) -> Finding | None:
 
 
 def _differs(driver: Driver) -> bool:
-    module, library = parse_version(driver.module), parse_version(driver.library)
+    module = parse_version(driver.module)
+    library = parse_version(driver.library)
     return module is not None and library is not None and module != library
 
 
@@ -92,12 +94,12 @@ def _answered(question: Question) -> bool:
     return any(seen.probe in ("nvml", "nvidia-smi") for seen in question.cuda.gpus)
 
 
-def _compat_library(question: Question, driver: Driver) -> tuple[Finding, ...]:
+def _compat_library(question: Question, gpus: tuple[Device, ...], driver: Driver) -> tuple[Finding, ...]:
     """NVIDIA's cuda-compat is in use: a later libcuda on an older module."""
     if not _differs(driver):
         return ()
     text = f"libcuda {driver.library} of cuda-compat stands before the driver's own ({driver.module})"
-    if other := _not_for_datacenter(question):
+    if other := _not_for_datacenter(question, gpus):
         text += f": {_error_804(other)}"
         fix = "Take the folder of cuda-compat out of LD_LIBRARY_PATH, and update the driver instead."
         return (Finding(id=ID, status="warn", text=text, fix=fix),)
@@ -112,35 +114,41 @@ def _error_804(other: list[Device]) -> str:
     )
 
 
-def _not_for_datacenter(question: Question) -> list[Device]:
-    return [device for device in visible_devices(question) if device.datacenter is False]
+def _not_for_datacenter(question: Question, gpus: tuple[Device, ...]) -> list[Device]:
+    return [device for device in visible_devices(question, gpus) if device.datacenter is False]
 
 
-def _compared(question: Question, driver: Driver, version: str, cuda: Version | None) -> Finding:
-    own, oldest = _own(question, cuda), _oldest(question, cuda)
+def _compared(
+    question: Question, gpus: tuple[Device, ...], driver: Driver, version: str, cuda: Version | None
+) -> Finding:
+    own = _own(question, cuda)
+    oldest = _oldest(question, cuda)
     if cuda is None or not (own or oldest):
         newest = f", which runs CUDA up to {driver.cuda}" if driver.cuda else ""
         return Finding(id=ID, status="ok", text=f"driver {version}{newest}")
     if _is_from(version, own) or _runs(driver, cuda):
         return Finding(id=ID, status="ok", text=f"driver {version} runs all of CUDA {cuda}")
     if _is_from(version, oldest or own):
-        return _without_ptx(question, version, own, cuda)
-    return _too_old(question, driver, version, cuda)
+        return _without_ptx(question, gpus, version, own, cuda)
+    return _too_old(question, gpus, driver, version, cuda)
 
 
 def _is_from(version: str, limit: str) -> bool:
     """Whether a driver is of this version or later; false where there is no limit to hold it against."""
-    first, wanted = parse_version(version), parse_version(limit)
+    first = parse_version(version)
+    wanted = parse_version(limit)
     return first is not None and wanted is not None and first >= wanted
 
 
-def _without_ptx(question: Question, version: str, own: str, cuda: Version) -> Finding:
+def _without_ptx(
+    question: Question, gpus: tuple[Device, ...], version: str, own: str, cuda: Version
+) -> Finding:
     since = f"came with {own}" if own else "is of a later release"
     text = (
         f"driver {version} is older than CUDA {cuda}, which {since}: programs run by minor-version "
         f"compatibility, but PTX does not"
     )
-    if newer := _needs_ptx(question, cuda_row(question, cuda)):
+    if newer := _needs_ptx(question, gpus, cuda_row(question, cuda)):
         text += (
             f". {newer.name} ({newer.capability}) is newer than this toolkit and could only run PTX: "
             '"the provided PTX was compiled with an unsupported toolchain"'
@@ -150,12 +158,12 @@ def _without_ptx(question: Question, version: str, own: str, cuda: Version) -> F
     return Finding(id=ID, status="ok", text=f"{text}; the GPUs here have code of their own")
 
 
-def _needs_ptx(question: Question, row: CudaRow | None) -> Device | None:
+def _needs_ptx(question: Question, gpus: tuple[Device, ...], row: CudaRow | None) -> Device | None:
     """The first GPU for which the toolkit compiles no binary code, so that only PTX is left."""
     if row is None:
         return None
     archs = [capability(text).plain for text in row.archs]
-    for device in devices(question):
+    for device in gpus:
         if device.capability:
             wanted = capability(device.capability).plain
             if wanted > max(archs) and not any(each.major == wanted.major for each in archs):
@@ -163,25 +171,27 @@ def _needs_ptx(question: Question, row: CudaRow | None) -> Device | None:
     return None
 
 
-def _too_old(question: Question, driver: Driver, version: str, cuda: Version) -> Finding:
+def _too_old(
+    question: Question, gpus: tuple[Device, ...], driver: Driver, version: str, cuda: Version
+) -> Finding:
     needed = _oldest(question, cuda) or _own(question, cuda)
     text = (
         f"driver {version} is too old for CUDA {cuda}, which needs {needed} or later: torch can be "
         'built, but here it would say "CUDA driver version is insufficient for CUDA runtime version"'
     )
     if question.facts.host.os != "windows":
-        text += f". {_forward(question, cuda)}"
+        text += f". {_forward(question, gpus, cuda)}"
     fix = f"{UPDATE.format(version=needed)}"
     if older := _newest_that_runs(question, driver, version):
         fix += f", or build with a toolkit that it runs, for example --cuda-toolkit {older}"
     return Finding(id=ID, status="warn", text=text, fix=f"{fix}.")
 
 
-def _forward(question: Question, cuda: Version) -> str:
+def _forward(question: Question, gpus: tuple[Device, ...], cuda: Version) -> str:
     package = f"NVIDIA's package cuda-compat-{cuda.major}-{cuda.minor}"
-    if other := _not_for_datacenter(question):
+    if other := _not_for_datacenter(question, gpus):
         return f"{package} does not help: {_error_804(other)}"
-    if any(device.datacenter for device in visible_devices(question)):
+    if any(device.datacenter for device in visible_devices(question, gpus)):
         return f"{package} would let it run (forward compatibility: the cards here are for data centres)"
     return f"{package} helps on cards for data centres only; on others it ends with Error 804"
 

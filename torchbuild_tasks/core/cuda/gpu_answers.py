@@ -74,7 +74,8 @@ def _by_order(groups: list[list[GpuSeen]], seen: GpuSeen) -> list[GpuSeen] | Non
 def _agrees(group: list[GpuSeen], seen: GpuSeen) -> bool:
     """Whether nothing says that it is another one; the address counts more than the UUID."""
     for key in (_bus, _uuid):
-        known, wanted = _known(key, group), key(seen)
+        known = _known(key, group)
+        wanted = key(seen)
         if known and wanted:
             return known == wanted
     ids = {each.pci_id for each in (*group, seen) if each.pci_id}

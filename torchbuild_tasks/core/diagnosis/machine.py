@@ -74,7 +74,8 @@ class Machine:
         else:
             compilers = [tool for tool in self._facts.compilers if tool.name == name]
             named = [(tool.version or "", tool.path or "") for tool in compilers]
-        precision, most = limit.count(".") + 1, parse_version(limit)
+        precision = limit.count(".") + 1
+        most = parse_version(limit)
         found = [(version, value) for text, value in named if value and (version := parse_version(text))]
         fitting = [
             (version, value)

@@ -61,7 +61,8 @@ def wide_encoding(start: bytes) -> str | None:
     if start.startswith(_WIDE):
         return "utf-16"
     start = start[:_SNIFFED]
-    even, odd = start[0::2].count(0), start[1::2].count(0)
+    even = start[0::2].count(0)
+    odd = start[1::2].count(0)
     if odd > len(start) // 5 and even < odd // 10:
         return "utf-16-le"
     if even > len(start) // 5 and odd < even // 10:

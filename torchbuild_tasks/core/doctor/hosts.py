@@ -52,7 +52,8 @@ def proxy_problems(environ: Mapping[str, str]) -> tuple[str, ...]:
     """What is wrong with the variables of proxies; no value is repeated, for it may hold a login."""
     problems = []
     for name in _PROXIES:
-        lower, upper = environ.get(name), environ.get(name.upper())
+        lower = environ.get(name)
+        upper = environ.get(name.upper())
         if lower and upper and lower != upper:
             problems.append(f"{name} and {name.upper()} differ: programs take one or the other")
         for value in filter(None, dict.fromkeys((lower, upper))):

@@ -95,7 +95,8 @@ def check_memory(view: View) -> Said:
     room = usable_memory(memory)
     if room is None:
         return said("memory", "unknown", "free memory is not known")
-    each, kept = each_job(view.question), memory_row(view.question.catalog, "reserve").gib
+    each = each_job(view.question, view.choice("build type"))
+    kept = memory_row(view.question.catalog, "reserve").gib
     swap = f", {memory.swap_free / GIB:.1f} GiB of swap" if memory.swap_free else ", no swap"
     swap = "" if view.windows else swap
     text = (

@@ -42,7 +42,8 @@ def _inside(path: str, folder: str) -> bool:
 def _conda_compilers(view: View) -> list[Finding]:
     """Both from conda, or neither: its compilers have a C library and headers of their own."""
     linkers = (tool.path for tool in view.facts.tools if tool.name == "ld" and tool.path)
-    compiler, linker = view.choice("CXX"), next(linkers, "")
+    compiler = view.choice("CXX")
+    linker = next(linkers, "")
     found: list[Finding] = []
     for prefix, own in _prefixes(view).items():
         if compiler and _inside(compiler, prefix) and not own:

@@ -35,7 +35,8 @@ def differences(there: Manifest, here: Manifest, groups: Iterable[str] = GROUPS)
 
     The checkout's own place does not count, nor a group of which one of them knows nothing.
     """
-    one, other = _lines(there, here), _lines(here, there)
+    one = _lines(there, here)
+    other = _lines(here, there)
     return tuple(
         Difference(
             group=group, name=name, there=one[group].get(name, ABSENT), here=other[group].get(name, ABSENT)
@@ -126,7 +127,8 @@ def _installed(installed: Installed) -> str:
 
 def _asked(manifest: Manifest) -> dict[str, str]:
     asked = {name: _flat(value) for name, value in manifest.request.items()}
-    values, variables = manifest.settings.get("values"), manifest.settings.get("variables")
+    values = manifest.settings.get("values")
+    variables = manifest.settings.get("variables")
     for prefix, table in (("toml", values), ("toml [set]", variables)):
         if isinstance(table, Mapping):
             asked |= {f"{prefix} {name}": _flat(value) for name, value in table.items()}

@@ -65,7 +65,8 @@ def _secrets(value: object) -> Iterator[tuple[str, str]]:
     elif isinstance(value, (tuple, list)):
         yield from (found for item in value for found in _secrets(item))
     elif isinstance(value, msgspec.Struct):
-        name, text = getattr(value, "name", ""), getattr(value, "value", "")
+        name = getattr(value, "name", "")
+        text = getattr(value, "value", "")
         if isinstance(text, str) and text and is_secret(name):
             yield text, name
         yield from (found for each in value.__struct_fields__ for found in _secrets(getattr(value, each)))
@@ -95,7 +96,8 @@ def _text(text: str, secrets: Mapping[str, str], taken: list[str]) -> str:
 
 
 def _repository(repository: Repository, taken: list[str]) -> Repository:
-    url, diff = redacted(repository.url), _LOGIN.sub(f"{HIDDEN}@", repository.diff)
+    url = redacted(repository.url)
+    diff = _LOGIN.sub(f"{HIDDEN}@", repository.diff)
     name = repository.path or "torch"
     if url != repository.url:
         taken.append(f"a login in the address of {name}")

@@ -93,7 +93,8 @@ def _tags(refs: Mapping[str, str]) -> list[str]:
 
 def _near(word: str, refs: Mapping[str, str]) -> tuple[str, ...]:
     """The tags that are nearest: by version where the word is one, else by spelling."""
-    tags, wanted = _tags(refs), parse_version(word)
+    tags = _tags(refs)
+    wanted = parse_version(word)
     if wanted is not None:
         dated = sorted((version, tag) for tag in tags if (version := parse_version(tag)))
         after = next((i for i, (version, _) in enumerate(dated) if version > wanted), len(dated))

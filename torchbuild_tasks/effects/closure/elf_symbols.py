@@ -56,7 +56,8 @@ class Symbols:
             raise ValueError("no table of symbols")
         self._symbols, self._strings = symbols, strings
         self._count = sum(section.num_symbols() for section in sections(elf, "SHT_DYNSYM"))
-        self._needs, self._gives = _needed_versions(elf), _given_versions(elf)
+        self._needs = _needed_versions(elf)
+        self._gives = _given_versions(elf)
 
     def wanted(self) -> tuple[Symbol, ...]:
         """What it takes from others and cannot do without; nothing where a table is broken."""

@@ -23,7 +23,8 @@ _LEVELS: Final = (
 
 def loader_of(said: Mapping[str, Any], environ: Mapping[str, str]) -> Loader:
     """The loader of the process that `said` this of itself, in this environment."""
-    machine, executable = str(said["machine"]), str(said["executable"])
+    machine = str(said["machine"])
+    executable = str(said["executable"])
     defaults = _system_folders(executable)
     preload = re.split("[: ]", environ.get("LD_PRELOAD", ""))
     return Loader(
@@ -73,7 +74,8 @@ def _levels(machine: str) -> tuple[str, ...]:
     except OSError:
         return ()
     line = next((line for line in text.splitlines() if line.startswith("flags")), "")
-    has, met = set(line.split()), list[str]()
+    has = set(line.split())
+    met = list[str]()
     for level, flags in _LEVELS:
         if not has.issuperset(flags.split()):
             break

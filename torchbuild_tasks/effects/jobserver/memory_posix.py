@@ -85,7 +85,8 @@ def _levels(root: Path) -> Iterator[tuple[Path, _Names]]:
         own.update(dict.fromkeys(controllers.split(","), group))
     for line in _lines(root / "proc/self/mountinfo"):
         before, _, after = line.partition(" - ")
-        fields, kind = before.split(), after.split()
+        fields = before.split()
+        kind = after.split()
         if len(fields) < 5 or len(kind) < 3 or kind[0] not in _VERSIONS:
             continue
         controller = "" if kind[0] == "cgroup2" else "memory"
@@ -96,7 +97,8 @@ def _levels(root: Path) -> Iterator[tuple[Path, _Names]]:
 
 def _upwards(top: Path, mounted: str, group: str) -> Iterator[Path]:
     """From the group up to the mount's top; in a container that may be all there is of it."""
-    path, base = Path(group), Path(mounted)
+    path = Path(group)
+    base = Path(mounted)
     below = path.relative_to(base) if path.is_relative_to(base) and ".." not in path.parts else Path()
     yield from (top / each for each in (below, *below.parents))
 

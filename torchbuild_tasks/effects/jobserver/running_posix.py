@@ -58,7 +58,8 @@ class Family:
 
     def _leaves(self) -> Iterator[int]:
         roots = (os.getpid(), *self._also())
-        todo, seen = [child for root in roots for child in _children(root)], set(roots)
+        todo = [child for root in roots for child in _children(root)]
+        seen = set(roots)
         while todo:
             pid = todo.pop()
             if pid in seen:
@@ -74,7 +75,8 @@ class Family:
         fields = _stat(pid)
         if fields is None or fields[0] in {b"Z", b"X"}:
             return None
-        ticks, size = int(fields[11]) + int(fields[12]), int(fields[21]) * _PAGE
+        ticks = int(fields[11]) + int(fields[12])
+        size = int(fields[21]) * _PAGE
         if not size:  # on its way out: its memory is gone already, and with it how much that was at most
             return None
         before = self._busy.get(pid)

@@ -73,7 +73,9 @@ class Family:
 
         try:
             with process.oneshot():
-                memory, times, started = process.memory_info(), process.cpu_times(), process.create_time()
+                memory = process.memory_info()
+                times = process.cpu_times()
+                started = process.create_time()
         except (psutil.Error, OSError):
             return None
         size, used = int(getattr(memory, "pagefile", memory.rss)), times.user + times.system

@@ -69,7 +69,8 @@ class Served:
         self.fewest = self.most
         self.held_seconds = 0.0
         self._out, self._pool, self._policy, self._look, self._family = 0, pool, policy, look, family
-        self._over, self._quiet_since = threading.Event(), time.monotonic()
+        self._over = threading.Event()
+        self._quiet_since = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="jobserver", daemon=True)
 
     def environment(self, environ: Mapping[str, str]) -> dict[str, str]:
@@ -101,7 +102,8 @@ class Served:
             self._put(self.most)
 
     def _step(self) -> Orders:
-        running, now = self._family.look(), time.monotonic()
+        running = self._family.look()
+        now = time.monotonic()
         orders = self._policy(self._look(), running, self._out, now)
         held = self._family.hold(orders.hold)
         self._pool.note_held(held)

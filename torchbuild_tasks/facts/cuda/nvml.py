@@ -93,13 +93,15 @@ def _read(data: Mapping[str, Any], windows: bool) -> Answer:
         if data.get("code") == LIBRARY_NOT_FOUND:
             return Answer(said=f"{'nvml.dll' if windows else 'libnvidia-ml.so.1'} was not found")
         return Answer(said=str(error), problem=str(error))
-    devices, errors = data.get("devices"), data.get("errors")
+    devices = data.get("devices")
+    errors = data.get("errors")
     gpus = (
         tuple(_gpu(item) for item in devices if isinstance(item, dict)) if isinstance(devices, list) else ()
     )
     said = count(len(gpus))
     faults = "; ".join(map(str, errors)) if isinstance(errors, list) else ""
-    driver, cuda = data.get("driver"), data.get("cuda")
+    driver = data.get("driver")
+    cuda = data.get("cuda")
     return Answer(
         said=f"{said}; {faults}" if faults else said,
         gpus=gpus,
@@ -110,7 +112,9 @@ def _read(data: Mapping[str, Any], windows: bool) -> Answer:
 
 
 def _gpu(item: Mapping[str, Any]) -> GpuSeen:
-    pci, capability, memory = item.get("pci"), item.get("capability"), item.get("memory")
+    pci = item.get("pci")
+    capability = item.get("capability")
+    memory = item.get("memory")
     is_pair = isinstance(capability, list) and len(capability) == 2
     return GpuSeen(
         probe="nvml",

@@ -68,11 +68,9 @@ def _rows(output: Output | None, fields: Sequence[str]) -> list[dict[str, str]]:
 
 
 def _gpu(row: Mapping[str, str]) -> GpuSeen:
-    pci, capability, memory = (
-        _PCI.fullmatch(row["pci.device_id"]),
-        row.get("compute_cap", ""),
-        row["memory.total"],
-    )
+    pci = _PCI.fullmatch(row["pci.device_id"])
+    capability = row.get("compute_cap", "")
+    memory = row["memory.total"]
     return GpuSeen(
         probe="nvidia-smi",
         bus=bus_of(row["pci.bus_id"]),

@@ -76,7 +76,8 @@ def _locale(probe: Probe) -> str:
 
 def _known_locale(probe: Probe) -> bool | None:
     """Whether the system has that locale, by `locale -a`; it spells UTF-8 as utf8."""
-    wanted, program = _locale(probe), probe.which("locale")
+    wanted = _locale(probe)
+    program = probe.which("locale")
     said = probe.run((program, "-a")) if wanted and program else None
     if said is None or said.rc != 0:
         return None

@@ -49,7 +49,9 @@ def mirror(task: Task, word: str | None) -> None:
 
 
 def _submodules(task: Task, way: Way, folder: Path, top: _Wanted) -> None:
-    seen, level, failed = {top}, list(_named(task, folder, top)), list[tuple[_Wanted, Reason]]()
+    seen = {top}
+    level = list(_named(task, folder, top))
+    failed = list[tuple[_Wanted, Reason]]()
     while level:
         seen.update(level)
         with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
