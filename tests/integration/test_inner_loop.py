@@ -148,9 +148,9 @@ def test_a_status_of_the_users_own_takes_no_step_away(loop: Loop) -> None:
     words = ("build", "--source", loop.tree, "--python", loop.python, "--yes")
     done = torchbuild(*words, environ={"NINJA_STATUS": "mine %p: "})
     assert done.code == 0, done.out + done.err
-    assert f"   {ROUND}" in done.err and "compile 1/" in done.err
+    assert f"   {ROUND}" in done.err
     log = (loop.tree / ".torchbuild/logs/build.log").read_text("utf-8")
-    assert re.search(r"^\[1/\d+\] mine +\d+%: Building CXX object ", log, re.MULTILINE)
+    assert re.search(r"^\[\d+/\d+\] mine +\d+%: Building CXX object ", log, re.MULTILINE)
 
 
 def test_a_python_file_that_is_not_copied_needs_nothing(loop: Loop) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from graphlib import CycleError, TopologicalSorter
 from typing import Final
 
 import msgspec
@@ -70,16 +71,8 @@ def _cost(graph: Graph, node: str, seconds: Mapping[str, float]) -> float:
 
 
 def _ordered(nodes: Mapping[str, None], made_from: Mapping[str, list[str]]) -> tuple[str, ...]:
-    """Each after what it is made from; what is in a circle is left out."""
-    waiting = {node: len(made_from.get(node, ())) for node in nodes}
-    users: dict[str, list[str]] = {}
-    for node, before in made_from.items():
-        for each in before:
-            users.setdefault(each, []).append(node)
-    order = [node for node, count in waiting.items() if not count]
-    for node in order:
-        for user in users.get(node, ()):
-            waiting[user] -= 1
-            if not waiting[user]:
-                order.append(user)
-    return tuple(order)
+    """Return each after what it is made from; nothing where there is a circle, which Ninja refuses."""
+    try:
+        return tuple(TopologicalSorter({node: made_from.get(node, ()) for node in nodes}).static_order())
+    except CycleError:
+        return ()
