@@ -34,7 +34,7 @@ class Net:
         connect: seconds until a server must have taken the connection.
         read: seconds without a byte after which a connection counts as lost.
         attempts: how often one address is tried without getting further.
-        back_off: first wait before another attempt, s; doubles each time.
+        back_off: s; the second wait before another attempt is twice that, and each later one doubles.
         longest_wait: no wait is longer, s, whatever a server asks for with Retry-After.
         note: seconds between two notes of how far a download is.
         sleep: waits in the place of ours, which ends at once when a download is stopped.
