@@ -1,4 +1,4 @@
-"""Unpacking a 7z archive of 300 MB with py7zr and with an installed 7-Zip, against 7-Zip alone.
+"""Unpacking a 7z archive of 300 MB with py7zr, against an installed 7-Zip.
 
 What stands in it is like what helpers hold: libraries of which half is noise, headers of
 words. Ours includes the start of Python, judging every name, the mark and the rename.
@@ -15,8 +15,6 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.measure import Command, pairs, show
-from torchbuild_tasks.effects.archive.seven_zip import find_program
-from torchbuild_tasks.effects.archive.unpack import NO_PROGRAM
 
 LIBRARIES = 50
 HEADERS = 600
@@ -24,14 +22,14 @@ OURS = """
 import sys
 from pathlib import Path
 from torchbuild_tasks.effects.archive.unpack import unpack
-archive, folder, program = sys.argv[1:]
-unpack(Path(archive), "7z", Path(folder), tell=lambda *now: None, name="bench", program=program)
+archive, folder = sys.argv[1:]
+unpack(Path(archive), "7z", Path(folder), tell=lambda *now: None, name="bench")
 """
 
 
 def main(runs: int = 5) -> None:
-    """Measure both engines on the same archive."""
-    program = find_program()
+    """Measure both on the same archive."""
+    program = shutil.which("7zz") or shutil.which("7z")
     if program is None:
         print("unpack: no 7-Zip here to measure against")
         return
@@ -45,15 +43,12 @@ def main(runs: int = 5) -> None:
         print(f"{LIBRARIES + HEADERS} files, {size >> 20} MiB, packed {packed >> 20} MiB", flush=True)
         command = functools.partial(Command, cwd=Path.cwd(), before=lambda: _remove(out))
         alone = command(argv=(program, "x", "-y", "-bd", f"-o{out}", str(archive)))
-        for title, engine in (("py7zr", NO_PROGRAM), (Path(program).stem, program)):
-            ours = command(argv=(sys.executable, "-c", OURS, str(archive), str(out), engine))
-            costs = pairs(ours, alone, runs)
-            show(f"unpack with {title}, wall", ours, alone, [a.wall / b.wall for a, b in costs], "none")
-            show(f"unpack with {title}, CPU", ours, alone, [a.cpu / b.cpu for a, b in costs], "none")
-            memory = [a.memory for a, _ in costs]
-            show(f"unpack with {title}, peak memory", ours, alone, memory, "none", "MiB")
-            if engine == NO_PROGRAM:
-                show("7-Zip alone, peak memory", alone, ours, [b.memory for _, b in costs], "none", "MiB")
+        ours = command(argv=(sys.executable, "-c", OURS, str(archive), str(out)))
+        costs = pairs(ours, alone, runs)
+        show("unpack with py7zr, wall", ours, alone, [a.wall / b.wall for a, b in costs], "none")
+        show("unpack with py7zr, CPU", ours, alone, [a.cpu / b.cpu for a, b in costs], "none")
+        show("unpack with py7zr, peak memory", ours, alone, [a.memory for a, _ in costs], "none", "MiB")
+        show("7-Zip alone, peak memory", alone, ours, [b.memory for _, b in costs], "none", "MiB")
 
 
 def _write(tree: Path) -> int:

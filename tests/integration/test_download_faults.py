@@ -24,7 +24,7 @@ from torchbuild_tasks.errors import DownloadFailed, HashRefused
 pytestmark = pytest.mark.integration
 
 ATTEMPTS = 4
-QUICK = Net(read=0.3, attempts=ATTEMPTS, back_off=0.004, longest_wait=0.02, note=0.0, ranges=1)
+QUICK = Net(read=0.3, attempts=ATTEMPTS, back_off=0.004, longest_wait=0.02, note=0.0)
 DATA = random.Random(1).randbytes(700_001)
 SHA = hashlib.sha256(DATA).hexdigest()
 needs_openssl = needs(has("openssl"), "openssl")
@@ -339,7 +339,7 @@ from torchbuild_tasks.effects.fetch.net import Net
 def tell(name, done, size):
     print(done, flush=True)
 signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the tests run in the background
-net = Net(note=0.0, ranges=int(sys.argv[3]), large=1, slow_after=0.05)
+net = Net(note=0.1)  # rarely enough that few kills fall into the writing of a note, which is then none
 fetch(Remote(name="file.bin", urls=(sys.argv[1],)), Path(sys.argv[2]), net, tell)
 """
 
@@ -349,8 +349,8 @@ def child() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
     """Start a download in a process of its own; it is over when the test is."""
     started = list[subprocess.Popen[bytes]]()
 
-    def begin(url: str, target: Path, ranges: int = 1) -> subprocess.Popen[bytes]:
-        words = [sys.executable, "-c", CHILD, url, str(target), str(ranges)]
+    def begin(url: str, target: Path) -> subprocess.Popen[bytes]:
+        words = [sys.executable, "-c", CHILD, url, str(target)]
         started.append(subprocess.Popen(words, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE))
         return started[-1]
 
@@ -362,16 +362,17 @@ def child() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
             process.stdout.close()
 
 
-@pytest.mark.parametrize("ranges", [1, 4])
-def test_kill_at_any_moment(ranges: int, target: Path, child: Callable[..., subprocess.Popen[bytes]]) -> None:
+@pytest.mark.parametrize("seed", [1, 4])
+def test_kill_at_any_moment(seed: int, target: Path, child: Callable[..., subprocess.Popen[bytes]]) -> None:
     """Killed four times at random moments of the download, over and over; then it ends right."""
-    chance = random.Random(ranges)
+    chance = random.Random(seed)
     data = chance.randbytes(9_000_000)
     with WebServer({"file.bin": data}, rate=6e6) as server:
         for _ in range(4):
-            process = child(server.url("file.bin"), target, ranges)
-            assert process.stdout is not None and process.stdout.readline()
-            time.sleep(chance.random() * 0.4)
+            process = child(server.url("file.bin"), target)
+            for _ in range(chance.randint(2, 9)):  # by its progress: on a busy machine it may stand still
+                assert process.stdout is not None and process.stdout.readline()
+            time.sleep(chance.random() * 0.02)
             process.kill()
             process.wait()
             if target.exists():
@@ -398,59 +399,3 @@ def test_ctrl_c_ends_it_at_once_and_leaves_what_can_be_resumed(
         assert process.wait(timeout=60) != 0
         assert time.monotonic() - start < 30, "it waited for the stalled server"
     assert left(target) == {"file.bin.part", "file.bin.part.json"}
-
-
-def big() -> bytes:
-    return random.Random(5).randbytes(16 << 20)
-
-
-RANGES = Net(
-    read=1.0, attempts=3, back_off=0.01, longest_wait=0.05, ranges=4, large=1 << 20, slow_after=0.1, note=0.1
-)
-
-
-@pytest.mark.parametrize(
-    "faults",
-    [
-        [],
-        [Fault(kind="drop")] * 2,
-        [Fault(kind="cut", at=0.3), Fault(kind="busy_503"), Fault(kind="stall", at=0.5)],
-        *([Fault(kind=kind)] for kind in (*LIES, "flip", "missing")),
-        [Fault(kind="cut", at=0.5)] * 9,
-    ],
-    ids=lambda faults: "-".join(fault.kind for fault in faults) or "honest",
-)
-def test_one_large_file_over_several_connections(faults: list[Fault], target: Path) -> None:
-    """The first connection is slow, so more are opened, and whatever they say, the file is right."""
-    data = big()
-    with WebServer({"file.bin": data}, rate=12e6) as server:
-        remote = Remote(
-            name="file.bin",
-            urls=(server.url("file.bin"),),
-            sha256=hashlib.sha256(data).hexdigest(),
-            size=len(data),
-        )
-        watched = list[int]()
-
-        def tell(name: str, done: int, size: int | None) -> None:
-            watched.append(done)
-            if len(watched) == 2:  # the first connection has its answer: the ranges get the faults
-                server.state.faults[:] = faults
-
-        assert fetch(remote, target, RANGES, tell) == remote.sha256
-        assert any(ranges_asked(server)), "no part was asked for"
-        assert server.state.committed or not faults
-        assert watched[-1] == len(data)
-    assert target.read_bytes() == data
-    assert left(target) == {target.name}
-
-
-def test_a_file_that_changes_under_the_ranges_is_never_mixed(target: Path) -> None:
-    old, new = big(), bytes(1 << 20) + big()[1 << 20 :]
-    with WebServer({"file.bin": old}, rate=12e6) as server:
-        timer = threading.Timer(0.8, lambda: setattr(server.state, "files", {"file.bin": new}))
-        timer.start()
-        digest = fetch(Remote(name="file.bin", urls=(server.url("file.bin"),)), target, RANGES, unheard)
-        timer.join()
-    assert digest == hashlib.sha256(target.read_bytes()).hexdigest()
-    assert target.read_bytes() in (old, new)

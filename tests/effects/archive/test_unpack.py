@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from tests.support.archives import BUILDERS, Put, make, tar
 from tests.support.capabilities import needs, needs_posix_permissions, needs_symlinks
 from torchbuild_tasks.effects.archive.members import fault, parts_of
-from torchbuild_tasks.effects.archive.unpack import NO_PROGRAM, unpack
+from torchbuild_tasks.effects.archive.unpack import unpack
 from torchbuild_tasks.effects.helpers.marker import MARKER, Origin, read_marker
 from torchbuild_tasks.errors import ArchiveRefused, DownloadFailed
 from torchbuild_tasks.values import replace
@@ -44,11 +44,9 @@ def put(files: Mapping[str, bytes]) -> list[Put]:
 
 
 def unpacked(archive: Path, kind: str, *, limit: int = 1 << 30, count: int = 1000) -> Path:
-    """Unpack beside the archive, by Python."""
+    """Unpack beside the archive."""
     folder = archive.parent / "out" / "id"
-    unpack(
-        archive, kind, folder, tell=lambda *_: None, name="x", limit=limit, count=count, program=NO_PROGRAM
-    )
+    unpack(archive, kind, folder, tell=lambda *_: None, name="x", limit=limit, count=count)
     return folder
 
 
@@ -86,7 +84,6 @@ def test_what_was_packed_comes_out(kind: str, tmp_path: Path) -> None:
         name="x",
         origin=origin,
         holds=("lib/x.lib", "void"),
-        program=NO_PROGRAM,
     )
     wanted = FILES | ({"info/index.json": b"{}"} if kind == "conda" else {})
     assert content(folder) == wanted
@@ -310,7 +307,7 @@ def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        unpack(archive, "7z", tmp_path / "out" / "id", tell=interrupt, name="x", program=NO_PROGRAM)
+        unpack(archive, "7z", tmp_path / "out" / "id", tell=interrupt, name="x")
     assert names(tmp_path / "out") == set()
 
 

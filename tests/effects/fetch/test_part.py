@@ -72,41 +72,12 @@ def test_no_note_that_makes_no_sense(note: str, tmp_path: Path) -> None:
     assert recalled(target).done == 0
 
 
-def test_pieces_are_hashed_in_order(tmp_path: Path) -> None:
-    part = begun(tmp_path / "f")
-    part.reserve(6)
-    part.put(5, b"f")
-    part.put(3, b"de")
-    part.absorb(6)
-    assert part.sha256() == hashlib.sha256(b"abcdef").hexdigest()
-    part.finish()
-    assert part.target.read_bytes() == b"abcdef"
-
-
-def test_pieces_behind_a_hole_are_cut_off(tmp_path: Path) -> None:
-    part = begun(tmp_path / "f")
-    part.reserve(6)
-    part.put(5, b"X")
-    part.cut()
-    part.add(b"def")
-    part.finish()
-    assert part.target.read_bytes() == b"abcdef"
-
-
-def test_pieces_that_were_never_written_are_missed(tmp_path: Path) -> None:
-    part = begun(tmp_path / "f")
-    with pytest.raises(DownloadFailed, match="not there"):
-        part.absorb(6)
-    part.give_up()
-
-
 def test_a_late_writer_changes_nothing(tmp_path: Path) -> None:
     """A thread that comes back from a dead server after its download was given up."""
     part = begun(tmp_path / "f")
     part.give_up()
     late_calls: tuple[Callable[[], None], ...] = (
         lambda: part.add(b"X"),
-        lambda: part.put(0, b"X"),
         lambda: part.restart(ABOUT),
         part.forget,
         part.finish,

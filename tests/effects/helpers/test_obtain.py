@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from tests.support.archives import Put, make
-from torchbuild_tasks.effects.archive.unpack import NO_PROGRAM
 from torchbuild_tasks.effects.fetch.net import Net
 from torchbuild_tasks.effects.helpers import store as shelf
 from torchbuild_tasks.effects.helpers.marker import MARKER, read_marker
@@ -67,7 +66,6 @@ class World:
                 require_hashes=require_hashes,
                 tell=lambda *now: self.told.append(now),
                 note=self.notes.append,
-                seven_zip=NO_PROGRAM,
             )
         )
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.archives import Put, make
 from tests.support.capabilities import needs_symlinks
-from torchbuild_tasks.effects.archive.unpack import NO_PROGRAM, unpack
+from torchbuild_tasks.effects.archive.unpack import unpack
 from torchbuild_tasks.effects.helpers import store as shelf
 from torchbuild_tasks.effects.helpers.marker import MARKER, Origin
 from torchbuild_tasks.errors import UsageError
@@ -32,7 +32,7 @@ def fill(store: Path, artifact_id: str = "mkl-1") -> Path:
     make("zip", archive, [Put("include/a.h", b"abc"), Put("lib/b.lib", b"efgh")])
     folder = shelf.folder_of(store, artifact_id)
     origin = Origin(id=artifact_id, sha256=sha256, url="https://x/y.zip", size=archive.stat().st_size)
-    unpack(archive, "zip", folder, tell=lambda *_: None, name="x", origin=origin, program=NO_PROGRAM)
+    unpack(archive, "zip", folder, tell=lambda *_: None, name="x", origin=origin)
     return folder
 
 
@@ -100,7 +100,7 @@ def test_verify_finds_what_was_changed(tmp_path: Path) -> None:
 def test_verify_finds_a_link_that_says_something_else(tmp_path: Path) -> None:
     archive = make("zip", tmp_path / "a.zip", [Put("a"), Put("b"), Put("link", kind="link", target="a")])
     folder = shelf.folder_of(tmp_path, "mkl-1")
-    unpack(archive, "zip", folder, tell=lambda *_: None, name="x", program=NO_PROGRAM)
+    unpack(archive, "zip", folder, tell=lambda *_: None, name="x")
     assert [one.status for one in shelf.verify(tmp_path)] == ["ok"]
     (folder / "link").unlink()
     (folder / "link").symlink_to("b")

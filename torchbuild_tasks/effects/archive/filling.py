@@ -79,11 +79,6 @@ class Filling:
         with (self.folder / other).open("rb") as source:
             self.write(path, iter(lambda: source.read(CHUNK), b""))
 
-    def found(self) -> None:
-        """Count every announced file as written: another program has put it into the folder."""
-        self._written.update(self.tree.files)
-        self.done = self.tree.size
-
     def finish(self) -> None:
         """Make the links and the empty folders, and compare all with what was announced.
 

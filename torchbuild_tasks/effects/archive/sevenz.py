@@ -1,4 +1,4 @@
-"""Reads 7z archives with py7zr: the list of members for either engine, the data for this one."""
+"""Reads 7z archives with py7zr."""
 
 from __future__ import annotations
 
@@ -35,14 +35,9 @@ def _opened(archive: Path, name: str) -> Iterator[SevenZipFile]:
     except UnsupportedCompressionMethodError as error:
         raise ArchiveRefused(
             f"{name} is packed in a way that py7zr cannot read: {error.message}",
-            next_step="Install 7-Zip, so that 7zz or 7z is found on PATH, and run the same command again.",
+            next_step="Unpack it with 7-Zip, pack the folder as .zip, and name that file in a row of "
+            "torchbuild.toml (docs/helpers.md); or set the variables of that helper to the folder.",
         ) from error
-
-
-def announce_7z(archive: Path, filling: Filling) -> None:
-    """Announce every member of a 7z archive, by its headers alone."""
-    with _opened(archive, filling.tree.archive) as opened:
-        _announce(opened, filling)
 
 
 def read_7z(archive: Path, filling: Filling) -> None:

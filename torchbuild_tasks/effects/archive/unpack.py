@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from torchbuild_tasks.effects import files
-from torchbuild_tasks.effects.archive import readers, seven_zip, sevenz
+from torchbuild_tasks.effects.archive import readers, sevenz
 from torchbuild_tasks.effects.archive.filling import Filling
 from torchbuild_tasks.effects.archive.members import COUNT, LIMIT, Tree, parts_of, refusal
 from torchbuild_tasks.effects.files import told_as
@@ -24,7 +24,6 @@ from torchbuild_tasks.errors import DownloadFailed, TorchbuildError
 from torchbuild_tasks.values import replace
 
 Tell = Callable[[str, int, int | None], None]
-NO_PROGRAM: Final = ""
 
 _READERS: Final = {
     "file": readers.read_file,
@@ -48,14 +47,12 @@ def unpack(
     count: int = COUNT,
     origin: Origin | None = None,
     holds: Sequence[str] = (),
-    program: str | None = None,
 ) -> None:
     """Unpack `archive` into `folder`, which must not be there yet.
 
-    A 7z archive is unpacked by an installed 7-Zip when that gives the same result, else
-    and for all other kinds by Python. x bits are kept, other rights and times are not. A
-    symbolic link is kept where it leads to something in the archive; on Windows it becomes
-    a copy of the file that it leads to, and one to a folder is refused there.
+    x bits are kept, other rights and times are not. A symbolic link is kept where it leads
+    to something in the archive; on Windows it becomes a copy of the file that it leads to,
+    and one to a folder is refused there.
 
     Args:
         kind: 7z, zip (also a wheel), tar.bz2, tar.xz, tar.gz, conda, or file: the archive itself is copied.
@@ -64,7 +61,6 @@ def unpack(
         count: the most files and folders.
         origin: what the mark says about where it comes from.
         holds: paths that must be there afterwards.
-        program: a 7-Zip program; None looks for one on PATH, NO_PROGRAM for none.
 
     Raises:
         ArchiveRefused: it is broken, or holds what may not be unpacked.
@@ -75,16 +71,14 @@ def unpack(
         raise _is_there(folder)
     mark = Marker(id=found.id, sha256=found.sha256, url=found.url, size=found.size)
     with _growing(folder) as growing:
-
-        def begin() -> Filling:
-            _make_anew(growing, mark)
-            tree = Tree(archive=archive.name, limit=limit, count=count)
-            return Filling(growing, tree, lambda done, total: tell(name, done, total))
-
+        write_marker(growing, mark)
+        tree = Tree(archive=archive.name, limit=limit, count=count)
+        filling = Filling(growing, tree, lambda done, total: tell(name, done, total))
         with _broken_is_refused(archive):
-            filling, engine = _fill(archive, kind, begin, program)
-        _check_holds(filling.tree, holds)
-        write_marker(growing, _finished(mark, engine, filling.tree))
+            _READERS[kind](archive, filling)
+            filling.finish()
+        _check_holds(tree, holds)
+        write_marker(growing, _finished(mark, "py7zr" if kind == "7z" else "python", tree))
         with told_as(DownloadFailed, folder):
             files.replace(growing, folder)
 
@@ -103,41 +97,19 @@ def _is_there(folder: Path) -> DownloadFailed:
 
 @contextlib.contextmanager
 def _growing(folder: Path) -> Iterator[Path]:
-    """The hidden folder's path. What stands there at the end goes, and first what killed runs left."""
+    """Make the hidden folder, after removing what killed runs left; whatever stands there at the end goes."""
     growing = hidden(folder, UNPACKING)
     with told_as(DownloadFailed, folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
     for old in leftovers(folder.parent, folder.name):
-        with contextlib.suppress(OSError):  # a 7-Zip of a killed run may still write; the next run removes it
+        with contextlib.suppress(OSError):  # in use; the next run tries again
             remove_tree(old)
+    with told_as(DownloadFailed, growing):
+        growing.mkdir()
     try:
         yield growing
     finally:
         discard(growing)
-
-
-def _make_anew(growing: Path, mark: Marker) -> None:
-    with told_as(DownloadFailed, growing):
-        if os.path.lexists(growing):
-            remove_tree(growing)
-        growing.mkdir()
-    write_marker(growing, mark)
-
-
-def _fill(archive: Path, kind: str, begin: Callable[[], Filling], program: str | None) -> tuple[Filling, str]:
-    """Fill a folder that `begin` makes; returns it with the name of what did it."""
-    if program is None:
-        program = seven_zip.find_program() or NO_PROGRAM
-    if kind == "7z" and program != NO_PROGRAM:
-        filling = begin()
-        sevenz.announce_7z(archive, filling)
-        if seven_zip.unpack_with(program, archive, filling):
-            filling.finish()
-            return filling, Path(program).stem
-    filling = begin()
-    _READERS[kind](archive, filling)
-    filling.finish()
-    return filling, "py7zr" if kind == "7z" else "python"
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit, urlunsplit
 from torchbuild_tasks.effects.fetch.net import WEB, Net, shown
 from torchbuild_tasks.effects.fetch.reasons import in_words, phrase
 from torchbuild_tasks.effects.fetch.remote import Origin
-from torchbuild_tasks.effects.fetch.tries import Again, Refused, date, retry_after
+from torchbuild_tasks.effects.fetch.tries import Again, Refused, retry_after
 
 if TYPE_CHECKING:
     import requests
@@ -157,5 +157,17 @@ def _chunked(response: requests.Response) -> bool:
 def _modified(headers: Mapping[str, str]) -> str:
     """Last-Modified, where the file cannot have changed twice in that second (RFC 9110, 8.8.2.2)."""
     text = headers.get("Last-Modified", "").strip()
-    when, now = date(text), date(headers.get("Date", "")) or datetime.now(UTC)
+    when = _date(text)
+    now = _date(headers.get("Date", "")) or datetime.now(UTC)
     return text if when is not None and now - when >= timedelta(seconds=60) else ""
+
+
+def _date(text: str) -> datetime | None:
+    """Return an HTTP date, or None."""
+    from email.utils import parsedate_to_datetime
+
+    try:
+        read = parsedate_to_datetime(text)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    return read if read.tzinfo else read.replace(tzinfo=UTC)

@@ -34,11 +34,8 @@ class Net(msgspec.Struct, frozen=True, kw_only=True):
         connect: seconds until a server must have taken the connection.
         read: seconds without a byte after which a connection counts as lost.
         attempts: how often one address is tried without getting further.
-        back_off: first wait before another attempt, s; doubles each time.
+        back_off: s; the second wait before another attempt is twice that, and each later one doubles.
         longest_wait: no wait is longer, s, whatever a server asks for with Retry-After.
-        ranges: connections for one large file on a slow server; 1 means never more.
-        large: bytes that must be left for that.
-        slow_after: seconds on one connection before that is considered.
         note: seconds between two notes of how far a download is.
         sleep: waits in the place of ours, which ends at once when a download is stopped.
         cert: certificates to believe where the environment names none.
@@ -52,9 +49,6 @@ class Net(msgspec.Struct, frozen=True, kw_only=True):
     attempts: int = 5
     back_off: float = 0.5
     longest_wait: float = 120.0
-    ranges: int = 6
-    large: int = 64 << 20
-    slow_after: float = 1.0
     note: float = 1.0
     sleep: Callable[[float], None] | None = None
     cert: str | None = None

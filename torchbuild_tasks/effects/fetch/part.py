@@ -81,29 +81,6 @@ class Part:
             self.done += len(block)
             self._note_now_and_then()
 
-    def reserve(self, size: int) -> None:
-        """Make room for `put`."""
-        with self._mine() as file, told_as(DownloadFailed, self.path):
-            file.truncate(size)
-
-    def put(self, at: int, block: bytes) -> None:
-        """Write a block anywhere behind `done`; `absorb` hashes it later."""
-        with self._mine() as file, told_as(DownloadFailed, self.path):
-            file.seek(at)
-            self._write(block)
-
-    def absorb(self, upto: int) -> None:
-        """Hash what `put` has written, up to there."""
-        with told_as(DownloadFailed, self.path):
-            if not self._absorbed(upto):
-                raise OSError(None, "bytes that were written are not there")
-
-    def cut(self) -> None:
-        """Drop what stands behind `done`."""
-        with self._mine() as file, told_as(DownloadFailed, self.path):
-            file.truncate(self.done)
-            file.seek(self.done)
-
     def note(self) -> None:
         """Write down how far this is, for the next run."""
         with self._mine():

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import time
+
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Self
 
 from torchbuild_tasks.effects.fetch.asking import ask, blocks, content_range, ends_visibly, length, origin
 from torchbuild_tasks.effects.fetch.net import Net, shown
 from torchbuild_tasks.effects.fetch.part import Part
-from torchbuild_tasks.effects.fetch.ranges import in_ranges
-from torchbuild_tasks.effects.fetch.remote import Origin, Remote, Tell
+from torchbuild_tasks.effects.fetch.remote import Remote, Tell
 from torchbuild_tasks.effects.fetch.tries import Again, Halt, Refused
 from torchbuild_tasks.values import replace
 
 if TYPE_CHECKING:
     import requests
-
-_WORTH: Final = 5  # one connection must need that many times `slow_after` before more are opened
 
 
 class Receiver:
@@ -28,7 +25,6 @@ class Receiver:
         self._net = replace(net, cert=remote.cert or net.cert)
         self._tell, self._halt = tell, halt
         self._session = self._net.session()
-        self._split = net.ranges > 1
         self.sure = True  # whether the last body could not have been cut short unseen
 
     def __enter__(self) -> Self:
@@ -43,7 +39,7 @@ class Receiver:
         """Bring the part to its end.
 
         Args:
-            whole: take one answer from beginning to end, no pieces.
+            whole: take one answer from beginning to end; resume nothing.
 
         Raises:
             Again: the part holds what may be resumed.
@@ -61,9 +57,7 @@ class Receiver:
                 self._check_rest(response)
             else:
                 self._begin(response)
-            slow = self._receive(response, whole=whole)
-        if slow:
-            self._in_ranges()
+            self._receive(response)
         self._check_end()
 
     def _begin(self, response: requests.Response) -> None:
@@ -100,45 +94,22 @@ class Receiver:
             raise Again(f"{wrong}; from the beginning", lied=True)
         part.pieced = True
 
-    def _receive(self, response: requests.Response, *, whole: bool) -> bool:
-        """Take the body; returns True when it comes so slowly that several connections are worth it."""
-        part, name, start = self._part, self._remote.name, time.monotonic()
-        assert part.origin is not None
-        before, size = part.done, self._total()
-        may_split = self._split and not whole and _can_split(part.origin, response)
-        self._tell(name, part.done, size)
+    def _receive(self, response: requests.Response) -> None:
+        """Take the body."""
+        part = self._part
+        size = self._total()
+        self._tell(self._remote.name, part.done, size)
         for block in blocks(response.raw):
             self._halt.check()
             if size is not None and part.done + len(block) > size:
                 part.forget()
                 raise Again("sent more than it had announced", lied=True)
             part.add(block)
-            self._tell(name, part.done, size)
-            if may_split and size is not None:
-                took, left = time.monotonic() - start, size - part.done
-                needed = left * took / (part.done - before)
-                slow = took > self._net.slow_after and needed > _WORTH * self._net.slow_after
-                if slow and left >= self._net.large:
-                    return True
-        return False
+            self._tell(self._remote.name, part.done, size)
 
     def _total(self) -> int | None:
         assert self._part.origin is not None
         return self._part.origin.size if self._part.origin.size is not None else self._remote.size
-
-    def _in_ranges(self) -> None:
-        """The rest over several connections; whatever goes wrong there, one connection goes on."""
-        self._split = False
-        part = self._part
-        part.pieced = True
-        try:
-            in_ranges(part, self._address, self._net, self._halt, self._moved)
-        except (Again, Refused) as trouble:
-            # What is there stays: every range of it was checked on its own.
-            raise Again(f"{trouble} (over several connections); going on with one") from None
-
-    def _moved(self, done: int) -> None:
-        self._tell(self._remote.name, done, self._total())
 
     def _check_end(self) -> None:
         self._halt.check()  # a stopped connection looks like one that has ended
@@ -152,8 +123,3 @@ def _resuming(part: Part) -> dict[str, str]:
     if part.origin is None or not part.done or part.origin.size is None or not part.origin.validator:
         return {}
     return {"Range": f"bytes={part.done}-", "If-Range": part.origin.validator}
-
-
-def _can_split(about: Origin, response: requests.Response) -> bool:
-    ranged = response.status_code == 206 or response.headers.get("Accept-Ranges", "").lower() == "bytes"
-    return bool(about.etag) and about.size is not None and ranged

@@ -6,7 +6,6 @@ import contextlib
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from torchbuild_tasks.effects.fetch.net import Net
@@ -94,11 +93,22 @@ def join_all(threads: Iterable[threading.Thread]) -> None:
 
 
 class Tries:
-    """Counts what went wrong with one address, and waits before each further attempt."""
+    """Counts what went wrong with one address, and waits before each further attempt.
+
+    How often and how long is urllib3's `Retry`. requests' adapter cannot be left to apply it: it
+    would try again only up to an answer's headers, in silence, and in a sleep that nothing ends.
+    """
 
     def __init__(self, name: str, net: Net, halt: Halt) -> None:
+        from urllib3 import Retry
+
         self._name, self._net, self._halt = name, net, halt
-        self._failed = 0
+        self._all = self._left = Retry(
+            total=net.attempts - 1,
+            backoff_factor=net.back_off,
+            backoff_max=net.longest_wait,
+            backoff_jitter=net.back_off,  # so that many who failed together do not come back together
+        )
         self._furthest = 0
 
     def wait(self, trouble: Again, so_far: int) -> None:
@@ -111,39 +121,26 @@ class Tries:
         Raises:
             Refused: that was the last attempt.
         """
-        import random
+        from urllib3.exceptions import MaxRetryError
 
         if so_far >= self._furthest + _FURTHER:
-            self._failed, self._furthest = 0, so_far
-        self._failed += 1
-        if self._failed >= self._net.attempts:
-            raise Refused(f"{trouble} ({self._failed} attempts)")
-        # Jitter, so that many who failed together do not come back together.
-        pause = self._net.back_off * 2 ** (self._failed - 1) * random.uniform(0.5, 1.0)
-        pause = min(max(pause, trouble.wait), self._net.longest_wait)
+            self._left, self._furthest = self._all, so_far
+        try:
+            self._left = self._left.increment(error=trouble)
+        except MaxRetryError:
+            raise Refused(f"{trouble} ({self._net.attempts} attempts)") from None
+        pause = min(max(self._left.get_backoff_time(), trouble.wait), self._net.longest_wait)
         asked = f" and asked for a wait of {trouble.wait:.0f} s" if trouble.wait else ""
         self._net.say(f"{self._name}: {trouble}{asked}; trying again in {pause:.1f} s")
         self._halt.sleep(pause, self._net)
 
 
 def retry_after(headers: Mapping[str, str]) -> float:
-    """Seconds to wait by `Retry-After`: a number, or a date compared with the server's own clock."""
-    text = headers.get("Retry-After", "").strip()
-    if text.isascii() and text.isdecimal():
-        return float(text)
-    until = date(text)
-    if until is None:
-        return 0.0
-    now = date(headers.get("Date", "")) or datetime.now(UTC)
-    return max(0.0, (until - now).total_seconds())
-
-
-def date(text: str) -> datetime | None:
-    """An HTTP date, or None."""
-    from email.utils import parsedate_to_datetime
+    """Return the seconds that `Retry-After` asks for, 0 where there is none that makes sense."""
+    from urllib3 import Retry
+    from urllib3.exceptions import InvalidHeader
 
     try:
-        read = parsedate_to_datetime(text)
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return None
-    return read if read.tzinfo else read.replace(tzinfo=UTC)
+        return float(Retry().parse_retry_after(headers.get("Retry-After", "0")))
+    except (InvalidHeader, ValueError, OverflowError):
+        return 0.0

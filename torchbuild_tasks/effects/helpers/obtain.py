@@ -32,7 +32,6 @@ def obtain(
     require_hashes: bool,
     tell: Tell,
     note: Callable[[str], None],
-    seven_zip: str | None = None,
 ) -> Mapping[str, Path]:
     """The folder of every artifact by its id, once all are there.
 
@@ -42,7 +41,6 @@ def obtain(
         require_hashes: refuse what has no hash yet, before anything is downloaded.
         tell: told how far each download and each unpacking is.
         note: told in a sentence what a person should know.
-        seven_zip: as `program` of effects/archive/unpack.py.
 
     Raises:
         DownloadFailed: something cannot be had; without network, all that is missing is named.
@@ -59,7 +57,7 @@ def obtain(
         with shelf.held(store, {one.artifact.id for one in missing}, note):
             # Looked at again: another run may have made it while this one waited.
             for one in bring(_missing(store, wanted), store, net=net, tell=tell, note=note):
-                _unpack(one, store, tell, seven_zip)
+                _unpack(one, store, tell)
     _pin(store, lock_file, [one.artifact.id for one in wanted if one.sha256 is None], note)
     return {one.artifact.id: shelf.folder_of(store, one.artifact.id) for one in wanted}
 
@@ -113,7 +111,7 @@ def _is_there(store: Path, one: Wanted) -> bool:
     return True
 
 
-def _unpack(one: Brought, store: Path, tell: Tell, seven_zip: str | None) -> None:
+def _unpack(one: Brought, store: Path, tell: Tell) -> None:
     artifact = one.wanted.artifact
     shelf.discard(store, artifact.id)
     unpack(
@@ -124,7 +122,6 @@ def _unpack(one: Brought, store: Path, tell: Tell, seven_zip: str | None) -> Non
         name=f"unpacking {artifact.id}",
         origin=one.origin,
         holds=artifact.holds,
-        program=seven_zip,
     )
 
 
