@@ -8,10 +8,12 @@ pytestmark = needs_bash  # a whole module
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -130,3 +132,36 @@ needs_7z = needs(has("7zz") or has("7z"), "7-Zip")
 
 needs_cmd = needs(not POSIX and has("cmd.exe"), "cmd.exe")
 needs_winreg = needs(sys.platform == "win32", "Windows registry")
+
+
+def answers(*argv: str) -> bool:
+    """Whether a program does what it is told: to end with exit code 7. Wine's powershell.exe does nothing."""
+    try:
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=120, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 7
+
+
+@functools.cache
+def powershells() -> tuple[str, ...]:
+    """The PowerShells here: pwsh is 7, on any system; powershell is 5.1, a part of Windows.
+
+    A function, since to try them takes a second: only the modules that are about them ask.
+    """
+    words = ("-NoProfile", "-NonInteractive", "-Command", "exit 7")
+    return tuple(name for name in ("pwsh", "powershell") if has(name) and answers(name, *words))
+
+
+@functools.cache
+def visual_studio() -> Path | None:
+    """The newest Visual Studio with Microsoft's C++ compiler, as its own vswhere names it."""
+    programs = os.environ.get("PROGRAMFILES(X86)", "")  # Windows takes the name in any case
+    vswhere = Path(programs, "Microsoft Visual Studio", "Installer", "vswhere.exe")
+    if sys.platform != "win32" or not vswhere.is_file():
+        return None
+    words = ("-latest", "-products", "*", "-property", "installationPath", "-utf8")
+    needed = ("-requires", "Microsoft.VisualStudio.Component.VC.Tools.x86.x64")
+    done = subprocess.run([str(vswhere), *words, *needed], capture_output=True, timeout=120, check=False)
+    line = done.stdout.decode(errors="replace").strip()
+    return Path(line) if line else None
