@@ -73,6 +73,13 @@ def lint(session: nox.Session) -> None:
 
 
 @nox.session
+def workflows(session: nox.Session) -> None:
+    """Check the workflows of GitHub Actions; needs GitHub, where actionlint's package gets its program."""
+    install(session, "workflows")
+    session.run("actionlint")
+
+
+@nox.session
 def types(session: nox.Session) -> None:
     """Check types, strictly."""
     install(session, "types")

@@ -21,11 +21,11 @@ from hypothesis import strategies as st
 from tests.integration.test_env_cmd import BATCH, NAMES, QUICK, WIDE, generated
 from tests.integration.test_env_cmd_load import load, runs, stand_in
 from tests.support import cmd
-from tests.support.capabilities import needs, needs_cmd, powershells
+from tests.support.capabilities import needs_cmd, needs_powershell
 from torchbuild_tasks.core.refusal import refusal
 from torchbuild_tasks.model import EnvOp
 
-pytestmark = [pytest.mark.integration, needs(bool(powershells()), "PowerShell")]
+pytestmark = pytest.mark.integration
 
 SOURCE: Final = ". (Join-Path $PSScriptRoot 'env_set.ps1')"
 _DUMP: Final = """\
@@ -35,12 +35,9 @@ with open(sys.argv[1], "w") as file:
 """
 
 
-@pytest.fixture(params=["pwsh", "powershell"])
+@pytest.fixture(params=[pytest.param(name, marks=needs_powershell(name)) for name in ("pwsh", "powershell")])
 def powershell(request: pytest.FixtureRequest) -> str:
-    name = str(request.param)
-    if name not in powershells():
-        pytest.skip(f"no {name} here")
-    return name
+    return str(request.param)
 
 
 def run(

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from tests.support.capabilities import needs, powershells, visual_studio
+from tests.support.capabilities import needs, needs_powershell, visual_studio
 from tests.support.driver import environment, torchbuild
 from tests.support.sample import materialise
 
@@ -69,12 +69,13 @@ def test_what_it_built_is_what_was_promised(built: Built) -> None:
     assert Path(built.record["verify"]["torch"]["file"]).is_relative_to(built.tree)
 
 
-@pytest.mark.parametrize("shell", ["bat", "pwsh", "powershell"])
+POWERSHELLS: Final = [pytest.param(name, marks=needs_powershell(name)) for name in ("pwsh", "powershell")]
+
+
+@pytest.mark.parametrize("shell", ["bat", *POWERSHELLS])
 def test_the_env_file_gives_a_shell_the_compiler(built: Built, tmp_path: Path, shell: str) -> None:
     """Sourced by a person, twice, then used: cl compiles a program, and the program runs."""
     kind = "bat" if shell == "bat" else "ps1"
-    if kind == "ps1" and shell not in powershells():
-        pytest.skip(f"no {shell} here")
     written = torchbuild("env", "--source", built.tree, "--env-shell", kind)
     assert written.code == 0, written.out + written.err
     file = built.tree / f"env_set.{kind}"

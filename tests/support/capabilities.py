@@ -18,14 +18,27 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 POSIX = os.name == "posix"
 
 
+NEED: Final = "TORCHBUILD_TESTS_NEED"
+
+
 def needs(present: bool, capability: str) -> pytest.MarkDecorator:
-    """A mark that skips where the capability is not present, naming it."""
+    """Return a mark that skips where the capability is not present, naming it.
+
+    A machine that is there to try something says so in TORCHBUILD_TESTS_NEED (names with ; between
+    them), and nothing is skipped for lack of that.
+
+    Raises:
+        RuntimeError: the machine must have the capability, and has not.
+    """
+    if not present and capability in os.environ.get(NEED, "").split(";"):
+        raise RuntimeError(f"{NEED} names {capability}, and there is no {capability} here")
     return pytest.mark.skipif(not present, reason=f"no {capability} here")
 
 
@@ -144,13 +157,13 @@ def answers(*argv: str) -> bool:
 
 
 @functools.cache
-def powershells() -> tuple[str, ...]:
-    """The PowerShells here: pwsh is 7, on any system; powershell is 5.1, a part of Windows.
+def needs_powershell(name: str) -> pytest.MarkDecorator:
+    """Return the mark for pwsh (PowerShell 7, any system) or powershell (5.1, a part of Windows).
 
-    A function, since to try them takes a second: only the modules that are about them ask.
+    A function, since to try one takes a second: only the modules that are about them ask.
     """
     words = ("-NoProfile", "-NonInteractive", "-Command", "exit 7")
-    return tuple(name for name in ("pwsh", "powershell") if has(name) and answers(name, *words))
+    return needs(has(name) and answers(name, *words), name)
 
 
 @functools.cache
