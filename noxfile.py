@@ -95,6 +95,13 @@ def docs(session: nox.Session) -> None:
 
 
 @nox.session
+def update_rows(session: nox.Session) -> None:
+    """Say what rows of data/*.toml lack of what the package index has; `-- --write` edits them."""
+    session.install("packaging", "requests")
+    session.run("python", "bin/update_rows.py", *session.posargs)
+
+
+@nox.session
 def diagnosis_score(session: nox.Session) -> None:
     """Say of how many labelled logs the error and its cause are found; `-- FOLDER…` for logs of your own."""
     install(session, "test")
