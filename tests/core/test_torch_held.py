@@ -23,7 +23,7 @@ def held(word: str, **tree: Any) -> Finding:
 
 
 def nowhere(**changes: Any) -> Facts:
-    return linux_facts(tree=Tree(root="/src", problem="is no torch checkout"), **changes)
+    return linux_facts(tree=Tree(root="/src", problem="no torch checkout, for it holds no c10"), **changes)
 
 
 @pytest.mark.parametrize(

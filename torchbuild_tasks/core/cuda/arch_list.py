@@ -16,7 +16,7 @@ from typing import NamedTuple
 from torchbuild_tasks.catalog import FamilyRow
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.core.rows import applies
-from torchbuild_tasks.core.words import nearest
+from torchbuild_tasks.core.words import did_you_mean
 
 _ENTRY = re.compile(r"(\d{1,2})\.(\d)([af]?)(\+PTX)?", re.IGNORECASE)
 
@@ -107,8 +107,8 @@ def _meaning(question: Question, word: str) -> tuple[Arch, ...]:
         raise UnknownArch(
             f"{word!r} is nvcc's spelling; write {digits[:-1]}.{digits[-1]}{word[len(word.rstrip('af')) :]}"
         )
-    near = nearest(word, sorted({row.name for row in question.catalog.family}))
-    raise UnknownArch(f"{word!r} is no architecture" + (f"; did you mean {near}?" if near else ""))
+    hint = did_you_mean(word, sorted({row.name for row in question.catalog.family}))
+    raise UnknownArch(f"{word!r} is no architecture{hint}")
 
 
 def _family(question: Question, name: str) -> FamilyRow | None:
