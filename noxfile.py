@@ -73,6 +73,13 @@ def lint(session: nox.Session) -> None:
 
 
 @nox.session
+def workflows(session: nox.Session) -> None:
+    """Check the workflows of GitHub Actions; needs GitHub, where actionlint's package gets its program."""
+    install(session, "workflows")
+    session.run("actionlint")
+
+
+@nox.session
 def types(session: nox.Session) -> None:
     """Check types, strictly."""
     install(session, "types")
@@ -85,6 +92,13 @@ def docs(session: nox.Session) -> None:
     session.install("-e", ".")
     session.run("python", "-m", "torchbuild_tasks.fronts.reference", "docs/flags.md")
     session.run("python", "-m", "torchbuild_tasks.fronts.failures_page", "docs/failures.md")
+
+
+@nox.session
+def update_rows(session: nox.Session) -> None:
+    """Say what rows of data/*.toml lack of what the package index has; `-- --write` edits them."""
+    session.install("packaging", "requests")
+    session.run("python", "bin/update_rows.py", *session.posargs)
 
 
 @nox.session

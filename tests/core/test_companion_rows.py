@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import pytest
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from torchbuild_tasks.catalog import load_catalog
+from torchbuild_tasks.catalog import Catalog, load_catalog
 from torchbuild_tasks.core.companion_rows import newest_release, releases_of
+
+# The last of each that the cases below know of: those of later rows may be newer.
+KNOWN: Final = {"torchvision": Version("0.29.2"), "torchaudio": Version("2.11.0")}
+
+
+def catalog_of_then() -> Catalog:
+    """The rows without those that came after the cases were written."""
+    rows = (row for row in load_catalog().companion_release if Version(row.version) <= KNOWN[row.name])
+    return Catalog(companion_release=tuple(rows))
 
 
 @pytest.mark.parametrize(
@@ -31,7 +42,7 @@ from torchbuild_tasks.core.companion_rows import newest_release, releases_of
 def test_the_newest_release_that_builds_against_a_torch(
     name: str, torch: str | None, version: str | None
 ) -> None:
-    row = newest_release(load_catalog(), name, Version(torch) if torch else None)
+    row = newest_release(catalog_of_then(), name, Version(torch) if torch else None)
     assert (row and row.version) == version
 
 

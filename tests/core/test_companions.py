@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from packaging.version import Version
 
 from tests.support.machines import ask, found, linux_facts, plan_of, settings, tree, with_tree
 from torchbuild_tasks.catalog import load_catalog
+from torchbuild_tasks.core.companion_rows import newest_release
 from torchbuild_tasks.core.companions import read_with
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import BuildPlan, Companion, CompanionSource, Facts
@@ -108,7 +110,9 @@ def test_where_no_release_is_known_the_plan_is_refused_unless_a_ref_is_named() -
 
 def test_a_release_with_the_stable_abi_fits_every_later_torch() -> None:
     plan = plan_of(facts("2.99.0"), with_=("torchaudio",))
-    assert only(plan).version == "2.11.0"
+    release = newest_release(load_catalog(), "torchaudio", Version("2.99.0"))
+    assert release is not None and release.stable
+    assert only(plan).version == release.version
     assert "stable ABI" in found(plan.findings, "torchaudio").text
 
 

@@ -137,7 +137,7 @@ def test_a_path_goes_through_the_folder() -> None:
 
 
 def test_a_word_that_means_nothing() -> None:
-    with pytest.raises(UsageError, match="--linker cannot be 'mould'") as caught:
+    with pytest.raises(UsageError, match="--linker cannot be 'mould'; did you mean mold") as caught:
         plan_of(having(), linker="mould")
     assert "lld, mold, gold, bfd" in caught.value.next_step
 

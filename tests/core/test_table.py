@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from packaging.version import Version
 
 from tests.support.machines import base_python, linux_facts, python, tool, with_tree
 from torchbuild_tasks.catalog import load_catalog
+from torchbuild_tasks.core.companion_rows import newest_release
 from torchbuild_tasks.core.table import Fit, VersionLine, newest_fit, version_lines
 from torchbuild_tasks.model import Cuda, Facts, Host, Tool, Toolkit, Toolset, VisualStudio, Windows
 
@@ -69,9 +71,13 @@ def parts(facts: Facts, version: str) -> dict[str, Fit]:
 
 
 def test_what_belongs_to_a_series_stands_beside_it() -> None:
+    catalog = load_catalog()
     line = lines(linux_facts())["2.13"]
-    assert (line.torchvision, line.torchaudio, line.triton) == ("0.28.0", "2.11.0", "==3.7.1")
-    assert (line.cuda_best, line.latest) == ("13.0", "2.13.0")
+    row = next(row for row in catalog.torch if row.version == "2.13")
+    audio = newest_release(catalog, "torchaudio", Version(row.latest))
+    assert audio is not None
+    assert (line.torchvision, line.torchaudio, line.triton) == ("0.28.0", audio.version, row.triton)
+    assert (line.cuda_best, line.latest) == ("13.0", row.latest)
     assert lines(linux_facts())["1.1"].torchaudio == ""
 
 

@@ -135,6 +135,8 @@ def test_a_test_that_is_not_there_and_a_torch_that_is_not(tree: Path, tmp_path: 
     missing = run("test", tree, "--only", "test_nothing")
     assert missing.code == 2
     assert "test_nothing.py" in missing.err
+    (tree / "test/test_it.py").write_text("", "utf-8")
+    assert "did you mean test_it.py?" in run("test", tree, "--only", "test_itt").err
     (tree / "test/run_test.py").write_text(SHOW, "utf-8")
     broken = tmp_path / "site/torch"
     broken.mkdir(parents=True)

@@ -21,7 +21,6 @@ from pathlib import Path
 import pytest
 
 from tests.support.archives import Put, make
-from torchbuild_tasks.values import to_json
 from torchbuild_tasks.effects.fetch.net import Net
 from torchbuild_tasks.effects.helpers import store as shelf
 from torchbuild_tasks.effects.helpers.obtain import obtain

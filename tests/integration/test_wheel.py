@@ -34,6 +34,7 @@ def test_it_holds_the_rows_and_the_templates(wheel: Path) -> None:
         name for name in files if "__pycache__" not in name
     }
     assert "torchbuild_tasks/py.typed" in names
+    assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
 
 
 def test_it_works_in_a_clean_venv(wheel: Path, tmp_path: Path) -> None:

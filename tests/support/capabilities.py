@@ -8,22 +8,37 @@ pytestmark = needs_bash  # a whole module
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 POSIX = os.name == "posix"
 
 
+NEED: Final = "TORCHBUILD_TESTS_NEED"
+
+
 def needs(present: bool, capability: str) -> pytest.MarkDecorator:
-    """A mark that skips where the capability is not present, naming it."""
+    """Return a mark that skips where the capability is not present, naming it.
+
+    A machine that is there to try something says so in TORCHBUILD_TESTS_NEED (names with ; between
+    them), and nothing is skipped for lack of that.
+
+    Raises:
+        RuntimeError: the machine must have the capability, and has not.
+    """
+    if not present and capability in os.environ.get(NEED, "").split(";"):
+        raise RuntimeError(f"{NEED} names {capability}, and there is no {capability} here")
     return pytest.mark.skipif(not present, reason=f"no {capability} here")
 
 
@@ -130,3 +145,36 @@ needs_7z = needs(has("7zz") or has("7z"), "7-Zip")
 
 needs_cmd = needs(not POSIX and has("cmd.exe"), "cmd.exe")
 needs_winreg = needs(sys.platform == "win32", "Windows registry")
+
+
+def answers(*argv: str) -> bool:
+    """Whether a program does what it is told: to end with exit code 7. Wine's powershell.exe does nothing."""
+    try:
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=120, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 7
+
+
+@functools.cache
+def needs_powershell(name: str) -> pytest.MarkDecorator:
+    """Return the mark for pwsh (PowerShell 7, any system) or powershell (5.1, a part of Windows).
+
+    A function, since to try one takes a second: only the modules that are about them ask.
+    """
+    words = ("-NoProfile", "-NonInteractive", "-Command", "exit 7")
+    return needs(has(name) and answers(name, *words), name)
+
+
+@functools.cache
+def visual_studio() -> Path | None:
+    """The newest Visual Studio with Microsoft's C++ compiler, as its own vswhere names it."""
+    programs = os.environ.get("PROGRAMFILES(X86)", "")  # Windows takes the name in any case
+    vswhere = Path(programs, "Microsoft Visual Studio", "Installer", "vswhere.exe")
+    if sys.platform != "win32" or not vswhere.is_file():
+        return None
+    words = ("-latest", "-products", "*", "-property", "installationPath", "-utf8")
+    needed = ("-requires", "Microsoft.VisualStudio.Component.VC.Tools.x86.x64")
+    done = subprocess.run([str(vswhere), *words, *needed], capture_output=True, timeout=120, check=False)
+    line = done.stdout.decode(errors="replace").strip()
+    return Path(line) if line else None

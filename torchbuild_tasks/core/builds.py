@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from torchbuild_tasks.core.words import nearest
+from torchbuild_tasks.core.words import did_you_mean
 from torchbuild_tasks.errors import UsageError
 
 OWN: Final = ("extends", "ref", "folder")
@@ -111,8 +111,7 @@ def _line_of_descent(file: Tables, name: str) -> tuple[str, ...]:
         key = f"builds.{line[-1]}.extends"
         parent = str(file.tables[line[-1]]["extends"])
         if parent not in file.tables:
-            near = nearest(parent, tuple(file.tables))
-            hint = f"; did you mean {near}?" if near else ""
+            hint = did_you_mean(parent, file.tables)
             raise UsageError(
                 f"{file.place(key)}: builds.{line[-1]} extends {parent!r}, and there is no such build{hint}",
                 looked=(f"builds: {', '.join(file.tables)}",),
@@ -139,8 +138,7 @@ def pick(builds: Mapping[str, NamedBuild], name: str, path: str | None) -> Named
     """
     if name in builds:
         return builds[name]
-    near = nearest(name, tuple(builds))
-    hint = f"; did you mean {near}?" if near else ""
+    hint = did_you_mean(name, builds)
     looked = (
         (f"{path}: {', '.join(builds) or 'it has no [builds.NAME]'}",) if path else ("no torchbuild.toml",)
     )

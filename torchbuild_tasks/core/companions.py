@@ -12,7 +12,7 @@ from torchbuild_tasks.core.companion_rows import newest_release, releases_of
 from torchbuild_tasks.core.cuda.wanted import is_cuda
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.core.rows import admits, parse_version
-from torchbuild_tasks.core.words import nearest
+from torchbuild_tasks.core.words import did_you_mean
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import Choice, Companion, CompanionSource, Finding
 from torchbuild_tasks.values import replace
@@ -41,8 +41,7 @@ def read_with(words: tuple[str, ...], catalog: Catalog) -> tuple[Wanted, ...]:
     for word in words:
         name, equals, place = word.partition("=")
         if name not in rows:
-            near = nearest(name, rows)
-            hint = f"; did you mean {near}?" if near else ""
+            hint = did_you_mean(name, rows)
             next_step = f"Known are {', '.join(rows)}, each also as NAME=PATH or NAME=URL@REF."
             raise UsageError(f"--with {word!r}: no project of that name is known{hint}", next_step=next_step)
         if equals and not place:

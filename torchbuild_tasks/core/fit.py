@@ -36,12 +36,10 @@ def check_machine_and_tree(question: Question) -> tuple[Finding, ...]:
 def _check_tree(question: Question) -> tuple[Finding, ...]:
     tree = question.facts.tree
     if tree.problem:
-        # A tree whose version was read is one, but cannot be built: its submodules are missing.
-        looked = f" (looked for {', '.join(tree.looked)})" if tree.version is None and tree.looked else ""
         fix = "Name a PyTorch checkout: --source PATH, or get one: torchbuild source get"
         if tree.empty:
             fix = "Get it with its submodules: torchbuild source get"
-        return (Finding(id="source", status="error", text=f"{tree.root}: {tree.problem}{looked}", fix=fix),)
+        return (Finding(id="source", status="error", text=f"{tree.root}: {tree.problem}", fix=fix),)
     findings = []
     if tree.era is None:
         text = f"{tree.root} has neither a known build-backend in pyproject.toml nor a setup.py"

@@ -15,6 +15,7 @@ from torchbuild_tasks.core.helpers import (
     make_helper,
 )
 from torchbuild_tasks.core.question import Question
+from torchbuild_tasks.core.words import did_you_mean
 from torchbuild_tasks.model import Artifact, Finding
 
 
@@ -74,7 +75,8 @@ def check_helpers(question: Question, helpers: Helpers) -> tuple[Finding, ...]:
         Finding(
             id="helper",
             status="error",
-            text=f"there is no helper {name} for {question.facts.host.os} {question.facts.host.arch}",
+            text=f"there is no helper {name} for {question.facts.host.os} {question.facts.host.arch}"
+            f"{did_you_mean(name, (*names, NONE))}",
             fix=f"Choose from: {', '.join(names) or 'none'}.",
         )
         for name in asked_names(question)

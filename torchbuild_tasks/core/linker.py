@@ -25,6 +25,7 @@ from torchbuild_tasks.core.linker_own import (
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.core.rows import admits
 from torchbuild_tasks.core.variables import decide
+from torchbuild_tasks.core.words import did_you_mean
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import Choice, Finding, LinkerPlan, Source, Tool
 from torchbuild_tasks.values import replace
@@ -86,7 +87,8 @@ def _check_word(question: Question, name: str) -> None:
     known = (AUTO, DEFAULT, *dict.fromkeys(row.name for row in question.catalog.linker))
     if name not in known and not _is_path(name):
         raise UsageError(
-            f"--linker cannot be {name!r}", next_step=f"Choose one of: {', '.join(known)}, or give a path."
+            f"--linker cannot be {name!r}{did_you_mean(name, known)}",
+            next_step=f"Choose one of: {', '.join(known)}, or give a path.",
         )
 
 

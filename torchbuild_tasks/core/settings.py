@@ -11,7 +11,7 @@ import msgspec
 
 from torchbuild_tasks.catalog import FailureRow, HelperRow
 from torchbuild_tasks.core.builds import OWN, NamedBuild, Tables, read_builds
-from torchbuild_tasks.core.words import nearest
+from torchbuild_tasks.core.words import did_you_mean
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.request import BuildRequest, flag_name
 from torchbuild_tasks.values import from_json, replace
@@ -138,8 +138,7 @@ def check_value(name: str, value: object) -> None:
     flag = next(f for f in dataclasses.fields(BuildRequest) if f.name == name)
     choices = flag.metadata["choices"]
     if choices and value is not None and value not in choices:
-        near = nearest(str(value), choices)
-        hint = f"; did you mean {near}?" if near else ""
+        hint = did_you_mean(str(value), choices)
         raise UsageError(
             f"{flag_name(name)} cannot be {value!r}{hint}", next_step=f"Choose one of: {', '.join(choices)}."
         )
@@ -231,8 +230,7 @@ def _failures(path: str, lines: Mapping[str, int], data: Mapping[str, object]) -
 
 
 def _unknown(path: str, lines: Mapping[str, int], key: str, known: tuple[str, ...]) -> UsageError:
-    near = nearest(key.rpartition(".")[2], known)
-    hint = f"; did you mean {near}?" if near else ""
+    hint = did_you_mean(key.rpartition(".")[2], known)
     return UsageError(
         f"{path}, line {lines.get(key, '?')}: unknown key {key!r}{hint}",
         looked=(f"keys: {', '.join(known)}",),

@@ -21,3 +21,9 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     folded = {item.casefold(): item for item in known}
     found = difflib.get_close_matches(word.casefold(), folded, n=1, cutoff=0.6)
     return folded[found[0]] if found else None
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return the end of a sentence, naming the known word that was likely meant; "" where none is near."""
+    near = nearest(word, known)
+    return f"; did you mean {near}?" if near else ""

@@ -14,9 +14,10 @@ from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import urlsplit
 
+from torchbuild_tasks.effects.fetch.asking import http_date
 from torchbuild_tasks.effects.fetch.net import Net
 from torchbuild_tasks.effects.fetch.reasons import in_words, phrase
-from torchbuild_tasks.effects.fetch.tries import Again, Refused, date
+from torchbuild_tasks.effects.fetch.tries import Again, Refused
 from torchbuild_tasks.errors import DownloadFailed
 from torchbuild_tasks.model import Reached
 
@@ -88,7 +89,7 @@ class _Asking(threading.Thread):
             return str(problem)
         if response.status_code == _PROXY_LOGIN:
             return f"the proxy answered {phrase(_PROXY_LOGIN)}"
-        if sent := date(response.headers.get("Date", "")):
+        if sent := http_date(response.headers.get("Date", "")):
             self._ahead = (sent - datetime.now(UTC)).total_seconds()
         return ""
 

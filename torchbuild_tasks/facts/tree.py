@@ -68,11 +68,11 @@ def _no_checkout(probe: Probe, root: str) -> str | None:
     if not probe.exists(root):
         return "no such folder"
     if not probe.is_dir(root):
-        return "is a file, not a folder"
+        return "a file, not a folder"
     missing = [mark for mark in MARKS if not probe.exists(probe.join(root, mark))]
     if not missing:
         return None
-    return f"is no torch checkout: it holds no {', no '.join(missing)}{_nearby(probe, root)}"
+    return f"no torch checkout, for it holds no {', no '.join(missing)}{_nearby(probe, root)}"
 
 
 def _nearby(probe: Probe, root: str) -> str:

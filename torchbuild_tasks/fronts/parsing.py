@@ -134,8 +134,7 @@ def _is_flag(word: str) -> bool:
 
 def _refuse_action(verb: str, word: str) -> None:
     if verb in ACTIONS and word not in ACTIONS[verb]:
-        near = nearest(word, ACTIONS[verb])
-        raise _action_error(verb, f"{verb} cannot {word}" + (f"; did you mean {near}?" if near else ""))
+        raise _action_error(verb, f"{verb} cannot {word}{did_you_mean(word, ACTIONS[verb])}")
 
 
 def _action_error(verb: str, what: str) -> UsageError:
@@ -198,8 +197,7 @@ def _spellings(argument: Argument) -> list[str]:
 
 def _unknown_flag(verb: str, name: str) -> UsageError:
     known = [spelling for argument in arguments(verb) for spelling in _spellings(argument)]
-    near = nearest(name, known)
-    hint = f"; did you mean {near}?" if near else ""
+    hint = did_you_mean(name, known)
     flags_of = " ".join(flag for flag in known if flag.startswith("--"))
     return UsageError(f"{verb} has no flag {name}{hint}", next_step=f"Flags of {verb}: {flags_of}")
 
@@ -207,16 +205,15 @@ def _unknown_flag(verb: str, name: str) -> UsageError:
 def unknown_word(word: str) -> str:
     """The paragraph for a word before any verb that is neither a verb nor a flag."""
     kind = "flag" if word.startswith("-") else "verb"
-    near = nearest(word, VERBS) if kind == "verb" else None
-    hint = f"; did you mean {near}?" if near else ""
+    hint = did_you_mean(word, VERBS) if kind == "verb" else ""
     return f"\nerror: there is no {kind} {word}{hint}\nVerbs: {' '.join(VERBS)}"
 
 
-def nearest(word: str, known: Sequence[str]) -> str | None:
-    """The known word that a mistyped one most likely meant."""
+def did_you_mean(word: str, known: Sequence[str]) -> str:
+    """Return the end of a sentence that names the known word that a mistyped one most likely meant."""
     from torchbuild_tasks.core import words
 
-    return words.nearest(word, known)
+    return words.did_you_mean(word, known)
 
 
 def _core_flags() -> frozenset[str]:

@@ -15,6 +15,7 @@ from torchbuild_tasks.core.upstream import (
     pinned,
     without,
 )
+from torchbuild_tasks.core.words import did_you_mean
 from torchbuild_tasks.effects import process
 from torchbuild_tasks.errors import UsageError, VerifyFailed
 
@@ -55,7 +56,7 @@ def _be_there(file: Path, folder: Path, pattern: str) -> None:
         return
     near = sorted(path.name for path in folder.glob(pattern))
     raise UsageError(
-        f"There is no {file}.",
+        f"There is no {file}{did_you_mean(file.name, near) or '.'}",
         looked=(f"in {folder}: {', '.join(near[:12])}" + (" ..." if len(near) > 12 else ""),) if near else (),
         next_step="Name one with --only, or leave it out for all of them.",
     )

@@ -99,8 +99,10 @@ def test_none_keeps_old_trees_from_taking_ccache_themselves() -> None:
 
 
 def test_an_unknown_word_is_refused() -> None:
-    with pytest.raises(UsageError, match="fastcache"):
+    with pytest.raises(UsageError, match="--cache cannot be 'fastcache'"):
         chosen(ask_cache(cache="fastcache"))
+    with pytest.raises(UsageError, match="'scache'; did you mean sccache"):
+        chosen(ask_cache(cache="scache"))
 
 
 @pytest.mark.parametrize("word", ["ccache", "sccache"])

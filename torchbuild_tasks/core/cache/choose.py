@@ -18,6 +18,7 @@ from torchbuild_tasks.core.helpers import Helpers, helper_check
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.core.rows import admits
 from torchbuild_tasks.core.variables import decide, is_off
+from torchbuild_tasks.core.words import did_you_mean
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import Choice, Finding, Source, Tool
 
@@ -125,7 +126,7 @@ def _asked(question: Question, value: str) -> str:
     for word in words:
         if word not in (AUTO, NONE, *NAMES):
             raise UsageError(
-                f"--cache cannot be {word!r}",
+                f"--cache cannot be {word!r}{did_you_mean(word, (AUTO, NONE, *NAMES))}",
                 next_step="Choose auto, none, ccache, sccache, or the address of a shared cache.",
             )
     return words[0] if words else AUTO

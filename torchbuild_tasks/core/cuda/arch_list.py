@@ -17,7 +17,7 @@ import msgspec
 from torchbuild_tasks.catalog import FamilyRow
 from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.core.rows import applies
-from torchbuild_tasks.core.words import nearest
+from torchbuild_tasks.core.words import did_you_mean
 from torchbuild_tasks.values import replace
 
 _ENTRY = re.compile(r"(\d{1,2})\.(\d)([af]?)(\+PTX)?", re.IGNORECASE)
@@ -108,8 +108,8 @@ def _meaning(question: Question, word: str) -> tuple[Arch, ...]:
         raise UnknownArch(
             f"{word!r} is nvcc's spelling; write {digits[:-1]}.{digits[-1]}{word[len(word.rstrip('af')) :]}"
         )
-    near = nearest(word, sorted({row.name for row in question.catalog.family}))
-    raise UnknownArch(f"{word!r} is no architecture" + (f"; did you mean {near}?" if near else ""))
+    hint = did_you_mean(word, sorted({row.name for row in question.catalog.family}))
+    raise UnknownArch(f"{word!r} is no architecture{hint}")
 
 
 def _family(question: Question, name: str) -> FamilyRow | None:

@@ -157,12 +157,12 @@ def _chunked(response: requests.Response) -> bool:
 def _modified(headers: Mapping[str, str]) -> str:
     """Last-Modified, where the file cannot have changed twice in that second (RFC 9110, 8.8.2.2)."""
     text = headers.get("Last-Modified", "").strip()
-    when = _date(text)
-    now = _date(headers.get("Date", "")) or datetime.now(UTC)
+    when = http_date(text)
+    now = http_date(headers.get("Date", "")) or datetime.now(UTC)
     return text if when is not None and now - when >= timedelta(seconds=60) else ""
 
 
-def _date(text: str) -> datetime | None:
+def http_date(text: str) -> datetime | None:
     """Return an HTTP date, or None."""
     from email.utils import parsedate_to_datetime
 

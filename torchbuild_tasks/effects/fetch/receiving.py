@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 

@@ -1,0 +1,119 @@
+"""The files around the package say the same: pyproject.toml, the licence, workflows, pre-commit, README."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from tests.support import capabilities
+
+ROOT: Final = Path(__file__).parent.parent
+PROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+WORKFLOWS: Final = sorted((ROOT / ".github/workflows").glob("*.yml"))
+PINNED: Final = re.compile(r"[\w.-]+/[\w./-]+@(v\d+|[0-9a-f]{40})")
+
+
+def read_yaml(path: Path) -> Any:
+    return yaml.safe_load(path.read_text("utf-8"))
+
+
+def steps(workflow: Any) -> list[Any]:
+    return [step for job in workflow["jobs"].values() for step in job["steps"]]
+
+
+def test_there_are_workflows() -> None:
+    assert WORKFLOWS
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_a_workflow_may_little_and_ends(path: Path) -> None:
+    workflow = read_yaml(path)
+    assert workflow["permissions"] == {"contents": "read"}
+    assert workflow["concurrency"]["group"]
+    for name, job in workflow["jobs"].items():
+        assert 0 < job["timeout-minutes"] <= 90, name
+        assert "permissions" not in job, name
+    for step in steps(workflow):
+        assert ("uses" in step) != ("run" in step)
+        if "uses" in step:
+            assert PINNED.fullmatch(step["uses"])
+        if step.get("uses", "").startswith("actions/checkout@"):
+            assert step["with"]["persist-credentials"] is False
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_a_workflow_runs_what_there_is(path: Path) -> None:
+    sessions = re.findall(
+        r"^@nox\.session.*\ndef (\w+)", (ROOT / "noxfile.py").read_text("utf-8"), re.MULTILINE
+    )
+    for step in steps(read_yaml(path)):
+        words = step.get("run", "").split()
+        if "nox" in words and "-s" in words:
+            before, _, after = " ".join(words[words.index("-s") + 1 :]).partition(" -- ")
+            assert set(before.split()) <= set(sessions)
+            assert all((ROOT / word).is_file() for word in after.split())
+        if words and words[0].startswith(".ci/"):
+            assert (ROOT / words[0]).is_file()
+
+
+def test_every_python_of_the_classifiers_is_tried() -> None:
+    prefix = "Programming Language :: Python :: 3."
+    classified = [
+        text[len(prefix) - 2 :] for text in PROJECT["project"]["classifiers"] if text.startswith(prefix)
+    ]
+    jobs = read_yaml(ROOT / ".github/workflows/tests.yml")["jobs"]
+    assert jobs["linux"]["strategy"]["matrix"]["python"] == classified
+    assert set(jobs["windows"]["strategy"]["matrix"]["python"]) <= set(classified)
+    assert PROJECT["project"]["requires-python"] == f">={classified[0]}"
+
+
+def test_what_a_job_must_have_is_a_capability() -> None:
+    jobs = read_yaml(ROOT / ".github/workflows/tests.yml")["jobs"]
+    needed = {
+        name for job in jobs.values() for name in job.get("env", {}).get(capabilities.NEED, "").split(";")
+    }
+    text = "".join(
+        path.read_text("utf-8") for path in (ROOT / "tests").rglob("*.py") if path != Path(__file__)
+    )
+    assert {name for name in needed - {""} if f'"{name}"' not in text} == set()
+
+
+def test_a_machine_that_must_have_something_skips_nothing_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(capabilities.NEED, "a thing;another")
+    with pytest.raises(RuntimeError, match="no another here"):
+        capabilities.needs(False, "another")
+    assert capabilities.needs(True, "another").args == (False,)
+    assert capabilities.needs(False, "a third").args == (True,)
+
+
+def test_pre_commit_has_the_versions_of_the_groups() -> None:
+    hooks = [hook for repo in read_yaml(ROOT / ".pre-commit-config.yaml")["repos"] for hook in repo["hooks"]]
+    assert {hook["entry"].split(" --")[0] for hook in hooks} == {"ruff check", "ruff format"}
+    for hook in hooks:
+        assert hook["additional_dependencies"] == PROJECT["dependency-groups"]["lint"]
+
+
+def test_the_readme_has_the_two_commands_that_ci_runs() -> None:
+    """`.ci/readme` runs each line that begins so."""
+    lines = (ROOT / "README.md").read_text("utf-8").splitlines()
+    commands = [line for line in lines if line.startswith("    python3 -m venv ")]
+    assert len(commands) == 2
+    assert commands[0].endswith("nox -s build_cpu -- --source samples/minitorch")
+    assert commands[1].endswith("nox -s tests")
+
+
+def test_the_licence_is_the_one_that_the_package_names() -> None:
+    (file,) = PROJECT["project"]["license-files"]
+    text = (ROOT / file).read_text("utf-8")
+    assert (PROJECT["project"]["license"], text.splitlines()[0]) == ("BSD-3-Clause", "BSD 3-Clause License")
+    assert "the torchbuild_tasks developers" in text
+
+
+def test_a_vulnerability_is_reported_where_the_source_is() -> None:
+    text = (ROOT / "SECURITY.md").read_text("utf-8")
+    assert f"({PROJECT['project']['urls']['Source']}/security/advisories/new)" in text
