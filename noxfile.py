@@ -35,9 +35,10 @@ def install(session: nox.Session, group: str) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Run the tests; `-- --slow` adds the long ones."""
+    """Run the tests on every core; `-- --slow` adds the long ones, `-- -n0` runs one after the other."""
     install(session, "test")
-    session.run("python", "-m", "pytest", *session.posargs)
+    cores = () if "no:xdist" in " ".join(session.posargs) else ("-n", "logical", "--dist", "worksteal")
+    session.run("python", "-m", "pytest", *cores, *session.posargs)
 
 
 @nox.session(reuse_venv=True)

