@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.packages import DEBIAN, ELSEWHERE, OF_CI, without
-from tests.support.runs import Past, read_record
+from tests.support.record import Past, read_record
 
 ROOT = Path(__file__).parents[1]
 TESTS = """
@@ -45,7 +45,9 @@ def test_wrong():
 def pytest_of(folder: Path, *words: str, text: str = TESTS) -> subprocess.CompletedProcess[str]:
     """Run the tests of a folder under the rules of this project's tests."""
     (folder / "test_it.py").write_text(text, "utf-8")
-    (folder / "pytest.ini").write_text("[pytest]\nmarkers =\n    slow: long\n    integration: real\n", "utf-8")
+    (folder / "pytest.ini").write_text(
+        "[pytest]\nmarkers =\n    slow: long\n    integration: real\n", "utf-8"
+    )
     argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "tests.conftest", *words]
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
     return subprocess.run(argv, cwd=folder, env=environ, capture_output=True, text=True, check=False)

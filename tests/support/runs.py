@@ -9,45 +9,13 @@ What watches a run sees in the record whether it goes on, and which test stands 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 import pytest
 
-ENDS: Final = ("passed", "failed", "skipped")
-
-
-@dataclass(frozen=True)
-class Past:
-    """What a record says."""
-
-    ended: dict[str, str]  # the id of a test -> the last way it ended
-    open: tuple[str, ...]  # what began and did not end
-    code: int | None  # pytest's own exit code; None if it did not get that far
-
-
-def read_record(file: Path) -> Past:
-    """Return what the record says; one that is not there says nothing. A line cut short is no line."""
-    ended: dict[str, str] = {}
-    began: dict[str, None] = {}
-    code: int | None = None
-    text = file.read_text("utf-8") if file.is_file() else ""
-    for line in text.splitlines(keepends=True):
-        word, _, rest = line.rstrip("\n").partition("\t")
-        if not line.endswith("\n"):
-            continue
-        if word == "session":
-            began, code = {}, None
-        elif word == "code":
-            code = int(rest)
-        elif word == "begins":
-            began[rest] = None
-        elif word in ENDS:
-            ended[rest] = word
-            began.pop(rest, None)
-    return Past(ended=ended, open=tuple(began), code=code)
+from tests.support.record import read_record
 
 
 class Recorder:
@@ -85,12 +53,15 @@ class Recorder:
 
 def add_options(parser: pytest.Parser) -> None:
     """Declare the three options."""
-    for name, words in (
-        ("--record", "append what starts and how it ends to FILE"),
-        ("--only-left", "run only tests that have not come to an end in the record FILE"),
-        ("--only-skipped", "run only tests that were skipped in the record FILE"),
+    # The variable is for whoever runs the README's command as it stands. It goes no further: no pytest
+    # that a test starts may write into the same file.
+    record = os.environ.pop("TORCHBUILD_TESTS_RECORD", None)
+    for name, default, words in (
+        ("--record", record and Path(record), "append what starts and how it ends to FILE"),
+        ("--only-left", None, "run only tests that have not come to an end in the record FILE"),
+        ("--only-skipped", None, "run only tests that were skipped in the record FILE"),
     ):
-        parser.addoption(name, type=Path, metavar="FILE", help=words)
+        parser.addoption(name, type=Path, metavar="FILE", default=default, help=words)
 
 
 def start_record(config: pytest.Config) -> None:
