@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Run the README's two commands, as they stand there, on a bare Debian 12.
 
-python3 .ci/bare.py FOLDER [--record FILE]
+.ci/bare.py FOLDER --only-make        make the Debian
+.ci/bare.py FOLDER [--record FILE]    make it unless it is there, and run the commands in it
 
-The README promises that python3 (with venv), git and g++ are enough. So FOLDER, which must not exist,
-becomes a Debian with these and nothing else (mmdebstrap makes it, in a minute or two), with a copy of
-this checkout in the home of an ordinary user, who runs the commands. pip's settings come along, and what
+The README promises that python3 (with venv), git and g++ are enough. So FOLDER becomes a Debian with these
+and nothing else (mmdebstrap makes it, in a minute or two), with a copy of this checkout in the home of an
+ordinary user, who runs the commands. pip's settings come along, and what
 they name: a mirror of the index, certificates. Needs root and mmdebstrap. --record keeps how each test
 ended (see tests/support/runs.py), so that those which that machine skips can be run on this one.
 """
@@ -135,14 +136,16 @@ def main() -> int:
     )
     parser.add_argument("tree", type=Path)
     parser.add_argument("--record", type=Path, help="a file for how each test ended")
+    parser.add_argument("--only-make", action="store_true", help="run nothing in it")
     said = parser.parse_args()
     tree: Path = said.tree.absolute()
     commands = readme_commands()
-    if tree.exists():
-        say(f"{tree} is there already, and is used as it is")
-    else:
+    if not tree.exists():
         say(f"made in {tree}")
         make_tree(tree)
+        say("made")
+    if said.only_make:
+        return 0
     environ, folders = hand_on_pip(tree)
     environ["TORCHBUILD_TESTS_RECORD"] = f"{HOME}/record"
     run("chroot", str(tree), "chown", "-R", f"{USER}:", HOME)
