@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.facts.fakes import GCC, FakeProbe, machine
@@ -125,7 +125,6 @@ ODD_LINES = (
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     st.lists(st.one_of(st.sampled_from(ODD_LINES), st.text()), max_size=8),
     st.none() | st.text(max_size=8),
