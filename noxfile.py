@@ -37,7 +37,11 @@ def install(session: nox.Session, group: str) -> None:
 def tests(session: nox.Session) -> None:
     """Run the tests on every core; `-- --slow` adds the long ones, `-- -n0` runs one after the other."""
     install(session, "test")
-    cores = () if "no:xdist" in " ".join(session.posargs) else ("-n", "logical", "--dist", "worksteal")
+    # A file stays together: some build once, and their tests go on from there in their order. The files come
+    # in the order of tests/conftest.py, the long ones first, and not as they have many tests or few.
+    cores: tuple[str, ...] = ("-n", "logical", "--dist", "loadfile", "--no-loadscope-reorder")
+    if "no:xdist" in session.posargs or "-pno:xdist" in session.posargs:
+        cores = ()
     session.run("python", "-m", "pytest", *cores, *session.posargs)
 
 

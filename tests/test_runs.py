@@ -54,7 +54,7 @@ def pytest_of(folder: Path, *words: str, text: str = TESTS) -> subprocess.Comple
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("workers", [("-n0",), ("-n", "2", "--dist", "worksteal")], ids=["alone", "workers"])
+@pytest.mark.parametrize("workers", [("-n0",), ("-n", "2", "--dist", "loadfile")], ids=["alone", "workers"])
 def test_skips_are_summed_up_and_the_record_says_how_each_test_ended(
     tmp_path: Path, workers: tuple[str, ...]
 ) -> None:

@@ -24,7 +24,8 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Path:
     python = in_venv(folder, "python")
     wanted = ["scikit-build-core>=1.0", "build", "setuptools>=70.1,<80", "wheel", "numpy", "cmake<4", "ninja"]
     wanted += ["pyyaml", "typing_extensions", "filelock", "sympy", "networkx", "jinja2", "fsspec"]
-    subprocess.run([str(python), "-m", "pip", "install", "-q", *wanted], check=True)
+    # Byte code of all of sympy would take longer than all else here; what is imported gets its own.
+    subprocess.run([str(python), "-m", "pip", "install", "-q", "--no-compile", *wanted], check=True)
     return python
 
 
