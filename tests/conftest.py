@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 import signal
 import socket
 import subprocess
@@ -57,6 +59,18 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("skipped")
     for line in lines:
         terminalreporter.write_line(line)
+
+
+NUMBERS = itertools.count()
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of the test's own. pytest's fixture lists all folders of all tests before to find a number."""
+    name = re.sub(r"\W", "_", request.node.name)[:30]
+    folder = tmp_path_factory.getbasetemp() / f"{name}{next(NUMBERS)}"
+    folder.mkdir(mode=0o700)
+    return folder
 
 
 # The variables that lead programs, Python and platformdirs to a user's own folders, and where below
