@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -45,8 +46,11 @@ def able(tmp_path: Path) -> dict[str, str]:
 @pytest.fixture(scope="session", autouse=True)
 def shared_ccache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """One folder for the ccache of all builds of a run: most of them compile the same files."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent  # that of all workers
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CCACHE_DIR", str(tmp_path_factory.mktemp("ccache")))
+        patch.setenv("CCACHE_DIR", str(folder / "ccache"))
         yield
 
 
