@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -64,16 +63,10 @@ def test_the_script_has_no_error_in_its_syntax() -> None:
     subprocess.run(["bash", "-n", str(ROOT / ".ci" / "run")], check=True)
 
 
+@needs_posix_paths
 @pytest.mark.integration
 @pytest.mark.parametrize("module", ["tests.support.packages", "tests.windows.bench"])
 def test_what_it_asks_first_needs_no_package(module: str) -> None:
     """It asks the system's Python, which has neither pytest nor anything of ours."""
-    argv = [
-        sys.executable,
-        "-I",
-        "-S",
-        "-c",
-        f"import sys; sys.path.insert(0, {str(ROOT)!r}); import {module}",
-    ]
-    if os.name == "posix":
-        subprocess.run(argv, check=True)
+    code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); import {module}"
+    subprocess.run([sys.executable, "-I", "-S", "-c", code], check=True)
