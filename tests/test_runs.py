@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import SLOW_SECONDS
 from tests.support.packages import DEBIAN, ELSEWHERE, OF_CI, without
 from tests.support.record import Past, read_record
+from tests.windows.watch import STILL, STILL_SLOW
 
 ROOT = Path(__file__).parents[1]
 TESTS = """
@@ -114,6 +116,8 @@ def test_a_record_of_a_run_that_was_ended(tmp_path: Path) -> None:
 def test_every_test_has_a_bound() -> None:
     options = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["pytest"]["ini_options"]
     assert 0 < options["timeout"] <= 600
+    # What watches the bench from outside gives each test the time to end itself.
+    assert options["timeout"] < STILL < SLOW_SECONDS < STILL_SLOW
 
 
 def test_a_skip_names_who_brings_the_tool() -> None:

@@ -111,7 +111,8 @@ def run_tests(bench: Bench, said: argparse.Namespace) -> int:
         return run(bench, again, still)
 
     said.record.parent.mkdir(parents=True, exist_ok=True)
-    return watch.run_tests(attempt, said.record, seconds=said.still)
+    bound = watch.STILL_SLOW if "--slow" in said.command else watch.STILL
+    return watch.run_tests(attempt, said.record, seconds=said.still or bound)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -131,9 +132,7 @@ def parser() -> argparse.ArgumentParser:
             words.add_argument(
                 "--record", type=Path, default=Path(".nox/windows-tests"), help="a file: how each test ended"
             )
-            words.add_argument(
-                "--still", type=float, default=watch.STILL, help="seconds after which it stands still"
-            )
+            words.add_argument("--still", type=float, help="seconds after which it stands still")
         if verb in ("run", "tests"):
             words.add_argument("--seconds", type=float, help="a time limit: then all its processes end")
             words.add_argument(

@@ -21,6 +21,7 @@ from tests.windows.wine import LATE
 
 # The bound of one test, and what a loaded machine takes to collect them all.
 STILL: Final = 900.0
+STILL_SLOW: Final = 4500.0  # with --slow
 TRIES: Final = 2
 
 # Runs pytest with these further words, asking again and again whether it stands still. Its exit code.
