@@ -35,9 +35,14 @@ def install(session: nox.Session, group: str) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Run the tests; `-- --slow` adds the long ones."""
+    """Run the tests on every core; `-- --slow` adds the long ones, `-- -n0` runs one after the other."""
     install(session, "test")
-    session.run("python", "-m", "pytest", *session.posargs)
+    # A file stays together: some build once, and their tests go on from there in their order. The files come
+    # in the order of tests/conftest.py, the long ones first, and not as they have many tests or few.
+    cores: tuple[str, ...] = ("-n", "logical", "--dist", "loadfile", "--no-loadscope-reorder")
+    if "no:xdist" in session.posargs or "-pno:xdist" in session.posargs:
+        cores = ()
+    session.run("python", "-m", "pytest", *cores, *session.posargs)
 
 
 @nox.session(reuse_venv=True)
@@ -46,22 +51,20 @@ def tests_windows(session: nox.Session) -> None:
 
     What it cannot do is skipped by name. The arguments after `--` are pytest's.
     """
-    session.install("pytest", "hypothesis", "psutil")  # to try the bench itself, before it is believed
+    # To try the bench itself, before it is believed.
+    session.install("pytest", "pytest-timeout", "hypothesis", "psutil")
     bench = ("python", "-m", "tests.windows.bench")
     for step in ("setup", "compiler"):
         session.run(*bench, step)
-    session.run("python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/windows/test_relay.py")
+    own = ("tests/windows/test_relay.py", "tests/windows/test_watch.py")
+    session.run("python", "-m", "pytest", "-q", "-p", "no:cacheprovider", *own)
     # Byte code goes elsewhere: Linux's Python takes the same files for its own.
     options = ("--seconds", "2700", "--path", r"C:\cc", "--set", r"PYTHONPYCACHEPREFIX=C:\pycache")
-    inside = (*bench, "run", *options, "--", "python", "-m")
-    session.run(*inside, "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "-e", ".")
-    # Whoever ends the processes of the bench ends the tests without a word and with exit code 0.
-    ended = Path(".nox/windows-tests.xml")
-    ended.unlink(missing_ok=True)
-    words = ("-p", "no:cacheprovider", f"--junit-xml={ended.as_posix()}")
-    session.run(*inside, "pytest", *words, *session.posargs)
-    if not ended.exists():
-        session.error("the tests were ended before their end")
+    ours = ("python", "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "-e", ".")
+    session.run(*bench, "run", *options, "--", *ours)
+    # Not `run`: whoever ends the processes of the bench ends the tests without a word and with exit code 0,
+    # and wine stood still for good in a test once.
+    session.run(*bench, "tests", *options, "--", "-p", "no:cacheprovider", *session.posargs)
 
 
 @nox.session

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 import signal
 import socket
 import subprocess
@@ -10,7 +12,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
-from hypothesis import settings
+
+from tests.support import runs, skips
+from tests.support.examples import load_profile
 
 # A shell script starts what it puts into the background (`pytest &`) with SIGINT ignored, nohup with
 # SIGHUP ignored, and every program that a test starts would inherit that: what Ctrl-C and a closed
@@ -21,25 +25,52 @@ for name in ("SIGINT", "SIGHUP"):
         signal.signal(number, signal.default_int_handler if name == "SIGINT" else signal.SIG_DFL)
 
 
+SLOW_SECONDS = 3600  # the bound of a long test; that of every other is `timeout` in pyproject.toml
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--slow", action="store_true", help="also run the tests marked slow")
-
-
-# A quick run judges a change by the same examples each time; the long runs look for new ones.
-settings.register_profile("quick", derandomize=True)
+    runs.add_options(parser)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if not config.getoption("--slow"):
-        settings.load_profile("quick")
+    load_profile(slow=config.getoption("--slow"))
+    runs.start_record(config)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--slow"):
-        return
+    chosen = runs.choose_items(config, items)
+    if len(chosen) < len(items):
+        kept = set(chosen)
+        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+        items[:] = chosen
+    if hasattr(config, "workerinput"):  # of several workers none shall begin a build when the others are done
+        items.sort(key=lambda item: item.get_closest_marker("integration") is None)
     for item in items:
         if item.get_closest_marker("slow"):
-            item.add_marker(pytest.mark.skip(reason="slow; run with --slow"))
+            item.add_marker(pytest.mark.timeout(SLOW_SECONDS))
+            if not config.getoption("--slow"):
+                item.add_marker(pytest.mark.skip(reason="slow; run with --slow"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    lines = skips.summary(terminalreporter.getreports("skipped"))
+    if lines:
+        terminalreporter.section("skipped")
+    for line in lines:
+        terminalreporter.write_line(line)
+
+
+NUMBERS = itertools.count()
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of the test's own. pytest's fixture lists all folders of all tests before to find a number."""
+    name = re.sub(r"\W", "_", request.node.name)[:30]
+    folder = tmp_path_factory.getbasetemp() / f"{name}{next(NUMBERS)}"
+    folder.mkdir(mode=0o700)
+    return folder
 
 
 # The variables that lead programs, Python and platformdirs to a user's own folders, and where below

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
 
+from tests.support.capabilities import needs_git
 from torchbuild_tasks.effects.git import Git
 from torchbuild_tasks.errors import SourceError
 
 pytestmark = [
     pytest.mark.integration,
-    pytest.mark.skipif(shutil.which("git") is None, reason="no git here"),
+    needs_git,
 ]
 
 

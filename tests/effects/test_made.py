@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.capabilities import needs_git
 from torchbuild_tasks.core.outputs import CHANGED, TRACKED, Outputs
 from torchbuild_tasks.effects.log import last_write, open_log
 from torchbuild_tasks.effects.made import Removed, begin, plan_removal, plan_stale, remove
@@ -22,7 +23,6 @@ from torchbuild_tasks.effects.walk import snapshot
 from torchbuild_tasks.errors import CleanRefused
 
 pytestmark = pytest.mark.integration  # git
-needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 OUTPUTS = Outputs(patterns=("build/**", "torch/lib/**", "torch/_C*.so", "torch/version.py"))
 
 

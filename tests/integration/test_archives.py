@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from tests.support.archives import Put, make
 from tests.support.capabilities import needs_7z, needs_symlinks
+from tests.support.examples import examples
 from torchbuild_tasks.effects.archive.unpack import unpack
 from torchbuild_tasks.effects.helpers.marker import MARKER
 from torchbuild_tasks.errors import ArchiveRefused
@@ -158,7 +159,7 @@ names = st.lists(
 
 
 @given(members=st.dictionaries(names, st.binary(max_size=50), min_size=1, max_size=4))
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=examples(15, 100))
 def test_whatever_the_names_all_comes_out_or_nothing(members: dict[str, bytes]) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         root = Path(scratch)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
@@ -16,14 +15,14 @@ from typing import Any
 
 import pytest
 
-from tests.support.capabilities import needs_linux_compiler
+from tests.support.capabilities import needs_git, needs_linux_compiler
 from tests.support.driver import TORCHBUILD, environment, torchbuild
 from tests.support.sample import commit, materialise, run_git
 from tests.support.torch_history import BROKEN, COMMAND, REGRESSION, make_history
 
 pytestmark = [
     pytest.mark.integration,
-    pytest.mark.skipif(shutil.which("git") is None, reason="no git here"),
+    needs_git,
 ]
 
 # A bisect as `flow` runs it, whose build only reads a file of the commit. TREE/state says what a commit is.

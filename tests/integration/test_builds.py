@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.caches import needs_ccache
 from tests.support.capabilities import (
     needs_cxx,
     needs_git,
@@ -111,7 +112,7 @@ def test_a_build_that_was_never_named_is_refused(home: Home) -> None:
 
 @needs_linux_compiler
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("ccache") is None, reason="no ccache here")
+@needs_ccache
 def test_builds_stand_beside_one_another_and_share_their_objects(home: Home, target: Path) -> None:
     words = ("build", "--cache", "ccache", "--python", str(target), "--yes")
     records = []

@@ -18,6 +18,7 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.core.outputs import patterns
 from torchbuild_tasks.effects.log import last_write, open_log
@@ -179,7 +180,7 @@ histories = given(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(20, 60), deadline=None, suppress_health_check=list(HealthCheck))
 @histories
 def test_a_clean_takes_the_builds_files_and_no_others(
     era: str, before: list[tuple[str, Kind]], steps: list[Round], git: bool, edited: int

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.facts.fakes import link
-from tests.support.capabilities import needs, needs_shebang, needs_symlinks
+from tests.support.capabilities import needs, needs_shebang, needs_symlinks, skip_without
 from torchbuild_tasks.facts.cuda import nvml
 from torchbuild_tasks.facts.cuda.kernel import look_at_kernel
 from torchbuild_tasks.facts.cuda.limits import limits_in
@@ -58,7 +58,7 @@ def test_the_limits_are_those_with_which_nvcc_refuses(tmp_path: Path) -> None:
     seen = here(probe, root)
     compiler = shutil.which("g++")
     if compiler is None or seen.gcc is None:
-        pytest.skip("no g++ here")
+        skip_without("g++")
     header = Path(root) / "include" / "crt" / "host_config.h"
     if not header.exists():
         pytest.skip("no host_config.h in the usual place here")

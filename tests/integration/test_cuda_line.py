@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import pytest
 
-from tests.support.capabilities import needs_linux_compiler
+from tests.support.capabilities import needs_linux_compiler, skip_without
 from tests.support.driver import Run, torchbuild
 from tests.support.sample import Era, materialise
 
@@ -85,7 +85,7 @@ def line(
     """The sample with CUDA, built once; the tests of this module go on from there in their order."""
     era, toolkit = cast(tuple[Era, str], request.param)
     if toolkit == SYSTEM and not shutil.which("nvcc"):
-        pytest.skip("no nvcc here")
+        skip_without("nvcc")
     tree = materialise(tmp_path_factory.mktemp(era) / "minitorch", era=era)
     line = CudaLine(tree, target, store, toolkit)
     done = line("build", "--yes", "--arch", ARCHS, "--with-helper", "cuobjdump")

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from tests.support.capabilities import skip_without
 from torchbuild_tasks.core.env_files import encode, file_name, render
 from torchbuild_tasks.core.refusal import LINUX_BYTES, refusal
 from torchbuild_tasks.model import EnvOp
@@ -55,7 +56,7 @@ SOURCE: Final = {"sh": '. "$1"', "fish": "source $argv[1]"}
 def shell(request: pytest.FixtureRequest) -> Shell:
     found: Shell = SHELLS[request.param]
     if shutil.which(found.argv[0]) is None:
-        pytest.skip(f"no {found.argv[0]} here")
+        skip_without(found.argv[0])
     return found
 
 
@@ -346,7 +347,7 @@ def test_operations_happen_in_their_order(shell: Shell, tmp_path: Path) -> None:
 
 def test_fish_says_so_when_a_universal_variable_would_stay(tmp_path: Path) -> None:
     if shutil.which("fish") is None:
-        pytest.skip("no fish here")
+        skip_without("fish")
     with_config = Shell(("fish", "-c"), "fish")
     path = write(tmp_path, "fish", [EnvOp(op="unset", name="EVERYWHERE")])
     run(with_config, "set -Ux EVERYWHERE 1", path)

@@ -13,6 +13,8 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped, unused-ignore]
 import pytest
 
+from tests.support.capabilities import skip_without
+
 pytestmark = pytest.mark.integration
 
 # Our tool, as small as it can be: says its exit code, and that the record could be written.
@@ -183,7 +185,7 @@ BUILDS = {"ninja": ["ninja", "-j2"], "cmake": ["cmake", "--build", ".", "--", "-
 @pytest.fixture
 def ninja_tree(tmp_path: Path) -> Path:
     if shutil.which("ninja") is None:
-        pytest.skip("needs ninja")
+        skip_without("ninja")
     work = tmp_path / "work"
     work.mkdir(exist_ok=True)
     (work / "slow.py").write_text(SLOW_PY)
@@ -194,7 +196,7 @@ def ninja_tree(tmp_path: Path) -> Path:
 
 def make_with_cmake(work: Path) -> None:
     if shutil.which("cmake") is None:
-        pytest.skip("needs cmake")
+        skip_without("cmake")
     (work / "CMakeLists.txt").write_text(CMAKE)
     subprocess.run(["cmake", "-G", "Ninja", "."], cwd=work, check=True, stdout=subprocess.DEVNULL)
 

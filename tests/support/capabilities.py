@@ -18,9 +18,11 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 import pytest
+
+from tests.support.packages import without
 
 POSIX = os.name == "posix"
 
@@ -29,7 +31,7 @@ NEED: Final = "TORCHBUILD_TESTS_NEED"
 
 
 def needs(present: bool, capability: str) -> pytest.MarkDecorator:
-    """Return a mark that skips where the capability is not present, naming it.
+    """Return a mark that skips where the capability is not present, naming it and who brings it.
 
     A machine that is there to try something says so in TORCHBUILD_TESTS_NEED (names with ; between
     them), and nothing is skipped for lack of that.
@@ -39,7 +41,12 @@ def needs(present: bool, capability: str) -> pytest.MarkDecorator:
     """
     if not present and capability in os.environ.get(NEED, "").split(";"):
         raise RuntimeError(f"{NEED} names {capability}, and there is no {capability} here")
-    return pytest.mark.skipif(not present, reason=f"no {capability} here")
+    return pytest.mark.skipif(not present, reason=without(capability))
+
+
+def skip_without(capability: str) -> NoReturn:
+    """Skip the test that runs: only now it is known that this is missing."""
+    pytest.skip(without(capability))
 
 
 def tried(attempt: Callable[[Path], bool]) -> bool:

@@ -4,6 +4,7 @@ python -m tests.windows.bench missing              the system packages to instal
 python -m tests.windows.bench setup [DIR]          make it, or complete one left half-made
 python -m tests.windows.bench compiler [DIR]       add C:\\cc\\clang.exe and clang++.exe
 python -m tests.windows.bench run [DIR] -- CMD...  run a Windows program; output and exit code come through
+python -m tests.windows.bench tests [DIR] -- WORDS... run pytest; a test that stands still is ended, run again
 python -m tests.windows.bench path [DIR] PATH      print a Linux path as Windows knows it
 python -m tests.windows.bench stop [DIR]           end all its processes
 python -m tests.windows.bench pin [DIR]            write requirements.txt anew
@@ -18,11 +19,12 @@ import argparse
 import fcntl
 import os
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.windows import compiler, prefix, python, relay
+from tests.windows import compiler, prefix, python, relay, watch
 from tests.windows.wine import (
     Bench,
     BenchError,
@@ -76,7 +78,7 @@ def add_compiler(bench: Bench) -> None:
         bench.step("compiler", inputs, compiler.make_compiler)
 
 
-def run(bench: Bench, said: argparse.Namespace) -> int:
+def run(bench: Bench, said: argparse.Namespace, still: Callable[[], bool] = lambda: False) -> int:
     """Run what stands behind `--`."""
     if not said.command:
         raise BenchError("nothing to run: put the program behind --")
@@ -93,7 +95,24 @@ def run(bench: Bench, said: argparse.Namespace) -> int:
         environ=environ,
         seconds=said.seconds,
         stdin=said.stdin,
+        still=still,
     )
+
+
+def run_tests(bench: Bench, said: argparse.Namespace) -> int:
+    """Run pytest with what stands behind `--`, until every test has come to its end."""
+    start = time.monotonic()
+
+    def attempt(words: Sequence[str], still: Callable[[], bool]) -> int:
+        again = argparse.Namespace(**vars(said))
+        again.command = ["python", "-m", "pytest", *words, *said.command]
+        if said.seconds:
+            again.seconds = max(1.0, said.seconds - (time.monotonic() - start))
+        return run(bench, again, still)
+
+    said.record.parent.mkdir(parents=True, exist_ok=True)
+    bound = watch.STILL_SLOW if "--slow" in said.command else watch.STILL
+    return watch.run_tests(attempt, said.record, seconds=said.still or bound)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -104,12 +123,17 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     verbs = top.add_subparsers(dest="verb", required=True)
-    for verb in ("missing", "setup", "compiler", "run", "path", "stop", "pin"):
+    for verb in ("missing", "setup", "compiler", "run", "tests", "path", "stop", "pin"):
         words = verbs.add_parser(verb)
         words.add_argument("folder", type=Path, nargs="?", default=default_folder())
         if verb == "path":
             words.add_argument("linux_path", type=Path)
-        if verb == "run":
+        if verb == "tests":
+            words.add_argument(
+                "--record", type=Path, default=Path(".nox/windows-tests"), help="a file: how each test ended"
+            )
+            words.add_argument("--still", type=float, help="seconds after which it stands still")
+        if verb in ("run", "tests"):
             words.add_argument("--seconds", type=float, help="a time limit: then all its processes end")
             words.add_argument(
                 "--path", action="append", default=[], help="a Windows folder, put first on PATH"
@@ -128,6 +152,8 @@ def main(words: list[str]) -> int:
     bench = Bench(said.folder.absolute())
     if said.verb == "run":
         return run(bench, said)
+    if said.verb == "tests":
+        return run_tests(bench, said)
     if said.verb == "missing":
         print(" ".join(missing_packages()))
     elif said.verb == "setup":

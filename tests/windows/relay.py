@@ -14,17 +14,16 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import BinaryIO, Literal
 
-from tests.windows.wine import Bench
+from tests.windows.wine import LATE, Bench
 
 Stdin = Literal["null", "pipe", "console"]
 
-LATE = 124  # the exit code after the time limit, as coreutils' timeout has it
 GRACE = 10.0  # seconds that a program left behind may go on writing into our pipe
 
 SYSTEM_FOLDERS = (r"C:\windows\system32", r"C:\windows")
@@ -56,6 +55,7 @@ def run(
     seconds: float | None = None,
     stdin: Stdin = "null",
     cwd: Path | None = None,
+    still: Callable[[], bool] = lambda: False,
 ) -> int:
     """Run a program and hand its stdout and stderr on as they come.
 
@@ -67,6 +67,7 @@ def run(
         seconds: after this long every Windows process of the bench ends.
         stdin: nothing, ours, or a Windows console, which has no text to read and never ends.
         cwd: a Linux folder; wine gives it its Windows name.
+        still: asked again and again whether the program stands still; then it is as if the time were up.
 
     Returns:
         The exit code; LATE if the time was up.
@@ -91,14 +92,15 @@ def run(
         threading.Thread(target=_drain, args=(keyboard,), daemon=True).start()
     try:
         with _forwarded_signals(process):
-            in_time = _relay(process, seconds)
+            in_time = _relay(process, seconds, still)
     finally:
         if process.poll() is None:
             bench.stop()
             process.kill()
     code = process.wait()
     if not in_time:
-        print(f"windows bench: not done after {seconds:g} s; all its processes were ended", file=sys.stderr)
+        why = "standing still" if still() or seconds is None else f"not done after {seconds:g} s"
+        print(f"windows bench: {why}; all its processes were ended", file=sys.stderr)
         return LATE
     return code if code >= 0 else 128 - code
 
@@ -141,8 +143,8 @@ def _forwarded_signals(process: subprocess.Popen[bytes]) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _relay(process: subprocess.Popen[bytes], seconds: float | None) -> bool:
-    """Copy the two streams until the program has ended; False once the time is up.
+def _relay(process: subprocess.Popen[bytes], seconds: float | None, still: Callable[[], bool]) -> bool:
+    """Copy the two streams until the program has ended; False once the time is up or it stands still.
 
     The streams' own end is not waited for: a server that the program left behind may hold them.
     """
@@ -166,15 +168,16 @@ def _relay(process: subprocess.Popen[bytes], seconds: float | None) -> bool:
                 ended = min(ended, now)
                 if not ready or now > ended + GRACE:
                     break
-            elif now > late:
+            elif now > late or still():
                 return False
-    return _ends(process, late)
+    return _ends(process, late, still)
 
 
-def _ends(process: subprocess.Popen[bytes], late: float) -> bool:
+def _ends(process: subprocess.Popen[bytes], late: float, still: Callable[[], bool]) -> bool:
     """Wait for a program that has closed its streams before its end."""
-    try:
-        process.wait(None if late == float("inf") else max(0.0, late - time.monotonic()))
-    except subprocess.TimeoutExpired:
-        return False
+    while process.poll() is None:
+        if time.monotonic() > late or still():
+            return False
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(0.1)
     return True

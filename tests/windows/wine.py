@@ -9,11 +9,12 @@ import hashlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-
-import msgspec
 
 # Nothing of the caller's environment reaches a Windows program but these. It would take PYTHONHOME,
 # VIRTUAL_ENV or TEMP=/tmp at their word.
@@ -45,6 +46,8 @@ SYSTEM_PACKAGES = {  # a program that stands for the package, and the package's 
 }
 
 SECONDS_KEPT = 600  # how long the server stays after the last program
+SECONDS_TO_END = 60.0  # how long it may take to end all programs
+LATE = 124  # the exit code after a time limit, as coreutils' timeout has it
 
 
 class BenchError(Exception):
@@ -68,7 +71,8 @@ def default_folder() -> Path:
     return Path(named) if named else Path.home() / ".cache" / "torchbuild-windows-bench"
 
 
-class Bench(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Bench:
     """The folder that holds a Windows machine."""
 
     root: Path
@@ -135,21 +139,25 @@ class Bench(msgspec.Struct, frozen=True):
                 values[name] = self.windows_path(file)
         return values | dict(environ or {})
 
-    def quietly(self, *command: str) -> int:
-        """Run a command with nothing of ours in its hands, and give its exit code.
+    def quietly(self, *command: str, seconds: float | None = None) -> int:
+        """Run a command with nothing of ours in its hands, and give its exit code; LATE after so long.
 
         The first program starts wine's services, which keep what it had open. A pipe of ours would
         stay open as long as they live, and its reader would wait for its end.
         """
-        done = subprocess.run(
-            command,
-            env=self.environment(),
-            cwd="/",
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            check=False,
-        )
+        try:
+            done = subprocess.run(
+                command,
+                env=self.environment(),
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                check=False,
+                timeout=seconds,
+            )
+        except subprocess.TimeoutExpired:
+            return LATE
         return done.returncode
 
     def wine(self, *command: str) -> None:
@@ -164,10 +172,26 @@ class Bench(msgspec.Struct, frozen=True):
         self.quietly("wine", "cmd", "/c", "exit 0")
 
     def stop(self) -> None:
-        """End every Windows process of this bench; the registry is written out."""
+        """End every Windows process of this bench; the registry is written out.
+
+        A process may stand still so that the server waits for it for ever: then Linux ends it.
+        """
         if self.prefix.is_dir():
-            self.quietly("wineserver", "-k")
-            self.quietly("wineserver", "-w")
+            self.quietly("wineserver", "-k", seconds=SECONDS_TO_END)
+            if self.quietly("wineserver", "-w", seconds=SECONDS_TO_END) == LATE:
+                for process in self.processes():
+                    with suppress(ProcessLookupError):
+                        os.kill(process, signal.SIGKILL)
+
+    def processes(self) -> list[int]:
+        """The ids of Linux's processes that have this prefix in their environment, as all of wine's do."""
+        mark = f"WINEPREFIX={self.prefix}".encode()
+        found = []
+        for folder in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):  # ended meanwhile, or another user's
+                if mark in (folder / "environ").read_bytes().split(b"\0"):
+                    found.append(int(folder.name))
+        return found
 
     def step(self, name: str, inputs: str, make: Callable[[Bench], None]) -> str:
         """Make a part of the bench unless it was made from the same inputs.

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.diagnosis import book
+from tests.support.examples import examples
 from tests.support.steps import steps
 from torchbuild_tasks.catalog import FailureRow
 from torchbuild_tasks.core.diagnosis.patterns import anchors
@@ -54,7 +55,6 @@ def test_a_pattern_that_cannot_be_used_is_refused(pattern: str, why: str) -> Non
         anchors(pattern)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_whatever_a_row_finds_has_its_plain_text(data: st.DataObject) -> None:
     pattern = data.draw(st.sampled_from(PATTERNS))
@@ -93,7 +93,7 @@ WORDS = [shape.pattern for kind, shape in _CAUSES if kind not in ("linker", "com
 
 
 @pytest.mark.parametrize("pattern", WORDS)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(5, 50))
 @given(st.data())
 def test_whatever_a_shape_finds_has_a_sign(pattern: str, data: st.DataObject) -> None:
     text = data.draw(st.from_regex(pattern))

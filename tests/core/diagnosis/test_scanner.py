@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.diagnosis import FOLDERS, book
+from tests.support.examples import examples
 from torchbuild_tasks.core.diagnosis.block import MAX_LINES, ErrorBlock
 from torchbuild_tasks.core.diagnosis.rows import FailureBook
 from torchbuild_tasks.core.diagnosis.scanner import LogScanner
@@ -103,14 +104,13 @@ def same_as_line_by_line(data: bytes, at: list[float]) -> None:
         assert [line.number for line in one.lines] == [line.number for line in other.lines]
 
 
-@settings(max_examples=40, deadline=None)
 @given(lines_of_logs, cuts)
 def test_blocks_cut_anywhere_find_the_same_as_single_lines(lines: list[bytes], at: list[float]) -> None:
     same_as_line_by_line(b"".join(line + b"\n" for line in lines), at)
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in LOGS.glob("*.log")))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(4, 50))
 @given(st.integers(0, 30), cuts)
 def test_a_real_log_in_blocks_finds_the_same(name: str, calm: int, at: list[float]) -> None:
     before = b"".join(b"[%d/99] Building CXX object a.cpp.o\n" % number for number in range(calm))

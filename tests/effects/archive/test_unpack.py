@@ -18,7 +18,7 @@ from pathlib import Path
 
 import py7zr
 import pytest
-from hypothesis import event, example, given, settings
+from hypothesis import event, example, given
 from hypothesis import strategies as st
 
 from tests.support.archives import BUILDERS, Put, make, tar
@@ -402,7 +402,6 @@ def is_file(kind: str, put: Put) -> bool:
 @pytest.mark.parametrize("kind", KINDS)
 @given(members=archives)
 @example(members=[Put("/", b"", "folder", "a", 0o644)])
-@settings(deadline=None, max_examples=120)
 def test_whatever_the_names_nothing_is_written_outside(kind: str, members: list[Put]) -> None:
     """An archive is refused, or each of its files is where its name says, and that is all."""
     with tempfile.TemporaryDirectory() as scratch:

@@ -8,6 +8,7 @@ from pathlib import Path
 import distlib  # type: ignore[import-untyped]
 import pytest
 
+from tests.support.examples import examples
 from torchbuild_tasks.effects.closure.shelf import Files
 
 LAUNCHERS = Path(distlib.__file__).parent  # real programs, linked by MSVC
@@ -43,7 +44,7 @@ def test_a_dll_that_was_cut_short_says_so(tmp_path: Path) -> None:
 def test_damage_is_a_finding_and_never_an_exception(tmp_path: Path) -> None:
     data = (LAUNCHERS / "w64.exe").read_bytes()
     chance = random.Random(7)
-    for number in range(24):
+    for number in range(examples(6, 60)):
         spoiled = bytearray(data)
         for _ in range(8):
             spoiled[chance.randrange(2, 1024)] = chance.randrange(256)

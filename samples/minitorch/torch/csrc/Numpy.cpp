@@ -43,7 +43,7 @@ PyObject* from_numpy(PyObject*, PyObject* array) {
       delete view;
       throw PythonError();
     }
-    const c10::DataPtr data(view->buf, [view](void*) { release_borrowed(view); });
+    const c10::DataPtr data(view->buf, view, [](void* held) { release_borrowed(static_cast<Py_buffer*>(held)); });
     TORCH_CHECK(std::string(view->format) == c10::buffer_format(c10::ScalarType::Double),
                 "from_numpy supports float64 only here, got format '", view->format, "'");
     return wrap(at::Tensor(at::Sizes(view->shape, view->shape + view->ndim), data));

@@ -3,14 +3,26 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-#include <memory>
-
 namespace torch {
 
-struct Decref {
-  void operator()(PyObject* object) const { Py_DECREF(object); }
-};
+// A reference we own. Not std::unique_ptr, for what c10/core/Allocator.h says of <memory>.
+class PyRef {
+ public:
+  explicit PyRef(PyObject* object) : object_(object) {}
+  PyRef(PyRef&& other) noexcept : object_(other.release()) {}
+  PyRef& operator=(PyRef&&) = delete;
+  ~PyRef() { Py_XDECREF(object_); }
 
-using PyRef = std::unique_ptr<PyObject, Decref>;  // a reference we own
+  explicit operator bool() const { return object_ != nullptr; }
+  PyObject* get() const { return object_; }
+  PyObject* release() {
+    PyObject* object = object_;
+    object_ = nullptr;
+    return object;
+  }
+
+ private:
+  PyObject* object_;
+};
 
 }  // namespace torch

@@ -44,19 +44,18 @@ int get_num_threads() {
 #endif
 }
 
-void parallel_for(std::int64_t size, std::int64_t grain,
-                  const std::function<void(std::int64_t, std::int64_t)>& body) {
+void parallel_loop(std::int64_t size, std::int64_t grain, LoopBody body) {
 #ifdef _OPENMP
   if (size > grain && get_num_threads() > 1) {
     const int parts = get_num_threads();
 #pragma omp parallel for num_threads(parts) schedule(static)
-    for (int i = 0; i < parts; ++i) body(size * i / parts, size * (i + 1) / parts);
+    for (int i = 0; i < parts; ++i) body.call(body.body, size * i / parts, size * (i + 1) / parts);
     return;
   }
 #else
   static_cast<void>(grain);
 #endif
-  body(0, size);
+  body.call(body.body, 0, size);
 }
 
 std::string openmp_version() {

@@ -1,0 +1,72 @@
+"""What `.ci/run` counts on before it starts anything that takes long."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests.support.capabilities import needs_bash, needs_posix_paths
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def bare() -> ModuleType:
+    """The script that makes the bare Debian."""
+    spec = importlib.util.spec_from_file_location("bare", ROOT / ".ci" / "bare.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_readme_gives_the_commands_that_are_tried(bare: ModuleType) -> None:
+    build, test = bare.readme_commands()
+    assert build.endswith(".venv/bin/nox -s build_cpu -- --source samples/minitorch")
+    assert test.endswith(".venv/bin/nox -s tests")
+    assert build.partition(" && ")[0] == "python3 -m venv .venv"
+
+
+@needs_posix_paths
+def test_pip_there_reads_what_it_reads_here(
+    bare: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its settings, its certificates, and folders of packages; nothing else of this user's."""
+    certificates, packages = tmp_path / "ca.crt", tmp_path / "index" / "simple"
+    certificates.write_text("a certificate", "utf-8")
+    packages.mkdir(parents=True)
+    settings = Path.home() / ".config" / "pip" / "pip.conf"
+    settings.parent.mkdir(parents=True)
+    settings.write_text(f"[global]\nextra-index-url = https://a/simple file://{packages}\n", "utf-8")
+    monkeypatch.setenv("PIP_CERT", str(certificates))
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/a/file")
+    monkeypatch.setenv("https_proxy", "http://proxy:3128")
+    monkeypatch.setenv("TOKEN", "secret")
+    tree = tmp_path / "tree"
+    environ, folders = bare.hand_on_pip(tree)
+    assert environ["PIP_CERT"] == str(certificates)
+    assert environ["https_proxy"] == "http://proxy:3128"
+    assert not {"PIP_CONFIG_FILE", "TOKEN", "HOME"} & set(environ)
+    assert Path(f"{tree}{certificates}").read_text("utf-8") == "a certificate"
+    assert Path(f"{tree}/home/builder/.config/pip/pip.conf").read_bytes() == settings.read_bytes()
+    assert str(Path(*tmp_path.parts[:3])) in folders
+
+
+@needs_bash
+@pytest.mark.integration
+def test_the_script_has_no_error_in_its_syntax() -> None:
+    subprocess.run(["bash", "-n", str(ROOT / ".ci" / "run")], check=True)
+
+
+@needs_posix_paths
+@pytest.mark.integration
+@pytest.mark.parametrize("module", ["tests.support.packages", "tests.windows.bench"])
+def test_what_it_asks_first_needs_no_package(module: str) -> None:
+    """It asks the system's Python, which has neither pytest nor anything of ours."""
+    code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); import {module}"
+    subprocess.run([sys.executable, "-I", "-S", "-c", code], check=True)
