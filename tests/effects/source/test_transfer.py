@@ -57,7 +57,8 @@ def test_silence_ends_it_and_computing_does_not(tmp_path: Path, monkeypatch: pyt
     busy = "end = time.process_time() + 3\nwhile time.process_time() < end: pass"
     moved = run(fake(tmp_path, monkeypatch, [], busy), ("fetch",), "pytorch", watch)
     assert moved.rc == 0
-    assert notes == ["pytorch: waiting for an answer"]
+    # On a busy machine it takes long enough to be told again.
+    assert set(notes) == {"pytorch: waiting for an answer"}
 
 
 def test_it_ends_when_all_is_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
