@@ -109,7 +109,7 @@ def test_a_timeout_ends_the_whole_tree_and_keeps_what_was_said() -> None:
 def test_a_flood_ends_the_tree_at_the_limit(way: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "Reader", way)
     code = "import sys\nwhile True: sys.stderr.write('y' * 1000)"
-    done = capture([PY, "-c", code], limit=100_000)
+    done = capture([PY, "-c", code], limit=100_000, timeout=60)  # a guard
     assert (done.rc, done.timed_out, done.flooded) == (TIMED_OUT, False, True)
     assert 100_000 < len(done.stderr) < 100 << 20
     assert not done.stdout

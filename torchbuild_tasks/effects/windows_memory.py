@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from ctypes import wintypes
 from typing import NamedTuple
 
 
@@ -25,8 +24,8 @@ class _MemoryStatusEx(ctypes.Structure):
     """MEMORYSTATUSEX; its "page file" is commit: learn.microsoft.com/windows/win32/api/sysinfoapi."""
 
     _fields_ = (
-        ("length", wintypes.DWORD),
-        ("load", wintypes.DWORD),
+        ("length", ctypes.c_uint32),
+        ("load", ctypes.c_uint32),
         *((name, ctypes.c_uint64) for name in MemoryStatus._fields),
         *((name, ctypes.c_uint64) for name in ("virtual", "virtual_free", "extended_virtual_free")),
     )
