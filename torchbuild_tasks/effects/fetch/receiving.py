@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -21,9 +20,8 @@ class Receiver:
 
     def __init__(self, remote: Remote, address: str, part: Part, net: Net, tell: Tell, halt: Halt) -> None:
         self._remote, self._address, self._part = remote, address, part
-        self._net = dataclasses.replace(net, cert=remote.cert or net.cert)
-        self._tell, self._halt = tell, halt
-        self._session = self._net.session()
+        self._net, self._tell, self._halt = net, tell, halt
+        self._session = net.session()
         self.sure = True  # whether the last body could not have been cut short unseen
 
     def __enter__(self) -> Self:
