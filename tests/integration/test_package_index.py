@@ -1,23 +1,29 @@
-"""Wheels found on a real index and in a real folder, with pip's own settings, and the same as pip finds."""
+"""Wheels by real pip, from a real index on loopback and from folders, with pip's own settings."""
 
 from __future__ import annotations
 
 import hashlib
-import html
 import http.server
+import importlib.util
 import json
 import os
-import subprocess
-import sys
 import threading
+import time
 import zipfile
-from collections.abc import Iterator
+from base64 import b64encode
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from torchbuild_tasks.effects.fetch.index import Wheel, find_wheel, pip_settings
 from torchbuild_tasks.effects.fetch.net import Net
+from torchbuild_tasks.effects.fetch.pip import WheelWanted, download_wheel, python_with_pip, read_settings
+from torchbuild_tasks.effects.helpers.obtain import obtain
+from torchbuild_tasks.errors import DownloadFailed, HashRefused
+from torchbuild_tasks.model import Artifact
+from torchbuild_tasks.pins import read_pins
+from torchbuild_tasks.values import replace
 
 pytestmark = pytest.mark.integration
 
@@ -40,6 +46,7 @@ def make_wheel(path: Path) -> None:
         wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
         wheel.writestr(f"{info}/WHEEL", f"Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: {rest}\n")
         wheel.writestr(f"{info}/RECORD", "")
+        wheel.writestr(f"{info}/noise", os.urandom(400_000))
 
 
 @pytest.fixture
@@ -51,13 +58,13 @@ def wheels(tmp_path: Path) -> Path:
     return folder
 
 
-def sha256(path: Path) -> str:
+def sha256_of(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def html_page(wheels: Path) -> bytes:
     links = (
-        f'<a href="../../files/{html.escape(path.name)}#sha256={sha256(path)}">{html.escape(path.name)}</a>'
+        f'<a href="../../files/{path.name}#sha256={sha256_of(path)}">{path.name}</a>'
         for path in wheels.iterdir()
     )
     return f"<!DOCTYPE html><html><body>{'<br>'.join(links)}</body></html>".encode()
@@ -68,7 +75,7 @@ def json_page(wheels: Path) -> bytes:
         {
             "filename": path.name,
             "url": f"../../files/{path.name}",
-            "hashes": {"sha256": sha256(path)},
+            "hashes": {"sha256": sha256_of(path)},
             "size": path.stat().st_size,
         }
         for path in wheels.iterdir()
@@ -77,10 +84,21 @@ def json_page(wheels: Path) -> bytes:
 
 
 class Index(http.server.ThreadingHTTPServer):
-    """A package index on loopback; `speaks_json` makes it PEP 691, else it is PEP 503."""
+    """A package index on loopback.
+
+    `speaks_json` makes it PEP 691, else it is PEP 503; with `password` it asks for it; `changed` files
+    are not those that its page knows; a file takes `seconds`.
+    """
 
     wheels: Path
     speaks_json = False
+    password = ""
+    changed = False
+    seconds = 0.0
+
+    def __init__(self, *words: Any) -> None:
+        super().__init__(*words)
+        self.asked: list[str] = []
 
     @property
     def url(self) -> str:
@@ -91,23 +109,33 @@ class Handler(http.server.BaseHTTPRequestHandler):
     server: Index
 
     def do_GET(self) -> None:
+        self.server.asked.append(self.path)
         file = self.server.wheels / self.path.rpartition("/")[2]
+        login = b64encode(self.server.password.encode()).decode()
+        if self.server.password and self.headers["Authorization"] != f"Basic {login}":
+            self.send_response(401)
+            self.send_header("WWW-Authenticate", "Basic")
+            self.end_headers()
+            return
         if self.path == "/simple/tiny-lib/" and self.server.speaks_json:
-            assert JSON in self.headers["Accept"]
             self.answer(json_page(self.server.wheels), JSON)
         elif self.path == "/simple/tiny-lib/":
             self.answer(html_page(self.server.wheels), "text/html")
         elif self.path.startswith("/files/") and file.is_file():
-            self.answer(file.read_bytes(), "application/octet-stream")
+            more = b"more" if self.server.changed else b""
+            self.answer(file.read_bytes() + more, "application/octet-stream", self.server.seconds)
         else:
             self.send_error(404)
 
-    def answer(self, body: bytes, kind: str) -> None:
+    def answer(self, body: bytes, kind: str, seconds: float = 0.0) -> None:
         self.send_response(200)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body)
+        half = len(body) // 2
+        self.wfile.write(body[:half])
+        time.sleep(seconds)
+        self.wfile.write(body[half:])
 
     def log_message(self, *args: object) -> None:
         pass
@@ -129,60 +157,181 @@ def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
 
 
-def environ(**more: str) -> dict[str, str]:
-    """Ours, with pip knowing nothing but what is said here."""
-    ours = {name: value for name, value in os.environ.items() if not name.startswith("PIP_")}
-    return {**ours, "PIP_CONFIG_FILE": os.devnull, **more}
+Configure = Callable[..., None]
 
 
-def found(env: dict[str, str], tag: str, version: str = "1.0") -> Wheel:
-    net = Net()
-    with net.session() as session:
-        return find_wheel("Tiny.Lib", version, tag, pip_settings(env), session, net)
+@pytest.fixture
+def configure(monkeypatch: pytest.MonkeyPatch) -> Configure:
+    """Let pip know nothing but what is said here."""
+
+    def say(**variables: str) -> None:
+        for name in [name for name in os.environ if name.startswith("PIP_")]:
+            monkeypatch.delenv(name)
+        for name, value in {"PIP_CONFIG_FILE": os.devnull, **variables}.items():
+            monkeypatch.setenv(name, value)
+
+    return say
 
 
-def what_pip_takes(env: dict[str, str], tag: str, folder: Path) -> Path:
-    """The file that pip itself downloads for this tag."""
-    argv = [sys.executable, "-m", "pip", "download", "--disable-pip-version-check", "--no-cache-dir"]
-    argv += ["--no-deps", "--only-binary=:all:", "--platform", tag, "-d", str(folder), "tiny-lib==1.0"]
-    done = subprocess.run(argv, env=env, capture_output=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
-    (file,) = folder.iterdir()
-    return file
+def bring(folder: Path, tag: str = "win_amd64", sha256: str | None = None, **more: Any) -> Path:
+    """Have pip bring a wheel, by this process's environment."""
+    folder.mkdir(parents=True)
+    wanted = WheelWanted(project="Tiny.Lib", version="1.0", tag=tag, sha256=sha256, said_by="its row")
+    wanted = replace(wanted, version=more.pop("version", "1.0"))
+    settings = read_settings(os.environ)
+    path, got = download_wheel(wanted, folder, settings, Net(**more), lambda *now: None)
+    assert got == sha256_of(path)
+    return path
 
 
 @pytest.mark.parametrize("speaks_json", [False, True], ids=["PEP 503", "PEP 691"])
-def test_an_index(index: Index, wheels: Path, tmp_path: Path, speaks_json: bool) -> None:
+def test_an_index(
+    index: Index, wheels: Path, tmp_path: Path, speaks_json: bool, configure: Configure
+) -> None:
     index.speaks_json = speaks_json
-    env = environ(PIP_INDEX_URL=f"{index.url}/simple")
+    configure(PIP_INDEX_URL=f"{index.url}/simple")
     for tag, name in zip(TAGS, NAMES, strict=False):
-        wheel = found(env, tag)
-        size = (wheels / name).stat().st_size if speaks_json else None
-        assert wheel == Wheel(
-            name=name, url=f"{index.url}/files/{name}", sha256=sha256(wheels / name), size=size
-        )
-    taken = what_pip_takes(env, "win_amd64", tmp_path / "pip")
-    assert (taken.name, sha256(taken)) == (NAMES[0], sha256(wheels / NAMES[0]))
+        path = bring(tmp_path / tag, tag, sha256_of(wheels / name))
+        assert (path.name, path.read_bytes()) == (name, (wheels / name).read_bytes())
 
 
-def test_a_folder(wheels: Path, tmp_path: Path) -> None:
+def test_install_of_pips_own_file_is_gone_by(wheels: Path, tmp_path: Path, configure: Configure) -> None:
     settings = tmp_path / ("a long name, as homes on a network have, " * 3 + "end") / "pip.conf"
     settings.parent.mkdir()
     link = wheels.as_uri()  # a path with a space would be two, for pip too
     settings.write_text(f"[global]\nno-index = true\n[install]\nfind-links = {link}\n", "ascii")
-    env = environ(PIP_CONFIG_FILE=str(settings))
-    for tag, name in zip(TAGS, NAMES, strict=False):
-        wheel = found(env, tag)
-        size = (wheels / name).stat().st_size
-        assert wheel == Wheel(name=name, url=(wheels / name).as_uri(), sha256=None, size=size)
+    configure(PIP_CONFIG_FILE=str(settings))
+    assert bring(tmp_path / "out").name == NAMES[0]
 
 
-def test_an_index_in_a_folder_behind_one_that_is_not_there(wheels: Path, tmp_path: Path) -> None:
+def test_an_index_in_a_folder_behind_one_that_is_not_there(
+    wheels: Path, tmp_path: Path, configure: Configure
+) -> None:
     project = tmp_path / "index" / "simple" / "tiny-lib"
     project.mkdir(parents=True)
     (project / "index.html").write_bytes(html_page(wheels).replace(b"../../files", wheels.as_uri().encode()))
-    env = environ(PIP_INDEX_URL=(tmp_path / "nothing").as_uri(), PIP_EXTRA_INDEX_URL=project.parent.as_uri())
-    wheel = found(env, "win_amd64")
-    assert wheel.url == (wheels / NAMES[0]).as_uri()
-    assert wheel.sha256 == sha256(wheels / NAMES[0])
-    assert what_pip_takes(env, "win_amd64", tmp_path / "pip").name == wheel.name
+    configure(PIP_INDEX_URL=(tmp_path / "nothing").as_uri(), PIP_EXTRA_INDEX_URL=project.parent.as_uri())
+    for offline in (False, True):
+        assert bring(tmp_path / str(offline), offline=offline).name == NAMES[0]
+
+
+def test_a_folder_of_wheels_by_flag_is_asked_with_and_without_network(
+    index: Index, wheels: Path, tmp_path: Path, configure: Configure
+) -> None:
+    configure(PIP_INDEX_URL="http://127.0.0.1:9/simple", PIP_RETRIES="0")
+    for offline in (False, True):
+        assert bring(tmp_path / str(offline), offline=offline, wheels=str(wheels)).name == NAMES[0]
+    assert index.asked == []
+
+
+def test_offline_no_server_is_asked(index: Index, tmp_path: Path, configure: Configure) -> None:
+    """Neither as an index, nor as a page of links, nor where a page on this machine points."""
+    page = tmp_path / "links.html"
+    page.write_text(f'<a href="{index.url}/files/{NAMES[0]}">{NAMES[0]}</a>', "ascii")
+    links = f"{index.url}/simple/tiny-lib/ {page.as_uri()}"
+    configure(PIP_INDEX_URL=f"{index.url}/simple", PIP_EXTRA_INDEX_URL=index.url, PIP_FIND_LINKS=links)
+    with pytest.raises(DownloadFailed, match=r"a wheel of Tiny\.Lib 1\.0 for win_amd64"):
+        bring(tmp_path / "out", offline=True)
+    assert index.asked == []
+
+
+def test_a_mirror_is_asked_in_the_place_of_the_index(
+    index: Index, tmp_path: Path, configure: Configure
+) -> None:
+    configure(PIP_INDEX_URL="https://company.invalid/simple")
+    mirrors = (("https://company.invalid/", f"{index.url}/"),)
+    assert bring(tmp_path / "out", mirrors=mirrors).name == NAMES[0]
+
+
+def test_the_index_gets_its_password_and_no_error_shows_it(
+    index: Index, tmp_path: Path, configure: Configure
+) -> None:
+    configure(PIP_INDEX_URL=f"{index.url.replace('//', '//me:secret@')}/simple")
+    with pytest.raises(DownloadFailed) as caught:
+        bring(tmp_path / "out", version="9.9")
+    said = "\n".join((caught.value.what, *caught.value.looked))
+    assert "secret" not in said
+    assert "No matching distribution found for Tiny.Lib==9.9" in said
+    assert "pip download" in said
+    assert "PIP_INDEX_URL" in caught.value.next_step
+    index.password = "me:secret"
+    assert bring(tmp_path / "again").name == NAMES[0]
+
+
+def test_a_wheel_with_another_hash_is_refused(index: Index, tmp_path: Path, configure: Configure) -> None:
+    configure(PIP_INDEX_URL=f"{index.url}/simple")
+    with pytest.raises(HashRefused) as caught:
+        bring(tmp_path / "out", sha256="ef" * 32)
+    assert f"expected sha256 {'ef' * 32}, by its row" in caught.value.looked
+    index.changed = True  # the page says one hash, the file has another
+    with pytest.raises(HashRefused):
+        bring(tmp_path / "again")
+
+
+def test_without_pip_it_is_named_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(DownloadFailed, match="has none") as caught:
+        python_with_pip()
+    assert "ensurepip" in caught.value.next_step
+
+
+def test_progress_is_told_while_pip_downloads(index: Index, tmp_path: Path, configure: Configure) -> None:
+    configure(PIP_INDEX_URL=f"{index.url}/simple", PIP_NO_CACHE_DIR="1")
+    index.seconds = 4.0
+    told: list[tuple[str, int, int | None]] = []
+    (tmp_path / "out").mkdir()
+    wanted = WheelWanted(project="tiny-lib", version="1.0", tag="win_amd64", sha256=None)
+    download_wheel(wanted, tmp_path / "out", read_settings(os.environ), Net(), lambda *now: told.append(now))
+    done = [bytes_ for _, bytes_, _ in told]
+    assert done == sorted(done)
+    assert any(0 < bytes_ < done[-1] for bytes_ in done), "nothing was told on the way"
+
+
+# ---------------------------------------------------------------- into the store
+
+
+def obtained(store: Path, artifact: Artifact, *, offline: bool = False) -> Path:
+    folders = obtain(
+        [artifact],
+        store,
+        net=Net(offline=offline),
+        lock_file=store.with_name("torchbuild.lock"),
+        require_hashes=False,
+        tell=lambda *now: None,
+        note=lambda text: None,
+    )
+    return folders[artifact.id]
+
+
+TINY = Artifact(
+    id="tiny-lib-1.0",
+    name="tiny-lib",
+    version="1.0",
+    project="tiny-lib",
+    tag="win_amd64",
+    unpack="zip",
+    holds=("tiny_lib-1.0.data/data/lib",),
+)
+
+
+def test_a_wheel_comes_into_the_store_and_is_pinned(
+    wheels: Path, tmp_path: Path, configure: Configure
+) -> None:
+    configure(PIP_NO_INDEX="1", PIP_FIND_LINKS=wheels.as_uri())
+    partial = tmp_path / "store" / "partial" / hashlib.sha256(TINY.id.encode()).hexdigest()
+    (partial / "temporary").mkdir(parents=True)  # what a killed run left
+    folder = obtained(tmp_path / "store", TINY, offline=True)
+    assert (folder / TINY.holds[0] / "tiny_lib.txt").is_file()
+    pin = read_pins((tmp_path / "torchbuild.lock").read_text("utf-8"))[TINY.id]
+    assert (pin.url, pin.sha256) == (NAMES[0], sha256_of(wheels / NAMES[0]))
+    assert list((tmp_path / "store" / "partial").iterdir()) == []
+
+
+def test_offline_a_wheel_that_is_nowhere_is_named(tmp_path: Path, configure: Configure) -> None:
+    configure(PIP_INDEX_URL="https://company.invalid/simple")
+    with pytest.raises(DownloadFailed, match="1 file would have to be") as caught:
+        obtained(tmp_path / "store", TINY, offline=True)
+    said = "\n".join(caught.value.looked)
+    assert "the wheel of tiny-lib 1.0 for win_amd64" in said
+    assert f"to {tmp_path / 'store' / 'incoming' / 'tiny_lib-1.0-*win_amd64.whl'}" in said

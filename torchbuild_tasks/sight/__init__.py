@@ -129,6 +129,7 @@ def network(sight: Sight) -> Fetching:
         net=Net(
             mirrors=read_mirrors(mirror) if mirror else (),
             offline=sight.request.offline or bool(values.get("offline")),
+            wheels=sight.request.wheels or values.get("wheels") or "",
         ),
         require_hashes=sight.request.require_hashes or bool(values.get("require_hashes")),
         git_mirrors=sight.settings.mirrors,

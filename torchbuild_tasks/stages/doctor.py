@@ -10,9 +10,9 @@ from torchbuild_tasks.core.doctor.hosts import needed_addresses, proxy_problems
 from torchbuild_tasks.core.doctor.repairs import Repair
 from torchbuild_tasks.effects.cache import ccache, sccache
 from torchbuild_tasks.effects.fetch.net import Net
-from torchbuild_tasks.effects.fetch.pip_settings import DEFAULT_INDEX, has_default_index, pip_settings
+from torchbuild_tasks.effects.fetch.pip import DEFAULT_INDEX, read_settings
 from torchbuild_tasks.effects.reach import reach
-from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.errors import DownloadFailed, UsageError
 from torchbuild_tasks.model import BuildPlan, Facts, Reached
 from torchbuild_tasks.stages.cache_verbs import cache_environ
 from torchbuild_tasks.stages.shown import run_shown
@@ -48,9 +48,8 @@ def ask_hosts(plan: BuildPlan, facts: Facts, net: Net) -> tuple[Reached, ...] | 
     if not needed_addresses(plan, facts, (DEFAULT_INDEX,)):
         return ()
     try:
-        default = has_default_index(os.environ)
-        indexes = (DEFAULT_INDEX,) if default else pip_settings(os.environ).index_urls
-    except UsageError:  # pip itself says so when it is needed
+        indexes = read_settings(os.environ).index_urls
+    except (UsageError, DownloadFailed):  # pip itself says so when it is needed
         indexes = (DEFAULT_INDEX,)
     addresses = needed_addresses(plan, facts, indexes)
     return reach([(address.url, address.why) for address in addresses], net)

@@ -95,8 +95,6 @@ def test_a_session_verifies_with_the_certificates_of_the_environment(
     with Net().session() as session:
         assert session.verify is True
         assert session.headers["Accept-Encoding"] == "identity"
-    with Net(cert="/etc/pip.pem").session() as session:
-        assert session.verify == "/etc/pip.pem"
     bundle = tmp_path / "bundle.pem"
     bundle.write_bytes(b"")
     monkeypatch.setenv("SSL_CERT_FILE", str(bundle))

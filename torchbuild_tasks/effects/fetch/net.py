@@ -38,7 +38,7 @@ class Net(msgspec.Struct, frozen=True, kw_only=True):
         longest_wait: no wait is longer, s, whatever a server asks for with Retry-After.
         note: seconds between two notes of how far a download is.
         sleep: waits in the place of ours, which ends at once when a download is stopped.
-        cert: certificates to believe where the environment names none.
+        wheels: a folder of wheels that pip is sent to as well.
         say: told what is waited for and why something is tried again; from any thread.
     """
 
@@ -51,7 +51,7 @@ class Net(msgspec.Struct, frozen=True, kw_only=True):
     longest_wait: float = 120.0
     note: float = 1.0
     sleep: Callable[[float], None] | None = None
-    cert: str | None = None
+    wheels: str = ""
     say: Callable[[str], None] = _unheard
 
     def address(self, url: str) -> str:
@@ -80,7 +80,7 @@ class Net(msgspec.Struct, frozen=True, kw_only=True):
 
         session = ByHand()
         # requests reads REQUESTS_CA_BUNDLE and CURL_CA_BUNDLE itself, and lets them win over this.
-        session.verify = os.environ.get("SSL_CERT_FILE") or self.cert or True
+        session.verify = os.environ.get("SSL_CERT_FILE") or True
         # Bytes as they are stored: a hash, a length and a range mean nothing of compressed ones.
         session.headers.update({"Accept-Encoding": "identity", "User-Agent": "torchbuild-tasks"})
         _certificates(session)

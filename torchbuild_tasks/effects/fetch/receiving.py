@@ -10,7 +10,6 @@ from torchbuild_tasks.effects.fetch.net import Net, shown
 from torchbuild_tasks.effects.fetch.part import Part
 from torchbuild_tasks.effects.fetch.remote import Remote, Tell
 from torchbuild_tasks.effects.fetch.tries import Again, Halt, Refused
-from torchbuild_tasks.values import replace
 
 if TYPE_CHECKING:
     import requests
@@ -21,9 +20,9 @@ class Receiver:
 
     def __init__(self, remote: Remote, address: str, part: Part, net: Net, tell: Tell, halt: Halt) -> None:
         self._remote, self._address, self._part = remote, address, part
-        self._net = replace(net, cert=remote.cert or net.cert)
+        self._net = net
         self._tell, self._halt = tell, halt
-        self._session = self._net.session()
+        self._session = net.session()
         self.sure = True  # whether the last body could not have been cut short unseen
 
     def __enter__(self) -> Self:

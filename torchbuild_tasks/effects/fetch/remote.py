@@ -18,14 +18,12 @@ class Remote(msgspec.Struct, frozen=True, kw_only=True):
         urls: where it lies; tried in order.
         sha256: its hash in hex, if known.
         size: bytes, if known.
-        cert: certificates of its host, where they are not everybody's.
     """
 
     name: str
     urls: tuple[str, ...]
     sha256: str | None = None
     size: int | None = None
-    cert: str | None = None
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,14 +34,12 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
         etag: its strong ETag, or "".
         modified: its Last-Modified if that can be relied on, or "".
         size: bytes, if known.
-        cert: certificates of its host, where they are not everybody's.
     """
 
     url: str
     etag: str = ""
     modified: str = ""
     size: int | None = None
-    cert: str | None = None
 
     @property
     def validator(self) -> str:

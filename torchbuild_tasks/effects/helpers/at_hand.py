@@ -6,23 +6,20 @@ import contextlib
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 import msgspec
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+from packaging.version import Version
 
 from torchbuild_tasks.effects import files
 from torchbuild_tasks.effects.archive.members import fault, parts_of
-from torchbuild_tasks.effects.fetch import index
 from torchbuild_tasks.effects.fetch.net import shown
 from torchbuild_tasks.effects.files import told_as
 from torchbuild_tasks.effects.helpers import store
 from torchbuild_tasks.effects.helpers.marker import Origin
 from torchbuild_tasks.errors import DownloadFailed, HashRefused, UsageError
 from torchbuild_tasks.model import Artifact
-
-if TYPE_CHECKING:
-    import requests
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,15 +38,13 @@ class Brought(msgspec.Struct, frozen=True, kw_only=True):
     origin: Origin
 
 
-def at_hand(
-    folder: Path, one: Wanted, session: requests.Session, note: Callable[[str], None]
-) -> Brought | None:
+def at_hand(folder: Path, one: Wanted, note: Callable[[str], None]) -> Brought | None:
     """The archive of an artifact where it needs no download; checked, and moved to its place.
 
     Raises:
         HashRefused: it lies there, and is not what it must be.
     """
-    return _stored(folder, one) or _incoming(folder, one, session, note)
+    return _stored(folder, one) or _incoming(folder, one, note)
 
 
 def _stored(folder: Path, one: Wanted) -> Brought | None:
@@ -63,11 +58,9 @@ def _stored(folder: Path, one: Wanted) -> Brought | None:
     return None
 
 
-def _incoming(
-    folder: Path, one: Wanted, session: requests.Session, note: Callable[[str], None]
-) -> Brought | None:
+def _incoming(folder: Path, one: Wanted, note: Callable[[str], None]) -> Brought | None:
     place = folder / store.INCOMING
-    name = _wheel_in(place, one.artifact, session) if one.artifact.project else file_name(one.artifact)
+    name = _wheel_in(place, one.artifact) if one.artifact.project else file_name(one.artifact)
     path = place / name
     if not name or not path.is_file():
         return None
@@ -75,11 +68,15 @@ def _incoming(
     return shelve(folder, one, path, _checked(one, path))
 
 
-def _wheel_in(place: Path, artifact: Artifact, session: requests.Session) -> str:
-    """The name of the fitting wheel in a folder; "" when there is none."""
-    here = index.PipSettings(index_urls=(), find_links=(str(place),), no_index=True)
-    with contextlib.suppress(DownloadFailed):
-        return index.find_wheel(artifact.project, artifact.version, artifact.tag, here, session).name
+def _wheel_in(place: Path, artifact: Artifact) -> str:
+    """Return the name of the fitting wheel in a folder; "" when there is none."""
+    wanted = (canonicalize_name(artifact.project), Version(artifact.version))
+    for path in sorted(place.glob("*.whl")):
+        with contextlib.suppress(InvalidWheelFilename):
+            name, version, _, tags = parse_wheel_filename(path.name)
+            fits = any(tag.interpreter == "py3" and artifact.tag in ("", tag.platform) for tag in tags)
+            if (name, version) == wanted and fits:
+                return path.name
     return ""
 
 

@@ -7,21 +7,19 @@ import hashlib
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
-from torchbuild_tasks.effects.fetch import download, index
+from torchbuild_tasks.effects.fetch import download, pip
 from torchbuild_tasks.effects.fetch.net import Net, shown
 from torchbuild_tasks.effects.fetch.remote import Remote, Tell
 from torchbuild_tasks.effects.files import told_as
 from torchbuild_tasks.effects.helpers import store
 from torchbuild_tasks.effects.helpers.at_hand import Brought, Wanted, at_hand, file_name, place_for, shelve
 from torchbuild_tasks.effects.helpers.marker import Origin
+from torchbuild_tasks.effects.helpers.sweep import discard
 from torchbuild_tasks.errors import DownloadFailed, HashRefused
-
-if TYPE_CHECKING:
-    import requests
 
 AT_ONCE: Final = 4
 
@@ -32,8 +30,7 @@ class _Way(msgspec.Struct, frozen=True, kw_only=True):
     folder: Path
     net: Net
     tell: Tell
-    session: requests.Session
-    settings: index.PipSettings
+    settings: pip.PipSettings
 
 
 class _Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,28 +51,28 @@ def bring(
         HashRefused: one is not what it must be.
     """
     brought: dict[str, Brought] = {}
-    with net.session() as session:
-        for one in missing:
-            if here := at_hand(folder, one, session, note):
-                brought[one.artifact.id] = here
-        rest = [one for one in missing if one.artifact.id not in brought]
-        wheels = any(one.artifact.project for one in rest)
-        settings = index.pip_settings(os.environ) if wheels else index.PipSettings()
-        way = _Way(folder=folder, net=net, tell=tell, session=session, settings=settings)
-        fetched = _each(rest, way) if net.offline else _download(rest, way)
+    for one in missing:
+        if here := at_hand(folder, one, note):
+            brought[one.artifact.id] = here
+    rest = [one for one in missing if one.artifact.id not in brought]
+    wheels = any(one.artifact.project for one in rest)
+    settings = pip.read_settings(os.environ) if wheels else pip.PipSettings()
+    way = _Way(folder=folder, net=net, tell=tell, settings=settings)
+    fetched = _each(rest, way) if net.offline else _download(rest, way)
     brought |= {one.wanted.artifact.id: one for one in fetched}
     return [brought[one.artifact.id] for one in missing]
 
 
 def _download(rest: Sequence[Wanted], way: _Way) -> list[Brought]:
-    jobs = [_job(one, way) for one in rest]
+    jobs = [_job(one, way) for one in rest if not one.artifact.project]
     try:
         hashes = download.fetch_all(
             [(job.remote, job.target) for job in jobs], way.net, way.tell, at_once=AT_ONCE
         )
     except HashRefused as error:
         raise _with_sources(error, rest) from error
-    return [_arrived(job, sha256, way.folder) for job, sha256 in zip(jobs, hashes, strict=True)]
+    brought = [_arrived(job, sha256, way.folder) for job, sha256 in zip(jobs, hashes, strict=True)]
+    return [*brought, *(_wheel(one, way) for one in rest if one.artifact.project)]
 
 
 def _with_sources(error: HashRefused, rest: Sequence[Wanted]) -> HashRefused:
@@ -86,10 +83,7 @@ def _with_sources(error: HashRefused, rest: Sequence[Wanted]) -> HashRefused:
 
 def _job(one: Wanted, way: _Way) -> _Job:
     artifact = one.artifact
-    if artifact.project:
-        remote = _wheel(one, way)
-    else:
-        remote = Remote(name=file_name(artifact), urls=artifact.urls, sha256=one.sha256, size=artifact.size)
+    remote = Remote(name=file_name(artifact), urls=artifact.urls, sha256=one.sha256, size=artifact.size)
     key = hashlib.sha256(f"{shown(remote.urls[0])}\n{artifact.id}".encode()).hexdigest()
     target = way.folder / store.PARTIAL / key / remote.name
     with told_as(DownloadFailed, target):
@@ -97,26 +91,28 @@ def _job(one: Wanted, way: _Way) -> _Job:
     return _Job(wanted=one, remote=remote, target=target)
 
 
-def _wheel(one: Wanted, way: _Way) -> Remote:
-    """Look a wheel up; the index must say the hash that is known already, if it says one."""
+def _wheel(one: Wanted, way: _Way) -> Brought:
+    """Have pip bring a wheel, in a folder that holds nothing of a killed run."""
     artifact = one.artifact
-    wheel = index.find_wheel(
-        artifact.project, artifact.version, artifact.tag, way.settings, way.session, way.net
+    key = hashlib.sha256(artifact.id.encode()).hexdigest()
+    scratch = way.folder / store.PARTIAL / key
+    discard(scratch)
+    with told_as(DownloadFailed, scratch):
+        scratch.mkdir(parents=True)
+    wanted = pip.WheelWanted(
+        project=artifact.project,
+        version=artifact.version,
+        tag=artifact.tag,
+        sha256=one.sha256,
+        said_by=one.said_by,
+        size=artifact.size,
     )
-    said = wheel.sha256.lower() if wheel.sha256 else None
-    if one.sha256 and said and said != one.sha256:
-        raise HashRefused(
-            f"The index has another {wheel.name} than the one that is known.",
-            looked=(
-                f"expected sha256 {one.sha256}, by {one.said_by}",
-                f"got      sha256 {said}, by the index for {shown(wheel.url)}",
-            ),
-            next_step="Nothing was downloaded. Compare with the project's page on pypi.org: "
-            "a file that was published there never changes.",
-        )
-    return Remote(
-        name=wheel.name, urls=(wheel.url,), sha256=one.sha256 or said, size=wheel.size, cert=way.settings.cert
-    )
+    try:
+        path, sha256 = pip.download_wheel(wanted, scratch, way.settings, way.net, way.tell)
+        origin = Origin(id=artifact.id, sha256=sha256, url=path.name, size=path.stat().st_size)
+        return shelve(way.folder, one, path, origin)
+    finally:
+        discard(scratch)
 
 
 def _arrived(job: _Job, sha256: str, folder: Path) -> Brought:
