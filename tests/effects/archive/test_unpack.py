@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 from tests.support.archives import BUILDERS, Put, make, tar
 from tests.support.capabilities import needs, needs_posix_permissions, needs_symlinks
+from tests.support.examples import examples
 from torchbuild_tasks.effects.archive.members import fault, parts_of
 from torchbuild_tasks.effects.archive.unpack import unpack
 from torchbuild_tasks.effects.helpers.marker import MARKER, Origin, read_marker
@@ -440,7 +441,7 @@ def test_wrong_bytes_in_a_7z_header_end_in_a_refusal_or_in_a_tree(tmp_path: Path
             archive.writestr(name * 100, name)
     start, size = struct.unpack("<QQ", out.getvalue()[12:28])
     ends: Counter[str] = Counter()
-    for _ in range(300):
+    for _ in range(examples(75, 900)):
         data = bytearray(out.getvalue())
         for _ in range(chance.choice((1, 1, 2, 3))):
             data[32 + start + chance.randrange(size)] = chance.randrange(256)
@@ -455,7 +456,7 @@ def test_wrong_bytes_in_a_7z_header_end_in_a_refusal_or_in_a_tree(tmp_path: Path
             ends["refused"] += 1
         assert {path.name for path in tmp_path.iterdir()} == {"a", "home", "out"}
         assert not [path for path in (tmp_path / "out").iterdir() if path.name.startswith(".")]
-    assert min(ends["unpacked"], ends["refused"]) > 20
+    assert min(ends["unpacked"], ends["refused"]) > 5
 
 
 def test_zip_names_cut_at_a_zero_byte_are_refused(tmp_path: Path) -> None:

@@ -11,7 +11,9 @@ class PyRef {
   explicit PyRef(PyObject* object) : object_(object) {}
   PyRef(PyRef&& other) noexcept : object_(other.release()) {}
   PyRef& operator=(PyRef&&) = delete;
-  ~PyRef() { Py_XDECREF(object_); }
+  ~PyRef() {
+    if (object_) Py_DECREF(object_);
+  }
 
   explicit operator bool() const { return object_ != nullptr; }
   PyObject* get() const { return object_; }
