@@ -25,11 +25,10 @@ from benchmarks.measure import note
 from benchmarks.sample import BASE, TOOL
 from tests.support.sample import materialise
 from torchbuild_tasks.core.eta import TimeLeft
-from torchbuild_tasks.core.ninja_graph import Graph, parse_graph
-from torchbuild_tasks.core.ninja_log import Step, kind_of, parse_ninja_log
-from torchbuild_tasks.core.progress import eta
-from torchbuild_tasks.core.step_history import CACHEABLE, TOO_SHORT, remember
-from torchbuild_tasks.model.history import History, PastBuild
+from torchbuild_tasks.model.facts import History, PastBuild
+from torchbuild_tasks.ninja.log import Graph, Step, kind_of, parse_graph, parse_ninja_log
+from torchbuild_tasks.ninja.progress import eta
+from torchbuild_tasks.ninja.timeline import CACHEABLE, TOO_SHORT, remember
 from torchbuild_tasks.stages.history import ninja_graph
 from torchbuild_tasks.values import replace
 

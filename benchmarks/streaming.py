@@ -23,9 +23,9 @@ IMPORTS = """
 import sys
 from pathlib import Path
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.core.diagnosis.rows import FailureBook
+from torchbuild_tasks.catalog.rows import FailureBook
 from torchbuild_tasks.core.diagnosis.scanner import LogScanner
-from torchbuild_tasks.core.progress import ProgressParser
+from torchbuild_tasks.ninja.progress import ProgressParser
 from torchbuild_tasks.effects.log import open_log
 from torchbuild_tasks.effects.search import Search, stream_searched
 """

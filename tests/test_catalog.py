@@ -23,12 +23,12 @@ from torchbuild_tasks.catalog import (
     VariableRow,
     load_catalog,
 )
-from torchbuild_tasks.catalog.parts import part_rows
+from torchbuild_tasks.catalog.cuda import part_rows
+from torchbuild_tasks.catalog.match import admits, variable_row
 from torchbuild_tasks.catalog.rows import row_place
 from torchbuild_tasks.core.helpers import artifact_id
-from torchbuild_tasks.core.rows import admits, variable_row
 from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.request import BUILD_TYPES, MODES, PRESETS
+from torchbuild_tasks.options import BUILD_TYPES, MODES, PRESETS
 from torchbuild_tasks.values import from_json
 
 CATALOG = load_catalog()

@@ -10,7 +10,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from torchbuild_tasks.catalog import ArchRow, CudaRow, CudaTorchRow, FamilyRow, GpuRow, load_catalog
-from torchbuild_tasks.core.rows import admits
+from torchbuild_tasks.catalog.match import admits
 
 CATALOG = load_catalog()
 CAPABILITY = re.compile(r"\d{1,2}\.\d[af]?")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.diffs import problem, sections
+from torchbuild_tasks.text.diffs import problem, sections
 
 ONE = "--- a/c10/a.h\n+++ b/c10/a.h\n@@ -1,3 +1,3 @@\n x\n-y\n+z\n w\n"
 MAILED = (

@@ -12,11 +12,11 @@ from torchbuild_tasks import errors
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.core.diagnosis.judge import PAGE
 from torchbuild_tasks.core.doctor.checks import CHECKS
-from torchbuild_tasks.core.redaction import OWN_RULES, RULES
 from torchbuild_tasks.fronts.failures_page import failures_page
 from torchbuild_tasks.fronts.nox_sessions import SESSIONS
 from torchbuild_tasks.fronts.reference import flags_page
-from torchbuild_tasks.request import VERBS
+from torchbuild_tasks.options import VERBS
+from torchbuild_tasks.text.redaction import OWN_RULES, RULES
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])

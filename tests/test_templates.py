@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from torchbuild_tasks import templates
+from torchbuild_tasks.catalog import templates
+from torchbuild_tasks.catalog.templates import SHELLS, fill, load_templates
 from torchbuild_tasks.errors import EnvFileError
-from torchbuild_tasks.templates import SHELLS, fill, load_templates
 
 ROOT = Path(templates.__file__).resolve().parent.parent
 
@@ -84,7 +84,7 @@ def test_marks_and_line_ends_of_windows_editors_do_not_matter(tmp_path: Path) ->
 def test_a_missing_template_says_where_it_was_looked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(templates, "__file__", str(tmp_path / "site" / "package" / "templates.py"))
+    monkeypatch.setattr(templates, "__file__", str(tmp_path / "site" / "package" / "catalog/templates.py"))
     with pytest.raises(EnvFileError, match=r"env_set\.sh\.in is missing") as caught:
         load_templates(tmp_path)
     assert len(caught.value.looked) == 3
@@ -96,7 +96,7 @@ def test_the_wheels_copy_comes_before_a_neighbour(tmp_path: Path, monkeypatch: p
     for shell in SHELLS:
         user_template(package, "# wheel\n@{ops}\n", shell)
         user_template(tmp_path, "# neighbour\n@{ops}\n", shell)
-    monkeypatch.setattr(templates, "__file__", str(package / "templates.py"))
+    monkeypatch.setattr(templates, "__file__", str(package / "catalog/templates.py"))
     assert load_templates()["sh"].text.startswith("# wheel")
 
 

@@ -19,7 +19,6 @@ from tests.support.machines import linux_facts
 from torchbuild_tasks.catalog import TABLES, Catalog
 from torchbuild_tasks.core.bisect import Bisection
 from torchbuild_tasks.core.cache.address import read_remotes
-from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.effects.cache.probe import Target
 from torchbuild_tasks.effects.helpers.marker import Marker
 from torchbuild_tasks.effects.patches import Record
@@ -27,9 +26,10 @@ from torchbuild_tasks.effects.source.place import Note
 from torchbuild_tasks.effects.toolkits.marker import ToolkitMarker
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import BuildPlan, Facts
-from torchbuild_tasks.model.history import History, PastPeaks
-from torchbuild_tasks.record import Manifest
-from torchbuild_tasks.request import BuildRequest
+from torchbuild_tasks.model.facts import History, PastPeaks
+from torchbuild_tasks.model.record import Manifest
+from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.values import dumps, from_json, replace, to_json
 
 # What is read from files; the rows are those of the catalog's tables.

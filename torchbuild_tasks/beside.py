@@ -7,33 +7,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.effects.signals import interruptible
 from torchbuild_tasks.errors import VerifyFailed
 from torchbuild_tasks.flow import built
 from torchbuild_tasks.model import BuildPlan, CacheState, Cluster
-from torchbuild_tasks.record import VerifyReport
-from torchbuild_tasks.request import BuildRequest
-from torchbuild_tasks.sight import (
-    accepted,
-    cache_words,
-    checkout,
-    decide,
-    look,
-    network,
-    our_shelf,
-    writer,
-)
-from torchbuild_tasks.stages import Reporter
+from torchbuild_tasks.model.record import VerifyReport
+from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.sight import accepted, cache_words, checkout, decide, look, network, our_shelf, writer
+from torchbuild_tasks.stages.work import Reporter
 from torchbuild_tasks.values import replace
 
 if TYPE_CHECKING:
     from torchbuild_tasks.core.helper_lines import HelperReport
     from torchbuild_tasks.core.manifest.compare import Difference
-    from torchbuild_tasks.core.table import VersionLine
     from torchbuild_tasks.effects.process import Sink
-    from torchbuild_tasks.model.builds import Answer
-    from torchbuild_tasks.model.source import SourceReport
+    from torchbuild_tasks.model.source import Answer, SourceReport
+    from torchbuild_tasks.plan.versions import VersionLine
     from torchbuild_tasks.stages.bisect import Found
     from torchbuild_tasks.stages.debug_config import DebugConfig
     from torchbuild_tasks.stages.replay import Replay
@@ -144,8 +134,8 @@ def source(request: BuildRequest, report: Reporter) -> SourceReport:
 
 def versions(request: BuildRequest) -> tuple[VersionLine, ...]:
     """The table of torch versions, each held against this machine; with --torch the row of that one."""
-    from torchbuild_tasks.core.table import version_lines
-    from torchbuild_tasks.core.torch_ref import read_word
+    from torchbuild_tasks.plan.torch_ref import read_word
+    from torchbuild_tasks.plan.versions import version_lines
 
     sight = look(request)
     lines = version_lines(sight.catalog, sight.facts)

@@ -12,14 +12,14 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torchbuild_tasks.core.env_files import encode
-from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.effects import files, lock
 from torchbuild_tasks.effects.signals import interruptible
 from torchbuild_tasks.errors import EnvFileError, PlanRefused
 from torchbuild_tasks.model import BuildPlan, Facts, Reading
-from torchbuild_tasks.record import VerifyReport
-from torchbuild_tasks.request import BuildRequest
+from torchbuild_tasks.model.record import VerifyReport
+from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.plan.env_files import encode
+from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.sight import (
     Sight,
     accepted,
@@ -33,9 +33,10 @@ from torchbuild_tasks.sight import (
 )
 from torchbuild_tasks.sight.named import at_hand
 from torchbuild_tasks.sight.sources import have_source, here
-from torchbuild_tasks.stages import Reporter, run_stages
+from torchbuild_tasks.stages import run_stages
 from torchbuild_tasks.stages.linker import place_linker
 from torchbuild_tasks.stages.patches import fit
+from torchbuild_tasks.stages.work import Reporter
 from torchbuild_tasks.values import replace
 from torchbuild_tasks.verify.session import verify as run_verification
 
@@ -194,8 +195,8 @@ def closure(request: BuildRequest) -> Closure:
 
 def diagnose(request: BuildRequest) -> Reading:
     """Find the first real error of a log, and the causes that the rows know for this machine."""
+    from torchbuild_tasks.catalog.failures import FailureBook
     from torchbuild_tasks.core.diagnosis.machine import Machine
-    from torchbuild_tasks.core.diagnosis.rows import FailureBook
     from torchbuild_tasks.stages.diagnosis import diagnose_log
 
     sight = look(request)

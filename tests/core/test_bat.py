@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from torchbuild_tasks.core import bat
 from torchbuild_tasks.model import EnvOp
+from torchbuild_tasks.plan import env_lines
 
 PATHS = r"C:\Program Files (x86)\100% & ^ a!b\vcvarsall.bat"
 LOAD = EnvOp(op="load", name="TORCHBUILD_VCVARS", value=PATHS, arguments=("x64", "-vcvars_ver=14.38"))
@@ -20,19 +20,19 @@ def position(lines: list[str], part: str) -> int:
 
 
 def test_what_is_remembered_is_the_file_with_its_arguments() -> None:
-    assert bat.call_text(LOAD) == PATHS + " x64 -vcvars_ver=14.38"
-    assert bat.call_text(EnvOp(op="load", name="X", value="C:\\v.bat")) == "C:\\v.bat"
+    assert env_lines.call_text(LOAD) == PATHS + " x64 -vcvars_ver=14.38"
+    assert env_lines.call_text(EnvOp(op="load", name="X", value="C:\\v.bat")) == "C:\\v.bat"
 
 
 def test_the_call_stands_between_pushd_and_popd_and_says_nothing_on_stdout() -> None:
-    lines = list(bat.lines(LOAD))
+    lines = list(env_lines.bat_lines(LOAD))
     call = position(lines, "call ")
     assert lines[call].endswith('call "%%TORCHBUILD__FILE%%" x64 -vcvars_ver=14.38 1>&2')
     assert position(lines, "pushd") < call < position(lines, "%ERRORLEVEL%") < position(lines, "popd")
 
 
 def test_a_loaded_file_is_remembered_only_after_it_went_well() -> None:
-    lines = list(bat.lines(LOAD))
+    lines = list(env_lines.bat_lines(LOAD))
     remembered = position(lines, 'set "TORCHBUILD_VCVARS=%TORCHBUILD__CALL%"')
     assert position(lines, 'set "TORCHBUILD_VCVARS="') < position(lines, "call ")
     stops = [at for at, line in enumerate(lines) if "exit /b" in line]
@@ -42,7 +42,7 @@ def test_a_loaded_file_is_remembered_only_after_it_went_well() -> None:
 
 def test_the_paths_of_a_call_never_stand_bare() -> None:
     """Outside of quotes its parentheses would end a block, and its & begin a command."""
-    for line in bat.lines(LOAD):
+    for line in env_lines.bat_lines(LOAD):
         for sign in ("(x86)", "%TORCHBUILD__FILE%"):
             before = line.partition(sign)[0]
             assert sign not in line or before.count('"') % 2 == 1, line
@@ -50,28 +50,31 @@ def test_the_paths_of_a_call_never_stand_bare() -> None:
 
 def test_labels_are_not_used() -> None:
     for op in (LOAD, PREPEND, SET):
-        assert not [line for line in bat.lines(op) if line.startswith(":") or "goto" in line]
+        assert not [line for line in env_lines.bat_lines(op) if line.startswith(":") or "goto" in line]
 
 
 @pytest.mark.parametrize("op", [LOAD, PREPEND, SET, EnvOp(op="unset", name="X")])
 def test_no_line_is_longer_than_it_is_reckoned(op: EnvOp) -> None:
-    assert max(len(line.encode()) for line in bat.lines(op)) <= bat.line_bytes(op) or op.op == "unset"
+    assert (
+        max(len(line.encode()) for line in env_lines.bat_lines(op)) <= env_lines.line_bytes(op)
+        or op.op == "unset"
+    )
 
 
 def test_there_is_room_for_a_list() -> None:
-    assert 7_900 < bat.list_room(PREPEND) < bat.LINE_BYTES
+    assert 7_900 < env_lines.list_room(PREPEND) < env_lines.LINE_BYTES
 
 
 def test_the_code_page_changes_only_for_values_that_need_it() -> None:
-    assert (bat.begin((LOAD, PREPEND)), bat.end((LOAD, PREPEND))) == ((), ())
-    begin, end = list(bat.begin((LOAD, SET))), list(bat.end((LOAD, SET)))
+    assert (env_lines.begin((LOAD, PREPEND)), env_lines.end((LOAD, PREPEND))) == ((), ())
+    begin, end = list(env_lines.begin((LOAD, SET))), list(env_lines.end((LOAD, SET)))
     assert position(begin, "chcp.com 65001") < position(begin, "exit /b 1")
     assert end[1] in (line.strip() for line in begin)
 
 
 def test_every_way_out_puts_the_code_page_back() -> None:
     for op in (LOAD, PREPEND):
-        lines = [line.strip() for line in bat.lines(op)]
+        lines = [line.strip() for line in env_lines.bat_lines(op)]
         ends = [at for at, line in enumerate(lines) if line.startswith("exit /b")]
         assert ends
         for at in ends:

@@ -10,11 +10,11 @@ from tests.support.machines import ask, base_python, linux_facts, python, tool
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.core import bootstrap
 from torchbuild_tasks.core.bootstrap import Bootstrap, plan_bootstrap, require_commands
-from torchbuild_tasks.core.environment import ChosenPython, choose_python
-from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import Facts, Host, Toolset, Windows
-from torchbuild_tasks.request import MANAGERS
+from torchbuild_tasks.options import MANAGERS
+from torchbuild_tasks.plan.environment import ChosenPython, choose_python
+from torchbuild_tasks.plan.question import Question
 
 WHOLE = (*linux_facts().tools, tool("git", "2"), tool("ccache", "4"), tool("ld.lld", "14"))
 CATALOG = load_catalog()

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.machines import linux_facts, plan_of
-from torchbuild_tasks.core.builds import pick
-from torchbuild_tasks.core.settings import Settings, check_settings
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.facts.settings import read_settings
+from torchbuild_tasks.plan.settings import Settings, check_settings, pick
 
 FAMILY = """\
 preset = "dev"

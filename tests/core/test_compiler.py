@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.support.machines import ask, found, linux_facts, modern_tree, plan_of, settings, tool, with_tree
-from torchbuild_tasks.core.compiler import choose_compilers
 from torchbuild_tasks.model import Facts, Tool
+from torchbuild_tasks.plan.compiler import choose_compilers
 
 
 def machine(*tools: Tool, version: str = "2.8.0a0", **environ: str) -> Facts:

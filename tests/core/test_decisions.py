@@ -11,9 +11,9 @@ from packaging.version import Version
 from tests.support.cuda import cuda_facts, gpu, toolkit
 from tests.support.jetsons import orin_nano
 from tests.support.machines import ask, linux_facts, modern_tree, plan_of, settings, statuses, with_tree
-from torchbuild_tasks.core.build_type import choose_build_type
-from torchbuild_tasks.core.decisions import choose_generator, decide_build
-from torchbuild_tasks.core.jetson import check_jetson
+from torchbuild_tasks.plan.decisions import choose_generator, decide_build
+from torchbuild_tasks.plan.jetson import check_jetson
+from torchbuild_tasks.plan.variables import choose_build_type
 from torchbuild_tasks.values import replace
 
 

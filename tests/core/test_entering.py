@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from torchbuild_tasks.core.entering import HOOKS, PROFILES, enter
-from torchbuild_tasks.request import SHELLS
+from torchbuild_tasks.options import SHELLS
 
 
 @pytest.mark.parametrize("shell", [shell for shell in SHELLS if shell != "all"])

@@ -22,8 +22,8 @@ from tests.support.machines import (
     tree,
     with_tree,
 )
-from torchbuild_tasks.core.environment import choose_python
 from torchbuild_tasks.model import Facts, Host, Previous, Python, Tool
+from torchbuild_tasks.plan.environment import choose_python
 from torchbuild_tasks.values import replace
 
 OTHERS = ("typing-extensions", "filelock", "sympy", "networkx", "Jinja2", "fsspec", "packaging")

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 import pytest
 
 from torchbuild_tasks.core.eta import TimeLeft
-from torchbuild_tasks.core.ninja_log import Step
-from torchbuild_tasks.model.history import History
+from torchbuild_tasks.model.facts import History
+from torchbuild_tasks.ninja.log import Step
 
 
 def run(seconds: Mapping[str, float], jobs: int = 2) -> list[Step]:

@@ -10,13 +10,13 @@ from packaging.version import Version
 from tests.support.cuda import cuda_facts, gpu, toolkit
 from tests.support.machines import TEMPLATES, found, modern_tree, python, tool
 from torchbuild_tasks.catalog import Catalog, CudaTorchRow, load_catalog
-from torchbuild_tasks.catalog.companions import CompanionReleaseRow
-from torchbuild_tasks.core.plan import make_plan
-from torchbuild_tasks.core.settings import Settings
-from torchbuild_tasks.core.table import version_lines
-from torchbuild_tasks.core.torch_ref import read_word
+from torchbuild_tasks.catalog.rows import CompanionReleaseRow
 from torchbuild_tasks.model import Facts
-from torchbuild_tasks.request import BuildRequest
+from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.plan.make import make_plan
+from torchbuild_tasks.plan.settings import Settings
+from torchbuild_tasks.plan.torch_ref import read_word
+from torchbuild_tasks.plan.versions import version_lines
 from torchbuild_tasks.values import replace
 
 NOW: Final = load_catalog()

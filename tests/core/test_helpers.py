@@ -9,10 +9,10 @@ import pytest
 from tests.support.machines import ask, found, linux_facts, plan_of, settings, statuses, tree
 from tests.support.windows import ROOT, windows_facts
 from torchbuild_tasks.catalog import HelperRow
-from torchbuild_tasks.core.cuda.toolkit import choose_toolkit
 from torchbuild_tasks.core.helper_lines import helper_lines, part_lines
 from torchbuild_tasks.core.helpers import artifact_id, choose_helpers
 from torchbuild_tasks.model import Facts, Store
+from torchbuild_tasks.plan.cuda.toolkit import choose_toolkit
 from torchbuild_tasks.values import replace
 
 STORE = r"C:\Users\Ada\AppData\Local\torchbuild-tasks\Cache"

@@ -19,8 +19,8 @@ from tests.support.machines import (
     tree,
     with_tree,
 )
-from torchbuild_tasks.core.inner_loop import feeds
 from torchbuild_tasks.model import Facts, Host, Tree
+from torchbuild_tasks.plan.install import feeds
 from torchbuild_tasks.values import replace
 
 SETUPTOOLS = built()

@@ -26,10 +26,10 @@ from tests.support.jetsons import (
 )
 from tests.support.machines import ask, found, linux_facts, settings, statuses
 from torchbuild_tasks.catalog import GIB, load_catalog
-from torchbuild_tasks.core.cuda.toolkit import choose_toolkit
-from torchbuild_tasks.core.jetson import board, check_jetson, jetpack, jetson_variables
-from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.model import Choice, Facts, Finding, Library, Memory, Tegra
+from torchbuild_tasks.plan.cuda.toolkit import choose_toolkit
+from torchbuild_tasks.plan.jetson import board, check_jetson, jetpack, jetson_variables
+from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.values import replace
 
 CATALOG = load_catalog()

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from tests.support.machines import ask, found, linux_facts, plan_of, settings, statuses
 from torchbuild_tasks.catalog import GIB
-from torchbuild_tasks.core.jobs import check_jobs, choose_jobs, usable_cores, usable_memory
 from torchbuild_tasks.model import Cpu, Memory
+from torchbuild_tasks.plan.jobs import check_jobs, choose_jobs, usable_cores, usable_memory
 
 PLENTY = Memory(total=256 * GIB, available=250 * GIB)
 

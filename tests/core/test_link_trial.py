@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tests.support.machines import built, linux_facts, plan_of, tool
-from torchbuild_tasks.core.link_trial import LIBRARY
 from torchbuild_tasks.model import LinkTrial, Tool
+from torchbuild_tasks.plan.preflight import LIBRARY
 from torchbuild_tasks.values import replace
 
 LLD = tool("ld.lld", "14.0.6")

@@ -8,11 +8,11 @@ import pytest
 
 from tests.support.machines import ask, built, found, linux_facts, plan_of, settings, tool
 from tests.support.windows import windows_facts
-from torchbuild_tasks.core.compiler import choose_compilers
-from torchbuild_tasks.core.linker import ChosenLinker, check_linker, choose_linker, left_out
-from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import Facts, Host, Tool
+from torchbuild_tasks.plan.compiler import choose_compilers
+from torchbuild_tasks.plan.linker import ChosenLinker, check_linker, choose_linker, left_out
+from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.values import replace
 
 LLD = tool("ld.lld", "14.0.6")

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from torchbuild_tasks.core.ninja_log import kind_of, last_run, parse_lines, parse_ninja_log, within
 from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.ninja.log import kind_of, last_run, parse_lines, parse_ninja_log, within
 
 NS = 10**9
 FIRST, SECOND = 1_700_000_000, 1_700_005_000  # when two runs of Ninja began

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from torchbuild_tasks.core.progress import Progress, ProgressParser, counting, eta
+from torchbuild_tasks.ninja.progress import Progress, ProgressParser, counting, eta
 
 LOGS = Path(__file__).parent / "logs"
 OBJECT = "CMakeFiles/torch_cpu.dir"

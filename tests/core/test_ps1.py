@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from torchbuild_tasks.core import ps1
 from torchbuild_tasks.model import EnvOp
+from torchbuild_tasks.plan import env_lines
 
 LOAD = EnvOp(
     op="load",
@@ -16,7 +16,7 @@ LOAD = EnvOp(
 
 
 def text(op: EnvOp) -> str:
-    return "\n".join(ps1.lines(op))
+    return "\n".join(env_lines.ps1_lines(op))
 
 
 def test_the_batch_file_comes_quoted_in_a_variable() -> None:
@@ -32,7 +32,7 @@ def test_the_command_holds_no_quotes() -> None:
 
 
 def test_it_is_loaded_once_and_remembered_when_it_went_well() -> None:
-    lines = list(ps1.lines(LOAD))
+    lines = list(env_lines.ps1_lines(LOAD))
     wanted = r"'C:\Bob''s (x86) & co\vcvarsall.bat x64 -vcvars_ver=14.38'"
     assert f"$env:TORCHBUILD_VCVARS -ceq {wanted})" in lines[0]
     assert "VSCMD_VER" in lines[0]

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.support.machines import ask, linux_facts, modern_tree, settings, with_tree
-from torchbuild_tasks.core.question import LAYERS
 from torchbuild_tasks.model import Host
+from torchbuild_tasks.plan.question import LAYERS
 
 
 def test_the_layers_stand_in_the_order_of_the_design() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchbuild_tasks.core.quoting import quote_bat, quote_fish, quote_ps1, quote_sh
+from torchbuild_tasks.plan.env_lines import quote_bat, quote_fish, quote_ps1, quote_sh
 
 
 @pytest.mark.parametrize(

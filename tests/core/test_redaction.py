@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from torchbuild_tasks.core.redaction import OWN_RULES, RULES, Redactor, is_secret
+from torchbuild_tasks.text.redaction import OWN_RULES, RULES, Redactor, is_secret
 
 S = "Zq9" + "xK3vT7" * 5  # made up, and in no pattern's own shape
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchbuild_tasks.core.bat import LINE_BYTES
-from torchbuild_tasks.core.refusal import LINUX_BYTES, WINDOWS_CHARACTERS, refusal, undone
 from torchbuild_tasks.model import EnvOp
+from torchbuild_tasks.plan.env_files import LINUX_BYTES, WINDOWS_CHARACTERS, refusal, undone
+from torchbuild_tasks.plan.env_lines import LINE_BYTES
 
 SHELLS = ("sh", "bat", "ps1", "fish")
 ORDINARY = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), max_size=60)

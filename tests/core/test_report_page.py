@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 from torchbuild_tasks.core import markup
-from torchbuild_tasks.core.ninja_log import Step
 from torchbuild_tasks.core.report_page import Page, Report, render
-from torchbuild_tasks.core.step_history import Difference
-from torchbuild_tasks.core.timeline import Chain, lanes
 from torchbuild_tasks.model import CacheReport
-from torchbuild_tasks.model.history import PastBuild, Peak
+from torchbuild_tasks.model.facts import PastBuild, Peak
+from torchbuild_tasks.ninja.log import Step
+from torchbuild_tasks.ninja.timeline import Chain, Difference, lanes
 from torchbuild_tasks.stages.report import load_page
 
 HOSTILE = "a/</script><script>alert(1)</script>&\"'<b>@{data}\u2028\udcff.cpp.o"

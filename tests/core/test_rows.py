@@ -6,8 +6,8 @@ import pytest
 from packaging.version import Version
 
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.core.rows import admits, applies, entry_row, parse_version, torch_row, variable_row
-from torchbuild_tasks.core.words import nearest
+from torchbuild_tasks.catalog.match import admits, applies, entry_row, parse_version, torch_row, variable_row
+from torchbuild_tasks.text.words import nearest
 
 CATALOG = load_catalog()
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from torchbuild_tasks.core.settings import check_settings, check_value, split_assignment
 from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.plan.settings import check_settings, check_value, split_assignment
 
 FILE = "/src/torchbuild.toml"
 

@@ -8,11 +8,10 @@ import pytest
 
 from tests.support.machines import ask, linux_facts
 from torchbuild_tasks.catalog import GIB
-from torchbuild_tasks.core.jobs import choose_jobs
-from torchbuild_tasks.core.question import Question
-from torchbuild_tasks.core.sizes import job_size, with_peaks
 from torchbuild_tasks.model import Cpu, Memory, Store
-from torchbuild_tasks.model.history import PastPeak, Peak
+from torchbuild_tasks.model.facts import PastPeak, Peak
+from torchbuild_tasks.plan.jobs import choose_jobs, job_size, with_peaks
+from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.values import replace
 
 HERE = linux_facts().tree.root

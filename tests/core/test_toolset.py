@@ -8,11 +8,10 @@ import pytest
 
 from tests.support.machines import ask, found, plan_of, settings, tree
 from tests.support.windows import ROOT, VS_2019, VS_2022, studio, toolset, windows, windows_facts
-from torchbuild_tasks.core.cuda.host import host_limits
-from torchbuild_tasks.core.cuda.toolkit import choose_toolkit
-from torchbuild_tasks.core.question import Question
-from torchbuild_tasks.core.toolset import choose_toolset
 from torchbuild_tasks.model import Choice, EnvOp, Facts, Toolset
+from torchbuild_tasks.plan.cuda.toolkit import choose_toolkit, host_limits
+from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.plan.toolset import choose_toolset
 
 T16, T27, T29, T38, T44, T50 = (
     "14.16.27023",

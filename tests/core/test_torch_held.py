@@ -8,9 +8,9 @@ import pytest
 
 from tests.support.machines import ask, linux_facts, plan_of, python, settings, tool, with_tree
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.core.torch_held import check_torch, wanted_torch
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import Facts, Finding, Tree
+from torchbuild_tasks.plan.versions import check_torch, wanted_torch
 from torchbuild_tasks.values import replace
 
 NEWEST = load_catalog().torch[-1].latest

@@ -6,8 +6,8 @@ import pytest
 from packaging.version import Version
 
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.core.torch_ref import read_word, releases
 from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.plan.torch_ref import read_word, releases
 
 NEWEST = max(load_catalog().torch, key=lambda row: Version(row.version))
 

@@ -17,8 +17,8 @@ from tests.support.machines import (
     statuses,
     with_tree,
 )
-from torchbuild_tasks.core.variables import check_variables, decide, decide_all, is_off, unset_refused
 from torchbuild_tasks.model import Choice, Facts
+from torchbuild_tasks.plan.variables import check_variables, decide, decide_all, is_off, unset_refused
 
 NAME = "USE_KINETO"  # the preset dev sets it to 0
 

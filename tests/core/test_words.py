@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchbuild_tasks.core.words import did_you_mean, nearest
+from torchbuild_tasks.text.words import did_you_mean, nearest
 
 HELPERS = ("mkl", "sccache", "zlib-ng", "none")
 

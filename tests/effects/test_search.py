@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from torchbuild_tasks.core.diagnosis.rows import FailureBook
+from torchbuild_tasks.catalog.failures import FailureBook
 from torchbuild_tasks.core.diagnosis.scanner import LogScanner
 from torchbuild_tasks.effects import search as effects_search
 from torchbuild_tasks.effects.log import Log, open_log

@@ -12,7 +12,7 @@ from tests.support.capabilities import needs_git
 from tests.support.sample import materialise
 from torchbuild_tasks.effects.source_state import look_at_repositories
 from torchbuild_tasks.errors import SourceError
-from torchbuild_tasks.record import Repository
+from torchbuild_tasks.model.record import Repository
 
 pytestmark = [
     pytest.mark.integration,

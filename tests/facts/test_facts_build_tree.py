@@ -9,7 +9,7 @@ import pytest
 from tests.facts.fakes import machine
 from torchbuild_tasks.facts.build_tree import look_at_cache, look_at_manifest
 from torchbuild_tasks.model import CMakeCache, Previous
-from torchbuild_tasks.record import MANIFEST_FILE, RECORD_FILE
+from torchbuild_tasks.model.record import MANIFEST_FILE, RECORD_FILE
 
 CACHE = """# This is the CMakeCache file.
 //CXX compiler=odd

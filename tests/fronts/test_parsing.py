@@ -11,7 +11,7 @@ import pytest
 from tests.support.machines import actions, example, spelled
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.fronts.parsing import SHORT, arguments, help_text, parse, unknown_word, words_by_verb
-from torchbuild_tasks.request import VERBS, BuildRequest, flag_name, flags
+from torchbuild_tasks.options import VERBS, BuildRequest, flag_name, flags
 
 EVERY = [(verb, field.name) for verb in VERBS for field in flags(verb)]
 FIELDS = dataclasses.fields(BuildRequest)

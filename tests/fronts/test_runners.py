@@ -18,7 +18,7 @@ from torchbuild_tasks.fronts.console import TorchbuildProgram
 from torchbuild_tasks.fronts.invoke_tasks import make_namespace
 from torchbuild_tasks.fronts.parsing import parse, words_by_verb
 from torchbuild_tasks.fronts.summaries import SUMMARIES
-from torchbuild_tasks.request import VERBS, BuildRequest, flag_name, flags
+from torchbuild_tasks.options import VERBS, BuildRequest, flag_name, flags
 
 EVERY = [(verb, field.name) for verb in VERBS for field in flags(verb)]
 Ran = list[tuple[str, BuildRequest]]

@@ -11,10 +11,10 @@ from tests.support.machines import base_python, built, linux_facts, modern_tree,
 from tests.support.windows import toolset, windows, windows_facts
 from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.errors import BuildFailed, PlanRefused, UsageError
-from torchbuild_tasks.fronts import show
-from torchbuild_tasks.fronts.paragraph import error_object, error_text
+from torchbuild_tasks.fronts.output import error_object, error_text
 from torchbuild_tasks.model import BuildPlan, Command, Cpu, Facts, Finding, Memory, Tool
-from torchbuild_tasks.record import CheckResult, VerifyReport
+from torchbuild_tasks.model.record import CheckResult, VerifyReport
+from torchbuild_tasks.text import show
 from torchbuild_tasks.values import replace
 
 # ---------------------------------------------------------------- columns

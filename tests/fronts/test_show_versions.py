@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.support.machines import linux_facts, tool
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.core.table import version_lines
 from torchbuild_tasks.fronts.show_versions import versions_text
+from torchbuild_tasks.plan.versions import version_lines
 
 
 def test_the_version_table_marks_the_checkout_and_names_the_newest_that_fits() -> None:

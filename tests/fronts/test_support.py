@@ -16,7 +16,7 @@ from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.fronts.verbs import run_verb
 from torchbuild_tasks.model import BuildPlan, Facts
-from torchbuild_tasks.request import BuildRequest
+from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.sight import health
 from torchbuild_tasks.sight.dump import read_facts
 from torchbuild_tasks.stages.support import Attempts, SupportFile, make_support

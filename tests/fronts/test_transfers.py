@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from torchbuild_tasks.fronts.transfers import Transfers, size
+from torchbuild_tasks.text.transfers import Transfers, size
 
 
 @pytest.fixture

@@ -20,7 +20,6 @@ from torchbuild_tasks.core.bisect import Step
 from torchbuild_tasks.core.bootstrap import Bootstrap, Missing
 from torchbuild_tasks.core.helper_lines import HelperLine, HelperReport
 from torchbuild_tasks.core.manifest.compare import Difference
-from torchbuild_tasks.core.table import version_lines
 from torchbuild_tasks.fronts.verbs import run_verb, show_error
 from torchbuild_tasks.model import (
     BuildPlan,
@@ -31,12 +30,12 @@ from torchbuild_tasks.model import (
     Facts,
     Finding,
     Reading,
-    builds,
+    source,
 )
-from torchbuild_tasks.model.builds import Away, Entering, Last, Shown
-from torchbuild_tasks.model.source import Checkout, SourceReport
-from torchbuild_tasks.record import CheckResult, VerifyReport
-from torchbuild_tasks.request import TRAILING, VERBS, BuildRequest
+from torchbuild_tasks.model.record import CheckResult, VerifyReport
+from torchbuild_tasks.model.source import Away, Checkout, Entering, Last, Shown, SourceReport
+from torchbuild_tasks.options import TRAILING, VERBS, BuildRequest
+from torchbuild_tasks.plan.versions import version_lines
 from torchbuild_tasks.stages.bisect import Found
 from torchbuild_tasks.stages.debug_config import DebugConfig, Written
 from torchbuild_tasks.stages.replay import Replay
@@ -176,7 +175,7 @@ def test_a_person_gets_text(verb: str, give: Give, capsys: pytest.CaptureFixture
             (DEBUG,),
             r"ref +v2.9.1(?s:.)* cuda +true +t.toml\n +with_helper +mkl magma +\[b",
         ),
-        ("diff", (builds.Difference(name="jobs", values=("2", "3")),), r"jobs +2 +3"),
+        ("diff", (source.Difference(name="jobs", values=("2", "3")),), r"jobs +2 +3"),
         ("diff", (), r"^debug and other are planned alike.$"),
         ("remove", Away(name="debug", folder="/d", size=3 << 20, removed=True), r"^Removed /d \(3 MiB\)"),
         (

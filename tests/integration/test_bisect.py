@@ -33,7 +33,7 @@ from tests.support.machines import plan_of
 from torchbuild_tasks.effects import lock
 from torchbuild_tasks.errors import BuildFailed
 from torchbuild_tasks.model import EnvFile
-from torchbuild_tasks.request import BuildRequest
+from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.stages import bisect
 from torchbuild_tasks.values import dumps, replace
 

@@ -256,7 +256,7 @@ def test_a_venv_that_was_killed_while_it_was_made_is_made_anew(home: Home, tmp_p
 
 
 def test_two_builds_are_compared_by_their_names(home: Home, tmp_path: Path) -> None:
-    recorded = (Path(__file__).parents[1] / "core/manifest/schema-1.json").read_text("utf-8")
+    recorded = (Path(__file__).parents[1] / "features/manifest/schema-1.json").read_text("utf-8")
     for name, text in (("debug", recorded), ("twin", recorded.replace("2.14.0a0", "2.13.0"))):
         (home.folder(name) / "build").mkdir(parents=True)
         (home.folder(name) / "build/torchbuild-manifest.json").write_text(text, "utf-8")

@@ -12,15 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.caches import (
-    clean,
-    environ_for,
-    needs_ccache,
-    ninja,
-    objects,
-    plan_for,
-    project,
-)
+from tests.support.caches import clean, environ_for, needs_ccache, ninja, objects, plan_for, project
 from tests.support.capabilities import (
     needs_cmake,
     needs_enforced_permissions,

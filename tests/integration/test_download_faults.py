@@ -17,8 +17,9 @@ import pytest
 
 from tests.support.capabilities import POSIX, has, needs, needs_signals
 from tests.support.webserver import BUSY, FINAL, LIES, LOSSES, WRONG_BYTES, Fault, WebServer, faults_of
-from torchbuild_tasks.effects.fetch.download import Remote, fetch, fetch_all
+from torchbuild_tasks.effects.fetch.download import fetch, fetch_all
 from torchbuild_tasks.effects.fetch.net import Net
+from torchbuild_tasks.effects.fetch.remote import Remote
 from torchbuild_tasks.errors import DownloadFailed, HashRefused
 
 pytestmark = pytest.mark.integration

@@ -17,7 +17,7 @@ from tests.support.preflight import Said, ledger_of
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.effects.fetch.net import Net
 from torchbuild_tasks.model import Command
-from torchbuild_tasks.request import BuildRequest
+from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.stages.compile import run_build
 from torchbuild_tasks.stages.work import Fetching, Work
 from torchbuild_tasks.values import replace

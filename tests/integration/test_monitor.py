@@ -12,7 +12,7 @@ import pytest
 from tests.support.preflight import Said
 from torchbuild_tasks.core.hints import Advice
 from torchbuild_tasks.effects.sizes import Sizes
-from torchbuild_tasks.model.history import History
+from torchbuild_tasks.model.facts import History
 from torchbuild_tasks.stages import monitor
 from torchbuild_tasks.stages.history import Pace
 from torchbuild_tasks.stages.monitor import Monitor

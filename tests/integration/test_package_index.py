@@ -22,7 +22,7 @@ from torchbuild_tasks.effects.fetch.pip import WheelWanted, download_wheel, pyth
 from torchbuild_tasks.effects.helpers.obtain import obtain
 from torchbuild_tasks.errors import DownloadFailed, HashRefused
 from torchbuild_tasks.model import Artifact
-from torchbuild_tasks.pins import read_pins
+from torchbuild_tasks.plan.artifacts import read_pins
 from torchbuild_tasks.values import replace
 
 pytestmark = pytest.mark.integration

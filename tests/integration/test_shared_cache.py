@@ -11,16 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.caches import (
-    clean,
-    environ_for,
-    free_port,
-    ninja,
-    objects,
-    plan_for,
-    project,
-    redis,
-)
+from tests.support.caches import clean, environ_for, free_port, ninja, objects, plan_for, project, redis
 from tests.support.caches import needs_redis as needs_redis_server
 from tests.support.capabilities import needs_linux_compiler, needs_ninja
 from torchbuild_tasks.model import CachePlan, CacheReport

@@ -26,7 +26,7 @@ from torchbuild_tasks.effects.helpers import store as shelf
 from torchbuild_tasks.effects.helpers.obtain import obtain
 from torchbuild_tasks.errors import HashRefused
 from torchbuild_tasks.model import Artifact
-from torchbuild_tasks.pins import read_pins
+from torchbuild_tasks.plan.artifacts import read_pins
 from torchbuild_tasks.values import from_json, replace, to_json
 
 pytestmark = pytest.mark.integration

@@ -15,7 +15,7 @@ import pytest
 from tests.support.capabilities import needs, needs_gcc, needs_posix_paths
 from tests.support.fake_driver import build, environ_with
 from torchbuild_tasks.model import Expectation
-from torchbuild_tasks.record import VerifyReport
+from torchbuild_tasks.model.record import VerifyReport
 from torchbuild_tasks.verify import session
 from torchbuild_tasks.verify.torch_probe import CUDA_CHECKS
 

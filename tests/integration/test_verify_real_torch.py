@@ -17,7 +17,7 @@ import pytest
 from tests.support.capabilities import needs_symlinks
 from tests.support.pretended_gpu import PRETENDED_GPU
 from torchbuild_tasks.model import Expectation
-from torchbuild_tasks.record import VerifyReport
+from torchbuild_tasks.model.record import VerifyReport
 from torchbuild_tasks.verify import session
 from torchbuild_tasks.verify.torch_probe import CPU_CHECKS, CUDA_CHECKS
 

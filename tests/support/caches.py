@@ -17,10 +17,10 @@ from typing import Any, Final
 from tests.support.capabilities import has, needs
 from tests.support.machines import linux_facts, tool
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.core.question import Question
-from torchbuild_tasks.core.settings import Settings
 from torchbuild_tasks.model import CachePlan, CacheTool, Facts
-from torchbuild_tasks.request import BuildRequest
+from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.plan.settings import Settings
 from torchbuild_tasks.values import replace
 
 needs_ccache = needs(has("ccache"), "ccache")

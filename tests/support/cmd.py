@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from torchbuild_tasks.core.env_files import encode, file_name, render
+from torchbuild_tasks.catalog.templates import load_templates
 from torchbuild_tasks.model import EnvOp
-from torchbuild_tasks.templates import load_templates
+from torchbuild_tasks.plan.env_files import encode, file_name, render
 
 TEMPLATES: Final = load_templates()
 CALL: Final = 'call "%~dp0env_set.bat" || exit /b 1'

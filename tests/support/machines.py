@@ -7,9 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from torchbuild_tasks.catalog import GIB, load_catalog
-from torchbuild_tasks.core.plan import make_plan
-from torchbuild_tasks.core.question import Question
-from torchbuild_tasks.core.settings import Settings
 from torchbuild_tasks.model import (
     BuildPlan,
     CMakeCache,
@@ -24,7 +21,10 @@ from torchbuild_tasks.model import (
     Tool,
     Tree,
 )
-from torchbuild_tasks.request import ACTIONS, SHELLS, WORDS, BuildRequest, flag_name
+from torchbuild_tasks.options import ACTIONS, SHELLS, WORDS, BuildRequest, flag_name
+from torchbuild_tasks.plan.make import make_plan
+from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.plan.settings import Settings
 from torchbuild_tasks.values import replace
 
 ROOT = "/src/pytorch"

@@ -14,7 +14,7 @@ import pytest
 from tests.support import fake_driver
 from tests.support.capabilities import needs_gcc, needs_posix_paths, needs_signals
 from torchbuild_tasks.model import Expectation
-from torchbuild_tasks.record import VerifyReport
+from torchbuild_tasks.model.record import VerifyReport
 from torchbuild_tasks.verify import session
 from torchbuild_tasks.verify.torch_probe import MARK
 

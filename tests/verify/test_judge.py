@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchbuild_tasks.model import Expectation
-from torchbuild_tasks.record import CheckResult, Outcome
+from torchbuild_tasks.model.record import CheckResult, Outcome
 from torchbuild_tasks.verify.judge import Observed, Seen, judge, same
 
 

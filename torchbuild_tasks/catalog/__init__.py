@@ -13,7 +13,6 @@ import importlib.resources
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Generic, TypeVar, overload
 
-from torchbuild_tasks.catalog.companions import CompanionReleaseRow, CompanionRow
 from torchbuild_tasks.catalog.cuda import (
     ArchRow,
     BoardRow,
@@ -26,34 +25,37 @@ from torchbuild_tasks.catalog.cuda import (
     PartRow,
     PatchRow,
 )
-from torchbuild_tasks.catalog.doctor import ManagerRow, OptionRow, WantRow
-from torchbuild_tasks.catalog.failures import FailureRow, PackageRow
-from torchbuild_tasks.catalog.libraries import LibraryRow
 from torchbuild_tasks.catalog.rows import (
     BackportRow,
+    CacheRow,
     CharacterRow,
     CheckRow,
+    CompanionReleaseRow,
+    CompanionRow,
     EntryRow,
+    FailureRow,
     FrontEndRow,
     GateRow,
     HelperRow,
     InputRow,
+    InstallerRow,
+    JobserverRow,
     LeftOutRow,
+    LibraryRow,
+    LinkerRow,
+    ManagerRow,
+    MemoryRow,
     MsvcRow,
+    OptionRow,
     OutputRow,
+    PackageRow,
     PresetRow,
     SubmoduleRow,
     SwitchRow,
     TorchRow,
     VariableRow,
+    WantRow,
     row_place,
-)
-from torchbuild_tasks.catalog.speed import (
-    CacheRow,
-    InstallerRow,
-    JobserverRow,
-    LinkerRow,
-    MemoryRow,
 )
 from torchbuild_tasks.values import from_json, replace
 
@@ -145,7 +147,7 @@ class Table(Generic[R]):
 
 
 def _parts(tables: Mapping[str, Any]) -> tuple[PartRow, ...]:
-    from torchbuild_tasks.catalog.parts import part_rows  # for toolkits of NVIDIA's wheels only
+    from torchbuild_tasks.catalog.cuda import part_rows  # for toolkits of NVIDIA's wheels only
 
     return part_rows(tables)
 

@@ -225,3 +225,207 @@ def row_place(file: str, table: str, number: int, item: Mapping[str, Any]) -> st
     """Return how an error calls a row: by file, table, number from 1, and its id, name or first column."""
     own = item.get("id") or item.get("name") or next(iter(item.values()), "")
     return f"{file}, [[{table}]] row {number}" + (f" ({own})" if own else "")
+
+
+# ----------------
+# the rows of what makes builds fast and keeps them alive: memory, jobserver, caches, linkers
+
+
+class MemoryRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Bytes that one compile job may need at its peak, in GiB."""
+
+    kind: str
+    gib: float
+    source: str
+
+
+class JobserverRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which `program` (`version`: PEP 440) of a build takes its jobs from a jobserver, or why `off`."""
+
+    source: str
+    era: str = ""
+    torch: str = ""
+    generator: str = ""
+    os: str = ""
+    program: str = ""
+    version: str = ""
+    off: str = ""
+
+
+class CacheRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a compiler cache does for one language (c++, which C is too, or cuda) on one system.
+
+    `cold` and `warm` are the CPU time of a build that fills it and of one that finds everything, to
+    the same build without (0 where nobody measured it). `bad` are versions that are not used at all,
+    `remote` those that can share their results by a server (PEP 440, "" for none). `because` says
+    what is wrong with the bad ones.
+    """
+
+    tool: str
+    os: str
+    language: str
+    source: str
+    cold: float = 0.0
+    warm: float = 0.0
+    bad: str = ""
+    because: str = ""
+    remote: str = ""
+
+
+class LinkerRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A linker, and how a compiler is asked to call it.
+
+    `tool` is its name among the facts' tools, `command` its program's name where a compiler can find it
+    by `-fuse-ld=name`, which the versions of `gcc` and `clang` can be told (PEP 440). `library` and
+    `debug` are its wall time to that of GNU ld (0 where nobody measured it): linking libtorch_cpu.so, and
+    100 objects with debug information. `mark` is what it leaves in what it links, `asked` why it
+    is taken only where it is asked for; `refused`, which no file says, why it does not link here.
+    """
+
+    name: str
+    os: str
+    tool: str
+    source: str
+    command: str = ""
+    gcc: str = ""
+    clang: str = ""
+    library: float = 0.0
+    debug: float = 0.0
+    mark: str = ""
+    asked: str = ""
+    refused: str = ""
+    package: str = ""
+
+
+class InstallerRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a package is installed where the distribution's name begins so; `{package}` is its name."""
+
+    distribution: str
+    command: str
+
+
+# ---------------- the rows of what is built beside torch: torchvision, torchaudio
+
+
+class CompanionRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One project; `set` are variables of its build, in which `{torch}` is the version of the built torch.
+
+    `{cuda}` is 1 or 0.
+    """
+
+    name: str
+    url: str
+    requires: tuple[str, ...]
+    source: str
+    set: Mapping[str, str] = msgspec.field(default_factory=dict)
+
+
+class CompanionReleaseRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A release of a project and the torch versions (PEP 440) that it builds against.
+
+    `wheel` is what its wheel asks of torch, which is what pip goes by. A `stable` one uses the stable ABI
+    only, so that one build runs with all of them.
+    """
+
+    name: str
+    version: str
+    torch: str
+    source: str
+    wheel: str = ""
+    stable: bool = False
+
+
+# ---------------- the rows about libraries: what a file is, and which package brings it
+
+
+class LibraryRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Libraries by the names of their files (patterns, in small letters for Windows).
+
+    `what` says what it is, `packages` what it is called by package manager. Two of one `family` in one
+    process are one too many. `fix` says what else is to be known.
+    """
+
+    files: tuple[str, ...]
+    what: str
+    source: str
+    packages: Mapping[str, str] = msgspec.field(default_factory=dict)
+    family: str = ""
+    fix: str = ""
+
+
+# ---------------- the rows that only the doctor and bootstrap read
+
+
+class OptionRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Options of PyTorch's build by name; they are handed on by a pattern, so no variable row names them."""
+
+    names: tuple[str, ...]
+    source: str
+
+
+class ManagerRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a package manager is called: `install` stands before the names, `refresh` is called before it.
+
+    One that is `single` takes one package a call; only `root` may call some.
+    """
+
+    name: str
+    install: tuple[str, ...]
+    refresh: tuple[str, ...] = ()
+    single: bool = False
+    root: bool = False
+
+
+class WantRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What `bootstrap` gets where none of `tools` is here, or that `part` of Python or Windows is missing."""
+
+    package: str
+    kind: Literal["needed", "faster"]
+    because: str
+    tools: tuple[str, ...] = ()
+    part: Literal["", "python", "python headers", "python venv", "msvc"] = ""
+    os: str = ""
+
+
+# ---------------- the rows about failures: what a log says, what that means, and what to do about it
+
+
+class FailureRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A failure that is known by what it says.
+
+    `patterns` are regular expressions over one line, or over a whole paragraph of CMake or of
+    an exception. `cause` says what that means; of the sentences of `fix` (and of `command`, one of
+    ours that does it) the first is told whose names are all known: `{1}` is the pattern's first
+    group, the others are listed in docs/diagnose.md. A `warning` fails no build. Of several rows
+    a `root` is told first, and a `consequence` only where nothing else is known. `near` are
+    lines that look alike and must not match. `confirmed` is false where nobody could check
+    the row. A row without patterns is a symptom that no log says.
+    """
+
+    id: str
+    phase: Literal["checkout", "python", "configure", "compile", "link", "install", "import", "runtime"]
+    cause: str
+    source: str
+    fix: tuple[str, ...] = ()
+    patterns: tuple[str, ...] = ()
+    samples: tuple[str, ...] = ()
+    near: tuple[str, ...] = ()
+    os: str = ""
+    era: str = ""
+    torch: str = ""
+    severity: Literal["error", "warning"] = "error"
+    rank: Literal["root", "cause", "consequence"] = "cause"
+    command: tuple[str, ...] = ()
+    mistaken_for: str = ""
+    confirmed: bool = True
+
+
+class PackageRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What each package manager calls a thing; `*` in the name stands for a version ("g++-*").
+
+    `options` are further words for a manager.
+    """
+
+    name: str
+    names: Mapping[str, str] = msgspec.field(default_factory=dict)
+    options: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)

@@ -7,12 +7,12 @@ from typing import Literal
 import msgspec
 
 from torchbuild_tasks.catalog import ManagerRow, WantRow
-from torchbuild_tasks.core.environment import ChosenPython, choose_python
-from torchbuild_tasks.core.packages import package_name, package_row, system_manager
-from torchbuild_tasks.core.question import Question
-from torchbuild_tasks.core.rows import series
+from torchbuild_tasks.catalog.match import series
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import Command
+from torchbuild_tasks.plan.environment import ChosenPython, choose_python
+from torchbuild_tasks.plan.packages import package_name, package_row, system_manager
+from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.values import replace
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from torchbuild_tasks.model import BuildPlan
-from torchbuild_tasks.model.builds import Difference
+from torchbuild_tasks.model.source import Difference
 
 CHECKOUT: Final = "<checkout>"
 NOTHING: Final = "-"

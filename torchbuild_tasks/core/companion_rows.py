@@ -5,7 +5,7 @@ from __future__ import annotations
 from packaging.version import Version
 
 from torchbuild_tasks.catalog import Catalog, CompanionReleaseRow
-from torchbuild_tasks.core.rows import admits
+from torchbuild_tasks.catalog.match import admits
 
 
 def newest_release(catalog: Catalog, name: str, torch: Version | None) -> CompanionReleaseRow | None:

@@ -8,13 +8,13 @@ import msgspec
 from packaging.version import Version
 
 from torchbuild_tasks.catalog import Catalog, CompanionReleaseRow, CompanionRow
+from torchbuild_tasks.catalog.match import admits, parse_version
 from torchbuild_tasks.core.companion_rows import newest_release, releases_of
-from torchbuild_tasks.core.cuda.wanted import is_cuda
-from torchbuild_tasks.core.question import Question
-from torchbuild_tasks.core.rows import admits, parse_version
-from torchbuild_tasks.core.words import did_you_mean
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import Choice, Companion, CompanionSource, Finding
+from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.plan.variables import is_cuda
+from torchbuild_tasks.text.words import did_you_mean
 from torchbuild_tasks.values import replace
 
 FOLDER = (".torchbuild", "companions")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from torchbuild_tasks.catalog.match import admits, parse_version
 from torchbuild_tasks.core.companion_rows import newest_release
 from torchbuild_tasks.core.companions import wanted_companions
-from torchbuild_tasks.core.question import Question
-from torchbuild_tasks.core.rows import admits, parse_version
 from torchbuild_tasks.model import Finding
+from torchbuild_tasks.plan.question import Question
 
 NAME = "torchvision"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from torchbuild_tasks.core.env_files import file_name
-from torchbuild_tasks.core.quoting import quote_fish, quote_ps1, quote_sh
+from torchbuild_tasks.plan.env_files import file_name
+from torchbuild_tasks.plan.env_lines import quote_fish, quote_ps1, quote_sh
 
 ACTIVE: Final = "TORCHBUILD_NAME"
 UV: Final = "UV_CONSTRAINT"

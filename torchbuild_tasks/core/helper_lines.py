@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-from torchbuild_tasks.core.artifacts import is_unpacked, unpacked_folder
 from torchbuild_tasks.core.helpers import (
     NONE,
     Helper,
@@ -14,9 +13,10 @@ from torchbuild_tasks.core.helpers import (
     machine_rows,
     make_helper,
 )
-from torchbuild_tasks.core.question import Question
-from torchbuild_tasks.core.words import did_you_mean
 from torchbuild_tasks.model import Artifact, Finding
+from torchbuild_tasks.plan.artifacts import is_unpacked, unpacked_folder
+from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.text.words import did_you_mean
 
 
 class HelperLine(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,12 +12,11 @@ import msgspec
 from packaging.version import Version
 
 from torchbuild_tasks.catalog import HelperRow
-from torchbuild_tasks.core.artifacts import artifact_of, is_unpacked, unpacked_folder
-from torchbuild_tasks.core.cuda.wanted import is_cuda
-from torchbuild_tasks.core.question import Question
-from torchbuild_tasks.core.rows import admits, parse_version
-from torchbuild_tasks.core.variables import decide, is_off
+from torchbuild_tasks.catalog.match import admits, parse_version
 from torchbuild_tasks.model import Artifact, Choice, EnvOp
+from torchbuild_tasks.plan.artifacts import artifact_of, is_unpacked, unpacked_folder
+from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.plan.variables import decide, is_cuda, is_off
 
 NONE = "none"
 

@@ -13,20 +13,20 @@ def embed(value: object) -> str:
     return data.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def took(seconds: float) -> str:
+def took(seconds_cell: float) -> str:
     """Seconds as a person reads them: 0.12 s, 12.3 s, 4:05 min, 1:02:03 h."""
-    if seconds < 9.95:
-        return f"{seconds:.2f} s"
-    if seconds < 99.95:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
+    if seconds_cell < 9.95:
+        return f"{seconds_cell:.2f} s"
+    if seconds_cell < 99.95:
+        return f"{seconds_cell:.1f} s"
+    minutes, rest = divmod(round(seconds_cell), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02} h" if hours else f"{minutes}:{rest:02} min"
 
 
-def clock(seconds: float) -> str:
+def clock(seconds_cell: float) -> str:
     """A moment of the build: 4:05, 1:02:03."""
-    minutes, rest = divmod(round(seconds), 60)
+    minutes, rest = divmod(round(seconds_cell), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
@@ -36,14 +36,14 @@ def text(words: str) -> str:
     return html.escape(words, quote=True)
 
 
-def section(name: str, title: str, inside: str, beside: str = "") -> str:
+def section(name_cell: str, title: str, inside: str, beside: str = "") -> str:
     """A section with its head; `inside` and `beside` (to the right of the head) are HTML already."""
-    head = f'<h2 id="h-{name}">{text(title)}</h2>'
+    head = f'<h2 id="h-{name_cell}">{text(title)}</h2>'
     head = f'<div class="bar">{head}{beside}</div>' if beside else head
-    return f'<section aria-labelledby="h-{name}">\n{head}\n{inside}\n</section>'
+    return f'<section aria-labelledby="h-{name_cell}">\n{head}\n{inside}\n</section>'
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, sorts: str = "", by: int = -1) -> str:
+def html_table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, sorts: str = "", by: int = -1) -> str:
     """A table of cells.
 
     Args:
@@ -59,7 +59,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, sorts: str = "
     return f'<div class="scroll"><table{kind}>{head}\n<tbody>\n{body}\n</tbody></table></div>'
 
 
-def note(words: str) -> str:
+def paragraph(words: str) -> str:
     """A soft paragraph; nothing for no words."""
     return f'<p class="note">{text(words)}</p>' if words else ""
 
@@ -69,7 +69,7 @@ def cell(words: str, kind: str = "") -> str:
     return f'<td class="{kind}">{text(words)}</td>' if kind else f"<td>{text(words)}</td>"
 
 
-def name(path: str) -> str:
+def name_cell(path: str) -> str:
     """A cell with a path: its folder is soft, the file's name is not."""
     folder, slash, file = path.rpartition("/")
     return f'<td class="name"><span>{text(folder + slash)}</span><b>{text(file)}</b></td>'
@@ -80,7 +80,7 @@ def number(words: str, value: object, kind: str = "") -> str:
     return f'<td class="{f"num {kind}".strip()}" data-value="{text(str(value))}">{text(words)}</td>'
 
 
-def seconds(value: float | None) -> str:
+def seconds_cell(value: float | None) -> str:
     """A cell with a time, the same unit in all rows; empty for None."""
     return number("", -1) if value is None else number(f"{value:,.2f} s", round(value, 3))
 

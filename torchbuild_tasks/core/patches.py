@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchbuild_tasks.catalog import PatchRow
-from torchbuild_tasks.core.cuda.wanted import is_cuda
-from torchbuild_tasks.core.jetson import board
-from torchbuild_tasks.core.question import Question
-from torchbuild_tasks.core.rows import admits
-from torchbuild_tasks.diffs import problem, sections
+from torchbuild_tasks.catalog.match import admits
 from torchbuild_tasks.model import Finding, OwnPatch, Patch, Tool
+from torchbuild_tasks.plan.jetson import board
+from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.plan.variables import is_cuda
+from torchbuild_tasks.text.diffs import problem, sections
 
 LAUNCH_BOUNDS = "launch-bounds"
 

@@ -10,21 +10,14 @@ from typing import Any, Final
 
 import msgspec
 
+from torchbuild_tasks.catalog.templates import fill
 from torchbuild_tasks.core import markup
 from torchbuild_tasks.core.cache.stats import hit_rate
-from torchbuild_tasks.core.ninja_log import Step, kind_of
-from torchbuild_tasks.core.report_parts import (
-    builds_table,
-    cache_table,
-    changes_table,
-    memory_table,
-    shown,
-)
-from torchbuild_tasks.core.step_history import Difference
-from torchbuild_tasks.core.timeline import Chain, Placed, alone, by_kind, slowest, wall
+from torchbuild_tasks.core.report_parts import builds_table, cache_table, changes_table, memory_table, shown
 from torchbuild_tasks.model import CacheReport
-from torchbuild_tasks.model.history import PastBuild, Peak
-from torchbuild_tasks.templates import fill
+from torchbuild_tasks.model.facts import PastBuild, Peak
+from torchbuild_tasks.ninja.log import Step, kind_of
+from torchbuild_tasks.ninja.timeline import Chain, Difference, Placed, alone, by_kind, slowest, wall
 
 _SLOWEST: Final = 25
 # The colours of page.css by kind: one accent in three strengths, and greys.
@@ -195,15 +188,15 @@ def _stages(stages: Sequence[tuple[str, float, str]]) -> str:
     )
     rows = [
         (
-            markup.name(name),
+            markup.name_cell(name),
             markup.cell(result, "bad" if result != "ok" else ""),
-            markup.seconds(seconds),
+            markup.seconds_cell(seconds),
             markup.share(seconds / whole),
         )
         for name, seconds, result in told
     ]
     stack = f'<div class="stack" aria-hidden="true">{parts}</div>'
-    table = markup.table(("Stage", "Ended", "#Time", "Share"), rows)
+    table = markup.html_table(("Stage", "Ended", "#Time", "Share"), rows)
     return markup.section("stages", "Stages", stack + table)
 
 
@@ -212,18 +205,18 @@ def _slowest(report: Report, steps: Sequence[Step]) -> str:
     zero = min((step.start for step in steps), default=0.0)
     rows = [
         (
-            markup.name(shown(report.source, step.output)),
+            markup.name_cell(shown(report.source, step.output)),
             markup.cell(kind_of(step.output)),
             markup.number(markup.clock(step.start - zero), step.start - zero),
-            markup.seconds(step.seconds),
-            *((markup.seconds(before.get(step.output)),) if before else ()),
+            markup.seconds_cell(step.seconds),
+            *((markup.seconds_cell(before.get(step.output)),) if before else ()),
         )
         for step in slowest(steps, _SLOWEST)
     ]
     heads = ("Step", "Kind", "#Began", "#Time", *(("#Before",) if before else ()))
     note = f"The {len(rows)} that took longest, of {len(steps):,}." if len(steps) > len(rows) else ""
-    table = markup.table(heads, rows, sorts="slowest", by=3)
-    return markup.section("slow", "Slowest steps", markup.note(note) + table, beside=_FIND)
+    table = markup.html_table(heads, rows, sorts="slowest", by=3)
+    return markup.section("slow", "Slowest steps", markup.paragraph(note) + table, beside=_FIND)
 
 
 def _chain(report: Report, whole: float) -> str:
@@ -242,15 +235,15 @@ def _chain(report: Report, whole: float) -> str:
     longest = max((step.seconds for step in told), default=1.0)
     rows = [
         (
-            markup.name(shown(report.source, step.output)),
+            markup.name_cell(shown(report.source, step.output)),
             markup.cell(kind_of(step.output)),
-            markup.seconds(step.seconds),
+            markup.seconds_cell(step.seconds),
             markup.share(step.seconds / longest),
         )
         for step in told
     ]
-    table = markup.table(("Step", "Kind", "#Time", "Length"), rows)
-    return markup.section("chain", "Longest chain", markup.note(note) + table)
+    table = markup.html_table(("Step", "Kind", "#Time", "Length"), rows)
+    return markup.section("chain", "Longest chain", markup.paragraph(note) + table)
 
 
 def _kinds(steps: Sequence[Step]) -> str:
@@ -259,10 +252,10 @@ def _kinds(steps: Sequence[Step]) -> str:
             f"<td>{_swatch(each.kind)}{markup.text(each.kind)}</td>",
             markup.number(f"{each.count:,}", each.count),
             markup.number(markup.took(each.total), round(each.total, 3)),
-            markup.seconds(each.median),
-            markup.seconds(each.longest),
+            markup.seconds_cell(each.median),
+            markup.seconds_cell(each.longest),
         )
         for each in by_kind(steps)
     ]
-    table = markup.table(("Kind", "#Steps", "#Total", "#Median", "#Longest"), rows)
+    table = markup.html_table(("Kind", "#Steps", "#Total", "#Median", "#Longest"), rows)
     return markup.section("kinds", "By kind", table)

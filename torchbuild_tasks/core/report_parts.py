@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from torchbuild_tasks.core import markup
-from torchbuild_tasks.core.ninja_log import Step
-from torchbuild_tasks.core.progress import short_path
-from torchbuild_tasks.core.step_history import Difference, is_hit
-from torchbuild_tasks.core.timeline import wall
 from torchbuild_tasks.model import CacheReport
-from torchbuild_tasks.model.history import PastBuild, Peak
+from torchbuild_tasks.model.facts import PastBuild, Peak
+from torchbuild_tasks.ninja.log import Step
+from torchbuild_tasks.ninja.progress import short_path
+from torchbuild_tasks.ninja.timeline import Difference, is_hit, wall
 
 _CHANGES: Final = 30
 _SAME: Final = 0.1  # a change below a tenth, or below half a second, is noise
@@ -34,8 +33,8 @@ def memory_table(peaks: Sequence[Peak]) -> str:
         for peak in sorted(peaks, key=lambda each: -each.bytes)
     ]
     note = "The largest process of each kind; those that ended within a fraction of a second were not seen."
-    table = markup.table(("Kind", "#Largest", "#Seen"), rows)
-    return markup.section("memory", "Peak memory", markup.note(note) + table) if rows else ""
+    table = markup.html_table(("Kind", "#Largest", "#Seen"), rows)
+    return markup.section("memory", "Peak memory", markup.paragraph(note) + table) if rows else ""
 
 
 def _size(size: int) -> str:
@@ -46,7 +45,7 @@ def cache_table(caches: Sequence[CacheReport], hits: int) -> str:
     """What the compiler caches did in this build; without their word, what the times show."""
     rows = [row for report in caches for row in _cache_rows(report)]
     if rows:
-        table = markup.table(("What", "#Hits", "#Misses"), rows)
+        table = markup.html_table(("What", "#Hits", "#Misses"), rows)
         return markup.section("cache", "Compiler cache", table)
     if not hits:
         return ""
@@ -54,7 +53,7 @@ def cache_table(caches: Sequence[CacheReport], hits: int) -> str:
         f"{hits:,} compiles took less than a tenth of their usual time here, so a compiler cache "
         "answered them. The record has no figures of the cache itself."
     )
-    return markup.section("cache", "Compiler cache", markup.note(note))
+    return markup.section("cache", "Compiler cache", markup.paragraph(note))
 
 
 def _cache_rows(report: CacheReport) -> list[tuple[str, ...]]:
@@ -92,7 +91,7 @@ def builds_table(builds: Sequence[PastBuild], steps: Sequence[Step], hits: int) 
     ]
     heads = ("Ended", "#Steps", "#Wall time", "#Work", "#Cache hits")
     columns = 5 if any(build.hits for build in (now, *builds)) else 4
-    table = markup.table(heads[:columns], (row[:columns] for row in rows))
+    table = markup.html_table(heads[:columns], (row[:columns] for row in rows))
     return markup.section("builds", "Builds before", table)
 
 
@@ -122,12 +121,12 @@ def changes_table(differences: Sequence[Difference], gone: int, source: str) -> 
     )
     rows = [
         (
-            markup.name(shown(source, each.output)),
-            markup.seconds(before),
-            markup.seconds(now),
+            markup.name_cell(shown(source, each.output)),
+            markup.seconds_cell(before),
+            markup.seconds_cell(now),
             markup.number(f"{now - before:+.1f} s", now - before, "bad" if now > before else ""),
         )
         for each, before, now in changed[:_CHANGES]
     ]
-    table = markup.table(("Step", "#Before", "#Now", "#Change"), rows, sorts="changes") if rows else ""
-    return markup.section("changes", "Against the time before", markup.note(note) + table)
+    table = markup.html_table(("Step", "#Before", "#Now", "#Change"), rows, sorts="changes") if rows else ""
+    return markup.section("changes", "Against the time before", markup.paragraph(note) + table)

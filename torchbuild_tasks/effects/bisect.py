@@ -69,7 +69,7 @@ def commits_of(git: Git, words: str) -> tuple[str, ...]:
     return tuple(listed.split())
 
 
-def title(git: Git, commit: str) -> str:
+def commit_title(git: Git, commit: str) -> str:
     """The first line of a commit's message."""
     return git.said("log", "-1", "--format=%s", commit) or ""
 

@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from torchbuild_tasks.diffs import Section
 from torchbuild_tasks.effects import process
 from torchbuild_tasks.errors import PatchRefused
+from torchbuild_tasks.text.diffs import Section
 
 # Whatever the user has set for whitespace or line ends would change what fits, or what is written.
 _PLAIN: Final = (

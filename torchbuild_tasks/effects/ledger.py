@@ -20,8 +20,8 @@ from torchbuild_tasks.effects.log import Log, open_log
 from torchbuild_tasks.effects.owned import Outputs
 from torchbuild_tasks.errors import BuildFailed, Interrupted, TorchbuildError
 from torchbuild_tasks.model import Command
-from torchbuild_tasks.model.history import Peak
-from torchbuild_tasks.record import MANIFEST_FILE, RECORD_FILE, Manifest, Ran, StageTime
+from torchbuild_tasks.model.facts import Peak
+from torchbuild_tasks.model.record import MANIFEST_FILE, RECORD_FILE, Manifest, Ran, StageTime
 from torchbuild_tasks.values import dumps, replace
 
 LOGS: Final = "logs"

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from torchbuild_tasks.effects.jobserver.serve import Family
 from torchbuild_tasks.effects.program_name import program_name
-from torchbuild_tasks.model.history import Peak
+from torchbuild_tasks.model.facts import Peak
 
 
 class Seen(NamedTuple):

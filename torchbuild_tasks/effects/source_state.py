@@ -14,7 +14,7 @@ from typing import Final
 from torchbuild_tasks.effects import gitmodules
 from torchbuild_tasks.effects.git import Git, failed
 from torchbuild_tasks.errors import SourceError
-from torchbuild_tasks.record import FileSeen, Repository
+from torchbuild_tasks.model.record import FileSeen, Repository
 
 _SECONDS: Final = 120.0
 _MOST_DIFF: Final = 16 << 20  # bytes that are kept of one diff

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Final
 
 from torchbuild_tasks.effects import process
-from torchbuild_tasks.record import Installed, Program
+from torchbuild_tasks.model.record import Installed, Program
 
-_MOST_HASHED: Final = 256 << 20  # bytes; a compiler has less
-_SECONDS: Final = 60.0
+_MOST_HASHED_TOOLS: Final = 256 << 20  # bytes; a compiler has less
+_TOOL_SECONDS: Final = 60.0
 
 # Runs in the Python that gets torch, which may be an old one. A RECORD names every file with its hash.
 _LIST: Final = """
@@ -49,7 +49,7 @@ def program(name: str, path: str, version: str | None, environ: Mapping[str, str
     try:
         real = Path(found).resolve()
         status = real.stat()
-        small = status.st_size <= _MOST_HASHED
+        small = status.st_size <= _MOST_HASHED_TOOLS
         digest = _digest(real) if small else None
     except OSError:
         return Program(name=name, path=found, version=version)
@@ -68,7 +68,7 @@ def installed(python: str) -> tuple[Installed, ...]:
     """What is installed in a Python, by name; nothing when it does not say."""
     if not Path(python).is_file():
         return ()
-    said = process.capture((python, "-c", _LIST), cwd=Path(python).parent, timeout=_SECONDS)
+    said = process.capture((python, "-c", _LIST), cwd=Path(python).parent, timeout=_TOOL_SECONDS)
     try:
         found = json.loads(said.stdout) if said.rc == 0 else {}
     except ValueError:

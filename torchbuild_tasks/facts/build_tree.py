@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.model import CMakeCache, Previous
-from torchbuild_tasks.record import MANIFEST_FILE, RECORD_FILE
+from torchbuild_tasks.model.record import MANIFEST_FILE, RECORD_FILE
 
 INSTALL = "torchbuild-install.json"
 # In the order of trust: what PyTorch's own build passes in comes first.

@@ -32,9 +32,9 @@ def levels(probe: Probe, controller: str) -> tuple[Level, ...]:
     found: list[Level] = []
     for mount in mounts(probe):
         if mount.kind == "cgroup2" and "" in own:
-            found += _upwards(mount, own[""], 2)
+            found += _cgroup_folders(mount, own[""], 2)
         elif mount.kind == "cgroup" and controller in mount.options and controller in own:
-            found += _upwards(mount, own[controller], 1)
+            found += _cgroup_folders(mount, own[controller], 1)
     return tuple(found)
 
 
@@ -48,7 +48,7 @@ def _own_groups(probe: Probe) -> dict[str, str]:
     return groups
 
 
-def _upwards(mount: Mount, group: str, version: Literal[1, 2]) -> Iterator[Level]:
+def _cgroup_folders(mount: Mount, group: str, version: Literal[1, 2]) -> Iterator[Level]:
     below = _below(mount.root, group)
     folder = PurePosixPath(mount.point, *below)
     for depth in range(len(below) + 1):

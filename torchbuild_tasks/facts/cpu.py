@@ -30,12 +30,12 @@ def _setting(probe: Probe, level: Level) -> tuple[str, int, int]:
     if level.version == 2:
         file = f"{level.folder}/cpu.max"
         quota, period = ((probe.read(file) or "").split() + ["", ""])[:2]
-        return file, _number(quota), _number(period)
+        return file, _cpu_number(quota), _cpu_number(period)
     file = f"{level.folder}/cpu.cfs_quota_us"
-    return file, _number(probe.read(file)), _number(probe.read(f"{level.folder}/cpu.cfs_period_us"))
+    return file, _cpu_number(probe.read(file)), _cpu_number(probe.read(f"{level.folder}/cpu.cfs_period_us"))
 
 
-def _number(text: str | None) -> int:
+def _cpu_number(text: str | None) -> int:
     """A count above 0; everything else (max, -1, nothing, rubbish) means no limit: 0."""
     text = (text or "").strip()
     return int(text) if text.isascii() and text.isdigit() else 0

@@ -9,7 +9,7 @@ from pathlib import Path
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.model import OwnPatch
-from torchbuild_tasks.request import flag_name
+from torchbuild_tasks.options import flag_name
 
 ENDINGS = (".patch", ".diff")
 

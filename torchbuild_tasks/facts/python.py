@@ -60,7 +60,7 @@ def _made_on(probe: Probe, python: Python, tree_root: str) -> tuple[Python, ...]
     """The venv that we made on the version of a base interpreter, which gets torch in its place."""
     if python.environment != "base" or python.version is None:
         return ()
-    ours = places.managed(probe, ".".join(python.version.split(".")[:2]), tree_root)
+    ours = places.managed_pythons(probe, ".".join(python.version.split(".")[:2]), tree_root)
     return tuple(_inspect(probe, place, tree_root) for place in ours)
 
 

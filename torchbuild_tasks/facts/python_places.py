@@ -13,7 +13,7 @@ MANAGED = ".torchbuild/venv-"
 MAKING = ".making"  # a file of this name beside a venv: it is not whole (effects/venv.py)
 SERIES = range(20, 7, -1)
 
-_VERSION = re.compile(r"\d+(?:\.\d+){0,2}t?")
+_NAMED_VERSION = re.compile(r"\d+(?:\.\d+){0,2}t?")
 
 
 class Place(NamedTuple):
@@ -25,7 +25,7 @@ class Place(NamedTuple):
 
 def is_version(wanted: str) -> bool:
     """Whether this is 3, 3.12, 3.12.1 or (free-threaded) 3.13t, and no path."""
-    return _VERSION.fullmatch(wanted) is not None
+    return _NAMED_VERSION.fullmatch(wanted) is not None
 
 
 def is_path(probe: Probe, wanted: str) -> bool:
@@ -61,7 +61,7 @@ def environments(probe: Probe, wanted: str | None, tree_root: str) -> Iterator[P
     """
     if wanted and not is_version(wanted):
         return iter(())
-    ours = managed(probe, wanted, tree_root)
+    ours = managed_pythons(probe, wanted, tree_root)
     return iter([*ours, *_active(probe)] if wanted else [*_active(probe), *ours])
 
 
@@ -169,7 +169,7 @@ def path_names(wanted: str | None, *, windows: bool = False) -> tuple[str, ...]:
     return path_names(None) if len(parts) == 1 else (f"python{'.'.join(parts)}{threads}",)
 
 
-def managed(probe: Probe, wanted: str | None, tree_root: str) -> list[Place]:
+def managed_pythons(probe: Probe, wanted: str | None, tree_root: str) -> list[Place]:
     """The venvs that we made in this checkout, the newest Python first."""
     where, prefix = MANAGED.split("/")
     folder = probe.join(tree_root, where)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from torchbuild_tasks.catalog import PHASES, FailureRow, load_catalog
 
-HEAD = """# Failures
+FAILURES_HEAD = """# Failures
 
 Written by `nox -s docs` from [`data/failures/`](../torchbuild_tasks/data/failures): every failure that
 `torchbuild diagnose LOG` and a failing build know by what it says ([how](diagnose.md)). `{1}` stands for a
@@ -34,7 +34,7 @@ def failures_page() -> str:
         f"* [{TITLES[phase]}](#{_slug(TITLES[phase])}): {', '.join(_links(rows, phase))}\n"
         for phase in PHASES
     )
-    return HEAD + index + "".join("".join(_phase(rows, phase)) for phase in PHASES)
+    return FAILURES_HEAD + index + "".join("".join(_phase(rows, phase)) for phase in PHASES)
 
 
 def _links(rows: tuple[FailureRow, ...], phase: str) -> Iterator[str]:
@@ -49,10 +49,10 @@ def _phase(rows: tuple[FailureRow, ...], phase: str) -> Iterator[str]:
     yield f"\n## {TITLES[phase]}\n"
     for row in rows:
         if row.phase == phase:
-            yield from _row(row)
+            yield from _failure_row(row)
 
 
-def _row(row: FailureRow) -> Iterator[str]:
+def _failure_row(row: FailureRow) -> Iterator[str]:
     yield f'\n<a id="{row.id}"></a>\n### {row.id}\n\n'
     if row.samples:
         yield from (

@@ -14,7 +14,7 @@ from invoke.tasks import Task
 from torchbuild_tasks.errors import TorchbuildError, UsageError
 from torchbuild_tasks.fronts.parsing import apart, arguments, make_request, refuse_unknown, words_by_verb
 from torchbuild_tasks.fronts.summaries import SUMMARIES
-from torchbuild_tasks.request import ACTIONS, TRAILING, VERBS
+from torchbuild_tasks.options import ACTIONS, TRAILING, VERBS
 
 
 class VerbTask(Task[Any]):
@@ -50,7 +50,7 @@ class VerbTask(Task[Any]):
                     refuse_unknown(verb, words)
                     own = words
         except UsageError as error:
-            from torchbuild_tasks.fronts.paragraph import error_text
+            from torchbuild_tasks.fronts.output import error_text
 
             raise Exit(error_text(error), code=error.exit_code) from None
         return arguments(self.name, own)

@@ -17,7 +17,7 @@ from invoke.parser.argument import Argument
 from invoke.parser.context import ParserContext
 
 from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.request import (
+from torchbuild_tasks.options import (
     ACTIONS,
     MAYBE,
     OBJECTS,
@@ -211,7 +211,7 @@ def unknown_word(word: str) -> str:
 
 def did_you_mean(word: str, known: Sequence[str]) -> str:
     """Return the end of a sentence that names the known word that a mistyped one most likely meant."""
-    from torchbuild_tasks.core import words
+    from torchbuild_tasks.text import words
 
     return words.did_you_mean(word, known)
 

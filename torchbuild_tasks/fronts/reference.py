@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from torchbuild_tasks.fronts.parsing import SHORT, help_text
-from torchbuild_tasks.request import VERBS, BuildRequest, flag_name
+from torchbuild_tasks.options import VERBS, BuildRequest, flag_name
 
-HEAD = """# Flags
+FLAGS_HEAD = """# Flags
 
 Written by `nox -s docs` from [`request/`](../torchbuild_tasks/request/__init__.py); the same in nox
 (after `--`), Invoke and `torchbuild`. A flag marked *file* may have its default in
@@ -23,12 +23,12 @@ Written by `nox -s docs` from [`request/`](../torchbuild_tasks/request/__init__.
 
 def flags_page() -> str:
     """The whole page as Markdown."""
-    return HEAD + "".join(
-        _row(field) for field in dataclasses.fields(BuildRequest) if field.metadata["verbs"]
+    return FLAGS_HEAD + "".join(
+        _flag_row(field) for field in dataclasses.fields(BuildRequest) if field.metadata["verbs"]
     )
 
 
-def _row(field: dataclasses.Field[Any]) -> str:
+def _flag_row(field: dataclasses.Field[Any]) -> str:
     short = f", `-{SHORT[field.name]}`" if field.name in SHORT else ""
     metavar = f" {field.metadata['metavar']}" if field.metadata["metavar"] else ""
     verbs = field.metadata["verbs"]

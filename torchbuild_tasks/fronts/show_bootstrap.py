@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from torchbuild_tasks.core.bootstrap import Bootstrap, Missing
-from torchbuild_tasks.fronts.paragraph import typed
+from torchbuild_tasks.fronts.output import typed
 
 
 def bootstrap_text(plan: Bootstrap) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from torchbuild_tasks.core.entering import HOOKS, PROFILES
-from torchbuild_tasks.fronts.show import columns
-from torchbuild_tasks.model.builds import Answer, Away, Difference, Entering, Shown
-from torchbuild_tasks.request import BuildRequest
+from torchbuild_tasks.model.source import Answer, Away, Difference, Entering, Shown
+from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.text.show import columns
 
 _SHELLS = {"sh": "sh, bash, zsh", "fish": "fish", "bat": "cmd", "ps1": "PowerShell"}
 

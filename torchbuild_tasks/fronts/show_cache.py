@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from torchbuild_tasks.fronts.show import columns
-from torchbuild_tasks.fronts.transfers import size
 from torchbuild_tasks.model import CacheState
+from torchbuild_tasks.text.show import columns
+from torchbuild_tasks.text.transfers import size
 
 
 def cache_text(states: Sequence[CacheState]) -> str:

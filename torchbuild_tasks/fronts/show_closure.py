@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from torchbuild_tasks.core.closure.words import looked
-from torchbuild_tasks.fronts.show import columns
+from torchbuild_tasks.text.show import columns
 
 if TYPE_CHECKING:
     from torchbuild_tasks.model.closure import Break, Closure

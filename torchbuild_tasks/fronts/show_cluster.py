@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from torchbuild_tasks.fronts.show import columns
 from torchbuild_tasks.model import Cluster
+from torchbuild_tasks.text.show import columns
 
 
 def clusters_text(clusters: tuple[Cluster, ...]) -> str:

@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO, Protocol
 
-from torchbuild_tasks.fronts.show import findings_text
 from torchbuild_tasks.model import Finding
+from torchbuild_tasks.text.show import findings_text
 
 
 class _File(Protocol):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from torchbuild_tasks.core.helper_lines import HelperLine, HelperReport
-from torchbuild_tasks.fronts.paragraph import finding_text
-from torchbuild_tasks.fronts.show import columns
-from torchbuild_tasks.fronts.transfers import size
+from torchbuild_tasks.fronts.output import finding_text
+from torchbuild_tasks.text.show import columns
+from torchbuild_tasks.text.transfers import size
 from torchbuild_tasks.values import replace
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from torchbuild_tasks.fronts.show import columns
 from torchbuild_tasks.model.source import Checkout, ModuleState, SourceReport
+from torchbuild_tasks.text.show import columns
 
 _SHOWN = 12
 

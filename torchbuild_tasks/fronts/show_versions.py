@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from torchbuild_tasks.core.table import VersionLine
-from torchbuild_tasks.fronts.paragraph import MARK
-from torchbuild_tasks.fronts.show import columns
+from torchbuild_tasks.fronts.output import MARK
+from torchbuild_tasks.plan.versions import VersionLine
+from torchbuild_tasks.text.show import columns
 
 HEAD = (
     "",

@@ -10,17 +10,11 @@ import sys
 from collections.abc import Callable
 
 from torchbuild_tasks import flow
-from torchbuild_tasks.errors import (
-    PlanRefused,
-    RequirementsError,
-    TorchbuildError,
-    VerifyFailed,
-)
-from torchbuild_tasks.fronts import show
-from torchbuild_tasks.fronts.output import json_text, out
-from torchbuild_tasks.fronts.paragraph import error_object, error_text
+from torchbuild_tasks.errors import PlanRefused, RequirementsError, TorchbuildError, VerifyFailed
+from torchbuild_tasks.fronts.output import error_object, error_text, json_text, out
 from torchbuild_tasks.fronts.reporter import ConsoleReporter
-from torchbuild_tasks.request import BuildRequest
+from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.text import show
 
 
 def run_verb(verb: str, request: BuildRequest) -> int:

@@ -6,13 +6,7 @@ import sys
 from collections.abc import Callable
 
 from torchbuild_tasks import beside
-from torchbuild_tasks.errors import (
-    ArchiveRefused,
-    ClusterError,
-    PlanRefused,
-    UsageError,
-)
-from torchbuild_tasks.fronts import show
+from torchbuild_tasks.errors import ArchiveRefused, ClusterError, PlanRefused, UsageError
 from torchbuild_tasks.fronts.output import json_text, out
 from torchbuild_tasks.fronts.reporter import ConsoleReporter
 from torchbuild_tasks.fronts.show_bisect import bisect_text
@@ -24,7 +18,8 @@ from torchbuild_tasks.fronts.show_manifest import compare_text, replay_text
 from torchbuild_tasks.fronts.show_source import source_text
 from torchbuild_tasks.fronts.show_support import support_text
 from torchbuild_tasks.fronts.show_versions import versions_text
-from torchbuild_tasks.request import BuildRequest
+from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.text import show
 
 
 def _support(request: BuildRequest, report: ConsoleReporter) -> int:

@@ -7,16 +7,10 @@ from collections.abc import Callable
 
 from torchbuild_tasks import flow
 from torchbuild_tasks.core.watching import listed
-from torchbuild_tasks.errors import (
-    BuildFailed,
-    Interrupted,
-    TorchbuildError,
-    UsageError,
-    VerifyFailed,
-)
-from torchbuild_tasks.fronts.paragraph import error_text
+from torchbuild_tasks.errors import BuildFailed, Interrupted, TorchbuildError, UsageError, VerifyFailed
+from torchbuild_tasks.fronts.output import error_text
 from torchbuild_tasks.fronts.reporter import ConsoleReporter
-from torchbuild_tasks.request import BuildRequest, flag_name
+from torchbuild_tasks.options import BuildRequest, flag_name
 from torchbuild_tasks.values import replace
 
 

@@ -1,29 +1,32 @@
 """The values everything is made of: frozen, keyword-only, JSON both ways (`values.py`).
 
 Facts are what the machine is, a plan is what will be done and why (what was done
-stands in `record.py`). Paths are strings in the style of the host that the facts describe, so a
+stands in `model/record.py`). Paths are strings in the style of the host that the facts describe, so a
 plan for one machine can be made and tested on another. Sizes are bytes, times seconds.
 """
 
-from torchbuild_tasks.model.cache import CachePlan, CacheReport, CacheState, CacheTool
-from torchbuild_tasks.model.cluster import Cluster, Distribution
-from torchbuild_tasks.model.companion import Companion, CompanionSource
 from torchbuild_tasks.model.cuda import Cuda, Driver, GpuSeen, Library, Tegra, Toolkit
 from torchbuild_tasks.model.diagnosis import Diagnosis, Reading
-from torchbuild_tasks.model.health import Health, OtherTree, Reached, Room
-from torchbuild_tasks.model.linker import LinkerPlan, LinkTrial
-from torchbuild_tasks.model.machine import (
+from torchbuild_tasks.model.facts import (
     FACTS_SCHEMA,
+    Cluster,
     CMakeCache,
+    Companion,
+    CompanionSource,
     Cpu,
     Disk,
+    Distribution,
     Era,
     Facts,
+    Health,
     Host,
     Memory,
+    OtherTree,
     OwnPatch,
     Previous,
     Python,
+    Reached,
+    Room,
     Store,
     Tool,
     Toolset,
@@ -34,6 +37,10 @@ from torchbuild_tasks.model.machine import (
 from torchbuild_tasks.model.plan import (
     Artifact,
     BuildPlan,
+    CachePlan,
+    CacheReport,
+    CacheState,
+    CacheTool,
     Change,
     Choice,
     Command,
@@ -44,6 +51,8 @@ from torchbuild_tasks.model.plan import (
     Finding,
     Freshness,
     Jobserver,
+    LinkerPlan,
+    LinkTrial,
     ManagedToolkit,
     Need,
     Patch,

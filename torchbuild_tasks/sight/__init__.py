@@ -14,11 +14,8 @@ import msgspec
 
 from torchbuild_tasks import version
 from torchbuild_tasks.catalog import Catalog, load_catalog
+from torchbuild_tasks.catalog.templates import load_templates
 from torchbuild_tasks.core.cluster.address import file_name, scheduler_url
-from torchbuild_tasks.core.cuda.wanted import may_be_cuda
-from torchbuild_tasks.core.linker import left_out
-from torchbuild_tasks.core.plan import make_plan
-from torchbuild_tasks.core.settings import Settings, check_value, split_assignment
 from torchbuild_tasks.effects import files
 from torchbuild_tasks.effects.cluster import keep
 from torchbuild_tasks.effects.cluster.look import look_at_cluster
@@ -28,13 +25,16 @@ from torchbuild_tasks.facts.gather import gather
 from torchbuild_tasks.facts.patches import look_at_patches, patch_folders
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.model import BuildPlan, Cluster, Facts
-from torchbuild_tasks.request import BuildRequest
+from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.plan.linker import left_out
+from torchbuild_tasks.plan.make import make_plan
+from torchbuild_tasks.plan.settings import Settings, check_value, split_assignment
+from torchbuild_tasks.plan.variables import may_be_cuda
 from torchbuild_tasks.sight.companions import with_companions
 from torchbuild_tasks.sight.dump import read_facts
 from torchbuild_tasks.sight.named import before_it_is_there, named, seen_from_main
-from torchbuild_tasks.stages import Fetching, Reporter
 from torchbuild_tasks.stages.linker import try_linker
-from torchbuild_tasks.templates import load_templates
+from torchbuild_tasks.stages.work import Fetching, Reporter
 from torchbuild_tasks.values import replace
 
 

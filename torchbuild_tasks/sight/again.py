@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torchbuild_tasks.core.manifest.replay import pinned, pins, request_of, settings_of
 from torchbuild_tasks.model import BuildPlan
-from torchbuild_tasks.record import Manifest
-from torchbuild_tasks.request import BuildRequest
+from torchbuild_tasks.model.record import Manifest
+from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.sight import Sight, decide, look
 from torchbuild_tasks.values import replace
 

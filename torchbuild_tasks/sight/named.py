@@ -8,16 +8,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from torchbuild_tasks.catalog import Catalog
-from torchbuild_tasks.core.settings import Settings, check_settings
 from torchbuild_tasks.effects.signals import interruptible
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.settings import find_settings
 from torchbuild_tasks.facts.store import store_folder
 from torchbuild_tasks.facts.tree import look_at_tree
 from torchbuild_tasks.model import Facts
-from torchbuild_tasks.request import BuildRequest
-from torchbuild_tasks.stages import Reporter
+from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.plan.settings import Settings, check_settings
 from torchbuild_tasks.stages.named import Named, config_of, note_of, resolve
+from torchbuild_tasks.stages.work import Reporter
 from torchbuild_tasks.values import replace
 
 

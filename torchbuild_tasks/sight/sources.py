@@ -6,14 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.effects.signals import interruptible
+from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.sight import Sight, look, network
-from torchbuild_tasks.stages import Reporter
+from torchbuild_tasks.stages.work import Reporter
 from torchbuild_tasks.values import replace
 
 if TYPE_CHECKING:
-    from torchbuild_tasks.stages.source import Task
+    from torchbuild_tasks.stages.source.task import Task
 
 
 def here(sight: Sight) -> Sight:
@@ -46,7 +46,7 @@ def _ours(sight: Sight) -> tuple[str, Path] | None:
         return None
     if sight.settings.build or not question.given("torch"):
         return None
-    from torchbuild_tasks.core.torch_held import wanted_torch
+    from torchbuild_tasks.plan.versions import wanted_torch
     from torchbuild_tasks.stages.source.get import ours
 
     wanted = wanted_torch(question)
@@ -69,9 +69,10 @@ def named_checkout(sight: Sight) -> Path | None:
 
 def source_task(sight: Sight, report: Reporter) -> Task:
     """An action on sources: where from, with which mirrors of hosts, and what a checkout's plan needs."""
-    from torchbuild_tasks.core.fit import does_without
-    from torchbuild_tasks.core.torch_held import wanted_torch
-    from torchbuild_tasks.stages.source import Task, settings
+    from torchbuild_tasks.effects.source.transfer import settings
+    from torchbuild_tasks.plan.fit import does_without
+    from torchbuild_tasks.plan.versions import wanted_torch
+    from torchbuild_tasks.stages.source.task import Task
 
     wanted = wanted_torch(_question(sight)) if sight.request.ref is None else None
 
@@ -93,7 +94,7 @@ def source_task(sight: Sight, report: Reporter) -> Task:
 
 
 def _repository(sight: Sight) -> str:
-    from torchbuild_tasks.stages.source import URL
+    from torchbuild_tasks.stages.source.task import URL
 
     return str(sight.request.url or sight.settings.values.get("url") or URL)
 

@@ -13,11 +13,11 @@ from typing import Final
 
 from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.core.outputs import recordable
-from torchbuild_tasks.core.settings import Settings
 from torchbuild_tasks.effects.ledger import Ledger, now
 from torchbuild_tasks.model import BuildPlan, Facts
-from torchbuild_tasks.record import VerifyReport
-from torchbuild_tasks.request import BuildRequest
+from torchbuild_tasks.model.record import VerifyReport
+from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.plan.settings import Settings
 from torchbuild_tasks.stages.caching import start_cache, stop_cache
 from torchbuild_tasks.stages.companions import build_companions, fetch_companions
 from torchbuild_tasks.stages.compile import compile_tree, install_wheel, verify_torch

@@ -12,13 +12,7 @@ from typing import Final
 
 import msgspec
 
-from torchbuild_tasks.core.bisect import (
-    Bisection,
-    Step,
-    git_log,
-    read_bisection,
-    told,
-)
+from torchbuild_tasks.core.bisect import Bisection, Step, git_log, read_bisection, told
 from torchbuild_tasks.core.manifest.replay import asked_again
 from torchbuild_tasks.effects import bisect as git_bisect
 from torchbuild_tasks.effects import files, patches, worktree
@@ -28,7 +22,7 @@ from torchbuild_tasks.effects.helpers.sweep import take_away
 from torchbuild_tasks.effects.source import remains
 from torchbuild_tasks.effects.source.fetching import Way, is_shallow
 from torchbuild_tasks.errors import SourceError, UsageError
-from torchbuild_tasks.request import BuildRequest
+from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.stages.bisect_step import Build, try_commit
 from torchbuild_tasks.stages.manifest import given_flags
 from torchbuild_tasks.stages.work import Reporter
@@ -191,7 +185,7 @@ def run(ground: Ground, memory: Bisection, build: Build, report: Reporter, way: 
                 raise _no_end(ground, advice.problem)
             memory = keep(ground, replace(memory, first_bad=advice.first_bad, testing=""))
             break
-        title = git_bisect.title(ground.tree, advice.commit)
+        title = git_bisect.commit_title(ground.tree, advice.commit)
         report.stage(f"bisect step {len(memory.steps) + 1}: {advice.commit[:10]} {title}")
         report.note(advice.left)
         memory = keep(ground, replace(memory, testing=advice.commit))

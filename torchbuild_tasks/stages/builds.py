@@ -8,10 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from torchbuild_tasks.core.builds import pick
 from torchbuild_tasks.core.entering import ACTIVE, enter
-from torchbuild_tasks.core.env_files import file_name
-from torchbuild_tasks.core.settings import Settings
 from torchbuild_tasks.effects import lock, venv, worktree
 from torchbuild_tasks.effects.build_note import Note, last_build, read_note, write_note
 from torchbuild_tasks.effects.files import STATE_DIR, state_dir
@@ -21,8 +18,10 @@ from torchbuild_tasks.effects.owned import MADE, read
 from torchbuild_tasks.effects.source.fetching import Way
 from torchbuild_tasks.effects.walk import stamp
 from torchbuild_tasks.errors import CleanRefused, SourceError, UsageError
-from torchbuild_tasks.model.builds import Away, Entering, Shown
-from torchbuild_tasks.request import BuildRequest
+from torchbuild_tasks.model.source import Away, Entering, Shown
+from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.plan.env_files import file_name
+from torchbuild_tasks.plan.settings import Settings, pick
 from torchbuild_tasks.stages.named import Place, place_of
 from torchbuild_tasks.stages.work import Reporter
 from torchbuild_tasks.values import replace

@@ -92,7 +92,7 @@ class _One:
         self._tool, self._plan, self._running, self._memory, self._say = tool, plan, running, memory, say
         self._server: sccache.Server | None = None
         self._logged, self._before = Path(), ""
-        home = {"ccache": ccache.home, "sccache": sccache.home}[tool.name]
+        home = {"ccache": ccache.ccache_home, "sccache": sccache.sccache_home}[tool.name]
         folder, size = home(tool.program, running.environ)
         self._folder: Folder | None = look_into(folder) if folder else None
         self._changes: tuple[str, ...] = ()

@@ -43,7 +43,9 @@ def cache_states(plan: CachePlan, environ: Mapping[str, str]) -> tuple[CacheStat
 
 
 def _state(tool: CacheTool, environ: Mapping[str, str], memory: Memory) -> CacheState:
-    folder, limit = {"ccache": ccache.home, "sccache": sccache.home}[tool.name](tool.program, environ)
+    folder, limit = {"ccache": ccache.ccache_home, "sccache": sccache.sccache_home}[tool.name](
+        tool.program, environ
+    )
     return CacheState(
         tool=tool.name,
         version=tool.version,

@@ -12,7 +12,7 @@ from torchbuild_tasks.effects.ledger import LOG, LOGS
 from torchbuild_tasks.effects.log import last_write
 from torchbuild_tasks.errors import CleanRefused
 from torchbuild_tasks.model import Command, Facts
-from torchbuild_tasks.request import BuildRequest
+from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.stages.patches import undo_patches
 from torchbuild_tasks.stages.work import Reporter
 

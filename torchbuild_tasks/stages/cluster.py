@@ -15,7 +15,7 @@ from torchbuild_tasks.effects.cluster.keep import Shelf, read_token, value, writ
 from torchbuild_tasks.effects.cluster.look import look_at_cluster
 from torchbuild_tasks.errors import ClusterError, Interrupted, UsageError
 from torchbuild_tasks.model import Cluster
-from torchbuild_tasks.request import BuildRequest
+from torchbuild_tasks.options import BuildRequest
 
 Say = Callable[[str], None]
 

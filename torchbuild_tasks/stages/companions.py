@@ -13,7 +13,7 @@ from torchbuild_tasks.effects.ledger import last_manifest
 from torchbuild_tasks.effects.search import stream_searched
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.model import Command, Companion, Python
-from torchbuild_tasks.record import VerifyReport
+from torchbuild_tasks.model.record import VerifyReport
 from torchbuild_tasks.stages.compile import failed
 from torchbuild_tasks.stages.diagnosis import log_search
 from torchbuild_tasks.stages.work import Work, where

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from torchbuild_tasks.core.out_of_memory import killed_for_memory, lowered
-from torchbuild_tasks.core.step_history import compiler_of
 from torchbuild_tasks.effects import installed
 from torchbuild_tasks.effects.ledger import now
 from torchbuild_tasks.effects.search import stream_searched
 from torchbuild_tasks.errors import BuildFailed
 from torchbuild_tasks.model import Command
+from torchbuild_tasks.ninja.timeline import compiler_of
 from torchbuild_tasks.stages.caching import begin_cache
 from torchbuild_tasks.stages.diagnosis import FirstError, diagnose_build, log_search
 from torchbuild_tasks.stages.history import Pace, keep, recall

@@ -14,9 +14,9 @@ from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import Diagnosis, Reading
 
 if TYPE_CHECKING:
+    from torchbuild_tasks.catalog.failures import FailureBook
     from torchbuild_tasks.core.diagnosis.block import ErrorBlock
     from torchbuild_tasks.core.diagnosis.machine import Machine
-    from torchbuild_tasks.core.diagnosis.rows import FailureBook
     from torchbuild_tasks.core.diagnosis.scanner import LogScanner
     from torchbuild_tasks.stages.work import Work
 
@@ -99,7 +99,7 @@ def explain_output(work: Work, said: str) -> Diagnosis | None:
 
 
 def _book(work: Work) -> FailureBook:
-    from torchbuild_tasks.core.diagnosis.rows import FailureBook, fitting
+    from torchbuild_tasks.catalog.failures import FailureBook, fitting
 
     return FailureBook(fitting(work.catalog.failure, work.facts))
 

@@ -36,7 +36,7 @@ def _cache_folder(plan: BuildPlan) -> str:
     tool = plan.cache.tools[0]
     if tool.folder:
         return tool.folder
-    homes = {"ccache": ccache.home, "sccache": sccache.home}
+    homes = {"ccache": ccache.ccache_home, "sccache": sccache.sccache_home}
     folder, _ = homes[tool.name](tool.program, cache_environ(plan, os.environ))
     return str(folder) if folder else ""
 

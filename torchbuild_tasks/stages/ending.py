@@ -10,7 +10,7 @@ from typing import Final
 
 from torchbuild_tasks.effects.notify import notify_command, notify_desktop
 from torchbuild_tasks.errors import Interrupted
-from torchbuild_tasks.request import BuildRequest
+from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.stages.work import Reporter
 
 # Nobody leaves the room for less.

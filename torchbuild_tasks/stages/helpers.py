@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from torchbuild_tasks.core.build_type import choose_build_type
-from torchbuild_tasks.core.cuda.check_toolkit import check_toolkit
-from torchbuild_tasks.core.cuda.toolkit import choose_toolkit
 from torchbuild_tasks.core.helper_lines import HelperReport, check_helpers, helper_lines, part_lines
 from torchbuild_tasks.core.helpers import choose_helpers, helper_check, machine_rows, make_helper
-from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.effects import process
 from torchbuild_tasks.effects.helpers import store
 from torchbuild_tasks.errors import CleanRefused, PlanRefused
 from torchbuild_tasks.model import Artifact, Finding
-from torchbuild_tasks.request import BuildRequest
+from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.plan.cuda.checks import check_toolkit
+from torchbuild_tasks.plan.cuda.toolkit import choose_toolkit
+from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.plan.variables import choose_build_type
 from torchbuild_tasks.stages.work import Fetching, Reporter, Work
 from torchbuild_tasks.values import replace
 

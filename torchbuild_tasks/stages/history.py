@@ -12,21 +12,22 @@ from pathlib import Path
 from typing import Final
 
 from torchbuild_tasks.core.eta import TimeLeft
-from torchbuild_tasks.core.ninja_graph import Graph, parse_graph
-from torchbuild_tasks.core.ninja_log import NinjaLog, Step, log_version, parse_lines, parse_ninja_log, within
-from torchbuild_tasks.core.progress import ProgressParser
-from torchbuild_tasks.core.step_history import hits, remember
-from torchbuild_tasks.core.timeline import wall
 from torchbuild_tasks.effects import process
-from torchbuild_tasks.effects.history import (
-    NINJA_LOG,
-    Follower,
-    history_file,
-    read_history,
-    write_history,
-)
+from torchbuild_tasks.effects.history import NINJA_LOG, Follower, history_file, read_history, write_history
 from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.model.history import History, PastBuild
+from torchbuild_tasks.model.facts import History, PastBuild
+from torchbuild_tasks.ninja.log import (
+    Graph,
+    NinjaLog,
+    Step,
+    log_version,
+    parse_graph,
+    parse_lines,
+    parse_ninja_log,
+    within,
+)
+from torchbuild_tasks.ninja.progress import ProgressParser
+from torchbuild_tasks.ninja.timeline import hits, remember, wall
 
 _EVERY: Final = 1.0  # seconds between two looks at Ninja's log
 _GRAPH_PATIENCE: Final = 60.0

@@ -14,14 +14,14 @@ from typing import Any
 
 import msgspec
 
-from torchbuild_tasks.core import env_files
-from torchbuild_tasks.core.settings import Settings
-from torchbuild_tasks.core.sizes import decisive
 from torchbuild_tasks.effects.ledger import now
 from torchbuild_tasks.errors import BuildFailed, SourceError
 from torchbuild_tasks.model import BuildPlan, Facts
-from torchbuild_tasks.record import EnvText, HelperUsed, Installed, Manifest, Program
-from torchbuild_tasks.request import BuildRequest
+from torchbuild_tasks.model.record import EnvText, HelperUsed, Installed, Manifest, Program
+from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.plan import env_files
+from torchbuild_tasks.plan.jobs import decisive
+from torchbuild_tasks.plan.settings import Settings
 from torchbuild_tasks.stages.work import Work
 from torchbuild_tasks.values import replace, to_json
 

@@ -15,11 +15,11 @@ from typing import Final
 
 from torchbuild_tasks.core.hints import Advice, State, advice, hint
 from torchbuild_tasks.core.programs import program_kind
-from torchbuild_tasks.core.sizes import with_peaks
 from torchbuild_tasks.effects.history import read_peaks, write_peaks
 from torchbuild_tasks.effects.sizes import Sizes
 from torchbuild_tasks.effects.swap import swap_used
-from torchbuild_tasks.model.history import Peak
+from torchbuild_tasks.model.facts import Peak
+from torchbuild_tasks.plan.jobs import with_peaks
 from torchbuild_tasks.stages.family import build_family
 from torchbuild_tasks.stages.history import Pace
 from torchbuild_tasks.stages.work import Reporter, Work

@@ -9,10 +9,9 @@ from typing import Any
 
 import msgspec
 
-from torchbuild_tasks.core.builds import NamedBuild, pick
-from torchbuild_tasks.core.settings import Settings
 from torchbuild_tasks.effects.build_note import Note, read_note
-from torchbuild_tasks.request import BuildRequest
+from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.plan.settings import NamedBuild, Settings, pick
 from torchbuild_tasks.values import replace
 
 
@@ -36,7 +35,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
         if self.build.ref or not self.torch:
             return self.build.ref or "HEAD"
         from torchbuild_tasks.catalog import load_catalog
-        from torchbuild_tasks.core.torch_ref import read_word
+        from torchbuild_tasks.plan.torch_ref import read_word
 
         return read_word(self.torch, load_catalog(), f"torch in [builds.{self.build.name}]").ref
 

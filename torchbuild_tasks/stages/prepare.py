@@ -6,15 +6,15 @@ import os
 import shlex
 from pathlib import Path
 
-from torchbuild_tasks.core import env_files
 from torchbuild_tasks.core.outputs import recordable
-from torchbuild_tasks.core.progress import counting
-from torchbuild_tasks.core.wheels import lacking
 from torchbuild_tasks.effects import activate, files, made, process, venv
 from torchbuild_tasks.effects.ledger import LOG, LOGS
 from torchbuild_tasks.effects.log import last_write
 from torchbuild_tasks.errors import CleanRefused, EnvFileError, RequirementsError
 from torchbuild_tasks.model import Command
+from torchbuild_tasks.ninja.progress import counting
+from torchbuild_tasks.plan import env_files
+from torchbuild_tasks.plan.environment import lacking
 from torchbuild_tasks.stages.work import Work, agreed
 from torchbuild_tasks.values import replace
 

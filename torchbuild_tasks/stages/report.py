@@ -18,18 +18,25 @@ import msgspec
 
 from torchbuild_tasks.catalog import GIB, Catalog
 from torchbuild_tasks.core.manifest.read import read_manifest
-from torchbuild_tasks.core.ninja_graph import Graph
-from torchbuild_tasks.core.ninja_log import NinjaLog, Step, last_run, within
 from torchbuild_tasks.core.report_page import Page, Report, render
-from torchbuild_tasks.core.step_history import builds_before, compiler_of, differences, gone, hits
-from torchbuild_tasks.core.timeline import critical_path, lanes, trace_events
 from torchbuild_tasks.effects.files import STATE_DIR, state_dir, told_as, write_atomic
 from torchbuild_tasks.effects.history import NINJA_LOG
 from torchbuild_tasks.effects.ledger import last_manifest
 from torchbuild_tasks.errors import ManifestError, UsageError
 from torchbuild_tasks.model import Facts
-from torchbuild_tasks.model.history import History
-from torchbuild_tasks.record import Manifest
+from torchbuild_tasks.model.facts import History
+from torchbuild_tasks.model.record import Manifest
+from torchbuild_tasks.ninja.log import Graph, NinjaLog, Step, last_run, within
+from torchbuild_tasks.ninja.timeline import (
+    builds_before,
+    compiler_of,
+    critical_path,
+    differences,
+    gone,
+    hits,
+    lanes,
+    trace_events,
+)
 from torchbuild_tasks.stages.history import ninja_graph, read_ninja_log, recall
 
 PAGE: Final = "report.html"

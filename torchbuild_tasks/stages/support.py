@@ -20,13 +20,13 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from torchbuild_tasks.catalog import Catalog
-from torchbuild_tasks.core.redaction import OWN_RULES, RULES, Redactor
 from torchbuild_tasks.effects.files import STATE_DIR, write_atomic
 from torchbuild_tasks.effects.ledger import LOG, LOGS, last_manifest
 from torchbuild_tasks.effects.log_ends import log_ends
 from torchbuild_tasks.errors import Interrupted, UsageError
 from torchbuild_tasks.model import BuildPlan, Facts
-from torchbuild_tasks.request import BuildRequest
+from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.text.redaction import OWN_RULES, RULES, Redactor
 from torchbuild_tasks.values import dumps, to_json
 
 R = TypeVar("R")
@@ -196,8 +196,8 @@ def _shortened(text: str) -> str:
 def _diagnose(log: Path, facts: Facts | None, plan: BuildPlan | None, catalog: Catalog) -> object:
     if facts is None or plan is None or not log.is_file():
         return None
+    from torchbuild_tasks.catalog.failures import FailureBook
     from torchbuild_tasks.core.diagnosis.machine import Machine
-    from torchbuild_tasks.core.diagnosis.rows import FailureBook
     from torchbuild_tasks.stages.diagnosis import diagnose_log
 
     machine = Machine(facts, plan, catalog, built=True)

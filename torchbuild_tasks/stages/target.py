@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from torchbuild_tasks.core.targets import files_of, near, unknown
 from torchbuild_tasks.effects import process
 from torchbuild_tasks.effects.install_rules import Rule, read_rules
 from torchbuild_tasks.errors import BuildFailed, UsageError
 from torchbuild_tasks.model import Command
+from torchbuild_tasks.ninja.log import files_of, near, unknown
 from torchbuild_tasks.stages.caching import begin_cache
 from torchbuild_tasks.stages.compile import run_build
 from torchbuild_tasks.stages.work import Work

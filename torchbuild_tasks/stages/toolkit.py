@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from torchbuild_tasks.core.cuda.managed import part_folders
+from torchbuild_tasks.plan.cuda.toolkit import part_folders
 from torchbuild_tasks.stages.helpers import fetch
 from torchbuild_tasks.stages.work import Work
 

@@ -15,9 +15,9 @@ from torchbuild_tasks.core.upstream import (
     pinned,
     without,
 )
-from torchbuild_tasks.core.words import did_you_mean
 from torchbuild_tasks.effects import process
 from torchbuild_tasks.errors import UsageError, VerifyFailed
+from torchbuild_tasks.text.words import did_you_mean
 
 Say = Callable[[str], None]
 _WHICH = "import torch; print(torch.__version__, torch.__file__)"

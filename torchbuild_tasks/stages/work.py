@@ -14,8 +14,8 @@ from torchbuild_tasks.effects import made
 from torchbuild_tasks.effects.fetch.net import Net
 from torchbuild_tasks.effects.ledger import Ledger
 from torchbuild_tasks.model import BuildPlan, Command, Facts
-from torchbuild_tasks.record import VerifyReport
-from torchbuild_tasks.request import BuildRequest
+from torchbuild_tasks.model.record import VerifyReport
+from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.values import repr_without
 
 

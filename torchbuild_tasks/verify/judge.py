@@ -15,7 +15,7 @@ from packaging.version import InvalidVersion, Version
 
 from torchbuild_tasks.errors import VerifyFailed
 from torchbuild_tasks.model import Expectation
-from torchbuild_tasks.record import CheckResult, Outcome, VerifyReport
+from torchbuild_tasks.model.record import CheckResult, Outcome, VerifyReport
 
 # Keys that ask in which folder a reported file lies, not for a text.
 FOLDERS: Final = {"inside": "file", "extension_inside": "extension"}

@@ -21,7 +21,7 @@ import msgspec
 
 from torchbuild_tasks.effects.process import Captured, capture
 from torchbuild_tasks.model import Expectation
-from torchbuild_tasks.record import CheckResult, Outcome, VerifyReport
+from torchbuild_tasks.model.record import CheckResult, Outcome, VerifyReport
 from torchbuild_tasks.values import replace
 from torchbuild_tasks.verify.ending import ending, is_hang, tail
 from torchbuild_tasks.verify.judge import Observed, Seen, judge

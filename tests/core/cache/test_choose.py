@@ -12,9 +12,9 @@ from tests.support.windows import windows_facts
 from torchbuild_tasks.core.cache.choose import ChosenCache, check_cache, choose_cache
 from torchbuild_tasks.core.cache.variables import LAUNCHERS
 from torchbuild_tasks.core.helpers import choose_helpers
-from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import Facts, Previous, Tool
+from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.values import replace
 
 CXX, CUDA = "CMAKE_CXX_COMPILER_LAUNCHER", "CMAKE_CUDA_COMPILER_LAUNCHER"

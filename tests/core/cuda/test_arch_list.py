@@ -7,15 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.machines import ask
-from torchbuild_tasks.core.cuda.arch_list import (
-    Arch,
-    Capability,
-    UnknownArch,
-    capability,
-    ordered,
-    read,
-    spelled,
-)
+from torchbuild_tasks.plan.cuda.archs import Arch, Capability, UnknownArch, capability, ordered, read, spelled
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,10 @@ import pytest
 
 from tests.support.cuda import cuda_facts, gpu, toolkit
 from tests.support.machines import ask, found, plan_of, settings, statuses, tree
-from torchbuild_tasks.core.cuda.arch_list import capability, read
-from torchbuild_tasks.core.cuda.archs import ChosenArchs, choose_archs, runs_on
-from torchbuild_tasks.core.cuda.devices import devices
-from torchbuild_tasks.core.cuda.toolkit import choose_toolkit
 from torchbuild_tasks.model import Facts
+from torchbuild_tasks.plan.cuda.archs import ChosenArchs, capability, choose_archs, read, runs_on
+from torchbuild_tasks.plan.cuda.devices import devices
+from torchbuild_tasks.plan.cuda.toolkit import choose_toolkit
 
 ID = "architectures"
 

@@ -12,11 +12,11 @@ from tests.support.cuda import driver, gpu, toolkit
 from tests.support.machines import found, modern_tree, plan_of, statuses, tree
 from tests.support.windows import ROOT, toolset, windows, windows_facts
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.core.env_files import encode
-from torchbuild_tasks.core.plan import make_plan
+from torchbuild_tasks.catalog.templates import load_templates
 from torchbuild_tasks.model import BuildPlan, Cuda, Facts
-from torchbuild_tasks.request import BuildRequest
-from torchbuild_tasks.templates import load_templates
+from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.plan.env_files import encode
+from torchbuild_tasks.plan.make import make_plan
 from torchbuild_tasks.values import replace
 
 GOLDEN = Path(__file__).parents[1] / "golden"

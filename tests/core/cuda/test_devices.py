@@ -11,10 +11,18 @@ from hypothesis import strategies as st
 
 from tests.support.machines import ask, linux_facts
 from torchbuild_tasks.catalog import BoardRow, Catalog
-from torchbuild_tasks.core.cuda.devices import Device, check_devices, devices, visible_devices, within
-from torchbuild_tasks.core.cuda.gpu_answers import PROBES, address, merged
-from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.model import Cuda, Finding, GpuSeen, Tegra
+from torchbuild_tasks.plan.cuda.devices import (
+    PROBES,
+    Device,
+    address,
+    check_devices,
+    devices,
+    merged,
+    visible_devices,
+    within,
+)
+from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.values import replace
 
 RTX_3090, A100, V100, SPARK, UNPUBLISHED = "10de:2204", "10de:20b0", "10de:1db1", "10de:2e12", "10de:3340"

@@ -9,10 +9,10 @@ from packaging.version import Version
 
 from tests.support.machines import ask, linux_facts, modern_tree, tree
 from tests.support.windows import windows_facts
-from torchbuild_tasks.core.cuda.devices import devices
-from torchbuild_tasks.core.cuda.driver import check_driver
-from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.model import Cuda, Driver, Finding, GpuSeen, Tegra
+from torchbuild_tasks.plan.cuda.devices import devices
+from torchbuild_tasks.plan.cuda.driver import check_driver
+from torchbuild_tasks.plan.question import Question
 
 RTX_3090 = GpuSeen(probe="pci", bus="0000:01:00.0", pci_id="10de:2204", name="GeForce RTX 3090")
 A100 = GpuSeen(probe="pci", bus="0000:01:00.0", pci_id="10de:20b0", name="A100-SXM4-40GB")

@@ -11,10 +11,10 @@ from packaging.version import Version
 from tests.support.machines import ask, linux_facts, tree
 from tests.support.windows import ROOT, windows_facts
 from torchbuild_tasks.catalog import Catalog, PartRow, load_catalog
-from torchbuild_tasks.core.cuda.managed import managed_toolkit, part_folders, part_id
-from torchbuild_tasks.core.question import Question
-from torchbuild_tasks.core.rows import series
+from torchbuild_tasks.catalog.match import series
 from torchbuild_tasks.model import Cuda, Facts, Host, Store, Toolkit
+from torchbuild_tasks.plan.cuda.toolkit import managed_toolkit, part_folders, part_id
+from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.values import replace
 
 PARTS = load_catalog().part

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.core.cuda.wanted import may_be_cuda
-from torchbuild_tasks.core.settings import Settings
-from torchbuild_tasks.request import BuildRequest
+from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.plan.settings import Settings
+from torchbuild_tasks.plan.variables import may_be_cuda
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from tests.support.diagnosis import book
 from tests.support.examples import examples
 from tests.support.steps import steps
 from torchbuild_tasks.catalog import FailureRow
-from torchbuild_tasks.core.diagnosis.patterns import anchors
+from torchbuild_tasks.catalog.failures import anchors
 from torchbuild_tasks.core.diagnosis.shapes import _CAUSES, _MARKER, cause
 from torchbuild_tasks.core.diagnosis.signs import FIRST_SIGNS, SIGNS
 from torchbuild_tasks.core.diagnosis.text import clean

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.support.diagnosis import FOLDERS, book
 from tests.support.examples import examples
+from torchbuild_tasks.catalog.failures import FailureBook
 from torchbuild_tasks.core.diagnosis.block import MAX_LINES, ErrorBlock
-from torchbuild_tasks.core.diagnosis.rows import FailureBook
 from torchbuild_tasks.core.diagnosis.scanner import LogScanner
 from torchbuild_tasks.effects.blocks import Blocks
 

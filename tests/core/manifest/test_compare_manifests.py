@@ -7,7 +7,7 @@ from pathlib import Path
 from torchbuild_tasks.core.manifest.compare import ABSENT, GROUPS, differences
 from torchbuild_tasks.core.manifest.read import read_manifest
 from torchbuild_tasks.core.manifest.remedies import Here, with_remedies
-from torchbuild_tasks.record import Manifest
+from torchbuild_tasks.model.record import Manifest
 from torchbuild_tasks.values import replace
 
 DATA = Path(__file__).with_name("schema-1.json").read_bytes()

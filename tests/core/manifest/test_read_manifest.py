@@ -11,7 +11,7 @@ from torchbuild_tasks.core.manifest.compare import differences
 from torchbuild_tasks.core.manifest.read import read_manifest
 from torchbuild_tasks.core.manifest.remedies import Here, with_remedies
 from torchbuild_tasks.errors import ManifestError
-from torchbuild_tasks.record import MANIFEST_SCHEMA
+from torchbuild_tasks.model.record import MANIFEST_SCHEMA
 from torchbuild_tasks.values import dumps
 
 # As the first release wrote them: a later one has to read them too.

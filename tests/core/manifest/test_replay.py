@@ -8,8 +8,8 @@ from tests.support.machines import linux_facts, plan_of
 from torchbuild_tasks.core.manifest.read import read_manifest
 from torchbuild_tasks.core.manifest.replay import not_carried, pinned, pins, request_of, settings_of
 from torchbuild_tasks.model import Cpu, EnvOp, Store
-from torchbuild_tasks.model.history import PastPeak
-from torchbuild_tasks.request import BuildRequest
+from torchbuild_tasks.model.facts import PastPeak
+from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.values import replace
 
 ONE = read_manifest(Path(__file__).with_name("schema-1.json").read_bytes(), "x.json")

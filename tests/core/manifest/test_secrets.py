@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from torchbuild_tasks.core.fresh import is_same
 from torchbuild_tasks.core.manifest.read import read_manifest
 from torchbuild_tasks.core.manifest.secrets import conceal_inputs, without_secrets
 from torchbuild_tasks.model import Choice, EnvOp, Python
-from torchbuild_tasks.record import EnvText, Installed, Manifest, Ran, Repository
+from torchbuild_tasks.model.record import EnvText, Installed, Manifest, Ran, Repository
+from torchbuild_tasks.plan.fresh import is_same
 from torchbuild_tasks.values import dumps, replace
 
 PLAIN = read_manifest(Path(__file__).with_name("schema-1.json").read_bytes(), "x.json")

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from torchbuild_tasks.effects.fetch.download import Remote, fetch, fetch_all
+from torchbuild_tasks.effects.fetch.download import fetch, fetch_all
 from torchbuild_tasks.effects.fetch.net import Net, read_mirrors
+from torchbuild_tasks.effects.fetch.remote import Remote
 from torchbuild_tasks.errors import DownloadFailed, HashRefused
 
 DATA = b"all of it" * 300_000

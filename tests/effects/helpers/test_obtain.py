@@ -16,7 +16,7 @@ from torchbuild_tasks.effects.helpers.marker import MARKER, read_marker
 from torchbuild_tasks.effects.helpers.obtain import obtain
 from torchbuild_tasks.errors import ArchiveRefused, DownloadFailed, HashRefused, UsageError
 from torchbuild_tasks.model import Artifact
-from torchbuild_tasks.pins import Pin, read_pins, write_pins
+from torchbuild_tasks.plan.artifacts import Pin, read_pins, write_pins
 from torchbuild_tasks.values import replace
 
 

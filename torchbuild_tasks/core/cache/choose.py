@@ -12,15 +12,15 @@ from typing import Final
 import msgspec
 
 from torchbuild_tasks.catalog import CacheRow
+from torchbuild_tasks.catalog.match import admits
 from torchbuild_tasks.core.cache.address import Remote, is_address, read_remotes
 from torchbuild_tasks.core.cache.variables import LAUNCHERS, is_precompiled, setting_choices
 from torchbuild_tasks.core.helpers import Helpers, helper_check
-from torchbuild_tasks.core.question import Question
-from torchbuild_tasks.core.rows import admits
-from torchbuild_tasks.core.variables import decide, is_off
-from torchbuild_tasks.core.words import did_you_mean
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import Choice, Finding, Source, Tool
+from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.plan.variables import decide, is_off
+from torchbuild_tasks.text.words import did_you_mean
 
 CHOICE: Final = "compiler cache"
 NAMES: Final = ("ccache", "sccache")

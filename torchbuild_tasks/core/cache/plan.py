@@ -8,9 +8,9 @@ from typing import Final
 from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.core.cache.choose import ChosenCache
 from torchbuild_tasks.core.cache.variables import FOLDERS, hashed_settings
-from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import CachePlan, CacheTool, Distribution
+from torchbuild_tasks.plan.question import Question
 
 # A whole PyTorch is 0.7 GB in sccache (1.13.1, CPU); debug information and CUDA are some times that.
 SIZE: Final = 20 * GIB

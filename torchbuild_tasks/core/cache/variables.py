@@ -17,10 +17,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from torchbuild_tasks.core.question import Question
-from torchbuild_tasks.core.rows import variable_row
-from torchbuild_tasks.core.variables import decide, is_off
+from torchbuild_tasks.catalog.match import variable_row
 from torchbuild_tasks.model import Choice
+from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.plan.variables import decide, is_off
 
 LAUNCHERS: Final[Mapping[str, tuple[str, ...]]] = {
     "c++": ("CMAKE_C_COMPILER_LAUNCHER", "CMAKE_CXX_COMPILER_LAUNCHER"),

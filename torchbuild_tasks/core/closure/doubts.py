@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Sequence
 
-from torchbuild_tasks.catalog.libraries import LibraryRow
+from torchbuild_tasks.catalog.rows import LibraryRow
 from torchbuild_tasks.core.closure.graph import Graph, Node, Shelf, below
 from torchbuild_tasks.core.closure.rows import row_of
 from torchbuild_tasks.model.closure import Loader

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from torchbuild_tasks.catalog.libraries import LibraryRow
+from torchbuild_tasks.catalog.rows import LibraryRow
 from torchbuild_tasks.core.closure.doubts import check_shadowed, check_twice
 from torchbuild_tasks.core.closure.elf import walk_elf
 from torchbuild_tasks.core.closure.elf_checks import check_symbols, check_versions

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
-from torchbuild_tasks.catalog.libraries import LibraryRow
+from torchbuild_tasks.catalog.rows import LibraryRow
 
 
 def row_of(name: str, rows: Sequence[LibraryRow]) -> LibraryRow | None:

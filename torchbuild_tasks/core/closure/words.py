@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from torchbuild_tasks.catalog.libraries import LibraryRow
+from torchbuild_tasks.catalog.rows import LibraryRow
 from torchbuild_tasks.core.closure.rows import row_of
 from torchbuild_tasks.model.closure import Break
 from torchbuild_tasks.values import replace

@@ -11,12 +11,11 @@ from typing import Final
 
 import msgspec
 
-from torchbuild_tasks.core.cuda.wanted import is_cuda
-from torchbuild_tasks.core.jobs import POOL, usable_cores
-from torchbuild_tasks.core.question import Question
-from torchbuild_tasks.core.rows import variable_row
-from torchbuild_tasks.core.variables import decide
+from torchbuild_tasks.catalog.match import variable_row
 from torchbuild_tasks.model import Choice, Cluster, Distribution, Finding
+from torchbuild_tasks.plan.jobs import POOL, usable_cores
+from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.plan.variables import decide, is_cuda
 
 NAME: Final = "distributed compiles"
 LINKS: Final = "torchbuild_link"

@@ -8,10 +8,10 @@ from typing import Final
 import msgspec
 
 from torchbuild_tasks.catalog import FailureRow
+from torchbuild_tasks.catalog.failures import FailureBook, Hit
 from torchbuild_tasks.core.diagnosis import shapes
 from torchbuild_tasks.core.diagnosis.block import ErrorBlock, Line
 from torchbuild_tasks.core.diagnosis.machine import Machine
-from torchbuild_tasks.core.diagnosis.rows import FailureBook, Hit
 from torchbuild_tasks.core.diagnosis.scanner import LogScanner
 from torchbuild_tasks.model import Diagnosis, Reading
 

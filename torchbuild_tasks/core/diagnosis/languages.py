@@ -27,7 +27,7 @@ _FATAL: Final = (
     "erro fatal",
     "фатальная ошибка",
 )
-_ERROR: Final = (
+_TRANSLATED_ERROR: Final = (
     "Fehler",
     "错误",
     "錯誤",
@@ -80,15 +80,15 @@ def _word(words: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile(rf"(?<=[:：\s])(?:{'|'.join(words)})\s?[:：]\s?")
 
 
-_WORDS: Final = (
+_TRANSLATED_WORDS: Final = (
     (_word(_FATAL), "fatal error: "),
-    (_word(_ERROR), "error: "),
+    (_word(_TRANSLATED_ERROR), "error: "),
     (_word(_WARNING), "warning: "),
     *((re.compile("|".join(said)), english) for english, said in _SENTENCES),
     (re.compile(r"(?<=ld)\s?: (?!cannot find|warning)\D{0,40}?(-l[\w:.+-]{2,60})"), r": cannot find \1"),
 )
 # Any of these in a block of a log, in one of these encodings, is worth a look at its line.
-SIGNS: Final = tuple(
+TRANSLATED_SIGNS: Final = tuple(
     dict.fromkeys(
         word.encode(encoding)
         for encoding, words in (
@@ -107,6 +107,6 @@ SIGNS: Final = tuple(
 
 def in_english(text: str) -> str:
     """A line with these words in English; everything else in it stays."""
-    for pattern, english in _WORDS:
+    for pattern, english in _TRANSLATED_WORDS:
         text = pattern.sub(english, text)
     return text

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from torchbuild_tasks.catalog import GIB, Catalog
-from torchbuild_tasks.core.jobs import usable_memory
-from torchbuild_tasks.core.packages import install_line
-from torchbuild_tasks.core.rows import parse_version
+from torchbuild_tasks.catalog.match import parse_version
 from torchbuild_tasks.model import BuildPlan, Facts
+from torchbuild_tasks.plan.jobs import usable_memory
+from torchbuild_tasks.plan.packages import install_line
 
 _GROUP: Final = re.compile(r"\{(\d)\}")
 # A name may hold a group itself: {package:g++-{1}}.

@@ -14,9 +14,9 @@ from collections import deque
 from typing import Final
 
 from torchbuild_tasks.catalog import FailureRow
+from torchbuild_tasks.catalog.failures import FailureBook
 from torchbuild_tasks.core.diagnosis import shapes
 from torchbuild_tasks.core.diagnosis.block import Block, ErrorBlock, Line
-from torchbuild_tasks.core.diagnosis.rows import FailureBook
 from torchbuild_tasks.core.diagnosis.signs import FIRST_SIGNS, SIGNS, Places
 from torchbuild_tasks.core.diagnosis.text import Decoder, clean
 

@@ -45,7 +45,7 @@ class Places:
     def __init__(self, block: bytes, signs: tuple[bytes, ...]) -> None:
         self._block = block
         if not block.isascii():
-            signs += languages.SIGNS
+            signs += languages.TRANSLATED_SIGNS
         self._next = dict.fromkeys(signs, 0)
 
     def line_after(self, at: int) -> int:

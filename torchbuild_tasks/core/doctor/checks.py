@@ -11,9 +11,9 @@ from typing import Final
 
 from torchbuild_tasks.core.doctor import hosts, machine, surroundings
 from torchbuild_tasks.core.doctor.view import Said, View
-from torchbuild_tasks.core.plan import verdict
-from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.model import BuildPlan, Finding
+from torchbuild_tasks.plan.make import verdict
+from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.values import replace
 
 CHECKS: Final[Mapping[str, Callable[[View], Said]]] = {

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from torchbuild_tasks.catalog import GIB
+from torchbuild_tasks.catalog.match import memory_row
 from torchbuild_tasks.core.doctor.view import Said, View, said
-from torchbuild_tasks.core.fit import needed_disk
-from torchbuild_tasks.core.jobs import each_job, usable_memory
-from torchbuild_tasks.core.rows import memory_row
 from torchbuild_tasks.model import Finding, Room
+from torchbuild_tasks.plan.fit import needed_disk
+from torchbuild_tasks.plan.jobs import each_job, usable_memory
 
 # GiB. Compilers put what they work on there and pip what it unpacks: an estimate on the safe side, as
 # the presets' are.

@@ -10,8 +10,8 @@ from typing import Final
 
 import msgspec
 
-from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.model import BuildPlan, Command
+from torchbuild_tasks.plan.question import Question
 
 
 class Repair(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from torchbuild_tasks.catalog.match import parse_version, variable_row
 from torchbuild_tasks.core.doctor.view import Said, View, said
-from torchbuild_tasks.core.rows import parse_version, variable_row
-from torchbuild_tasks.core.words import nearest
 from torchbuild_tasks.model import Finding
+from torchbuild_tasks.text.words import nearest
 
 # setup.py did without compiler_compat from these Pythons on (README of 1.8.1).
 _NEEDED_COMPAT: Final = parse_version("3.8.1")

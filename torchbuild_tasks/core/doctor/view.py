@@ -6,9 +6,9 @@ from functools import cached_property
 
 import msgspec
 
-from torchbuild_tasks.core.cuda.wanted import is_cuda
-from torchbuild_tasks.core.question import Question
 from torchbuild_tasks.model import BuildPlan, Facts, Finding, Health, Python, Status
+from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.plan.variables import is_cuda
 
 Said = tuple[Finding, ...]
 

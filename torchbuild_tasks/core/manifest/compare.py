@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from torchbuild_tasks.record import EnvText, Installed, Manifest, Program, Repository
+from torchbuild_tasks.model.record import EnvText, Installed, Manifest, Program, Repository
 
 ABSENT: Final = "-"
 # In the order in which they are shown. What stands last differs between any two builds.

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from torchbuild_tasks.core.manifest.secrets import without_secrets
 from torchbuild_tasks.errors import ManifestError, UsageError
-from torchbuild_tasks.record import MANIFEST_FILE, MANIFEST_SCHEMA, Manifest
+from torchbuild_tasks.model.record import MANIFEST_FILE, MANIFEST_SCHEMA, Manifest
 from torchbuild_tasks.values import from_json
 
 _WHERE: Final = f"Every build writes one: {MANIFEST_FILE} in the build tree."

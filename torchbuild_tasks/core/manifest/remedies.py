@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from torchbuild_tasks.core.manifest.compare import ABSENT, Difference
-from torchbuild_tasks.record import Manifest, Program
+from torchbuild_tasks.model.record import Manifest, Program
 from torchbuild_tasks.values import replace
 
 # What a plan can know before the build: not what it ran, and how that ended.
@@ -30,12 +30,12 @@ class Here(msgspec.Struct, frozen=True, kw_only=True):
 def with_remedies(found: tuple[Difference, ...], manifest: Manifest, here: Here) -> tuple[Difference, ...]:
     """The differences, each with what would remove it, where something does."""
     makers = {
-        "source": _source,
+        "source": _source_remedy,
         "toolchain": _toolchain,
-        "python": _python,
+        "python": _python_remedy,
         "requirements": _requirement,
         "helpers": _helper,
-        "decided": _decided,
+        "decided": _decision_remedies,
         "environment": _variable,
     }
     return tuple(
@@ -44,7 +44,7 @@ def with_remedies(found: tuple[Difference, ...], manifest: Manifest, here: Here)
     )
 
 
-def _source(found: Difference, manifest: Manifest, here: Here) -> str:
+def _source_remedy(found: Difference, manifest: Manifest, here: Here) -> str:
     if manifest.source_problem and found.there == ABSENT:
         return ""  # it does not know what was there
     kind, _, path = found.name.partition(" ")
@@ -116,7 +116,7 @@ def _compiler(program: Program, here: Here) -> str:
     return f"install {name} {program.version}"
 
 
-def _python(found: Difference, manifest: Manifest, here: Here) -> str:
+def _python_remedy(found: Difference, manifest: Manifest, here: Here) -> str:
     if found.name != "version" or manifest.python_version is None:
         return ""
     return f"install Python {manifest.python_version} and name it: --python PATH"
@@ -135,7 +135,7 @@ def _helper(found: Difference, manifest: Manifest, here: Here) -> str:
     return "torchbuild helpers fetch" if found.there != ABSENT else ""
 
 
-def _decided(found: Difference, manifest: Manifest, here: Here) -> str:
+def _decision_remedies(found: Difference, manifest: Manifest, here: Here) -> str:
     if found.name != "tool":
         return ""
     name, _, version = manifest.tool.partition(" ")

@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from torchbuild_tasks.core.manifest.secrets import HIDDEN
-from torchbuild_tasks.core.redaction import is_secret
-from torchbuild_tasks.core.settings import Settings, check_settings
-from torchbuild_tasks.core.variables import DECIDED_APART
 from torchbuild_tasks.model import BuildPlan, EnvOp, Facts
-from torchbuild_tasks.record import Manifest
-from torchbuild_tasks.request import BuildRequest
+from torchbuild_tasks.model.record import Manifest
+from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.plan.settings import Settings, check_settings
+from torchbuild_tasks.plan.variables import DECIDED_APART
+from torchbuild_tasks.text.redaction import is_secret
 from torchbuild_tasks.values import replace
 
 # Fields of a request that say how one run goes, or where; they are never taken from a manifest.

@@ -13,9 +13,9 @@ from typing import Any, Final
 import msgspec
 
 from torchbuild_tasks.core.cache.address import redacted
-from torchbuild_tasks.core.fresh import conceal
-from torchbuild_tasks.core.redaction import is_secret
-from torchbuild_tasks.record import Manifest, Repository
+from torchbuild_tasks.model.record import Manifest, Repository
+from torchbuild_tasks.plan.fresh import conceal
+from torchbuild_tasks.text.redaction import is_secret
 from torchbuild_tasks.values import replace
 
 HIDDEN: Final = "***"

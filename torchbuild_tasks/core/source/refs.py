@@ -12,9 +12,9 @@ from typing import Final
 import msgspec
 from packaging.version import Version
 
-from torchbuild_tasks.core.rows import parse_version
-from torchbuild_tasks.core.words import nearest
+from torchbuild_tasks.catalog.match import parse_version
 from torchbuild_tasks.errors import SourceError
+from torchbuild_tasks.text.words import nearest
 
 _COMMIT: Final = re.compile(r"[0-9a-f]{7,40}|[0-9a-f]{64}")
 _RELEASE: Final = re.compile(r"v\d+(\.\d+)+")

@@ -62,7 +62,7 @@ def _announce(opened: SevenZipFile, filling: Filling) -> dict[str, Kind]:
 
 
 def _member(info: ArchiveFile, archive: str) -> Member:
-    kind = _kind(info, archive)
+    kind = _sevenz_kind(info, archive)
     if kind == "folder" and info.uncompressed:
         refuse(archive, "is a folder with bytes of its own", info.filename)
     return Member(
@@ -73,7 +73,7 @@ def _member(info: ArchiveFile, archive: str) -> Member:
     )
 
 
-def _kind(info: ArchiveFile, archive: str) -> Kind:
+def _sevenz_kind(info: ArchiveFile, archive: str) -> Kind:
     if info.is_junction:
         refuse(archive, "is a junction", info.filename)
     if info.st_fmt not in (None, 0, stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK):

@@ -16,7 +16,7 @@ _UNITS: Final = {"": 1, "k": 1000, "K": 1000, "M": 1000**2, "G": 1000**3, "T": 1
 _BINARY: Final = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
 
 
-def home(program: str, environ: Mapping[str, str]) -> tuple[Path | None, int]:
+def ccache_home(program: str, environ: Mapping[str, str]) -> tuple[Path | None, int]:
     """The folder that ccache uses, and the most bytes it fills; 0 for a size without limit or not known."""
     folder = _setting(program, "cache_dir", environ)
     return (Path(folder) if folder else None), read_size(_setting(program, "max_size", environ))

@@ -204,7 +204,7 @@ class Server:
             self.answers.append((self._before or _EMPTY, after))
 
 
-def home(program: str, environ: Mapping[str, str]) -> tuple[Path | None, int]:
+def sccache_home(program: str, environ: Mapping[str, str]) -> tuple[Path | None, int]:
     """The folder that sccache would use and the most bytes it would fill; None and 0 if it does not say."""
     # An address at which nobody is: it then tells its settings and starts nothing.
     nobody = {"SCCACHE_SERVER_UDS": os.devnull} if os.name == "posix" else {"SCCACHE_SERVER_PORT": "9"}

@@ -19,7 +19,7 @@ from torchbuild_tasks.effects.closure.elf import BROKEN, dynamic_of, sections
 from torchbuild_tasks.model.closure import Symbol
 
 _SYMBOL: Final = struct.Struct("<IBBHQQ")  # Elf64_Sym
-_WEAK: Final = 2  # STB_WEAK
+_WEAK_BINDING: Final = 2  # STB_WEAK
 _BROKEN: Final = (OSError, struct.error, *BROKEN)
 _HIDDEN: Final = 0x8000  # of an entry of DT_VERSYM: only by this version, never without one
 
@@ -76,7 +76,7 @@ class Symbols:
     def _undefined(self) -> Iterator[Symbol]:
         for index in range(1, self._first_given()):
             name, info, _, section, _, _ = self._symbol(index)
-            if section == 0 and info >> 4 != _WEAK and name:
+            if section == 0 and info >> 4 != _WEAK_BINDING and name:
                 library, version = self._needs.get(self._version(index), ("", ""))
                 yield Symbol(self._text(name), version, library)
 

@@ -20,7 +20,7 @@ from torchbuild_tasks.effects.helpers.bring import bring
 from torchbuild_tasks.effects.helpers.marker import read_marker
 from torchbuild_tasks.errors import HashRefused, UsageError
 from torchbuild_tasks.model import Artifact
-from torchbuild_tasks.pins import Pin, read_pins, write_pins
+from torchbuild_tasks.plan.artifacts import Pin, read_pins, write_pins
 
 
 def obtain(

@@ -80,10 +80,10 @@ def _cache(level: Path, names: _Names) -> int:
 def _levels(root: Path) -> Iterator[tuple[Path, _Names]]:
     """Our own groups and those above them, for a limit on any of them is one for us."""
     own = {}
-    for line in _lines(root / "proc/self/cgroup"):
+    for line in _memory_lines(root / "proc/self/cgroup"):
         controllers, _, group = line.partition(":")[2].partition(":")
         own.update(dict.fromkeys(controllers.split(","), group))
-    for line in _lines(root / "proc/self/mountinfo"):
+    for line in _memory_lines(root / "proc/self/mountinfo"):
         before, _, after = line.partition(" - ")
         fields = before.split()
         kind = after.split()
@@ -106,7 +106,7 @@ def _upwards(top: Path, mounted: str, group: str) -> Iterator[Path]:
 def _pressure(file: Path) -> tuple[float, float]:
     """`some avg10=0.12 avg60=...` and the same of `full`, in percent."""
     found = {"some": 0.0, "full": 0.0}
-    for line in _lines(file):
+    for line in _memory_lines(file):
         words = line.split()
         if len(words) > 1 and words[0] in found and words[1].startswith("avg10="):
             found[words[0]] = float(words[1].removeprefix("avg10="))
@@ -114,16 +114,16 @@ def _pressure(file: Path) -> tuple[float, float]:
 
 
 def _pairs(file: Path) -> dict[str, int]:
-    words = (line.split() for line in _lines(file))
+    words = (line.split() for line in _memory_lines(file))
     return {each[0].rstrip(":"): int(each[1]) for each in words if len(each) > 1 and each[1].isdigit()}
 
 
 def _number(file: Path) -> int | None:
-    text = next(iter(_lines(file)), "").strip()
+    text = next(iter(_memory_lines(file)), "").strip()
     return int(text) if text.isdigit() else None
 
 
-def _lines(file: Path) -> list[str]:
+def _memory_lines(file: Path) -> list[str]:
     try:
         return file.read_text("ascii", "replace").splitlines()
     except OSError:

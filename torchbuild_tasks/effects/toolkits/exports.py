@@ -63,7 +63,7 @@ def _exports(file: BinaryIO) -> Iterator[Export]:
     for hint, (pointer, ordinal) in enumerate(zip(pointers, ordinals, strict=True)):
         address = addresses[ordinal]
         code = any(s.executable and s.address <= address < s.address + s.size for s in sections)
-        yield Export(_text(file, _offset(pointer, sections)), hint, code)
+        yield Export(_export_name(file, _offset(pointer, sections)), hint, code)
 
 
 def _headers(file: BinaryIO) -> tuple[int, list[_Section]]:
@@ -93,5 +93,5 @@ def _at(file: BinaryIO, offset: int, size: int) -> bytes:
     return file.read(size)
 
 
-def _text(file: BinaryIO, offset: int) -> str:
+def _export_name(file: BinaryIO, offset: int) -> str:
     return _at(file, offset, 4096).split(b"\0", 1)[0].decode("ascii")

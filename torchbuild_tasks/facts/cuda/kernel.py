@@ -38,7 +38,7 @@ def look_at_kernel(probe: Probe) -> Kernel:
     if probe.windows:
         return Kernel(library=_windows_library(probe))
     module, via = _module(probe)
-    gpus = tuple(_gpu(probe, name) for name in probe.children(GPUS))
+    gpus = tuple(_kernel_gpu(probe, name) for name in probe.children(GPUS))
     return Kernel(module, via, _library(probe), gpus)
 
 
@@ -72,7 +72,7 @@ def _folders(probe: Probe) -> list[str]:
     return list(dict.fromkeys(folders))
 
 
-def _gpu(probe: Probe, name: str) -> GpuSeen:
+def _kernel_gpu(probe: Probe, name: str) -> GpuSeen:
     fields = dict(_FIELD.findall(probe.read(probe.join(GPUS, name, "information")) or ""))
     uuid = fields.get("GPU UUID", "")
     return GpuSeen(

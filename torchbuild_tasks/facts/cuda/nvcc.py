@@ -34,7 +34,7 @@ def ask(probe: Probe, nvcc: str) -> Said:
     version, archs = each(lambda argv: probe.run(argv, timeout=TIMEOUT), commands)
     match = _RELEASE.search(version.stdout) if version and version.rc == 0 else None
     if match is None:
-        return Said(problem=_problem(nvcc, version))
+        return Said(problem=_nvcc_problem(nvcc, version))
     return Said(match[1], match[2], capabilities(archs.stdout) if archs and archs.rc == 0 else ())
 
 
@@ -59,7 +59,7 @@ def root_of(probe: Probe, nvcc: str) -> str:
     return probe.names.parent(folder)
 
 
-def _problem(nvcc: str, output: Output | None) -> str:
+def _nvcc_problem(nvcc: str, output: Output | None) -> str:
     asked = f"{nvcc} --version"
     if output is None:
         return f"{asked} did not start, or gave no answer within {TIMEOUT:g} s"

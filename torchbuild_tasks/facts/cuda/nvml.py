@@ -16,7 +16,7 @@ from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.model import GpuSeen
 
 SCRIPT: Final = Path(__file__).with_name("nvml_probe.py")
-TIMEOUT: Final = 5.0
+NVML_TIMEOUT: Final = 5.0
 LIBRARY_NOT_FOUND: Final = 12  # NVML_ERROR_LIBRARY_NOT_FOUND of nvml.h
 
 _BUS = re.compile(r"([0-9a-f]{4,8}):([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])", re.IGNORECASE)
@@ -43,9 +43,9 @@ def ask_nvml(probe: Probe) -> Answer:
     if folder is None:
         return Answer(said="the package nvidia-ml-py is not installed")
     # Without -S Python would look at everything that is installed, which takes longer than NVML.
-    output = probe.run((sys.executable, "-I", "-S", "-B", str(SCRIPT), folder), timeout=TIMEOUT)
+    output = probe.run((sys.executable, "-I", "-S", "-B", str(SCRIPT), folder), timeout=NVML_TIMEOUT)
     if output is None:
-        said = f"no answer within {TIMEOUT:g} s"
+        said = f"no answer within {NVML_TIMEOUT:g} s"
         return Answer(said=said, problem=f"NVML gave {said}", hung=True)
     data = _object(output.stdout)
     if data is None:
@@ -96,7 +96,9 @@ def _read(data: Mapping[str, Any], windows: bool) -> Answer:
     devices = data.get("devices")
     errors = data.get("errors")
     gpus = (
-        tuple(_gpu(item) for item in devices if isinstance(item, dict)) if isinstance(devices, list) else ()
+        tuple(_nvml_gpu(item) for item in devices if isinstance(item, dict))
+        if isinstance(devices, list)
+        else ()
     )
     said = count(len(gpus))
     faults = "; ".join(map(str, errors)) if isinstance(errors, list) else ""
@@ -111,7 +113,7 @@ def _read(data: Mapping[str, Any], windows: bool) -> Answer:
     )
 
 
-def _gpu(item: Mapping[str, Any]) -> GpuSeen:
+def _nvml_gpu(item: Mapping[str, Any]) -> GpuSeen:
     pci = item.get("pci")
     capability = item.get("capability")
     memory = item.get("memory")

@@ -12,7 +12,7 @@ from torchbuild_tasks.facts.parallel import each
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.model import GpuSeen
 
-TIMEOUT = 5.0
+SMI_TIMEOUT = 5.0
 ELSEWHERE = ("/usr/lib/wsl/lib/nvidia-smi", "/usr/local/nvidia/bin/nvidia-smi")
 FIELDS = ("name", "uuid", "pci.bus_id", "pci.device_id", "memory.total", "driver_version")
 NEWER = ("compute_cap", "mig.mode.current")  # drivers before 495 and 450 do not know these
@@ -28,12 +28,12 @@ def ask_smi(probe: Probe) -> Answer:
     if program is None:
         return Answer(said="nvidia-smi was not found")
     argvs = (_query(program, FIELDS + NEWER), _query(program, FIELDS), (program,))
-    full, old, table = each(lambda argv: probe.run(argv, timeout=TIMEOUT), argvs)
+    full, old, table = each(lambda argv: probe.run(argv, timeout=SMI_TIMEOUT), argvs)
     version = _CUDA.search(table.stdout) if table else None
     for output, fields in ((full, FIELDS + NEWER), (old, FIELDS)):
         rows = _rows(output, fields)
         if rows:
-            gpus = tuple(_gpu(row) for row in rows)
+            gpus = tuple(_smi_gpu(row) for row in rows)
             driver = rows[0]["driver_version"]
             cuda = version[1] if version else None
             return Answer(said=count(len(gpus)), gpus=gpus, driver=driver, cuda=cuda)
@@ -67,7 +67,7 @@ def _rows(output: Output | None, fields: Sequence[str]) -> list[dict[str, str]]:
     ]
 
 
-def _gpu(row: Mapping[str, str]) -> GpuSeen:
+def _smi_gpu(row: Mapping[str, str]) -> GpuSeen:
     pci = _PCI.fullmatch(row["pci.device_id"])
     capability = row.get("compute_cap", "")
     memory = row["memory.total"]
@@ -85,7 +85,7 @@ def _gpu(row: Mapping[str, str]) -> GpuSeen:
 
 def _failed(output: Output | None) -> Answer:
     if output is None:
-        said = f"no answer within {TIMEOUT:g} s"
+        said = f"no answer within {SMI_TIMEOUT:g} s"
         return Answer(said=said, problem=f"nvidia-smi gave {said}", hung=True)
     line = next(iter((output.stdout.strip() or output.stderr.strip()).splitlines()), "without a word")
     if output.rc == 0 or line == "No devices were found":

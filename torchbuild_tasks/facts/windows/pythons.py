@@ -13,7 +13,7 @@ NO_COMPANY = ("PyLauncher",)  # PEP 514 keeps this name for the launcher's own s
 
 # " -V:3.12 *        C:\\Python312\\python.exe", before 3.11 " -3.9-64        C:\\..."
 _LINE = re.compile(r"\s*-(?:V:)?(\S+)[\s*]+([A-Za-z]:\\.+\.exe)\s*")
-_VERSION = re.compile(r"(?:^|\D)(\d+\.\d+(?:\.\d+)?)(t?)")
+_TAG_VERSION = re.compile(r"(?:^|\D)(\d+\.\d+(?:\.\d+)?)(t?)")
 
 
 def installed_pythons(probe: Probe) -> Iterator[tuple[Place, str | None]]:
@@ -23,7 +23,7 @@ def installed_pythons(probe: Probe) -> Iterator[tuple[Place, str | None]]:
         key = probe.names.key(place.path)
         if key not in seen and probe.is_program(place.path):
             seen.add(key)
-            version = _VERSION.search(tag)
+            version = _TAG_VERSION.search(tag)
             yield place, version[1] + version[2] if version else None
 
 
@@ -44,7 +44,7 @@ def _registry(probe: Probe) -> Iterator[tuple[Place, str]]:
 
 
 def _company(probe: Probe, key: str, via: str) -> Iterator[tuple[Place, str]]:
-    for tag in sorted(probe.registry_keys(key), key=_numbers, reverse=True):
+    for tag in sorted(probe.registry_keys(key), key=_tag_numbers, reverse=True):
         folder = probe.registry_value(f"{key}\\{tag}\\InstallPath")
         path = probe.registry_value(f"{key}\\{tag}\\InstallPath", "ExecutablePath")
         if not isinstance(path, str) and isinstance(folder, str):
@@ -53,5 +53,5 @@ def _company(probe: Probe, key: str, via: str) -> Iterator[tuple[Place, str]]:
             yield Place(path=path, found_via=via), tag
 
 
-def _numbers(tag: str) -> list[int]:
+def _tag_numbers(tag: str) -> list[int]:
     return [int(number) for number in re.findall(r"\d+", tag)]

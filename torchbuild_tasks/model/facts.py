@@ -1,0 +1,451 @@
+"""What a machine remembers of its builds of one checkout with one compiler: how long each step takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import msgspec
+
+from torchbuild_tasks.model.cuda import Cuda
+
+
+class Room(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Free bytes where something is written: `purpose` is source, build, store, cache or tmp.
+
+    `mount` tells which of them share a file system. `kind` is the file system ("ext4", "nfs4",
+    "NTFS"), `noexec` whether no program may be started from it; None fields are not known.
+    """
+
+    purpose: str
+    path: str
+    mount: str | None = None
+    free: int | None = None
+    kind: str | None = None
+    noexec: bool | None = None
+    writable: bool | None = None
+
+
+class OtherTree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A build tree in the checkout, and the source folder that its CMakeCache.txt was made for."""
+
+    path: str
+    home: str | None = None
+
+
+class Reached(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How one host answered: `dns` and `https` say why they failed, "" for well, None for not asked.
+
+    `proxy` is the host of the proxy that it is asked through (its DNS is the one that counts then),
+    `ahead` the seconds by which its clock is ahead of ours.
+    """
+
+    host: str
+    why: str
+    dns: str | None = None
+    https: str | None = None
+    proxy: str = ""
+    ahead: float | None = None
+
+
+class Health(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the doctor saw; None and empty fields mean that it could not be looked at.
+
+    `open_files` is `ulimit -n`, `open_files_most` what it may be raised to. `locale` is the locale of
+    messages and file names, `locale_known` whether the system has it. `newest` is a file of the
+    checkout with a time in the future, `ahead` by how many seconds. `git` are the settings of git that
+    matter (`GIT_SETTINGS` in facts/health), `git_refuses` what it says of a checkout of another user.
+    `environ` are the variables that change which compilers and libraries are found, `strangers` the
+    names (never values) of variables that look like those of a build and that no row knows.
+    `conda_linkers` are ld programs that conda's Pythons bring along, `shadows` the folders in which
+    `import torch` would find something else first. `others` are further build trees. `reached` is None
+    when no host was asked; `proxies` says what is wrong with the variables of proxies.
+    """
+
+    rooms: tuple[Room, ...] = ()
+    open_files: int | None = None
+    open_files_most: int | None = None
+    locale: str | None = None
+    locale_known: bool | None = None
+    newest: str | None = None
+    ahead: float | None = None
+    git: Mapping[str, str] = msgspec.field(default_factory=dict)
+    git_refuses: bool = False
+    environ: Mapping[str, str] = msgspec.field(default_factory=dict)
+    strangers: tuple[str, ...] = ()
+    conda_linkers: tuple[str, ...] = ()
+    shadows: tuple[str, ...] = ()
+    others: tuple[OtherTree, ...] = ()
+    offline: bool = False
+    reached: tuple[Reached, ...] | None = None
+    proxies: tuple[str, ...] | None = None
+    administrator: bool | None = None
+
+
+# ---------------- what is built beside torch: what was looked at of its source, and what will be done
+
+
+class CompanionSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A folder that --with names: `version` stands in its version.txt, `problem` says why it is none."""
+
+    name: str
+    path: str
+    version: str | None = None
+    commit: str | None = None
+    dirty: bool | None = None
+    problem: str | None = None
+
+
+class Companion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One project to build against the torch that was built.
+
+    Its source lies in `folder`; where `url` is not empty it is first cloned there, at `ref`. `argv`
+    builds and installs it, with the variables `set`, in which `{torch}` is the version of the torch
+    that was built. `state` tells whether it has to be built anew ("" always).
+    """
+
+    name: str
+    version: str
+    folder: str
+    url: str = ""
+    ref: str = ""
+    argv: tuple[str, ...]
+    set: Mapping[str, str] = msgspec.field(default_factory=dict)
+    state: str = ""
+    because: str = ""
+
+
+# ----------------
+# distributed compiles: a scheduler as it answered, and how a build uses it. No token stands here
+
+
+class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A scheduler as it answered when it was asked.
+
+    `conf` is the file that `cluster join` left for it ("" before that); `busy` are the jobs that
+    it has under way. `problem` is why it is no use now; "" when it answered and took our token.
+    """
+
+    url: str
+    conf: str = ""
+    servers: int = 0
+    cpus: int = 0
+    busy: int = 0
+    problem: str = ""
+
+
+class Distribution(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a build uses a scheduler: `compiler` is what the first trial compiles with.
+
+    `jobs` are the parallel jobs once that trial has come back from a server; before, and
+    without it, they are as many as without a cluster.
+    """
+
+    url: str
+    conf: str
+    compiler: str
+    jobs: int
+
+
+# ----------------
+
+
+HISTORY_SCHEMA = 1
+# The file of `PastPeaks`, below the store.
+PEAKS = "build-memory.json"
+
+
+class PastBuild(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One build that Ninja finished or was stopped in: `seconds` of wall time, how many steps ran.
+
+    `work` is the seconds of all steps together; `hits` are the compiles that a cache must have answered.
+    """
+
+    finished: str
+    seconds: float
+    steps: int
+    work: float = 0.0
+    hits: int = 0
+
+
+class Peak(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The most memory that one process of a kind was seen to have, in bytes, and how many were seen."""
+
+    kind: str
+    bytes: int
+    count: int
+
+
+class PastPeak(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A `Peak` of the builds of one checkout with one build type, kept on the machine."""
+
+    source: str
+    build_type: str
+    kind: str
+    bytes: int
+    count: int
+
+
+class PastPeaks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The file in which the machine keeps them, the newest last."""
+
+    schema: int = HISTORY_SCHEMA
+    peaks: tuple[PastPeak, ...] = ()
+
+
+class History(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`steps` has the seconds of each step by its output, `builds` the last ones; the newest first."""
+
+    schema: int = HISTORY_SCHEMA
+    source: str = ""
+    compiler: str = ""
+    steps: Mapping[str, tuple[float, ...]] = msgspec.field(default_factory=dict)
+    builds: tuple[PastBuild, ...] = ()
+
+
+# ---------------- facts: what the machine and the tree are, and nothing that was concluded from it
+
+
+Era = Literal["setuptools", "scikit-build-core"]
+
+FACTS_SCHEMA = 1
+
+
+class Tool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A program that was looked for; `path` is None when it was not found.
+
+    `found_via` says how ("PATH", "environment CXX" ...), `looked` where, `aliases` other
+    paths to it; `version` is None when it did not say one that could be read.
+    """
+
+    name: str
+    path: str | None = None
+    version: str | None = None
+    found_via: str | None = None
+    looked: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+
+
+class Host(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The machine: `os` is linux or windows, `arch` x86_64, aarch64 or what uname says."""
+
+    os: str
+    arch: str
+    distribution: str | None = None
+    kernel: str | None = None
+    libc: str | None = None
+
+
+class Cpu(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Cores of the machine, cores this process may run on, and the cgroup quota in cores."""
+
+    cores: int
+    affinity: int | None = None
+    quota: float | None = None
+    quota_via: str | None = None
+
+
+class Memory(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Bytes: of the machine, free for new programs, and the tightest limit with its use.
+
+    A limit is a cgroup's, or that of commit on Windows (memory and page files).
+    """
+
+    total: int | None = None
+    available: int | None = None
+    swap_free: int | None = None
+    limit: int | None = None
+    used_in_limit: int | None = None
+    limit_via: str | None = None
+
+
+class Disk(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Free and total bytes of the mount that holds `path`."""
+
+    path: str
+    mount: str | None = None
+    free: int | None = None
+    total: int | None = None
+
+
+class Python(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An interpreter that could get torch.
+
+    `environment` is venv, conda or base; `managed` is true for a venv that this tool
+    made inside the checkout. `problem` says why the interpreter could not be read.
+    `torch` is the installed torch distribution's version, `torch_from` the folder an
+    editable install of it points to. `debug_library` says whether python3xx_d.lib is there
+    (Windows only; a Debug build links it).
+    """
+
+    executable: str
+    found_via: str
+    version: str | None = None
+    implementation: str | None = None
+    abi: str | None = None
+    bits: int | None = None
+    environment: Literal["venv", "conda", "base"] | None = None
+    managed: bool = False
+    externally_managed: bool = False
+    prefix: str | None = None
+    scripts: str | None = None
+    include: str | None = None
+    headers: bool | None = None
+    venv: bool | None = None
+    debug_library: bool | None = None
+    packages: Mapping[str, str] = msgspec.field(default_factory=dict)
+    torch_from: str | None = None
+    problem: str | None = None
+
+
+class CMakeCache(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What an existing build tree remembers of its making; `prefix` is where its install rules go."""
+
+    home: str | None = None
+    generator: str | None = None
+    build_type: str | None = None
+    python: str | None = None
+    compiler: str | None = None
+    prefix: str | None = None
+
+
+class Previous(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The last build's manifest, as far as the next plan needs it; `left_out` are checks not made."""
+
+    result: str
+    inputs: Mapping[str, str] = msgspec.field(default_factory=dict)
+    finished: str | None = None
+    verified: bool = False
+    left_out: tuple[str, ...] = ()
+
+
+class Tree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The source tree: `problem` is None when it is a torch checkout that can be read.
+
+    `installed` are the inputs of the last editable install that was finished, if that was ours.
+
+    `empty` lists third_party folders that .gitmodules (or the folder itself) names and
+    that hold nothing. `commit` is None outside git; `dirty` counts tracked files only.
+    `tags` are the commit's own, None when nobody asked. `requires` is what its build system needs,
+    `asks` what it tells its builders to install.
+    """
+
+    root: str
+    problem: str | None = None
+    looked: tuple[str, ...] = ()
+    sample: bool = False
+    version: str | None = None
+    era: Era | None = None
+    backend: str | None = None
+    build_dir: str | None = None
+    requires: tuple[str, ...] = ()
+    asks: tuple[str, ...] = ()
+    git: bool = False
+    commit: str | None = None
+    dirty: bool | None = None
+    tags: tuple[str, ...] | None = None
+    empty: tuple[str, ...] = ()
+    writable: bool | None = None
+    digests: Mapping[str, str] = msgspec.field(default_factory=dict)
+    cache: CMakeCache | None = None
+    previous: Previous | None = None
+    installed: Mapping[str, str] | None = None
+
+
+class VisualStudio(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One installation: `version` as vswhere says it ("16.7.30330.147"), `product` "Community" ...
+
+    `release` is what people call that version ("16.7.2": catalog.productDisplayVersion).
+    `vcvarsall` is None when the C++ workload is not installed.
+    """
+
+    path: str
+    found_via: str
+    version: str | None = None
+    release: str | None = None
+    product: str | None = None
+    vcvarsall: str | None = None
+
+
+class Toolset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One side-by-side MSVC toolset: a folder of VC\\Tools\\MSVC.
+
+    `version` is the folder's name ("14.44.35207"), `cl` the 64-bit compiler for 64-bit
+    targets (None when only other targets are installed), `visual_studio` the path of its
+    installation, `msc_ver` what _MSC_VER is in it.
+    """
+
+    version: str
+    visual_studio: str
+    cl: str | None = None
+    msc_ver: int | None = None
+
+
+class Windows(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What only a Windows machine has; None fields could not be read.
+
+    `looked` lists where Visual Studio was looked for. `active` is the VCToolsVersion of a
+    shell in which a toolset is already active. `long_paths` is the registry's
+    LongPathsEnabled, `git_long_paths` git's core.longpaths, `shell` cmd or powershell.
+    """
+
+    visual_studios: tuple[VisualStudio, ...] = ()
+    toolsets: tuple[Toolset, ...] = ()
+    sdks: tuple[str, ...] = ()
+    looked: tuple[str, ...] = ()
+    active: str | None = None
+    long_paths: bool | None = None
+    git_long_paths: bool | None = None
+    developer_mode: bool | None = None
+    shell: str | None = None
+
+
+class Store(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The cache of helpers, by artifact id.
+
+    `unpacked` is what lies there, with the sha256 of its archive; `pins` are the hashes of
+    the checkout's torchbuild.lock; `peaks` the memory that builds on this machine took.
+    """
+
+    folder: str
+    unpacked: Mapping[str, str] = msgspec.field(default_factory=dict)
+    pins: Mapping[str, str] = msgspec.field(default_factory=dict)
+    peaks: tuple[PastPeak, ...] = ()
+
+
+class OwnPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A change to the source that the user wants: a file and its text, or why it cannot be read."""
+
+    name: str
+    path: str
+    text: str = ""
+    problem: str = ""
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Everything that was looked at, and nothing that was concluded from it.
+
+    `environ` holds only the variables of the user's environment that a PyTorch build
+    reads (rows of data/variables.toml), so a dump never carries unrelated secrets.
+    `cut` are the programs that did not answer in time and were ended; `health` is None
+    unless the doctor looked.
+    """
+
+    schema: int = FACTS_SCHEMA
+    host: Host
+    cpu: Cpu
+    memory: Memory
+    disk: Disk
+    compilers: tuple[Tool, ...] = ()
+    tools: tuple[Tool, ...] = ()
+    pythons: tuple[Python, ...] = ()
+    tree: Tree
+    windows: Windows | None = None
+    store: Store | None = None
+    cuda: Cuda | None = None
+    cluster: Cluster | None = None
+    companions: tuple[CompanionSource, ...] = ()
+    patches: tuple[OwnPatch, ...] = ()
+    environ: Mapping[str, str] = msgspec.field(default_factory=dict)
+    cut: tuple[str, ...] = ()
+    health: Health | None = None

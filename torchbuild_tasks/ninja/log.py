@@ -1,0 +1,350 @@
+"""Reads what Ninja says of its targets."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
+from typing import Final
+
+import msgspec
+
+from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.values import replace
+
+VERSIONS: Final = (5, 6, 7)
+_HEADER: Final = re.compile(r"# ninja log v(\d+)")
+_STAMP_IS_START: Final = 6
+_SAME_RUN: Final = 2.0  # seconds between two reckonings of when the same run began
+_BY_CHANCE: Final = 8  # so many rising ends in any order: once in 8! times
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One step that ran; `start` and `end` are seconds since its run of Ninja began.
+
+    `output` names it: the shortest of its `outputs`, a relative path before an absolute one.
+    `began` is when the run began, in seconds since 1970, as far as this step can tell.
+    """
+
+    output: str
+    start: float
+    end: float
+    outputs: tuple[str, ...] = ()
+    command: str = ""
+    began: float | None = None
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+        return self.end - self.start
+
+
+class Run(msgspec.Struct, frozen=True):
+    """One run of Ninja: its steps by their end; `began` as in `Step`, over all of them."""
+
+    steps: tuple[Step, ...]
+    began: float | None = None
+
+
+class NinjaLog(msgspec.Struct, frozen=True):
+    """A log that was read: its runs, the oldest first, and how many lines made no sense."""
+
+    version: int
+    runs: tuple[Run, ...]
+    unreadable: int = 0
+
+
+def parse_ninja_log(text: str) -> NinjaLog:
+    """Read a whole log; a last line that was cut off counts as unreadable.
+
+    Raises:
+        UsageError: the text is no log of Ninja, or of a version with other columns.
+    """
+    head, _, body = text.partition("\n")
+    version = log_version(head)
+    lines, unreadable = _lines(body, version)
+    runs = _sorted_out(_by_order(lines))
+    return NinjaLog(
+        version=version,
+        runs=tuple(Run(steps=join_outputs(run.steps), began=run.began) for run in runs),
+        unreadable=unreadable,
+    )
+
+
+def log_version(head: str) -> int:
+    """The version that the first line of a log names.
+
+    Raises:
+        UsageError: it names none, or one that cannot be read.
+    """
+    found = _HEADER.match(head)
+    if not found:
+        raise UsageError(
+            "This is no log of Ninja: its first line is not '# ninja log v...'.",
+            looked=(f"the first line: {head[:80]!r}",),
+            next_step="Name a build folder that Ninja has built in; its log is .ninja_log there.",
+        )
+    if int(found[1]) not in VERSIONS:
+        raise UsageError(
+            f"The log of Ninja has version {found[1]}; versions 5, 6 and 7 can be read.",
+            next_step="Build with Ninja 1.5 to 1.13, or tell us which Ninja writes this version.",
+        )
+    return int(found[1])
+
+
+def parse_lines(text: str, version: int) -> tuple[Step, ...]:
+    """Steps of a piece of a log without its first line, one for each edge, by their end."""
+    return join_outputs(_lines(text, version)[0])
+
+
+def join_outputs(steps: Iterable[Step]) -> tuple[Step, ...]:
+    """One step for each edge: lines that agree in times and command are its outputs."""
+    edges: dict[tuple[float, float, str], list[Step]] = {}
+    for step in steps:
+        edges.setdefault((step.start, step.end, step.command), []).append(step)
+    joined = [
+        replace(
+            same[0],
+            output=(names := sorted({each.output for each in same}, key=_rank))[0],
+            outputs=tuple(names),
+        )
+        for same in edges.values()
+    ]
+    return tuple(sorted(joined, key=lambda step: (step.end, step.start, step.output)))
+
+
+def last_run(log: NinjaLog) -> Run | None:
+    """The last run that compiled or linked something, or else the last; None for an empty log."""
+    real = [run for run in log.runs if any(kind_of(step.output) != "codegen" for step in run.steps)]
+    return next(reversed(real or log.runs), None)
+
+
+def within(log: NinjaLog, started: float, finished: float) -> tuple[Step, ...]:
+    """The steps of all runs that began in this time, on one axis: the first run's.
+
+    Args:
+        log: the log.
+        started: seconds since 1970; two more on each side count, because a manifest has whole seconds.
+        finished: the same.
+    """
+    early, late = started - _SAME_RUN, finished + _SAME_RUN
+    runs = [(run.began, run) for run in log.runs if run.began is not None and early <= run.began <= late]
+    zero = min((began for began, _ in runs), default=0.0)
+    moved = [
+        replace(step, start=step.start + began - zero, end=step.end + began - zero)
+        for began, run in runs
+        for step in run.steps
+    ]
+    return tuple(sorted(moved, key=lambda step: (step.end, step.start, step.output)))
+
+
+_KINDS: Final = {
+    "c": "C", "cc": "C++", "cpp": "C++", "cxx": "C++", "cu": "CUDA", "s": "assembler", "asm": "assembler",
+    "m": "C", "mm": "C++", "hip": "HIP", "rc": "resource",
+}  # fmt: skip
+_LINKED: Final = ("so", "dll", "pyd", "exe", "dylib", "lib", "a")
+
+
+def kind_of(output: str) -> str:
+    """What made an output: a language, link, install or codegen; CMake keeps the source's suffix."""
+    name = output.replace("\\", "/").rpartition("/")[2].lower()
+    parts = name.split(".")
+    if parts[-1] in ("o", "obj"):
+        return _KINDS.get(parts[-2] if len(parts) > 2 else "", "object")
+    if parts[-1] in _LINKED or (len(parts) > 2 and "so" in parts[1:]):
+        return "link"
+    if parts[-1] == "util" and parts[0].startswith("install"):
+        return "install"
+    return "link" if len(parts) == 1 and "bin/" in output else "codegen"
+
+
+def _lines(body: str, version: int) -> tuple[list[Step], int]:
+    found, unreadable = [], 0
+    for line in body.splitlines(keepends=True):
+        step = _line(line, version) if line.endswith("\n") else None
+        if step is not None:
+            found.append(step)
+        elif line.strip() and not line.startswith("#"):
+            unreadable += 1
+    return found, unreadable
+
+
+def _line(line: str, version: int) -> Step | None:
+    fields = line.rstrip("\r\n").split("\t")
+    if len(fields) != 5 or not all(field.isdecimal() for field in fields[:3]):
+        return None
+    start = int(fields[0]) / 1000
+    end = int(fields[1]) / 1000
+    stamp = int(fields[2]) / 1e9
+    if end < start or not fields[3]:
+        return None
+    began = stamp - (start if version >= _STAMP_IS_START else end) if stamp else None
+    return Step(output=fields[3], start=start, end=end, command=fields[4], began=began)
+
+
+def _rank(output: str) -> tuple[bool, int, str]:
+    absolute = output.startswith(("/", "\\")) or output[1:2] == ":"
+    return (absolute, len(output), output)
+
+
+def _by_order(lines: Sequence[Step]) -> list[Run]:
+    """Ninja appends a line when a step ends: an end before the one above begins another run."""
+    groups: list[list[Step]] = []
+    for line in lines:
+        if not groups or line.end < groups[-1][-1].end:
+            groups.append([])
+        groups[-1].append(line)
+    whole: list[list[Step]] = []
+    for group in groups:
+        whole += [[line] for line in group] if _is_torn(group) else [group]
+    return [Run(steps=tuple(group), began=_began(group)) for group in whole]
+
+
+def _is_torn(group: Sequence[Step]) -> bool:
+    """Whether a few lines are of several runs: in any order, ends that rise by chance are few."""
+    said = [line.began for line in group if line.began is not None]
+    return len(group) < _BY_CHANCE and bool(said) and max(said) - min(said) > _SAME_RUN
+
+
+def _began(steps: Sequence[Step]) -> float | None:
+    """The middle of what the steps say: a generator that keeps an old file keeps its old time too."""
+    said = [step.began for step in steps if step.began is not None]
+    return statistics.median(said) if said else None
+
+
+def _sorted_out(runs: list[Run]) -> list[Run]:
+    """Ninja rewrites a long log in any order, which tears its runs apart: join those of one beginning."""
+    timed = sorted((run.began, index) for index, run in enumerate(runs) if run.began is not None)
+    joined: list[list[int]] = []
+    last = float("-inf")
+    for began, index in timed:
+        if began - last > _SAME_RUN:
+            joined.append([])
+        joined[-1].append(index)
+        last = began
+    whole = [[index] for index, run in enumerate(runs) if run.began is None] + joined
+    groups = [[step for index in sorted(indexes) for step in runs[index].steps] for indexes in whole]
+    return [Run(steps=tuple(group), began=_began(group)) for group in groups]
+
+
+# ----------------
+# reads `ninja -t graph`: what each file of a build is made from, and the longest chain through it
+
+
+# Nodes are addresses. One input and one output is a line between two files, labelled with the rule;
+# any other edge is an ellipse of its own (graphviz.cc of Ninja).
+_ARROW: Final = re.compile(r'"(0x[0-9a-fA-F]+|[0-9A-F]+)" -> "(0x[0-9a-fA-F]+|[0-9A-F]+)"')
+_NODE: Final = re.compile(r'"(0x[0-9a-fA-F]+|[0-9A-F]+)" \[label="(.*)"(, shape=ellipse)?\]')
+
+
+class Graph(msgspec.Struct, frozen=True):
+    """Nodes in an order in which each comes after what it is made from.
+
+    `made_from` maps a node to those directly before it; `names` maps those that are files to paths.
+    `outputs` are the paths that something makes.
+    """
+
+    order: tuple[str, ...] = ()
+    made_from: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    names: Mapping[str, str] = msgspec.field(default_factory=dict)
+    outputs: frozenset[str] = frozenset()
+
+
+def parse_graph(dot: str) -> Graph:
+    """Read what `ninja -t graph` printed; lines that are something else are passed over."""
+    made_from: dict[str, list[str]] = {}
+    names: dict[str, str] = {}
+    nodes: dict[str, None] = {}
+    for line in dot.splitlines():
+        if arrow := _ARROW.match(line):
+            made_from.setdefault(arrow[2], []).append(arrow[1])
+            nodes.setdefault(arrow[1])
+            nodes.setdefault(arrow[2])
+        elif (node := _NODE.match(line)) and not node[3]:
+            names[node[1]] = node[2]
+    return Graph(
+        order=_ordered(nodes, made_from),
+        made_from={node: tuple(before) for node, before in made_from.items()},
+        names=names,
+        outputs=frozenset(names[node] for node in made_from if node in names),
+    )
+
+
+def longest_before(graph: Graph, seconds: Mapping[str, float]) -> list[str]:
+    """The files along the longest chain, first to last; `seconds` are those of files' steps."""
+    finish: dict[str, float] = {}
+    through: dict[str, str] = {}
+    for node in graph.order:
+        before = max(graph.made_from.get(node, ()), key=lambda each: finish.get(each, 0.0), default="")
+        if before:
+            through[node] = before
+        finish[node] = finish.get(before, 0.0) + _cost(graph, node, seconds)
+    node = max(finish, key=lambda each: finish[each], default="")
+    chain = []
+    while node:
+        if _cost(graph, node, seconds) > 0:
+            chain.append(graph.names[node])
+        node = through.get(node, "")
+    return chain[::-1]
+
+
+def _cost(graph: Graph, node: str, seconds: Mapping[str, float]) -> float:
+    return seconds.get(graph.names.get(node, ""), 0.0)
+
+
+def _ordered(nodes: Mapping[str, None], made_from: Mapping[str, list[str]]) -> tuple[str, ...]:
+    """Return each after what it is made from; nothing where there is a circle, which Ninja refuses."""
+    try:
+        return tuple(TopologicalSorter({node: made_from.get(node, ()) for node in nodes}).static_order())
+    except CycleError:
+        return ()
+
+
+# ----------------
+
+
+_UNKNOWN: Final = re.compile(r"unknown target '|\bunknown path\b", re.IGNORECASE)
+_TARGET: Final = re.compile(r"^(.+?): (\S+)$", re.MULTILINE)
+_SHOWN: Final = 8
+
+
+def unknown(said: str) -> bool:
+    """Whether Ninja says that it knows no such target."""
+    return _UNKNOWN.search(said) is not None
+
+
+def near(target: str, listed: str) -> tuple[str, ...]:
+    """Names out of `ninja -t targets all` that a mistyped one may have meant, the likeliest first.
+
+    Objects and CMake's own steps are left out.
+    """
+    names = [
+        name
+        for name, rule in _TARGET.findall(listed)
+        if not rule.startswith("CXX_COMPILER") and "CMakeFiles/" not in name and not name.startswith("/")
+    ]
+    folded: dict[str, str] = {}
+    for name in names:
+        folded.setdefault(name.rpartition("/")[2].casefold(), name)
+        folded.setdefault(name.casefold(), name)
+    word = target.casefold()
+    close = difflib.get_close_matches(word, folded, n=_SHOWN, cutoff=0.6)
+    within = sorted((name for name in folded if word in name), key=len)
+    return tuple(dict.fromkeys(folded[name] for name in (*close, *within)))[:_SHOWN]
+
+
+def files_of(target: str, said: str) -> tuple[str, ...]:
+    """The files that a target is, out of `ninja -t query`: those that a phony one stands for, or itself."""
+    inputs: list[str] = []
+    phony = section = False
+    for line in said.splitlines():
+        text = line.strip()
+        if text.startswith("input:"):
+            section, phony = True, text == "input: phony"
+        elif text.startswith(("outputs:", "validations:")):
+            section = False
+        elif section and phony and text and not text.startswith("|"):
+            inputs.append(text)
+    return tuple(inputs) if phony else (target,)

@@ -1,0 +1,497 @@
+"""What the user asks for: one frozen value, one declaration per flag.
+
+Every field of `BuildRequest` is a command-line flag of the same name. Its metadata
+feeds both task runners, the help, `torchbuild.toml` and the reference in
+`docs/flags.md`; nothing about a flag is written anywhere else.
+
+This leaf stands apart from `model` for start-up: listing tasks needs the flags
+and nothing else, and making one frozen dataclass costs about a millisecond.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Final
+
+VERBS: Final = (
+    *("doctor", "bootstrap", "plan", "env", "build", "diagnose", "support", "report", "clean", "verify"),
+    *("helpers", "cache", "cluster", "versions", "builds", "replay", "compare", "source"),
+    *("debug-config", "test", "bench", "bisect"),
+)
+HOLDING: Final = ("doctor", "bootstrap", "plan", "env", "build", "support", "verify")
+BUILDING: Final = (*HOLDING, "bisect")
+PLANNING: Final = (*BUILDING, "replay")
+FETCHING: Final = (*BUILDING, "helpers")
+CACHING: Final = (*BUILDING, "cache")
+EVERY: Final = VERBS
+
+# Verbs that pass on the words behind a `--` of their own.
+TRAILING: Final = ("test", "bench", "bisect")
+# Verbs that take a word after them: `helpers fetch`.
+ACTIONS: Final = {
+    "helpers": ("list", "fetch", "where", "verify", "prune"),
+    "cache": ("stats", "clear", "serve"),
+    "cluster": ("scheduler", "server", "join", "status"),
+    "builds": ("list", "show", "use", "remove", "diff"),
+    "source": ("get", "update", "status", "reset", "mirror"),
+}
+# Actions that take further words, the values of those fields: `cluster join http://host:10600`.
+OBJECTS: Final = {
+    ("cluster", "server"): ("scheduler",),
+    ("cluster", "join"): ("scheduler",),
+    ("builds", "show"): ("name",),
+    ("builds", "use"): ("name",),
+    ("builds", "remove"): ("name",),
+    ("builds", "diff"): ("name", "second"),
+}
+# Actions after which a further word may stand, unless it is a verb: `source get 2.9.1`.
+MAYBE: Final = {("source", action): "ref" for action in ("get", "update", "mirror")}
+# Verbs that take words, the values of those fields, and no action: `diagnose build.log`.
+WORDS: Final = {"diagnose": ("log",), "replay": ("manifest",), "compare": ("manifest", "other")}
+# What such a word is, and how it is written, for whoever left it out.
+SAMPLES: Final = {
+    "scheduler": ("scheduler", "http://HOST:10600"),
+    "name": ("build", "NAME"),
+    "second": ("other build", "OTHER"),
+    "log": ("log", "LOG"),
+    "manifest": ("manifest", "MANIFEST"),
+    "other": ("other manifest", "OTHER"),
+}
+WORDED: Final = (*ACTIONS, *WORDS)
+
+PRESETS: Final = ("dev", "minimal", "full", "debug", "jetson")
+BUILD_TYPES: Final = ("Release", "Debug", "RelWithDebInfo", "MinSizeRel")
+MODES: Final = ("develop", "wheel")
+MANAGERS: Final = ("apt", "dnf", "pacman", "zypper", "winget", "choco", "conda")
+JOBSERVER: Final = ("auto", "off")
+SHELLS: Final = ("sh", "bat", "ps1", "fish", "all")
+
+
+# ---------------- the declaration of one flag
+
+
+def flag(
+    help: str,
+    *,
+    verbs: tuple[str, ...] = BUILDING,
+    metavar: str = "",
+    choices: tuple[str, ...] = (),
+    default: Any = None,
+    in_file: bool = True,
+    positional: bool = False,
+) -> Any:
+    """Declare a flag; `in_file` says whether torchbuild.toml may carry a default for it.
+
+    A `positional` one has no dashes: it is the word after the verb.
+    """
+    metadata = {
+        "help": help,
+        "verbs": verbs,
+        "metavar": metavar,
+        "choices": choices,
+        "in_file": in_file,
+        "positional": positional,
+    }
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+# ---------------- what is built, from which source, for which Python
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class WhatFlags:
+    """What is built, from which source, for which Python."""
+
+    action: str | None = flag(
+        "what to do",
+        verbs=tuple(ACTIONS),
+        metavar="ACTION",
+        choices=tuple(word for words in ACTIONS.values() for word in words),
+        in_file=False,
+        positional=True,
+    )
+    scheduler: str | None = flag(
+        "the scheduler of distributed compiles (with status: default all that were joined)",
+        verbs=("cluster",),
+        metavar="URL",
+        in_file=False,
+        positional=True,
+    )
+    log: str | None = flag(
+        "log of a build, or - for what comes in by a pipe",
+        verbs=("diagnose",),
+        metavar="LOG",
+        in_file=False,
+        positional=True,
+    )
+    manifest: str | None = flag(
+        "manifest of a build (torchbuild-manifest.json in its build tree); for compare also its name",
+        verbs=("replay", "compare"),
+        metavar="MANIFEST",
+        in_file=False,
+        positional=True,
+    )
+    other: str | None = flag(
+        "manifest of another build, or its name",
+        verbs=("compare",),
+        metavar="OTHER",
+        in_file=False,
+        positional=True,
+    )
+    name: str | None = flag(
+        "the build of this name, [builds.NAME] in torchbuild.toml: its settings, in a worktree of its own",
+        verbs=EVERY,
+        metavar="NAME",
+        in_file=False,
+    )
+    second: str | None = flag(
+        "the build that it is held against",
+        verbs=("builds",),
+        metavar="NAME",
+        in_file=False,
+        positional=True,
+    )
+    ref: str | None = flag(
+        "which PyTorch: 2.9, 2.9.1, latest, a tag, branch or commit, or the file of a release archive "
+        "(default: the newest that fits; update: stay, but follow a branch)",
+        verbs=("source",),
+        metavar="REF|FILE",
+        in_file=False,
+        positional=True,
+    )
+    good: tuple[str, ...] = flag(
+        "a commit, tag or branch where the command still succeeds; may be repeated",
+        verbs=("bisect",),
+        metavar="REF",
+        default=(),
+        in_file=False,
+    )
+    bad: str | None = flag("one where it fails", verbs=("bisect",), metavar="REF", in_file=False)
+    skip: tuple[str, ...] = flag(
+        "leave this commit, or this range A..B, out; may be repeated",
+        verbs=("bisect",),
+        metavar="REF",
+        default=(),
+        in_file=False,
+    )
+    source: str | None = flag(
+        "PyTorch checkout to work on (default: the current folder)", verbs=EVERY, metavar="PATH"
+    )
+    torch: str | None = flag(
+        "which torch: 2.9, 2.9.1, latest, main, a commit, or a ref of git such as release/2.9 (default: what "
+        "the checkout is)",
+        verbs=(*HOLDING, "versions"),
+        metavar="VERSION|REF",
+    )
+    url: str | None = flag(
+        "repository that checkouts are got from (default: PyTorch's on GitHub)",
+        verbs=("plan", "build", "source"),
+        metavar="URL",
+    )
+    python: str | None = flag(
+        "Python that gets torch: a path or a version such as 3.12", verbs=EVERY, metavar="PATH|VERSION"
+    )
+    cpu: bool = flag("build without CUDA (the default)", verbs=(*FETCHING, "source"), default=False)
+    cuda: bool = flag("build with CUDA", verbs=(*FETCHING, "source"), default=False)
+    cuda_toolkit: str | None = flag(
+        "CUDA toolkit: its folder, a version such as 12.6, or pypi:13.0 for one made of NVIDIA's wheels",
+        verbs=FETCHING,
+        metavar="PATH|VERSION|pypi:VERSION",
+    )
+    arch: str | None = flag(
+        "GPU architectures: auto, native, common, a list such as '8.6;9.0+PTX', or a family such as Ampere",
+        metavar="LIST",
+    )
+    preset: str | None = flag(
+        "named set of build variables (default: dev)",
+        verbs=(*BUILDING, "source"),
+        metavar="NAME",
+        choices=PRESETS,
+    )
+    build_type: str | None = flag("CMake build type", verbs=FETCHING, metavar="TYPE", choices=BUILD_TYPES)
+    toolset: str | None = flag(
+        "MSVC toolset on Windows, such as 14.38 (default: the newest that fits)", metavar="VERSION"
+    )
+    mode: str | None = flag(
+        "develop: editable install; wheel: a wheel in dist/ (default: develop)", metavar="MODE", choices=MODES
+    )
+    target: str | None = flag(
+        "build this target of Ninja (c10, torch_cpu, a file ...) and nothing else; nothing is installed",
+        verbs=("plan", "build"),
+        metavar="NAME",
+        in_file=False,
+    )
+    only: str | None = flag(
+        "one test file (test_torch) or one operator's benchmarks (add) instead of all",
+        verbs=TRAILING,
+        metavar="NAME",
+        in_file=False,
+    )
+    words: tuple[str, ...] = flag("what stands behind --", verbs=(), default=(), in_file=False)
+    set: tuple[str, ...] = flag(
+        "set a build variable; may be repeated",
+        verbs=(*PLANNING, "source"),
+        metavar="KEY=VALUE",
+        default=(),
+        in_file=False,
+    )
+    env_shell: str | None = flag(
+        "which env files to write (default: sh on Linux, bat on Windows)",
+        verbs=(*BUILDING, "builds"),
+        metavar="SHELL",
+        choices=SHELLS,
+    )
+    with_: tuple[str, ...] = flag(
+        "also build torchvision or torchaudio against the torch that was built: NAME for the release that "
+        "belongs to it, NAME=PATH, NAME=URL@REF; may be repeated",
+        metavar="NAME",
+        default=(),
+    )
+    with_helper: tuple[str, ...] = flag(
+        "also use this helper (mkl, sccache ...), `none` for none but those named; may be repeated",
+        verbs=FETCHING,
+        metavar="NAME",
+        default=(),
+    )
+    linker: str | None = flag(
+        "linker: auto, default, bfd, gold, lld, mold, or the path of one (default: auto)",
+        metavar="NAME|PATH",
+    )
+
+
+# ---------------- how it is built: in which steps, with how much of the machine, with which accelerators
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class HowFlags:
+    """How it is built: in which steps, with how much of the machine, with which accelerators."""
+
+    clean: bool = flag(
+        "remove what the last build made before building",
+        verbs=("plan", "build"),
+        default=False,
+        in_file=False,
+    )
+    watch: bool = flag(
+        "build again whenever a file of the checkout is saved, until Ctrl-C",
+        verbs=("build",),
+        default=False,
+        in_file=False,
+    )
+    no_preflight: bool = flag(
+        "do not try the compilers on two small files first", verbs=("plan", "build", "bisect"), default=False
+    )
+    patch_dir: str | None = flag(
+        "folder of your own patches (default: patches/ beside torchbuild.toml and in the checkout)",
+        verbs=("doctor", "plan", "build"),
+        metavar="PATH",
+    )
+    no_patches: bool = flag(
+        "leave the source as it is, whatever patches there are",
+        verbs=("plan", "build", "bisect"),
+        default=False,
+    )
+    patches: bool = flag(
+        "undo the source patches that a build applied, and remove nothing else",
+        verbs=("clean",),
+        default=False,
+        in_file=False,
+    )
+    jobs: int | None = flag(
+        "parallel compile jobs (default: from cores and free memory)", verbs=PLANNING, metavar="N"
+    )
+    jobserver: str | None = flag(
+        "auto: start compiles while the memory lasts, where the build program can; off: a fixed number",
+        metavar="WHEN",
+        choices=JOBSERVER,
+    )
+    notify: str | None = flag(
+        "run this when the build has ended, with TORCHBUILD_RESULT in its environment",
+        verbs=("build",),
+        metavar="COMMAND",
+    )
+    cache: str | None = flag(
+        "compiler cache: auto, none, ccache, sccache, or the address of a shared one such as redis://host",
+        verbs=(*CACHING, "replay"),
+        metavar="NAME|URL",
+    )
+    cache_read_only: bool = flag("read a shared cache and add nothing to it", verbs=CACHING, default=False)
+    cache_dir: str | None = flag(
+        "where compiler caches keep their results (default: their own folders)", verbs=CACHING, metavar="PATH"
+    )
+    cache_size: str | None = flag(
+        "the least size of a compiler cache (default: 20G); a larger one stays", verbs=CACHING, metavar="SIZE"
+    )
+    distribute: str | None = flag(
+        "send compiles to the servers of this scheduler (`cluster join` it first)",
+        verbs=("doctor", "plan", "env", "build"),
+        metavar="SCHEDULER",
+    )
+    listen: str | None = flag(
+        "where the scheduler or server listens (default: everywhere, or what the token is for)",
+        verbs=("cluster",),
+        metavar="ADDRESS[:PORT]",
+        in_file=False,
+    )
+    allow: tuple[str, ...] = flag(
+        "make the token of a server at this address; may be repeated",
+        verbs=("cluster",),
+        metavar="ADDRESS[:PORT]",
+        default=(),
+        in_file=False,
+    )
+    token_file: str | None = flag(
+        "a token's file, copied from the scheduler's machine",
+        verbs=("cluster",),
+        metavar="FILE",
+        in_file=False,
+    )
+    space: str | None = flag(
+        "where a server keeps toolchains and compiles (default: beside the helpers)",
+        verbs=("cluster",),
+        metavar="FOLDER",
+        in_file=False,
+    )
+
+
+# ---------------- where things come from and go to, and how much is said and asked
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class SaidFlags:
+    """Where things come from and go to, and how much is said and asked."""
+
+    mirror: str | None = flag(
+        "where downloads come from instead: OLD=NEW prefixes, or one NEW for all (TORCHBUILD_MIRROR)",
+        verbs=("doctor", "build", "helpers", "replay", "bisect"),
+        metavar="URL",
+    )
+    offline: bool = flag(
+        "download nothing; name what is missing",
+        verbs=("doctor", "support", "build", "helpers", "replay", "source", "bisect"),
+        default=False,
+    )
+    full: bool = flag(
+        "get all history, and every submodule, not only what a build needs",
+        verbs=("source",),
+        default=False,
+        in_file=False,
+    )
+    third_party: bool = flag(
+        "reset: get every submodule anew, but those that hold changes",
+        verbs=("source",),
+        default=False,
+        in_file=False,
+    )
+    wheels: str | None = flag(
+        "folder of wheels that Python packages are taken from first (with --offline: from nowhere else)",
+        verbs=("doctor", "plan", "build"),
+        metavar="FOLDER",
+    )
+    require_hashes: bool = flag(
+        "refuse downloads whose hash is not known beforehand", verbs=FETCHING, default=False
+    )
+    manager: str | None = flag(
+        "package manager that installs (default: the system's)",
+        verbs=("bootstrap",),
+        metavar="NAME",
+        choices=MANAGERS,
+    )
+    fix: bool = flag(
+        "put right what can be put right safely, each after a question (--yes answers them)",
+        verbs=("doctor",),
+        default=False,
+        in_file=False,
+    )
+    out: str | None = flag(
+        "where to write: report its page (default: .torchbuild/report.html), support its archive, "
+        "replay the recorded diffs",
+        verbs=("report", "support", "replay"),
+        metavar="PATH",
+        in_file=False,
+    )
+    trace: str | None = flag(
+        "also write the timeline as a trace that Perfetto and Chrome show",
+        verbs=("report",),
+        metavar="FILE",
+        in_file=False,
+    )
+    closure: bool = flag(
+        "list every library that `import torch` loads and where it is found; load none, check nothing else",
+        verbs=("verify",),
+        default=False,
+        in_file=False,
+    )
+    dry_run: bool = flag(
+        "show what would be done and stop",
+        verbs=("build", "clean", "env", "helpers", "builds", "source", "debug-config"),
+        default=False,
+        in_file=False,
+    )
+    facts: str | None = flag(
+        "plan from a `doctor --json` dump, or an archive of `support`, instead of this machine",
+        verbs=("doctor", "bootstrap", "plan", "diagnose", "versions"),
+        metavar="FILE",
+        in_file=False,
+    )
+    config: str | None = flag(
+        "settings file (default: torchbuild.toml here or in the checkout)",
+        verbs=EVERY,
+        metavar="FILE",
+        in_file=False,
+    )
+    json: bool = flag("print one JSON object", verbs=EVERY, default=False, in_file=False)
+    quiet: bool = flag("print results and problems only", verbs=EVERY, default=False, in_file=False)
+    verbose: bool = flag(
+        "print every command and every line of its output", verbs=EVERY, default=False, in_file=False
+    )
+    yes: bool = flag(
+        "answer yes to every question",
+        verbs=(
+            "doctor",
+            "bootstrap",
+            "build",
+            "clean",
+            "helpers",
+            "cache",
+            "replay",
+            "builds",
+            "source",
+            "bisect",
+        ),
+        default=False,
+        in_file=False,
+    )
+    resume: bool = flag(
+        "go on with the bisect that is under way in this checkout",
+        verbs=("bisect",),
+        default=False,
+        in_file=False,
+    )
+    reset: bool = flag(
+        "give the bisect up: remove its worktree and what is remembered of it",
+        verbs=("bisect",),
+        default=False,
+        in_file=False,
+    )
+
+
+# ----------------
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BuildRequest(SaidFlags, HowFlags, WhatFlags):
+    """The flags as given; `None` and `False` mean the user said nothing.
+
+    `set` holds `KEY=VALUE` strings in the order given; a later one wins.
+    """
+
+
+def flags(verb: str) -> tuple[dataclasses.Field[Any], ...]:
+    """The flags that `verb` takes, in the order of their declaration."""
+    return tuple(field for field in dataclasses.fields(BuildRequest) if verb in field.metadata["verbs"])
+
+
+def flag_name(field: str) -> str:
+    """Spell a field as the user types it: `build_type` -> `--build-type`, `with_` -> `--with`."""
+    return "--" + field.rstrip("_").replace("_", "-")

@@ -1,0 +1,236 @@
+"""Which host compiler: the one asked for, else the first that can compile this torch and that nvcc takes."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from torchbuild_tasks.catalog.match import admits
+from torchbuild_tasks.model import Choice, Finding, Tool
+from torchbuild_tasks.plan.cuda.toolkit import NO_LIMITS, HostLimits, refusal
+from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.plan.toolset import ChosenToolset
+from torchbuild_tasks.plan.variables import decide
+from torchbuild_tasks.text.words import flag_words
+
+CXX_FAMILIES = ("g++", "clang++", "c++", "cl", "clang-cl")
+PARTNER = {"g++": "gcc", "clang++": "clang", "c++": "cc", "cl": "cl", "clang-cl": "clang-cl"}
+# The compilers that understand what PyTorch's CMake passes on Windows.
+MSVC_LIKE = ("cl", "clang-cl")
+NO_TOOLSET = ChosenToolset()
+
+
+class Compilers(msgspec.Struct, frozen=True, kw_only=True):
+    """The C++ and C compilers as choices, and the tool behind the first when it was found.
+
+    `host` is nvcc's host compiler: the same one, or another where nvcc does not take it; None
+    without CUDA, on Windows (the toolset is it), where none fits, and where the user names it.
+    """
+
+    cxx: Choice | None
+    cc: Choice | None
+    tool: Tool | None
+    host: Choice | None = None
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """What CXX says as words: the compiler and options behind it; a launcher before it is left out."""
+        value = self.cxx.value if self.cxx else ""
+        if self.tool and self.tool.path == value:  # a path may hold blanks
+            return (value,)
+        words = flag_words(value)
+        return (
+            words[1:] if len(words) > 1 and re.fullmatch(r"(.*/)?s?ccache", words[0]) else words or (value,)
+        )
+
+
+def choose_compilers(
+    question: Question, toolset: ChosenToolset = NO_TOOLSET, limits: HostLimits = NO_LIMITS
+) -> Compilers:
+    """Decide CXX, CC and nvcc's host compiler; CXX and CC are None when there is no C++ compiler at all."""
+    cxx, tool = _choose_cxx(question, toolset, limits)
+    host = _choose_host(question, tool, limits) if limits.cuda else None
+    return Compilers(cxx=cxx, cc=_choose_cc(question, tool), tool=tool, host=host)
+
+
+def found_cxx(question: Question) -> tuple[Tool, ...]:
+    """The C++ compilers of the machine, in the order in which they were found."""
+    return tuple(tool for tool in question.facts.compilers if tool.name in CXX_FAMILIES and tool.path)
+
+
+def _choose_cxx(
+    question: Question, toolset: ChosenToolset, limits: HostLimits
+) -> tuple[Choice | None, Tool | None]:
+    if (asked := decide(question, "CXX")) and asked.value:
+        return asked, _named(found_cxx(question), asked.value)
+    if question.facts.windows is not None:
+        return _cl_of(question, toolset)
+    found = found_cxx(question)
+    if not found:
+        return None, None
+    able = [tool for tool in found if _fits(question, tool) is not False]
+    tool = next((tool for tool in able if limits.allowed or not refusal(limits, tool)), (able or found)[0])
+    because = f"{tool.name} {tool.version}, found via {tool.found_via}"
+    if tool is not found[0]:
+        reason = "cannot compile this torch" if found[0] not in able else refusal(limits, found[0])
+        because += f"; {found[0].name} {found[0].version} comes first but {reason}"
+    return Choice(name="CXX", value=str(tool.path), because=because), tool
+
+
+def _choose_host(question: Question, cxx: Tool | None, limits: HostLimits) -> Choice | None:
+    """CUDAHOSTCXX: the C++ compiler itself, else another one that nvcc takes."""
+    asked = decide(question, "CUDAHOSTCXX")
+    if question.facts.windows is not None or cxx is None or (asked and asked.value):
+        return None
+    if limits.allowed or not (reason := refusal(limits, cxx)):
+        because = "nvcc's host compiler is the C++ compiler"
+        return Choice(name="CUDAHOSTCXX", value=str(cxx.path), because=because)
+    for tool in found_cxx(question):
+        if not refusal(limits, tool) and _fits(question, tool) is not False:
+            because = f"nvcc's host compiler: {reason}, and {tool.name} {tool.version} is here"
+            return Choice(name="CUDAHOSTCXX", value=str(tool.path), because=because)
+    return None
+
+
+def _cl_of(question: Question, toolset: ChosenToolset) -> tuple[Choice | None, Tool | None]:
+    """The chosen toolset's cl, by its bare name: the env file puts it first on PATH.
+
+    Said at all, because Ninja would take a gcc that it finds on PATH (build_pytorch_libs.py).
+    """
+    chosen = toolset.toolset
+    if chosen is None or chosen.cl is None:
+        return None, None
+    known = next((tool for tool in found_cxx(question) if tool.path == chosen.cl), None)
+    tool = known or Tool(name="cl", path=chosen.cl, version=chosen.version, found_via="toolset")
+    return Choice(name="CXX", value="cl", because=f"MSVC {chosen.version}, {chosen.cl}"), tool
+
+
+def _choose_cc(question: Question, cxx: Tool | None) -> Choice | None:
+    if (asked := decide(question, "CC")) and asked.value:
+        return asked
+    if cxx is None:
+        return None
+    if cxx.name in MSVC_LIKE:
+        return Choice(name="CC", value=cxx.name, because="the same program compiles C")
+    family = [t for t in question.facts.compilers if t.path and t.name in (PARTNER[cxx.name], "cc")]
+    same = [t for t in family if t.version == cxx.version]
+    beside = [t for t in same if t.path and cxx.path and _stem(t.path) == _stem(cxx.path)]
+    best = next(iter(beside or same), None)
+    if best is None:
+        return None
+    return Choice(name="CC", value=str(best.path), because=f"the C compiler of {cxx.path}")
+
+
+def _stem(path: str) -> str:
+    """Folder and version suffix: /usr/bin/g++-12 and /usr/bin/gcc-12 have the same."""
+    folder, _, name = path.replace("\\", "/").rpartition("/")
+    for family in ("clang++", "clang", "g++", "gcc", "c++", "cc"):
+        if family in name:
+            return folder + "/" + name.replace(family, "", 1)
+    return path
+
+
+def _named(tools: tuple[Tool, ...], value: str) -> Tool | None:
+    """The tool that a CXX value means; a launcher before it ("ccache g++") is passed over."""
+    for word in reversed(value.split() or [""]):
+        for tool in tools:
+            paths = (str(tool.path), *tool.aliases)
+            if word in paths or word in map(_program, paths):
+                return tool
+    return None
+
+
+def _program(path: str) -> str:
+    """A program's name as it is typed: without folder, and without .exe."""
+    return path.replace("\\", "/").rpartition("/")[2].removesuffix(".exe")
+
+
+def _fits(question: Question, tool: Tool) -> bool | None:
+    """True, False, or None where no figure is known (clang, MSVC, or no version)."""
+    if tool.name not in ("g++", "c++"):
+        return None
+    return admits(question.row.gcc, tool.version)
+
+
+def check_compilers(question: Question, compilers: Compilers) -> tuple[Finding, ...]:
+    """Whether there is a compiler and whether it can compile this torch."""
+    row, tool = question.row, compilers.tool
+    if question.facts.windows is not None:
+        return _check_on_windows(question, compilers)
+    if compilers.cxx is None:
+        looked = "; ".join(f"{t.name}: {', '.join(t.looked)}" for t in question.facts.compilers if not t.path)
+        text = f"no C++ compiler was found{f' ({looked})' if looked else ''}"
+        return (Finding(id="compiler", status="error", text=text, fix="Install one: sudo apt install g++"),)
+    if tool is None:
+        return _not_found(question, compilers.cxx)
+    fits = _fits(question, tool)
+    named = f"{compilers.cxx.value} ({tool.name} {tool.version})"
+    if fits is None:
+        text = f"{named}: no figure says whether it compiles torch {row.version} (C++{row.cxx})"
+        return (Finding(id="compiler", status="unknown", text=text),)
+    if not fits:
+        text = f"{named} cannot compile torch {row.version}: C++{row.cxx} needs GCC {row.gcc}"
+        fix = f"Install a newer one (sudo apt install g++-{_wanted_major(row.gcc)}) or name it: --set CXX=…"
+        return (Finding(id="compiler", status="error", text=text, fix=fix),)
+    return (Finding(id="compiler", status="ok", text=f"{named} fits GCC {row.gcc} for C++{row.cxx}"),)
+
+
+def check_host(question: Question, compilers: Compilers, limits: HostLimits) -> tuple[Finding, ...]:
+    """Whether nvcc has a host compiler that it takes; nothing without CUDA, or on Windows (the toolset)."""
+    if limits.cuda is None or question.facts.windows is not None or compilers.tool is None:
+        return ()
+    tool, host = compilers.tool, compilers.host
+    asked = decide(question, "CUDAHOSTCXX")
+    if asked and asked.value:
+        named = _named(found_cxx(question), asked.value)
+        if named is None:
+            return _not_found(question, asked)
+        tool = named
+    reason = refusal(limits, tool)
+    if not reason:
+        return ()
+    text = f"{tool.path} is {tool.name} {tool.version}, and {reason}"
+    if limits.allowed:
+        fix = "It is taken all the same, because of -allow-unsupported-compiler."
+        return (Finding(id="host-compiler", status="warn", text=text, fix=fix),)
+    if host is not None:
+        text += f"; nvcc gets {host.value}, everything else {tool.path}"
+        return (Finding(id="host-compiler", status="warn", text=text),)
+    fix = _host_fix(tool, limits)
+    return (Finding(id="host-compiler", status="error", text=text, fix=fix),)
+
+
+def _host_fix(tool: Tool, limits: HostLimits) -> str:
+    family, newest = ("clang", limits.clang) if "clang" in tool.name else ("g++", limits.gcc)
+    package = f"clang-{newest}" if family == "clang" else f"g++-{newest}"
+    return f"Install a fitting one (sudo apt install {package}), or take a newer toolkit: --cuda-toolkit."
+
+
+def _not_found(question: Question, cxx: Choice) -> tuple[Finding, ...]:
+    if cxx.value.startswith("/") or cxx.value[1:3] in (":\\", ":/"):
+        text = f"{cxx.value} was not among the compilers found; it is used as it is"
+        return (Finding(id="compiler", status="unknown", text=text),)
+    text = f"CXX={cxx.value} ({cxx.because}) is no compiler of this machine"
+    fix = "Found: " + (", ".join(str(t.path) for t in found_cxx(question)) or "none") + "."
+    return (Finding(id="compiler", status="error", text=text, fix=fix),)
+
+
+def _check_on_windows(question: Question, compilers: Compilers) -> tuple[Finding, ...]:
+    """There PyTorch is made for MSVC; what is wrong with the toolset is a finding of its own."""
+    if compilers.cxx is None:
+        return ()
+    if compilers.tool is None:
+        return _not_found(question, compilers.cxx)
+    if compilers.tool.name in MSVC_LIKE:
+        return ()
+    text = (
+        f"{compilers.cxx.value} ({compilers.cxx.because}) is not MSVC, and PyTorch on Windows is made for it"
+    )
+    fix = "Leave CXX unset to build with MSVC."
+    return (Finding(id="compiler", status="warn", text=text, fix=fix),)
+
+
+def _wanted_major(specifier: str) -> int:
+    """The Debian package to name: the next whole major that the specifier surely takes."""
+    return int(specifier.removeprefix(">=").split(".")[0]) + 1

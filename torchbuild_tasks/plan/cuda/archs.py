@@ -1,0 +1,304 @@
+"""Which GPU architectures are compiled: those asked for, else those of the GPUs that are here.
+
+Each one more makes every kernel file cost more, and one that is missing shows only when
+torch runs ("no kernel image"), so both directions are checked before anything is built.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal, NamedTuple
+
+import msgspec
+from packaging.version import Version
+
+from torchbuild_tasks.catalog import FamilyRow
+from torchbuild_tasks.catalog.match import admits, applies
+from torchbuild_tasks.model import Choice, Source
+from torchbuild_tasks.plan.cuda.devices import Device, visible_devices
+from torchbuild_tasks.plan.cuda.toolkit import ChosenToolkit, cuda_row
+from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.plan.variables import decide
+from torchbuild_tasks.text.words import did_you_mean
+from torchbuild_tasks.values import replace
+
+_ENTRY = re.compile(r"(\d{1,2})\.(\d)([af]?)(\+PTX)?", re.IGNORECASE)
+
+
+class Capability(NamedTuple):
+    """A compute capability as numbers, so that 10.3 comes after 9.0; `kind` is "", "a" or "f"."""
+
+    major: int
+    minor: int
+    kind: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.major}.{self.minor}{self.kind}"
+
+    @property
+    def plain(self) -> Capability:
+        """The same without its letter."""
+        return Capability(self.major, self.minor)
+
+
+class Arch(msgspec.Struct, frozen=True, kw_only=True):
+    """One entry of the list: a cubin for `capability`, and with `ptx` also its PTX."""
+
+    capability: Capability
+    ptx: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.capability}{'+PTX' if self.ptx else ''}"
+
+
+class UnknownArch(ValueError):
+    """A word that is no entry of an architecture list; the text says what was meant, perhaps."""
+
+
+def capability(text: str) -> Capability:
+    """Read "8.6" or "9.0a".
+
+    Raises:
+        UnknownArch: it is not a capability.
+    """
+    entry = _ENTRY.fullmatch(text.strip())
+    if entry is None or entry[4]:
+        raise UnknownArch(f"{text!r} is not a compute capability")
+    return Capability(int(entry[1]), int(entry[2]), entry[3].lower())
+
+
+def read(question: Question, text: str) -> tuple[Arch, ...]:
+    """Read a whole list, names of families written out, each capability once, in numeric order.
+
+    Raises:
+        UnknownArch: a word is neither a number nor a family that a row names.
+    """
+    words = [word for word in re.split(r"[;,\s]+", text) if word]
+    if not words:
+        raise UnknownArch("the list of architectures is empty")
+    return ordered(arch for word in words for arch in _meaning(question, word))
+
+
+def ordered(archs: Iterable[Arch]) -> tuple[Arch, ...]:
+    """Each capability once, +PTX where any entry says it, in numeric order."""
+    ptx: dict[Capability, bool] = {}
+    for arch in archs:
+        ptx[arch.capability] = ptx.get(arch.capability, False) or arch.ptx
+    return tuple(Arch(capability=each, ptx=ptx[each]) for each in sorted(ptx))
+
+
+def spelled(archs: Sequence[Arch]) -> str:
+    """The list as TORCH_CUDA_ARCH_LIST has it."""
+    return ";".join(map(str, archs))
+
+
+def families(question: Question) -> tuple[FamilyRow, ...]:
+    """The names that the torch of the checkout knows; else, all of them."""
+    return tuple(row for row in question.catalog.family if applies(row.torch, question.version))
+
+
+def _meaning(question: Question, word: str) -> tuple[Arch, ...]:
+    if entry := _ENTRY.fullmatch(word):
+        kind = entry[3].lower()
+        return (Arch(capability=Capability(int(entry[1]), int(entry[2]), kind), ptx=bool(entry[4])),)
+    if (row := _family(question, word)) is not None:
+        return _plain(row.archs)
+    if word.lower().endswith("+ptx") and (row := _family(question, word[:-4])) is not None:
+        return (*_plain(row.archs), *(replace(arch, ptx=True) for arch in _plain(row.ptx)))
+    if re.fullmatch(r"(sm_|compute_)?\d{2,3}[af]?", word):
+        digits = re.sub(r"\D", "", word)
+        raise UnknownArch(
+            f"{word!r} is nvcc's spelling; write {digits[:-1]}.{digits[-1]}{word[len(word.rstrip('af')) :]}"
+        )
+    hint = did_you_mean(word, sorted({row.name for row in question.catalog.family}))
+    raise UnknownArch(f"{word!r} is no architecture{hint}")
+
+
+def _family(question: Question, name: str) -> FamilyRow | None:
+    """The row of a name, as the torch of the checkout reads it, else as any does."""
+    rows = (*families(question), *question.catalog.family)
+    return next((row for row in rows if row.name.lower() == name.lower()), None)
+
+
+def _plain(numbers: str) -> tuple[Arch, ...]:
+    return tuple(Arch(capability=capability(number)) for number in numbers.split(";"))
+
+
+# ----------------
+
+
+NAME = "TORCH_CUDA_ARCH_LIST"
+# What each further architecture adds to the cost of compiling a kernel file for one:
+# `python -m benchmarks archs`, see docs/speed.md.
+COST = 0.4
+# Beyond it libtorch_cuda.so grows past what 32-bit relocations reach (pytorch issues 39968, 48588).
+MANY = 8
+
+
+class ChosenArchs(msgspec.Struct, frozen=True, kw_only=True):
+    """The list as a choice and as values; `problem` says why it cannot be read or decided."""
+
+    choice: Choice | None = None
+    archs: tuple[Arch, ...] = ()
+    problem: str = ""
+    guessed: bool = False
+
+
+def choose_archs(question: Question, chosen: ChosenToolkit, gpus: tuple[Device, ...]) -> ChosenArchs:
+    """Decide the architectures of a CUDA build for a machine with these GPUs."""
+    if chosen.choice is None:
+        return ChosenArchs()
+    asked, because, source = _asked(question)
+    try:
+        return _decided(question, chosen, gpus, asked, because, source)
+    except UnknownArch as error:
+        return ChosenArchs(problem=f"{asked} ({because}): {error}")
+
+
+def known_archs(question: Question, chosen: ChosenToolkit) -> tuple[Capability, ...]:
+    """What the toolkit compiles for, by its own word, else by the row of its version; in numeric order."""
+    row = cuda_row(question, chosen.version)
+    listed = chosen.toolkit.archs if chosen.toolkit and chosen.toolkit.archs else row.archs if row else ()
+    return tuple(sorted({capability(text).plain for text in listed}))
+
+
+def renamed(question: Question, wanted: Capability, cuda: Version | None) -> Capability:
+    """What a capability is called by a toolkit: Thor is 10.1 before CUDA 13.0 and 11.0 from it on."""
+    for row in question.catalog.arch:
+        if row.renamed and row.capability == str(wanted.plain) and cuda and admits(row.cuda, cuda):
+            return capability(row.renamed)._replace(kind=wanted.kind)
+    return wanted
+
+
+def runs_on(question: Question, archs: tuple[Arch, ...], device: Capability) -> bool:
+    """Whether a device has code in the list: a cubin of its major that is not newer, or older PTX.
+
+    Cubins of Jetson's GPUs and of others do not run on each other (CUDA C++ Programming Guide, binary
+    compatibility; torch.cuda holds devices to the same).
+    """
+    for arch in archs:
+        code = arch.capability
+        if code.kind:  # arch-specific code runs on that one, family-specific on its family
+            if code.plain == device or (
+                code.kind == "f" and code.major == device.major and code.plain <= device
+            ):
+                return True
+            continue
+        apart = code != device and (_is_tegra(question, code) or _is_tegra(question, device))
+        if (code.major == device.major and code <= device and not apart) or (arch.ptx and code <= device):
+            return True
+    return False
+
+
+def _asked(question: Question) -> tuple[str, str, Source]:
+    if given := question.given("arch"):
+        return str(given[0]).strip(), given[2], given[1]
+    decided = decide(question, NAME)
+    if decided and decided.value:
+        return decided.value, decided.because, decided.source
+    return "auto", "no architecture was named", "default"
+
+
+def _decided(
+    question: Question,
+    chosen: ChosenToolkit,
+    gpus: tuple[Device, ...],
+    asked: str,
+    because: str,
+    source: Source,
+) -> ChosenArchs:
+    word = asked.lower()
+    if word not in ("auto", "native", "common"):
+        archs = tuple(
+            Arch(capability=renamed(question, arch.capability, chosen.version), ptx=arch.ptx)
+            for arch in read(question, asked)
+        )
+        return _chosen(archs, because, source)
+    if word == "common":
+        return _chosen(
+            _common(question, chosen), f"{because}: the common ones of CUDA {chosen.version}", source
+        )
+    seen = visible_devices(question, gpus)
+    if gpus and not seen:
+        hidden = f"CUDA_VISIBLE_DEVICES={question.cuda.visible} hides every GPU that is here"
+        problem = f"{word} ({because}): {hidden}"
+        return ChosenArchs(problem=problem)
+    present = [device for device in seen if device.capability]
+    if present:
+        archs = _of_devices(question, chosen, present)
+        here = ", ".join(dict.fromkeys(f"{d.name} ({d.capability})" for d in present))
+        return _chosen(archs, f"the GPUs that are here: {here}", source)
+    if word == "native":
+        return ChosenArchs(problem=f"native ({because}): no GPU is known here")
+    common = _chosen(_common(question, chosen), "no GPU is known here, so all common ones", source)
+    return ChosenArchs(choice=common.choice, archs=common.archs, guessed=True)
+
+
+def _chosen(archs: tuple[Arch, ...], because: str, source: Source) -> ChosenArchs:
+    number = len(archs)  # PTX is made on the way to the cubin and costs nothing
+    if number > 1:
+        cost = 1 + COST * (number - 1)
+        because += f"; {number} architectures cost about {cost:.1f} times one"
+    return ChosenArchs(
+        choice=Choice(name=NAME, value=spelled(archs), because=because, source=source), archs=archs
+    )
+
+
+def _of_devices(question: Question, chosen: ChosenToolkit, present: list[Device]) -> tuple[Arch, ...]:
+    """The capability of each device; for one newer than toolkit or torch, the nearest below, with PTX."""
+    known = [each for each in known_archs(question, chosen) if is_known(question, each, "build")]
+    found = []
+    for device in present:
+        wanted = renamed(question, capability(str(device.capability)), chosen.version)
+        below = [each for each in known if each < wanted and not _is_tegra(question, each)]
+        if wanted in known or not below:
+            found.append(Arch(capability=wanted))
+        else:
+            tegra = _is_tegra(question, wanted)
+            same = [each for each in below if each.major == wanted.major and not tegra]
+            found.append(Arch(capability=(same or below)[-1], ptx=True))
+    return ordered(found)
+
+
+def _common(question: Question, chosen: ChosenToolkit) -> tuple[Arch, ...]:
+    """What upstream's own binaries have, as far as this toolkit compiles it without a warning."""
+    row = cuda_row(question, chosen.version)
+    known = known_archs(question, chosen)
+    deprecated = set(row.deprecated if row else ())
+    usual = {arch.capability for arch in read(question, "common")}
+    archs = [
+        each
+        for each in known
+        if each in usual and str(each) not in deprecated and is_known(question, each, "torch")
+    ]
+    if not archs:
+        raise UnknownArch(f"CUDA {chosen.version} and torch {question.row.version} have none in common")
+    return tuple(Arch(capability=each, ptx=each == archs[-1]) for each in archs)
+
+
+def is_known(question: Question, code: Capability, column: Literal["torch", "build"]) -> bool:
+    """Whether the torch of the checkout knows a capability: its extensions (`torch`), its CMake (`build`)."""
+    for wanted in dict.fromkeys((str(code), str(code.plain))):
+        rows = [row for row in question.catalog.arch if row.capability == wanted and not row.renamed]
+        if rows:
+            return any(applies(getattr(row, column), question.version) for row in rows)
+    return True
+
+
+def _is_tegra(question: Question, wanted: Capability) -> bool:
+    """Whether only Jetson boards have a capability, under any of its names."""
+    boards = {row.capability for row in question.catalog.board}
+    names = {row.renamed for row in question.catalog.arch if row.capability == str(wanted)}
+    return bool({str(wanted), *names} & boards)
+
+
+def missing_devices(
+    question: Question, archs: tuple[Arch, ...], cuda: Version | None, gpus: tuple[Device, ...]
+) -> Iterator[Device]:
+    """Go through the GPUs that would find no code."""
+    for device in gpus:
+        if not device.capability:
+            continue
+        if not runs_on(question, archs, renamed(question, capability(device.capability), cuda)):
+            yield device

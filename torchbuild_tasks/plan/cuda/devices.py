@@ -1,0 +1,343 @@
+"""Which answers of the probes are about the same GPU.
+
+By its address on the PCI bus, else by its UUID, else by order: what a probe names third is the
+third GPU. Two answers of one probe are two GPUs unless their addresses or UUIDs are the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import msgspec
+
+from torchbuild_tasks.catalog import GpuRow
+from torchbuild_tasks.model import Cuda, Finding, GpuSeen
+from torchbuild_tasks.plan.jetson import board
+from torchbuild_tasks.plan.question import Question
+
+# Whose word counts first; a probe that is not named comes last.
+PROBES = ("nvml", "nvidia-smi", "device tree", "proc", "pci")
+_BUS = re.compile(r"(?:([0-9a-f]+):)?([0-9a-f]{1,2}):([0-9a-f]{1,2})\.([0-7])", re.IGNORECASE)
+
+
+def address(bus: str | None) -> str:
+    """One spelling of a PCI address: 0000:01:00.0 for 00000000:01:00.0 and 01:00.0; "" for none."""
+    match = _BUS.fullmatch((bus or "").strip())
+    if match is None:
+        return (bus or "").strip().casefold()
+    domain, number, device, function = (int(part or "0", 16) for part in match.groups())
+    return f"{domain:04x}:{number:02x}:{device:02x}.{function}"
+
+
+def trust(seen: GpuSeen) -> int:
+    """The place of an answer's probe in the order of trust."""
+    return PROBES.index(seen.probe) if seen.probe in PROBES else len(PROBES)
+
+
+def merged(answers: Iterable[GpuSeen]) -> list[list[GpuSeen]]:
+    """The answers about each GPU, the most trusted first; every answer is in exactly one list."""
+    groups: list[list[GpuSeen]] = []
+    ordered = sorted(answers, key=trust)
+    # Who knows the address comes first: the others are found in what that has made.
+    for seen in sorted(ordered, key=lambda each: (not address(each.bus), not each.uuid)):
+        group = _by(groups, _bus, seen) or _by(groups, _uuid, seen) or _by_order(groups, seen)
+        if group is None:
+            groups.append([seen])
+        else:
+            group.append(seen)
+    for group in groups:
+        group.sort(key=trust)
+    return sorted(groups, key=lambda group: _known(_bus, group) or "~")
+
+
+def _bus(seen: GpuSeen) -> str:
+    return address(seen.bus)
+
+
+def _uuid(seen: GpuSeen) -> str:
+    return (seen.uuid or "").casefold()
+
+
+def _known(key: Callable[[GpuSeen], str], group: Iterable[GpuSeen]) -> str:
+    return next(filter(None, map(key, group)), "")
+
+
+def _by(groups: list[list[GpuSeen]], key: Callable[[GpuSeen], str], seen: GpuSeen) -> list[GpuSeen] | None:
+    wanted = key(seen)
+    if not wanted:
+        return None
+    return next((group for group in groups if _known(key, group) == wanted and _agrees(group, seen)), None)
+
+
+def _by_order(groups: list[list[GpuSeen]], seen: GpuSeen) -> list[GpuSeen] | None:
+    """The first GPU that this probe has not spoken of and that is no other one for sure."""
+    free = (group for group in groups if all(each.probe != seen.probe for each in group))
+    return next((group for group in free if _agrees(group, seen)), None)
+
+
+def _agrees(group: list[GpuSeen], seen: GpuSeen) -> bool:
+    """Whether nothing says that it is another one; the address counts more than the UUID."""
+    for key in (_bus, _uuid):
+        known = _known(key, group)
+        wanted = key(seen)
+        if known and wanted:
+            return known == wanted
+    ids = {each.pci_id for each in (*group, seen) if each.pci_id}
+    return len(ids) < 2
+
+
+# ----------------
+# the GPUs of this machine, put together from what every probe saw, and what is to be said of them
+
+
+ID = "gpu"
+TREE = "device tree"
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+NVIDIA = "10de"
+# The letters behind a chip's name in pci.ids tell its use: GA102GL is a GA102 for workstations.
+_USE = re.compile(r"B?(GL)?M?")
+_PARENT = re.compile(r"MIG-(GPU-[^/]+)/", re.IGNORECASE)
+
+
+class Device(msgspec.Struct, frozen=True, kw_only=True):
+    """One GPU.
+
+    `via` is what said the capability, `datacenter` whether it is a card on which forward
+    compatibility works (None where no row knows), `disagreement` tells what contradicts, or "".
+    """
+
+    name: str
+    capability: str | None = None
+    via: str = ""
+    chip: str | None = None
+    bus: str | None = None
+    uuid: str | None = None
+    memory: int | None = None
+    mig: bool = False
+    datacenter: bool | None = None
+    answers: tuple[GpuSeen, ...] = ()
+    disagreement: str = ""
+
+
+class _Claim(NamedTuple):
+    """That a GPU has a capability: by whom, and how that one came to it."""
+
+    capability: str
+    who: str
+    via: str
+
+
+def devices(question: Question) -> tuple[Device, ...]:
+    """Every GPU of the machine once, in the order of the PCI bus, hidden ones too."""
+    cuda = question.cuda
+    tree = [seen for seen in cuda.gpus if seen.probe == TREE]
+    groups = merged(seen for seen in cuda.gpus if seen.probe != TREE)
+    if cuda.tegra is None:
+        groups += [[seen] for seen in tree]
+        return tuple(_device(question, group, _claims(question, group)) for group in groups)
+    return _with_board(question, cuda, groups, tree)
+
+
+def visible_devices(question: Question, found: tuple[Device, ...]) -> tuple[Device, ...]:
+    """Return those that CUDA_VISIBLE_DEVICES leaves to a program, in its order."""
+    visible = question.cuda.visible
+    return found if visible is None else tuple(found[place] for place in _visible(found, visible))
+
+
+def check_devices(question: Question, found: tuple[Device, ...]) -> tuple[Finding, ...]:
+    """One finding a GPU, and what is to be said of hidden, unknown or missing ones."""
+    if not found:
+        return (_none(question.cuda),)
+    return (*(_check_one(device) for device in found), *_check_hidden(question.cuda, found))
+
+
+def _with_board(
+    question: Question, cuda: Cuda, groups: list[list[GpuSeen]], tree: list[GpuSeen]
+) -> tuple[Device, ...]:
+    """A Jetson's own GPU is one device with the answers that speak of it; a card beside it is another."""
+    row, tegra = board(question), cuda.tegra
+    own: list[_Claim] = []
+    if row is not None:
+        model = tegra.model if tegra else ""
+        own = [_Claim(row.capability, TREE, f"{TREE} {model!r} -> {row.name} (rows)")]
+    joined = next((group for group in groups if _is_of_board(question, group, own)), [])
+    rest = [group for group in groups if group is not joined]
+    answers = [*joined, *tree]
+    named = (tegra.model if tegra else "") or (row.name if row else "a Jetson board")
+    device = _device(question, answers, [*_claims(question, joined), *own], named)
+    return (device, *(_device(question, group, _claims(question, group)) for group in rest))
+
+
+def _is_of_board(question: Question, group: list[GpuSeen], own: list[_Claim]) -> bool:
+    claims = [_one_name(question, claim.capability) for claim in _claims(question, group)]
+    if own and claims:
+        return _one_name(question, own[0].capability) in claims
+    return not any(seen.pci_id for seen in group)
+
+
+def _device(question: Question, answers: list[GpuSeen], claims: list[_Claim], name: str = "") -> Device:
+    rows = _rows_of(question, answers)
+    said = [seen.name for seen in answers if seen.name]
+    chips = [*(row.chip for row in rows), *(seen.chip for seen in answers if seen.chip)]
+    ids = next((seen.pci_id for seen in answers if seen.pci_id), None)
+    return Device(
+        name=name or next(iter(said), "") or next(iter(chips), "") or ids or "a GPU without a name",
+        capability=claims[0].capability if claims else None,
+        via=claims[0].via if claims else "",
+        chip=next(iter(chips), None),
+        bus=next((address(seen.bus) for seen in answers if seen.bus), None),
+        uuid=next((seen.uuid for seen in answers if seen.uuid), None),
+        memory=next((seen.memory for seen in answers if seen.memory), None),
+        mig=any(seen.mig for seen in answers),
+        datacenter=_is_datacenter(rows, answers),
+        answers=tuple(answers),
+        disagreement=_disagreement(question, claims),
+    )
+
+
+def _claims(question: Question, answers: list[GpuSeen]) -> list[_Claim]:
+    """Everything that is said of the capability, the most trusted first."""
+    claims = [_Claim(seen.capability, seen.probe, seen.probe) for seen in answers if seen.capability]
+    for seen in answers:
+        if row := _by_id(question, seen.pci_id):
+            via = f"{seen.probe} {seen.pci_id} -> {row.chip} (rows)"
+            claims.append(_Claim(row.capability, f"{seen.pci_id} ({row.chip})", via))
+    for seen in answers:
+        if row := _by_chip(question, seen.chip):
+            claims.append(_Claim(row.capability, f"chip {seen.chip}", f"chip {seen.chip} (rows)"))
+    return claims
+
+
+def _rows_of(question: Question, answers: list[GpuSeen]) -> list[GpuRow]:
+    by_id = (_by_id(question, seen.pci_id) for seen in answers)
+    by_chip = (_by_chip(question, seen.chip) for seen in answers)
+    return [row for row in (*by_id, *by_chip) if row]
+
+
+def _by_id(question: Question, pci_id: str | None) -> GpuRow | None:
+    number = _number(pci_id)
+    if number is None:
+        return None
+    return next((row for row in question.catalog.gpu if within(row.ids, number)), None)
+
+
+def _number(pci_id: str | None) -> int | None:
+    """8708 for "10de:2204"; None for other vendors and what is no id."""
+    vendor, _, device = (pci_id or "").casefold().removeprefix("0x").partition(":")
+    device = device.removeprefix("0x")
+    return int(device, 16) if vendor == NVIDIA and re.fullmatch("[0-9a-f]{1,4}", device) else None
+
+
+def within(ranges: Iterable[str], number: int) -> bool:
+    """Whether a device id is in one of the ranges of a row ("2204" or "2200-223f")."""
+    for text in ranges:
+        first, _, last = text.partition("-")
+        if int(first, 16) <= number <= int(last or first, 16):
+            return True
+    return False
+
+
+def _by_chip(question: Question, chip: str | None) -> GpuRow | None:
+    name = (chip or "").upper()
+    fitting = (row for row in question.catalog.gpu if name.startswith(row.chip))
+    return next((row for row in fitting if _USE.fullmatch(name.removeprefix(row.chip))), None)
+
+
+def _is_datacenter(rows: list[GpuRow], answers: list[GpuSeen]) -> bool | None:
+    numbers = [number for seen in answers if (number := _number(seen.pci_id)) is not None]
+    if not rows or not numbers:
+        return None
+    return any(within(row.datacenter, number) for row in rows for number in numbers)
+
+
+def _one_name(question: Question, capability: str) -> str:
+    """Thor is 10.1 to old toolkits and 11.0 to later ones: the greater of the two names of one chip."""
+    pairs = [(row.capability, row.renamed) for row in question.catalog.arch if row.renamed]
+    names = [capability, *(other for own, other in pairs if own == capability)]
+    return max(names, key=lambda text: float(re.sub("[a-z]", "", text)))
+
+
+def _disagreement(question: Question, claims: list[_Claim]) -> str:
+    said: dict[str, _Claim] = {}
+    for claim in claims:
+        said.setdefault(_one_name(question, claim.capability), claim)
+    if len(said) < 2:
+        return ""
+    return ", ".join(f"{claim.who} says {claim.capability}" for claim in said.values())
+
+
+def _visible(found: tuple[Device, ...], text: str) -> list[int]:
+    """The places of the devices that the variable names; like CUDA, it ends at the first unknown word."""
+    places: list[int] = []
+    for word in text.split(","):
+        place = _place(found, word.strip())
+        if place is None:
+            break
+        if place not in places:
+            places.append(place)
+    return places
+
+
+def _place(found: tuple[Device, ...], word: str) -> int | None:
+    """Which device a word means: an index, or the beginning of one UUID."""
+    if word.isascii() and word.isdigit():
+        return int(word) if int(word) < len(found) else None
+    if parent := _PARENT.match(word):
+        word = parent[1]
+    elif word.upper().startswith("MIG-"):
+        # The UUID of an instance does not tell whose it is; that is clear only where one GPU is split.
+        return _only(place for place, device in enumerate(found) if device.mig)
+    if not word.upper().startswith("GPU-"):
+        return None
+    start = word.casefold()
+    return _only(place for place, each in enumerate(found) if (each.uuid or "").casefold().startswith(start))
+
+
+def _only(places: Iterable[int]) -> int | None:
+    first, *others = (*places, None)
+    return first if len(others) <= 1 else None
+
+
+def _check_one(device: Device) -> Finding:
+    place = f" ({device.bus})" if device.bus else ""
+    split = ", split into MIG instances" if device.mig else ""
+    if device.capability is None:
+        ids = next((seen.pci_id for seen in device.answers if seen.pci_id), "")
+        text = f"{device.name}{place}{f' [{ids}]' if ids else ''}: its compute capability is not known"
+        fix = "Look it up at developer.nvidia.com/cuda-gpus and name it: --arch 8.6"
+        return Finding(id=ID, status="unknown", text=text, fix=fix)
+    text = f"{device.name}{place}{split}: compute capability {device.capability}, by {device.via}"
+    if not device.disagreement:
+        return Finding(id=ID, status="ok", text=text)
+    fix = f"If {device.capability} is wrong, name the right one: --arch X.Y"
+    return Finding(id=ID, status="warn", text=f"{text}; but {device.disagreement}", fix=fix)
+
+
+def _none(cuda: Cuda) -> Finding:
+    ends = "; ".join(f"{name}: {said}" for name, said in cuda.probes.items())
+    text = f"no GPU was found ({ends or 'nothing was asked'})"
+    fix = "The build works without one. Name the architectures that it shall run on: --arch 8.6"
+    return Finding(id=ID, status="unknown", text=text, fix=fix)
+
+
+def _check_hidden(cuda: Cuda, found: tuple[Device, ...]) -> tuple[Finding, ...]:
+    if cuda.visible is None:
+        return ()
+    places = _visible(found, cuda.visible)
+    hidden = [device.name for place, device in enumerate(found) if place not in places]
+    if not hidden:
+        return ()
+    which = ", ".join(hidden) if places else "every GPU"
+    text = f"{VISIBLE}={cuda.visible} hides {which}: torch would not see it"
+    if any(word.strip().isdigit() for word in cuda.visible.split(",")) and len(_capabilities(found)) > 1:
+        text += (
+            "; the numbers are counted along the PCI bus here, and CUDA counts the fastest GPU first "
+            "unless CUDA_DEVICE_ORDER=PCI_BUS_ID is set"
+        )
+    return (Finding(id=ID, status="warn", text=text, fix=f"Unset {VISIBLE} to use all of them."),)
+
+
+def _capabilities(found: tuple[Device, ...]) -> set[str | None]:
+    return {device.capability for device in found}

@@ -1,0 +1,235 @@
+"""Whether the driver of this machine can run what the toolkit makes.
+
+A build needs no driver, so an old one only warns. Three numbers count: the driver that came with
+the toolkit runs all of it, the oldest of its major release runs it without PTX (minor-version
+compatibility), and below that only NVIDIA's package cuda-compat helps, on cards for data centres.
+"""
+
+from __future__ import annotations
+
+from packaging.version import Version
+
+from torchbuild_tasks.catalog import CudaRow
+from torchbuild_tasks.catalog.match import admits, parse_version
+from torchbuild_tasks.model import Driver, Finding
+from torchbuild_tasks.plan.cuda.archs import capability
+from torchbuild_tasks.plan.cuda.devices import Device, visible_devices
+from torchbuild_tasks.plan.cuda.toolkit import cuda_row, torch_rows
+from torchbuild_tasks.plan.question import Question
+
+ID = "driver"
+MISMATCH = "version mismatch"
+UPDATE = "Install driver {version} or later"
+
+
+def check_driver(question: Question, cuda: Version | None, gpus: tuple[Device, ...]) -> tuple[Finding, ...]:
+    """Every finding about the driver for programs of `cuda` (major and minor; None where not known)."""
+    facts = question.cuda
+    if facts.driver is None and facts.tegra is None:
+        return (_no_driver(question, cuda),)
+    driver = facts.driver or Driver()
+    if finding := _mismatch(question, driver):
+        return (finding,)
+    told = (_told(driver.problem),) if driver.problem else ()
+    if facts.tegra is not None:
+        return told or (_of_jetson(question, driver),)
+    said = (driver.version, driver.module, driver.library)
+    version = next((text for text in said if text and parse_version(text)), None)
+    if version is None:
+        return told or (_no_driver(question, cuda),)
+    return (*told, *_compat_library(question, gpus, driver), _compared(question, gpus, driver, version, cuda))
+
+
+def _no_driver(question: Question, cuda: Version | None) -> Finding:
+    own = _own(question, cuda)
+    oldest = _oldest(question, cuda)
+    needed = f"running what it makes needs {oldest or own} or later" if oldest or own else "running needs one"
+    text = f"no NVIDIA driver was found; the build works without one, and {needed}"
+    return Finding(id=ID, status="unknown", text=text)
+
+
+def _told(problem: str) -> Finding:
+    text = f"the driver says: {problem}. Torch can be built, but it will not run here like this"
+    return Finding(
+        id=ID, status="warn", text=text, fix="Look at nvidia-smi, and at the system's log (dmesg)."
+    )
+
+
+def _of_jetson(question: Question, driver: Driver) -> Finding:
+    tegra = question.cuda.tegra
+    release = f"L4T {tegra.l4t}" if tegra and tegra.l4t else "the board's system software"
+    text = f"driver {driver.version or ''} belongs to {release}, whose JetPack decides which CUDA runs"
+    return Finding(id=ID, status="ok", text=" ".join(text.split()))
+
+
+def _mismatch(question: Question, driver: Driver) -> Finding | None:
+    """The state after an update without a reboot: the module in the kernel is of another version."""
+    told = MISMATCH in (driver.problem or "").casefold()
+    if not told and (not _differs(driver) or _answered(question)):
+        return None
+    versions = f"the kernel has loaded {driver.module or 'another version'}, and the library is "
+    versions += driver.library or "of another one"
+    text = (
+        f"the NVIDIA driver does not fit itself: {versions}. Nothing with CUDA runs like this: NVML says "
+        '"Driver/library version mismatch", torch says "Error 803: system has unsupported display driver / '
+        'cuda driver combination"'
+    )
+    if driver.problem:
+        text += f". The driver itself says: {driver.problem}"
+    fix = (
+        "Reboot; or end every program that uses the GPU, then "
+        "sudo rmmod nvidia_uvm nvidia_drm nvidia_modeset nvidia && sudo modprobe nvidia"
+    )
+    return Finding(id=ID, status="error", text=text, fix=fix)
+
+
+def _differs(driver: Driver) -> bool:
+    module = parse_version(driver.module)
+    library = parse_version(driver.library)
+    return module is not None and library is not None and module != library
+
+
+def _answered(question: Question) -> bool:
+    """Whether the driver answers all the same: then the other library is that of cuda-compat."""
+    return any(seen.probe in ("nvml", "nvidia-smi") for seen in question.cuda.gpus)
+
+
+def _compat_library(question: Question, gpus: tuple[Device, ...], driver: Driver) -> tuple[Finding, ...]:
+    """NVIDIA's cuda-compat is in use: a later libcuda on an older module."""
+    if not _differs(driver):
+        return ()
+    text = f"libcuda {driver.library} of cuda-compat stands before the driver's own ({driver.module})"
+    if other := _not_for_datacenter(question, gpus):
+        text += f": {_error_804(other)}"
+        fix = "Take the folder of cuda-compat out of LD_LIBRARY_PATH, and update the driver instead."
+        return (Finding(id=ID, status="warn", text=text, fix=fix),)
+    return (Finding(id=ID, status="ok", text=text),)
+
+
+def _error_804(other: list[Device]) -> str:
+    names = ", ".join(dict.fromkeys(device.name for device in other))
+    return (
+        f"forward compatibility works on cards for data centres only, and {names} is none: torch would say "
+        '"Error 804: forward compatibility was attempted on non supported HW"'
+    )
+
+
+def _not_for_datacenter(question: Question, gpus: tuple[Device, ...]) -> list[Device]:
+    return [device for device in visible_devices(question, gpus) if device.datacenter is False]
+
+
+def _compared(
+    question: Question, gpus: tuple[Device, ...], driver: Driver, version: str, cuda: Version | None
+) -> Finding:
+    own = _own(question, cuda)
+    oldest = _oldest(question, cuda)
+    if cuda is None or not (own or oldest):
+        newest = f", which runs CUDA up to {driver.cuda}" if driver.cuda else ""
+        return Finding(id=ID, status="ok", text=f"driver {version}{newest}")
+    if _is_from(version, own) or _runs(driver, cuda):
+        return Finding(id=ID, status="ok", text=f"driver {version} runs all of CUDA {cuda}")
+    if _is_from(version, oldest or own):
+        return _without_ptx(question, gpus, version, own, cuda)
+    return _too_old(question, gpus, driver, version, cuda)
+
+
+def _is_from(version: str, limit: str) -> bool:
+    """Whether a driver is of this version or later; false where there is no limit to hold it against."""
+    first = parse_version(version)
+    wanted = parse_version(limit)
+    return first is not None and wanted is not None and first >= wanted
+
+
+def _without_ptx(
+    question: Question, gpus: tuple[Device, ...], version: str, own: str, cuda: Version
+) -> Finding:
+    since = f"came with {own}" if own else "is of a later release"
+    text = (
+        f"driver {version} is older than CUDA {cuda}, which {since}: programs run by minor-version "
+        f"compatibility, but PTX does not"
+    )
+    if newer := _needs_ptx(question, gpus, cuda_row(question, cuda)):
+        text += (
+            f". {newer.name} ({newer.capability}) is newer than this toolkit and could only run PTX: "
+            '"the provided PTX was compiled with an unsupported toolchain"'
+        )
+        fix = f"{UPDATE.format(version=own)}." if own else "Update the driver."
+        return Finding(id=ID, status="warn", text=text, fix=fix)
+    return Finding(id=ID, status="ok", text=f"{text}; the GPUs here have code of their own")
+
+
+def _needs_ptx(question: Question, gpus: tuple[Device, ...], row: CudaRow | None) -> Device | None:
+    """The first GPU for which the toolkit compiles no binary code, so that only PTX is left."""
+    if row is None:
+        return None
+    archs = [capability(text).plain for text in row.archs]
+    for device in gpus:
+        if device.capability:
+            wanted = capability(device.capability).plain
+            if wanted > max(archs) and not any(each.major == wanted.major for each in archs):
+                return device
+    return None
+
+
+def _too_old(
+    question: Question, gpus: tuple[Device, ...], driver: Driver, version: str, cuda: Version
+) -> Finding:
+    needed = _oldest(question, cuda) or _own(question, cuda)
+    text = (
+        f"driver {version} is too old for CUDA {cuda}, which needs {needed} or later: torch can be "
+        'built, but here it would say "CUDA driver version is insufficient for CUDA runtime version"'
+    )
+    if question.facts.host.os != "windows":
+        text += f". {_forward(question, gpus, cuda)}"
+    fix = f"{UPDATE.format(version=needed)}"
+    if older := _newest_that_runs(question, driver, version):
+        fix += f", or build with a toolkit that it runs, for example --cuda-toolkit {older}"
+    return Finding(id=ID, status="warn", text=text, fix=f"{fix}.")
+
+
+def _forward(question: Question, gpus: tuple[Device, ...], cuda: Version) -> str:
+    package = f"NVIDIA's package cuda-compat-{cuda.major}-{cuda.minor}"
+    if other := _not_for_datacenter(question, gpus):
+        return f"{package} does not help: {_error_804(other)}"
+    if any(device.datacenter for device in visible_devices(question, gpus)):
+        return f"{package} would let it run (forward compatibility: the cards here are for data centres)"
+    return f"{package} helps on cards for data centres only; on others it ends with Error 804"
+
+
+def _newest_that_runs(question: Question, driver: Driver, version: str) -> str:
+    """The newest series that torch builds with and that this driver runs, be it without PTX."""
+    able = []
+    refusing = [row.cuda for row in torch_rows(question) if row.refuse]
+    for row in question.catalog.cuda:
+        cuda = Version(row.version)
+        if not all(admits(specifier, cuda) for specifier in refusing):
+            continue
+        limit = _oldest(question, cuda) or _own(question, cuda)
+        if _runs(driver, cuda) or _is_from(version, limit):
+            able.append(cuda)
+    return str(max(able)) if able else ""
+
+
+def _runs(driver: Driver, cuda: Version) -> bool:
+    """Whether the driver itself says that it runs this series."""
+    newest = parse_version(driver.cuda)
+    return newest is not None and newest.release[:2] >= cuda.release[:2]
+
+
+def _own(question: Question, cuda: Version | None) -> str:
+    """The driver that the series came with; "" where nobody has written it down."""
+    row = cuda_row(question, cuda) if cuda else None
+    return _for_host(question, row.driver_linux, row.driver_windows) if row else ""
+
+
+def _oldest(question: Question, cuda: Version | None) -> str:
+    """The oldest driver of the major release; "" where there is no minor-version compatibility."""
+    for row in question.catalog.cuda_driver:
+        if cuda and row.cuda == str(cuda.major):
+            return _for_host(question, row.linux, row.windows)
+    return ""
+
+
+def _for_host(question: Question, linux: str, windows: str) -> str:
+    """Windows' numbers hold in WSL too: its driver is that of Windows."""
+    return windows if question.cuda.wsl or question.facts.host.os == "windows" else linux

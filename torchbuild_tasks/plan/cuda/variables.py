@@ -1,0 +1,146 @@
+"""The variables of a CUDA build: the toolkit's folders, nvcc, cuDNN, NCCL, and what is switched off.
+
+Names that the era does not read are left out (`rows.variable_row`); what the user has decided stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torchbuild_tasks.catalog.match import variable_row
+from torchbuild_tasks.model import Choice, EnvOp, Library
+from torchbuild_tasks.plan.cuda.archs import ChosenArchs
+from torchbuild_tasks.plan.cuda.toolkit import ChosenToolkit
+from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.plan.variables import decide
+
+# nvcc may be named in any of these; then it is the user's affair (a wrapper, for one).
+NVCC_NAMES = ("CUDACXX", "CMAKE_CUDA_COMPILER", "CUDA_NVCC_EXECUTABLE")
+# From this many architectures on the fat binaries are compressed, as in upstream's own builds
+# (TORCH_NVCC_FLAGS of .ci/manywheel/build_cuda.sh): libtorch_cuda stays below the linker's limits.
+COMPRESS_FROM = 4
+COMPRESS = "-Xfatbin -compress-all"
+
+
+def toolkit_variables(question: Question, chosen: ChosenToolkit) -> tuple[Choice, ...]:
+    """Where the toolkit is, said to everything that asks: CMake, PyTorch's own modules, its extensions.
+
+    These replace what the environment says, so that all of them name the same folder.
+    """
+    root = chosen.root
+    if not root or chosen.choice is None:
+        return ()
+    because, source = f"CUDA {chosen.version}, the toolkit of this build", chosen.choice.source
+    values = {"CUDA_HOME": root, "CUDA_PATH": root, "CUDAToolkit_ROOT": root}
+    if not any(decide(question, name) for name in NVCC_NAMES):
+        values["CUDACXX"] = nvcc_of(question, chosen)
+    return tuple(Choice(name=n, value=v, because=because, source=source) for n, v in values.items())
+
+
+def toolkit_path(question: Question, chosen: ChosenToolkit) -> tuple[EnvOp, ...]:
+    """nvcc's folder in front of PATH: old CMake modules look for the first nvcc there.
+
+    On Windows NVIDIA's wheels of 13.x have their DLLs in a folder below it.
+    """
+    if not chosen.root:
+        return ()
+    folder = nvcc_of(question, chosen).rpartition(question.separator)[0]
+    folders = [folder]
+    if chosen.managed and question.facts.host.os == "windows":
+        folders.insert(0, rf"{folder}\x86_64")
+    because = f"nvcc of CUDA {chosen.version}"
+    return tuple(EnvOp(op="prepend", name="PATH", value=each, because=because) for each in folders)
+
+
+def nvcc_of(question: Question, chosen: ChosenToolkit) -> str:
+    """The nvcc that compiles; one of a toolkit that is still to be made stands in its bin."""
+    if chosen.toolkit and chosen.toolkit.nvcc:
+        return chosen.toolkit.nvcc
+    name = "nvcc.exe" if question.facts.host.os == "windows" else "nvcc"
+    return question.separator.join((chosen.root, "bin", name))
+
+
+def library_variables(question: Question, chosen: ChosenToolkit, archs: ChosenArchs) -> tuple[Choice, ...]:
+    """cuDNN and NCCL, and nvcc's flags, where no other layer has decided them."""
+    if chosen.choice is None:
+        return ()
+    found = [*_flags(archs)]
+    if not question.facts.tree.sample:
+        found += [*_cudnn(question, chosen), *_nccl(question, chosen), *_magma(question, chosen)]
+    return tuple(choice for choice in found if _is_open(question, choice.name))
+
+
+def cudnn_version(question: Question, chosen: ChosenToolkit) -> str | None:
+    """The cuDNN that the build would use, if one was found."""
+    if chosen.toolkit and chosen.toolkit.cudnn:
+        return chosen.toolkit.cudnn
+    library = _library(question, "cudnn")
+    return library.version if library else None
+
+
+def _is_open(question: Question, name: str) -> bool:
+    read = variable_row(question.catalog, name, question.era, question.version)
+    return read is not None and not read.refused and decide(question, name) is None
+
+
+def _flags(archs: ChosenArchs) -> Iterator[Choice]:
+    if len(archs.archs) >= COMPRESS_FROM:
+        because = f"{len(archs.archs)} architectures: the fat binaries are compressed"
+        yield Choice(name="TORCH_NVCC_FLAGS", value=COMPRESS, because=because)
+
+
+def _cudnn(question: Question, chosen: ChosenToolkit) -> Iterator[Choice]:
+    if _has_part(chosen, "cudnn"):
+        because = "cuDNN is in the toolkit's folder"
+        yield Choice(name="CUDNN_ROOT", value=chosen.root, because=because)
+        return
+    library = _library(question, "cudnn")
+    if library is None:
+        because = "no cuDNN was found, in the toolkit or beside it"
+        yield Choice(name="USE_CUDNN", value="0", because=because)
+        return
+    because = f"cuDNN {library.version or ''}, found via {library.found_via}".replace(" ,", ",")
+    if library.include:
+        yield Choice(name="CUDNN_INCLUDE_DIR", value=library.include, because=because)
+    if library.library:
+        yield Choice(name="CUDNN_LIBRARY", value=library.library, because=because)
+
+
+def _nccl(question: Question, chosen: ChosenToolkit) -> Iterator[Choice]:
+    """The toolkit's own NCCL is of the version that this torch wants; others are left to PyTorch's copy."""
+    if chosen.managed is None or not _has_part(chosen, "nccl"):
+        return
+    because = "the NCCL that upstream's binaries of this torch have; nothing has to be compiled"
+    yield Choice(name="USE_SYSTEM_NCCL", value="1", because=because)
+    yield Choice(name="NCCL_ROOT", value=chosen.root, because=because)
+
+
+def _magma(question: Question, chosen: ChosenToolkit) -> Iterator[Choice]:
+    """On Linux: the MAGMA that is there; on Windows it is a helper, and rows say for which CUDA."""
+    if question.facts.host.os != "linux":
+        return
+    library = _library(question, "magma")
+    if library is not None and library.include:
+        home = library.include.rpartition("/")[0]
+        because = f"MAGMA {library.version or ''}".rstrip() + f", found via {library.found_via}"
+        yield Choice(name="MAGMA_HOME", value=home, because=because)
+        return
+    digits = f"{chosen.version.major}{chosen.version.minor}" if chosen.version else "XYZ"
+    because = (
+        "no MAGMA was found (MAGMA_HOME, /usr/local/magma, conda); linear algebra is cuSOLVER's. To have it: "
+        f"conda install -c pytorch magma-cuda{digits} (up to 126), or for later ones upstream's "
+        ".ci/docker/common/install_magma_conda.sh in the checkout"
+    )
+    yield Choice(name="USE_MAGMA", value="0", because=because)
+
+
+def _has_part(chosen: ChosenToolkit, name: str) -> bool:
+    """Whether the toolkit has a library in its own folder, or will have."""
+    if chosen.toolkit is not None:
+        return bool(getattr(chosen.toolkit, name))
+    return any(artifact.name == name for artifact in chosen.artifacts)
+
+
+def _library(question: Question, name: str) -> Library | None:
+    found = question.cuda.libraries
+    return next((library for library in found if library.name == name and library.include), None)

@@ -1,0 +1,204 @@
+"""Every choice of a build, made once, in the order in which `plan` prints them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+import msgspec
+
+from torchbuild_tasks.core.cache.choose import ChosenCache, choose_cache
+from torchbuild_tasks.core.cluster.choose import ChosenDistribution, choose_distribution
+from torchbuild_tasks.core.companions import choose_companions, companion_choices, companion_requires
+from torchbuild_tasks.core.helpers import Helpers, choose_helpers, helper_choices, helper_decisions
+from torchbuild_tasks.core.patches import choose_patches
+from torchbuild_tasks.model import Choice, Companion, Patch
+from torchbuild_tasks.plan.compiler import Compilers, choose_compilers
+from torchbuild_tasks.plan.cuda.archs import ChosenArchs, choose_archs
+from torchbuild_tasks.plan.cuda.devices import Device, devices
+from torchbuild_tasks.plan.cuda.toolkit import ChosenToolkit, HostLimits, choose_toolkit, host_limits
+from torchbuild_tasks.plan.cuda.variables import library_variables, toolkit_variables
+from torchbuild_tasks.plan.environment import ChosenPython, choose_python
+from torchbuild_tasks.plan.install import editable_variables
+from torchbuild_tasks.plan.jetson import jetson_variables
+from torchbuild_tasks.plan.jobs import choose_heavy_jobs, choose_jobs
+from torchbuild_tasks.plan.jobserver import ChosenJobserver, choose_jobserver
+from torchbuild_tasks.plan.linker import ChosenLinker, choose_linker
+from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.plan.toolset import ChosenToolset, choose_toolset, toolset_variables
+from torchbuild_tasks.plan.variables import choose_build_type, decide, decide_all
+from torchbuild_tasks.plan.versions import wanted_torch
+
+
+class Decisions(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """The choices as values; `variables` are the build variables by name."""
+
+    question: Question
+    python: ChosenPython
+    preset: Choice
+    build_type: Choice
+    mode: Choice
+    jobs: Choice
+    heavy_jobs: Choice | None
+    jobserver: ChosenJobserver
+    gpus: tuple[Device, ...]
+    toolkit: ChosenToolkit
+    archs: ChosenArchs
+    limits: HostLimits
+    toolset: ChosenToolset
+    compilers: Compilers
+    generator: Choice
+    helpers: Helpers
+    cache: ChosenCache
+    distribution: ChosenDistribution
+    linker: ChosenLinker
+    patches: tuple[Patch, ...]
+    companions: tuple[Companion, ...]
+    variable_choices: tuple[Choice, ...]
+
+    @cached_property
+    def variables(self) -> Mapping[str, str]:
+        """The decided build variables, name to value."""
+        return {choice.name: choice.value for choice in self.variable_choices}
+
+    @property
+    def choices(self) -> tuple[Choice, ...]:
+        """All of them for printing: what is built, then how, then the variables."""
+        tools = (self.toolkit.choice, self.toolset.choice, self.compilers.cxx, self.compilers.cc)
+        found = tuple(choice for choice in tools if choice)
+        jobs = filter(None, (self.jobs, self.heavy_jobs, self.jobserver.choice))
+        how = (self.preset, self.build_type, self.mode, *jobs, *found, self.generator)
+        helpers = helper_decisions(self.question, self.helpers)
+        distribution = filter(None, (self.distribution.choice,))
+        beside = companion_choices(self.question, self.companions)
+        how = (*how, *helpers, self.cache.choice, *distribution, self.linker.choice, *beside)
+        return (*_subject(self.question), self.python.choice, *how, *self.variable_choices)
+
+
+def decide_build(question: Question) -> Decisions:
+    """Make every choice."""
+    build_type = choose_build_type(question)
+    generator = choose_generator(question)
+    mode = choose_mode(question)
+    toolkit = choose_toolkit(question)
+    gpus = devices(question)
+    archs = choose_archs(question, toolkit, gpus)
+    limits = host_limits(question, toolkit)
+    toolset = choose_toolset(question, limits)
+    compilers = choose_compilers(question, toolset, limits)
+    linker = choose_linker(question, compilers)
+    helpers = choose_helpers(question, build_type.value, toolkit.version)
+    cache = choose_cache(question, cuda=toolkit.choice is not None, helpers=helpers, compiler=compilers.tool)
+    python = choose_python(question, (*helpers.requires, *companion_requires(question)))
+    jobs = choose_jobs(question, build_type.value)
+    distribution = _distribution(question, cache, compilers, generator, jobs)
+    away = distribution.plan is not None
+    cuda = (*toolkit_variables(question, toolkit), *filter(None, (archs.choice, compilers.host)))
+    lower = (
+        *toolset_variables(question, toolset, generator.value, cuda=toolkit.choice is not None),
+        *library_variables(question, toolkit, archs),
+        *jetson_variables(question, toolkit),
+        *helper_choices(question, helpers),
+        *cache.choices,
+        *distribution.choices,
+        *editable_variables(question, python.target, mode.value, build_dir(question)),
+    )
+    return Decisions(
+        question=question,
+        python=python,
+        preset=question.preset,
+        build_type=build_type,
+        mode=mode,
+        jobs=jobs,
+        heavy_jobs=choose_heavy_jobs(question, build_type.value),
+        jobserver=choose_jobserver(
+            question, python, jobs, generator.value, cache, build_type=build_type.value, away=away
+        ),
+        gpus=gpus,
+        toolkit=toolkit,
+        archs=archs,
+        limits=limits,
+        toolset=toolset,
+        compilers=compilers,
+        generator=generator,
+        helpers=helpers,
+        cache=cache,
+        distribution=distribution,
+        linker=linker,
+        patches=choose_patches(question),
+        companions=choose_companions(question, python.environment.python),
+        variable_choices=_merged(lower, decide_all(question), cuda, linker.choices),
+    )
+
+
+def _distribution(
+    question: Question, cache: ChosenCache, compilers: Compilers, generator: Choice, jobs: Choice
+) -> ChosenDistribution:
+    return choose_distribution(
+        question,
+        sccache=cache.tool_of("c++") == "sccache",
+        compiler=compilers.tool.path or "" if compilers.tool else "",
+        generator=generator.value,
+        jobs=jobs,
+    )
+
+
+def _merged(*layers: tuple[Choice, ...]) -> tuple[Choice, ...]:
+    """One choice a name, those of a later layer replacing those before, sorted by name."""
+    by_name = {choice.name: choice for layer in layers for choice in layer}
+    return tuple(by_name[name] for name in sorted(by_name))
+
+
+def choose_mode(question: Question) -> Choice:
+    """An editable install unless a wheel is asked for."""
+    return question.choose("mode", "mode", "develop", "an editable install, for working on PyTorch")
+
+
+def choose_generator(question: Question) -> Choice:
+    """The CMake generator: Ninja unless a layer names another."""
+    because = "the generator that PyTorch is built with"
+    asked = decide(question, "CMAKE_GENERATOR")
+    return asked if asked and asked.value else Choice(name="CMAKE_GENERATOR", value="Ninja", because=because)
+
+
+def build_dir(question: Question) -> str:
+    """The build tree: where the checkout says, else `build` inside it."""
+    return question.facts.tree.build_dir or question.join("build")
+
+
+def _subject(question: Question) -> tuple[Choice, ...]:
+    """What is built; facts rather than choices, shown first so that a wrong folder is seen."""
+    tree = question.facts.tree
+    given = question.given("source")
+    commit = f", commit {tree.commit[:10]}" if tree.commit else ""
+    kind = "the sample that comes with torchbuild_tasks" if tree.sample else "PyTorch"
+    source = given[1] if given else "default"
+    because = given[2] if given else "the current folder"
+    if build := question.settings.build:
+        seen = question.settings.seen_from
+        because = f"the build {build.name}" + (
+            f"; its worktree is not there yet, seen from {seen}" if seen else ""
+        )
+    elif _is_ours(question):
+        source, because = "default", "our checkout of the torch that is asked for"
+    return (
+        Choice(name="source", value=tree.root, because=because, source=source),
+        _torch(question, f"version.txt of {kind}{commit}"),
+        Choice(name="era", value=question.era, because=f"build-backend {tree.backend or 'none, setup.py'}"),
+    )
+
+
+def _is_ours(question: Question) -> bool:
+    """Whether the checkout is one that was got into the store because of --torch."""
+    store = question.facts.store
+    within = f"{store.folder}{question.separator}sources{question.separator}" if store else ""
+    return bool(within and question.given("torch") and question.facts.tree.root.startswith(within))
+
+
+def _torch(question: Question, because: str) -> Choice:
+    """What the checkout is; where there is none, what would be built."""
+    version = question.facts.tree.version
+    wanted = None if version else wanted_torch(question)
+    if wanted is None:
+        return Choice(name="torch", value=str(version), because=because)
+    return Choice(name="torch", value=wanted.ref.ref, because=wanted.because, source=wanted.source)

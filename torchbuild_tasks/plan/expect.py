@@ -1,0 +1,87 @@
+"""What the verification will hold the built torch to: rows of checks.toml, filled from the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from torchbuild_tasks.catalog import CheckRow
+from torchbuild_tasks.model import Environment, Expectation
+from torchbuild_tasks.plan.cuda.archs import Arch
+from torchbuild_tasks.plan.decisions import Decisions
+from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.plan.variables import is_off
+
+
+def expectations(decisions: Decisions) -> tuple[Expectation, ...]:
+    """One expectation a row that applies to this plan."""
+    question, variables = decisions.question, decisions.variables
+    build_type, environment = decisions.build_type.value, decisions.python.environment
+    cuda = decisions.toolkit.version
+    promises = {
+        "folder": question.facts.tree.root
+        if decisions.mode.value == "develop"
+        else _site_of(question, environment),
+        "version": called(decisions),
+        "commit": question.facts.tree.commit or "",
+        "debug": str(build_type == "Debug"),
+        "build_type": build_type,
+        "cuda": str(cuda or ""),
+        "arch_list": arch_words(decisions.archs.archs),
+    }
+    beside = {"", *(companion.name for companion in decisions.companions)}
+    rows = (row for row in question.catalog.check if row.companion in beside)
+    made = (_expectation(question, row, promises, variables) for row in rows)
+    return tuple(expectation for expectation in made if expectation)
+
+
+def called(decisions: Decisions) -> str:
+    """The version that the built torch will say it has, without what its commit adds."""
+    return _version(decisions.variables) or str(decisions.question.facts.tree.version)
+
+
+def _version(variables: Mapping[str, str]) -> str:
+    """PYTORCH_BUILD_VERSION, with .postN from build number 2 on (tools/generate_torch_version.py)."""
+    version = variables.get("PYTORCH_BUILD_VERSION", "")
+    number = variables.get("PYTORCH_BUILD_NUMBER", "1")
+    return f"{version}.post{number}" if version and number.isdecimal() and int(number) > 1 else version
+
+
+def arch_words(archs: Iterable[Arch]) -> str:
+    """How torch.cuda.get_arch_list() spells them: 8.6 and 9.0+PTX are "sm_86 sm_90 compute_90".
+
+    Source: the readable list of cuda_select_nvcc_arch_flags in PyTorch's select_compute_arch.cmake.
+    """
+    words = []
+    for arch in archs:
+        number = str(arch.capability).replace(".", "")
+        words += [f"sm_{number}", *([f"compute_{number}"] if arch.ptx else [])]
+    return " ".join(words)
+
+
+def _spelled(row: CheckRow, value: str) -> str:
+    """How torch reports a planned value."""
+    return dict(pair.split("=", 1) for pair in row.spelled).get(value, value)
+
+
+def _site_of(question: Question, environment: Environment) -> str:
+    """The environment that a wheel is installed into: its prefix, else two folders above the interpreter."""
+    known = next((p for p in question.facts.pythons if p.executable == environment.python), None)
+    if known is not None and known.prefix:
+        return known.prefix
+    return environment.python.rsplit(question.separator, 2)[0]
+
+
+def _expectation(
+    question: Question, row: CheckRow, promises: Mapping[str, str], variables: Mapping[str, str]
+) -> Expectation | None:
+    if row.when and (is_off(variables.get(row.when, "0")) or not variables[row.when]):
+        return None
+    if row.variable and row.variable not in variables:
+        return None
+    wanted = _spelled(row, variables[row.variable]) if row.variable else row.wanted.format_map(promises)
+    if row.key and not wanted:
+        return None
+    skip = row.sample if question.facts.tree.sample else ""
+    if row.unless and is_off(variables.get(row.unless)):
+        skip = f"{row.unless} is planned off"
+    return Expectation(check=row.check, key=row.key, wanted=wanted, because=row.because, skip=skip)

@@ -1,0 +1,235 @@
+"""What can go wrong on a Windows machine before a line is compiled."""
+
+from __future__ import annotations
+
+from torchbuild_tasks.catalog import GIB
+from torchbuild_tasks.catalog.match import admits, preset_rows, series, torch_row
+from torchbuild_tasks.model import Finding
+from torchbuild_tasks.plan.decisions import Decisions
+from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.plan.variables import decide, is_off
+from torchbuild_tasks.plan.versions import check_torch
+
+ARCHITECTURES = ("x86_64", "aarch64")
+SAMPLE_DISK = 0.5
+
+
+def check_machine_and_tree(question: Question) -> tuple[Finding, ...]:
+    """Every check that does not belong to a single choice."""
+    if question.facts.tree.problem:
+        return (*_check_tree(question), *_check_arch(question), *_check_cut(question))
+    return (
+        *_check_tree(question),
+        *check_torch(question),
+        *_check_series(question),
+        *_check_submodules(question),
+        *_check_arch(question),
+        *_check_cmake(question),
+        *_check_disk(question),
+        *_check_cut(question),
+    )
+
+
+def _check_tree(question: Question) -> tuple[Finding, ...]:
+    tree = question.facts.tree
+    if tree.problem:
+        fix = "Name a PyTorch checkout: --source PATH, or get one: torchbuild source get"
+        if tree.empty:
+            fix = "Get it with its submodules: torchbuild source get"
+        return (Finding(id="source", status="error", text=f"{tree.root}: {tree.problem}", fix=fix),)
+    findings = []
+    if tree.era is None:
+        text = f"{tree.root} has neither a known build-backend in pyproject.toml nor a setup.py"
+        findings.append(
+            Finding(id="era", status="error", text=text, fix="Check out a complete PyTorch source tree.")
+        )
+    for row in question.catalog.character:
+        if row.os in ("", question.facts.host.os) and row.character in tree.root:
+            text = f"{tree.root!r} has {row.character!r} in its path: {row.breaks}"
+            fix = "Move the checkout to a folder without that character."
+            findings.append(Finding(id="path", status="error", text=text, fix=fix))
+    if tree.writable is False:
+        text = (
+            f"{tree.root} cannot be written to; a build writes its tree, its env file and its manifest there"
+        )
+        findings.append(
+            Finding(id="writable", status="error", text=text, fix="Use a checkout of your own, or chmod u+w.")
+        )
+    return tuple(findings)
+
+
+def _check_series(question: Question) -> tuple[Finding, ...]:
+    row, exact = torch_row(question.catalog, question.version)
+    if question.version is None:
+        text = f"the version {question.facts.tree.version!r} cannot be read; planned like torch {row.version}"
+        return (Finding(id="torch-version", status="unknown", text=text),)
+    if not exact:
+        text = f"torch {question.version} has no row of its own; planned like {row.version}"
+        return (Finding(id="torch-version", status="unknown", text=text),)
+    return ()
+
+
+def _check_submodules(question: Question) -> tuple[Finding, ...]:
+    tree = question.facts.tree
+    missing = [path for path in tree.empty if not does_without(question, path)]
+    if not missing:
+        return _unneeded(tree.empty)
+    shown = ", ".join(missing[:6]) + (f" and {len(missing) - 6} more" if len(missing) > 6 else "")
+    text = f"{len(missing)} third_party folders are empty: {shown}"
+    fix = f"torchbuild source update --source {tree.root}"
+    if not tree.git:
+        fix = "A zip download holds no submodules: torchbuild source get gets a checkout that does."
+    return (Finding(id="submodules", status="error", text=text, fix=fix),)
+
+
+def does_without(question: Question, path: str) -> bool:
+    """Whether a planned-off variable makes this folder of third_party unneeded.
+
+    setup.py looks into every top-level one all the same, as long as it is there.
+    """
+    if question.era == "setuptools" and path.count("/") < 2:
+        return False
+    for row in question.catalog.submodule:
+        if f"{path}/".startswith(f"{row.path}/"):
+            decided = decide(question, row.unless)
+            return is_off(decided.value if decided else row.default)
+    return False
+
+
+def _unneeded(empty: tuple[str, ...]) -> tuple[Finding, ...]:
+    if not empty:
+        return ()
+    text = (
+        f"{len(empty)} empty third_party folders are not needed by what is planned: {', '.join(empty[:3])} …"
+    )
+    return (Finding(id="submodules", status="ok", text=text),)
+
+
+def _check_arch(question: Question) -> tuple[Finding, ...]:
+    arch = question.facts.host.arch
+    if arch in ARCHITECTURES:
+        return ()
+    text = f"this machine is {arch}; PyTorch builds on {' and '.join(ARCHITECTURES)}"
+    return (Finding(id="arch", status="error", text=text, fix="Build on a 64-bit x86 or Arm machine."),)
+
+
+def _check_cmake(question: Question) -> tuple[Finding, ...]:
+    """A CMake that cannot configure this tree is told of; a fitting one is installed instead."""
+    for tool in question.facts.tools:
+        if tool.name == "cmake" and tool.path and admits(question.row.cmake, tool.version) is False:
+            text = (
+                f"{tool.path} is CMake {tool.version}, and torch {question.row.version} "
+                f"needs CMake {question.row.cmake}"
+            )
+            fix = f"cmake{question.row.cmake} from PyPI goes into the Python of the build."
+            return (Finding(id="cmake", status="warn", text=text, fix=fix),)
+    return ()
+
+
+def _check_cut(question: Question) -> tuple[Finding, ...]:
+    """Programs that hung when they were asked; what they would have said is missing from the facts."""
+    if not question.facts.cut:
+        return ()
+    text = f"{', '.join(question.facts.cut)} did not answer in time (ended, and taken as not there)"
+    fix = "Start it by hand to see why; a machine that just woke up may only need a second try."
+    return (Finding(id="probe", status="warn", text=text, fix=fix),)
+
+
+def needed_disk(question: Question) -> float:
+    """GiB that the build tree will take, by the preset's row."""
+    if question.facts.tree.sample:
+        return SAMPLE_DISK
+    preset = preset_rows(question.catalog, question.preset.value, question.facts.host.os)
+    return preset[-1].disk if preset else 0.0
+
+
+def _size(size: int) -> str:
+    return f"{size / GIB:.1f} GiB" if size >= GIB else f"{size >> 20} MiB"
+
+
+def _check_disk(question: Question) -> tuple[Finding, ...]:
+    disk, need = question.facts.disk, needed_disk(question)
+    if disk.free is None:
+        return (Finding(id="disk", status="unknown", text=f"free space on {disk.path} is not known"),)
+    free = disk.free / GIB
+    if free >= need:
+        return (
+            Finding(id="disk", status="ok", text=f"{free:.0f} GiB free on {disk.mount}, {need:g} needed"),
+        )
+    text = f"{_size(disk.free)} free on {disk.mount}, and this build needs about {need:g} GiB"
+    fix = "Free some space, or choose a smaller preset: --preset minimal"
+    # A tree that was built before already holds most of what it needs.
+    built = question.facts.tree.previous is not None
+    return (Finding(id="disk", status="warn" if built else "error", text=text, fix=fix),)
+
+
+# ----------------
+
+
+# Beyond it Ninja without long paths ends in "manifest 'build.ninja' still dirty after 100 tries"
+# (pytorch issue 134956).
+LONGEST_CHECKOUT = 52
+
+
+def check_windows(decisions: Decisions) -> tuple[Finding, ...]:
+    """Path lengths, git, debug libraries, and advice about the antivirus; nothing on Linux."""
+    question = decisions.question
+    if question.facts.windows is None:
+        return ()
+    return (
+        *_check_length(question),
+        *_check_git(question),
+        *_check_debug(decisions),
+        _antivirus(question),
+    )
+
+
+def _check_length(question: Question) -> tuple[Finding, ...]:
+    root, windows = question.facts.tree.root, question.facts.windows
+    findings = []
+    if windows and windows.long_paths is not True:
+        known = "off" if windows.long_paths is False else "not known"
+        text = f"LongPathsEnabled is {known}: programs cannot use paths of more than 260 characters"
+        fix = (
+            "As administrator: reg add HKLM\\SYSTEM\\CurrentControlSet\\Control\\FileSystem "
+            "/v LongPathsEnabled /t REG_DWORD /d 1 /f"
+        )
+        findings.append(Finding(id="long-paths", status="warn", text=text, fix=fix))
+    if len(root) > LONGEST_CHECKOUT:
+        text = (
+            f"{root} has {len(root)} characters; beyond {LONGEST_CHECKOUT} Ninja may end in "
+            "\"manifest 'build.ninja' still dirty after 100 tries\""
+        )
+        findings.append(
+            Finding(id="path-length", status="warn", text=text, fix="Use a short folder, such as C:\\pt.")
+        )
+    return tuple(findings)
+
+
+def _check_git(question: Question) -> tuple[Finding, ...]:
+    windows = question.facts.windows
+    if not question.facts.tree.git or (windows and windows.git_long_paths):
+        return ()
+    text = "git's core.longpaths is not on; some submodules have paths that it cannot check out without"
+    fix = "git config --global core.longpaths true"
+    return (Finding(id="git-long-paths", status="warn", text=text, fix=fix),)
+
+
+def _check_debug(decisions: Decisions) -> tuple[Finding, ...]:
+    python = decisions.python.python
+    if decisions.build_type.value != "Debug" or python is None or python.debug_library is not False:
+        return ()
+    library = f"python{series(python.version).replace('.', '')}_d.lib"
+    text = f"a Debug build links {library}, and {python.executable} does not have it (LNK1104)"
+    fix = (
+        'Use --build-type RelWithDebInfo, or add "Download debug binaries" with the installer of python.org.'
+    )
+    return (Finding(id="python-debug", status="error", text=text, fix=fix),)
+
+
+def _antivirus(question: Question) -> Finding:
+    """Advice only: what is excluded from it is for the owner of the machine to say."""
+    root = question.facts.tree.root
+    text = "an antivirus reads every object file as it is written, which slows the build"
+    fix = f"If you may and want to, as administrator: Add-MpPreference -ExclusionPath '{root}'"
+    return Finding(id="antivirus", status="ok", text=text, fix=fix)

@@ -1,0 +1,156 @@
+"""The fingerprint of a build's inputs, and what a difference to the last one needs.
+
+PyTorch's own build ignores a changed variable while CMakeCache.txt stands, in both eras;
+so the inputs are compared here, and a reconfigure is really one.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from torchbuild_tasks.catalog.match import series, variable_row
+from torchbuild_tasks.model import Change, Freshness, Need
+from torchbuild_tasks.plan.question import Question
+
+if TYPE_CHECKING:
+    from torchbuild_tasks.plan.decisions import Decisions  # which imports inner_loop, and that this
+
+ORDER: tuple[Need, ...] = ("nothing", "build", "reconfigure", "clean", "first")
+ABSENT = "(not set)"
+
+
+def fingerprint(decisions: Decisions) -> dict[str, str]:
+    """Every input by name, as text; the names are those of inputs.toml and `variable X`."""
+    question, environment = decisions.question, decisions.python.environment
+    tree, tool = question.facts.tree, decisions.compilers.tool
+    cxx = decisions.compilers.cxx
+    inputs = {
+        "source": tree.root,
+        "era": question.era,
+        "python": f"{environment.python} {series(environment.version)}",
+        "compiler": (cxx.value if cxx else "") + (f" {tool.version}" if tool else ""),
+        "c compiler": decisions.compilers.cc.value if decisions.compilers.cc else "",
+        "generator": decisions.generator.value,
+        "build type": decisions.build_type.value,
+        "cmake": cmake_version(question),
+        "version": str(tree.version),
+        "mode": decisions.mode.value,
+    }
+    if tree.commit:
+        inputs["commit"] = tree.commit
+    inputs |= {f"file {name}": digest for name, digest in tree.digests.items()}
+    inputs |= {f"helper {helper.row.name}": helper.artifact.id for helper in decisions.helpers.chosen}
+    if decisions.toolset.choice:
+        inputs["toolset"] = decisions.toolset.choice.value
+    if decisions.toolkit.root:
+        inputs["cuda toolkit"] = f"{decisions.toolkit.root} {decisions.toolkit.version or ''}".rstrip()
+    if decisions.linker.plan:
+        inputs["linker"] = f"{decisions.linker.plan.name} {decisions.linker.plan.program}"
+    inputs |= {
+        f"patch {patch.id}": hashlib.sha256(patch.diff.encode()).hexdigest()[:16]
+        for patch in decisions.patches
+    }
+    inputs |= {f"variable {name}": value for name, value in decisions.variables.items()}
+    return inputs
+
+
+def conceal(value: str) -> str:
+    """Return what stands for a value that may not be written down, so that a change of it is still seen.
+
+    16 bits of its hash: enough for that, too few to tell whether a guessed password is the right one.
+    """
+    return f"*** {hashlib.sha256(value.encode('utf-8', 'surrogateescape')).hexdigest()[:4]}"
+
+
+def is_same(before: str | None, now: str | None) -> bool:
+    """Whether an input is as it was recorded, in clear or concealed."""
+    return before == now or (None not in (before, now) and before == conceal(str(now)))
+
+
+def cmake_version(question: Question) -> str:
+    """The CMake on PATH; one that the build's Python brings is pinned by its requirements."""
+    found = next((t for t in question.facts.tools if t.name == "cmake" and t.path), None)
+    return str(found.version) if found else "from the build's Python"
+
+
+def compare(decisions: Decisions, inputs: Mapping[str, str]) -> Freshness:
+    """What the existing build tree needs, and which inputs changed."""
+    question, mode = decisions.question, decisions.mode.value
+    tree = question.facts.tree
+    if question.request.clean:
+        return Freshness(needs="clean", because="--clean on the command line")
+    if moved := _foreign_tree(question, inputs):
+        return Freshness(needs="clean", because=moved)
+    if tree.previous is None:
+        if tree.cache is not None:
+            because = "the build tree was not made by this tool, so it is configured anew"
+            return Freshness(needs="reconfigure", because=because)
+        return Freshness(needs="first", because="nothing was built here yet")
+    changes = _changes(question, tree.previous.inputs, inputs)
+    needs: Need = max((change.needs for change in changes), key=ORDER.index, default=ORDER[0])
+    if ORDER.index(needs) >= ORDER.index("reconfigure"):
+        return Freshness(needs=needs, because=_because(changes, needs), changes=changes)
+    if tree.cache is None and tree.previous.result == "ok":
+        because = "the build tree has lost its CMakeCache.txt"
+        return Freshness(needs="reconfigure", because=because, changes=changes)
+    if tree.previous.result != "ok":
+        because = f"the last build ended as {tree.previous.result}; it goes on from there"
+        return Freshness(needs="build", because=because, changes=changes)
+    if needs == "nothing" and mode == "wheel":
+        return Freshness(needs="build", because="a wheel is asked for", changes=changes)
+    return Freshness(needs=needs, because=_because(changes, needs), changes=changes)
+
+
+def _because(changes: tuple[Change, ...], needs: Need) -> str:
+    names = [change.name for change in changes if change.needs == needs]
+    if not names:
+        return "no input changed since the last build"
+    reasons = dict.fromkeys(change.because for change in changes if change.needs == needs and change.because)
+    why = f" ({'; '.join(reasons)})" if reasons and needs == "clean" else ""
+    return f"changed since the last build: {', '.join(names)}{why}"
+
+
+def _foreign_tree(question: Question, inputs: Mapping[str, str]) -> str | None:
+    """Why the build tree belongs to another folder or another Python, if it does."""
+    cache = question.facts.tree.cache
+    if cache is None:
+        return None
+    if cache.home and _path(cache.home) != _path(inputs["source"]):
+        return f"the build tree was made for {cache.home}, from where it was copied or moved"
+    python = inputs["python"].rpartition(" ")[0]
+    # One environment has its interpreter under several names: python, python3, python3.11.
+    if cache.python and _path(cache.python).rpartition("/")[0] != _path(python).rpartition("/")[0]:
+        return f"the build tree was made by another Python ({cache.python}, now {python})"
+    return None
+
+
+def _path(text: str) -> str:
+    """A path for comparing: CMake writes forward slashes on Windows too."""
+    return text.replace("\\", "/").rstrip("/")
+
+
+def _changes(question: Question, before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Change, ...]:
+    names = [name for name in {**before, **after} if not is_same(before.get(name), after.get(name))]
+    return tuple(
+        Change(
+            name=name.removeprefix("variable "),
+            before=before.get(name, ABSENT),
+            after=after.get(name, ABSENT),
+            needs=needs,
+            because=because,
+        )
+        for name in sorted(names)
+        for needs, because in [_need(question, name)]
+    )
+
+
+def _need(question: Question, name: str) -> tuple[Need, str]:
+    """What a change of this input needs, and why."""
+    if name.startswith("variable "):
+        row = variable_row(question.catalog, name.removeprefix("variable "), question.era, question.version)
+        return (row.needs if row else "nothing"), ""
+    rows = (row for row in question.catalog.input if fnmatch.fnmatchcase(name, row.name))
+    return next(((row.needs, row.because) for row in rows), ("reconfigure", ""))

@@ -1,0 +1,169 @@
+"""How a build gets to an importable torch: the front end only where its part can have changed.
+
+What it read at the last complete install is remembered, so neither a build that failed nor
+one that the front end never saw makes this forget anything.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+from packaging.version import Version
+
+from torchbuild_tasks.catalog import FrontEndRow
+from torchbuild_tasks.catalog.match import applies, variable_row
+from torchbuild_tasks.model import Choice, Command, Finding, Freshness, Python, Way
+from torchbuild_tasks.plan.fresh import is_same
+from torchbuild_tasks.plan.question import Question
+
+if TYPE_CHECKING:  # decisions takes its variables from here
+    from torchbuild_tasks.plan.decisions import Decisions
+
+NINJA_SEES: Final = ("patch *",)
+
+
+def front_end_rows(question: Question, role: str) -> tuple[FrontEndRow, ...]:
+    """The rows of this role that apply to the checkout."""
+    return tuple(
+        row
+        for row in question.catalog.front_end
+        if row.role == role and row.era in ("", question.era) and applies(row.torch, question.version)
+    )
+
+
+def choose_way(decisions: Decisions, freshness: Freshness, inputs: Mapping[str, str], build_dir: str) -> Way:
+    """By the front end, or Ninja and CMake's install alone."""
+    reason = next(_for_front_end(decisions, freshness, inputs, build_dir), "")
+    if reason:
+        return Way(name="front end", because=reason)
+    because = "the Python front end would read and make nothing new"
+    root = decisions.question.facts.tree.root
+    command = Command(argv=("ninja", "-C", build_dir), cwd=root, because=because)
+    return Way(name="install", because=because, ninja=command)
+
+
+def _for_front_end(
+    decisions: Decisions, freshness: Freshness, inputs: Mapping[str, str], build_dir: str
+) -> Iterator[str]:
+    """Why the front end is needed, the weightiest reason first."""
+    question, environment = decisions.question, decisions.python.environment
+    tree, python = question.facts.tree, decisions.python.target
+    if freshness.needs in ("first", "reconfigure", "clean"):
+        yield freshness.because
+    if decisions.mode.value != "develop":
+        yield "a wheel is asked for"
+    if decisions.generator.value != "Ninja":
+        yield f"the generator is {decisions.generator.value}, not Ninja"
+    if python is None or environment.create or environment.remove:
+        yield "its Python is made or changed first"
+    elif python.torch_from != tree.root:
+        yield f"torch is imported from {python.torch_from or 'nowhere yet'}, not from this checkout"
+    if tree.installed is None:
+        yield "no editable install by this tool is recorded here"
+    else:
+        yield from _changed(question, tree.installed, inputs)
+    prefix = (tree.cache.prefix if tree.cache else None) or "an unknown folder"
+    if not (_below(prefix, tree.root) or _below(prefix, build_dir)):  # else into the making of a wheel
+        newer = "; scikit-build-core 1.1 can do without"
+        old = question.era == "scikit-build-core" and not keeps_tree(python)
+        yield f"CMake installs into {prefix}, from where a wheel is made" + (newer if old else "")
+
+
+def _changed(question: Question, before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:
+    names = sorted({**before, **after})
+    changed = [
+        name
+        for name in names
+        if not is_same(before.get(name), after.get(name)) and feeds(question, name, after)
+    ]
+    if changed:
+        listed = ", ".join(name.split(" ", 1)[-1] for name in changed[:3])
+        yield f"changed since the last install: {listed}" + (" ..." if len(changed) > 3 else "")
+
+
+def feeds(question: Question, name: str, inputs: Mapping[str, str]) -> bool:
+    """Whether the result of the front end depends on this input."""
+    if name.startswith("variable "):
+        row = variable_row(question.catalog, name.removeprefix("variable "), question.era, question.version)
+        return row is not None and row.needs != "nothing"
+    if name.startswith("file "):
+        path = name.removeprefix("file ")
+        return any(fnmatch.fnmatchcase(path, row.path) for row in front_end_rows(question, "reads"))
+    if name == "commit":  # it is a part of the version, unless that is given
+        return "variable PYTORCH_BUILD_VERSION" not in inputs
+    return not any(fnmatch.fnmatchcase(name, pattern) for pattern in NINJA_SEES)
+
+
+def _below(path: str, folder: str) -> bool:
+    """CMake writes / on Windows, too."""
+    return path.replace("\\", "/").startswith(folder.replace("\\", "/").rstrip("/") + "/")
+
+
+# ---------------------------------------------------------------- the editable install
+
+
+def keeps_tree(python: Python | None) -> bool:
+    """Whether scikit-build-core can install into a tree that stays, and leave imports alone.
+
+    From 1.1 on: before, a tree that stays meant a rebuild at every import (scikit-build-core#1576).
+    One that is not there yet is installed as the newest.
+    """
+    version = python.packages.get("scikit-build-core") if python else None
+    return version is None or Version(version) >= Version("1.1")
+
+
+def editable_variables(
+    question: Question, python: Python | None, mode: str, build_dir: str
+) -> tuple[Choice, ...]:
+    """Variables that keep the editable install of scikit-build-core out of a wheel.
+
+    By default it zips all libraries into a wheel that pip unpacks at once: 290 of 308 seconds
+    of a DEBUG install (pytorch#196619, where these settings are named).
+    """
+    if question.era != "scikit-build-core" or mode != "develop" or not keeps_tree(python):
+        return ()
+    separator = "\\" if question.facts.host.os == "windows" else "/"
+    folder = f"{build_dir}{separator}editable".replace("{", "{{").replace("}", "}}")  # it is a template
+    settings = (
+        ("REBUILD_DIR", folder, "the editable install reads from here; no wheel is zipped to be unzipped"),
+        ("REBUILD", "false", "an import of torch builds nothing"),
+    )
+    chosen = [Choice(name=f"SKBUILD_EDITABLE_{name}", value=v, because=why) for name, v, why in settings]
+    because = "stripping takes time, and the symbols that a debugger reads"
+    return (*chosen, Choice(name="SKBUILD_INSTALL_STRIP", value="false", because=because))
+
+
+# ---------------------------------------------------------------- --target
+
+
+def check_loop(decisions: Decisions, freshness: Freshness) -> tuple[Finding, ...]:
+    """Whether --target and --watch can be done at all."""
+    question, mode = decisions.question, decisions.mode.value
+    if question.request.watch and mode != "develop":
+        text = f"--watch keeps an editable install up to date; --mode {mode} makes something else."
+        return (Finding(id="watch", status="error", text=text, fix="Say --watch or --mode, not both."),)
+    target = question.request.target
+    problem = _no_target(decisions, freshness, target) if target else ""
+    if not problem:
+        return ()
+    text = f"--target {target}: {problem}."
+    return (Finding(id="target", status="error", text=text, fix="Say `build` without --target."),)
+
+
+def _no_target(decisions: Decisions, freshness: Freshness, target: str) -> str:
+    generator = decisions.generator.value
+    if decisions.mode.value != "develop":
+        return f"--mode {decisions.mode.value} packs the whole of torch"
+    if decisions.question.request.clean:
+        return "--clean removes what one target is made from"
+    if generator != "Ninja":
+        return f"one target is built by Ninja, and the generator is {generator}"
+    if target in ("all", "install"):
+        return f"{target} is what `build` makes anyway, and `build` looks at more"
+    if target.startswith("-"):
+        return "a name is wanted, and that is an option"
+    if freshness.needs in ("first", "reconfigure", "clean"):
+        return f"the build tree has to be made first: {freshness.because}"
+    return ""

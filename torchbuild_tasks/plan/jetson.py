@@ -1,0 +1,186 @@
+"""Jetson boards: which one this is, what its builds leave out, and what its owner should know before.
+
+The plan's own choices (architectures, jobs, cuDNN) are made where every machine's are; here
+stands only what a Tegra has apart from other machines.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from typing import Final
+
+from packaging.version import Version
+
+from torchbuild_tasks.catalog import GIB, BoardRow, JetpackRow
+from torchbuild_tasks.catalog.match import admits
+from torchbuild_tasks.model import Choice, Finding, Tegra
+from torchbuild_tasks.plan.cuda.toolkit import ChosenToolkit
+from torchbuild_tasks.plan.jobs import usable_memory
+from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.plan.variables import decide, is_cuda
+
+PRESET: Final = "jetson"
+# Memory and swap together: NVIDIA's recipe (forums.developer.nvidia.com, topic 72048) adds 4 GB of
+# swap to the 4 GB of a Nano.
+WANTED: Final = 8 * GIB
+SWAP_FILE: Final = "/mnt/8GB.swap"
+
+
+def board(question: Question) -> BoardRow | None:
+    """The row of this board, by a name of its device tree or by its model; None on any other machine."""
+    tegra = question.cuda.tegra
+    return next((row for row in question.catalog.board if tegra and _fits(row, tegra)), None)
+
+
+def jetpack(question: Question) -> JetpackRow | None:
+    """The JetPack that the board's L4T release belongs to."""
+    tegra = question.cuda.tegra
+    l4t = tegra.l4t if tegra else None
+    return next((row for row in question.catalog.jetpack if admits(row.l4t, l4t)), None)
+
+
+def jetson_variables(question: Question, toolkit: ChosenToolkit) -> tuple[Choice, ...]:
+    """Return what a CUDA build for a Jetson switches off, where no other layer has decided it."""
+    if not is_cuda(question) or not (question.cuda.tegra or question.preset.value == PRESET):
+        return ()
+    wanted = (_nccl(question, toolkit), _magma(question))
+    return tuple(choice for choice in wanted if choice and decide(question, choice.name) is None)
+
+
+def check_jetson(question: Question, toolkit: ChosenToolkit) -> tuple[Finding, ...]:
+    """Say which board and JetPack this is, and what is not as it should be; nothing on other machines."""
+    if not (tegra := question.cuda.tegra):
+        return ()
+    found = (
+        _check_board(question, tegra),
+        _check_jetpack(question, tegra),
+        _check_toolkit(question, toolkit),
+        _check_wheels(question, toolkit),
+        _check_memory(question),
+        _check_preset(question),
+        _power(),
+    )
+    return tuple(finding for finding in found if finding)
+
+
+def _fits(row: BoardRow, tegra: Tegra) -> bool:
+    model = " ".join(tegra.model.casefold().replace("_", " ").replace("-", " ").split())
+    named = any(fnmatch.fnmatchcase(name, text) for name in tegra.compatible for text in row.compatible)
+    return named or any(text in model for text in row.models)
+
+
+def _nccl(question: Question, toolkit: ChosenToolkit) -> Choice | None:
+    """Off where there is none: PyTorch would compile its own copy, for a single GPU."""
+    known = board(question)
+    here = any(library.name == "nccl" for library in question.cuda.libraries)
+    if here or _brings_nccl(toolkit) or (known and known.sbsa):
+        return None
+    because = f"no NCCL was found, and NVIDIA has none for {known.name if known else 'this board'}"
+    return Choice(name="USE_NCCL", value="0", because=because)
+
+
+def _brings_nccl(chosen: ChosenToolkit) -> bool:
+    if chosen.toolkit is not None:
+        return chosen.toolkit.nccl is not None
+    return any(artifact.name == "nccl" for artifact in chosen.artifacts)
+
+
+def _magma(question: Question) -> Choice | None:
+    if decide(question, "MAGMA_HOME"):
+        return None
+    because = (
+        "nobody builds MAGMA for aarch64, upstream's own builds leave it out too: cuSOLVER does its work"
+    )
+    return Choice(name="USE_MAGMA", value="0", because=because)
+
+
+def _check_board(question: Question, tegra: Tegra) -> Finding:
+    known = board(question)
+    if known is None:
+        names = ", ".join(tegra.compatible) or "no names"
+        text = f"{tegra.model or 'a Tegra'} is a board that no row knows ({names})"
+        fix = "Say its compute capability: --arch 8.7"
+        return Finding(id="jetson", status="unknown", text=text, fix=fix)
+    note = f" ({known.note})" if known.note else ""
+    text = f"{tegra.model or known.name}: {known.name}, compute capability {known.capability}{note}"
+    return Finding(id="jetson", status="ok", text=text)
+
+
+def _check_jetpack(question: Question, tegra: Tegra) -> Finding:
+    row = jetpack(question)
+    known = board(question)
+    if tegra.l4t is None:
+        text = (
+            "the L4T release is not known (/etc/nv_tegra_release cannot be read), so its CUDA is not either"
+        )
+        return Finding(id="jetpack", status="unknown", text=text)
+    if row is None:
+        return Finding(id="jetpack", status="unknown", text=f"L4T {tegra.l4t} belongs to no JetPack we know")
+    text = f"L4T {tegra.l4t} is JetPack {row.name}, which has CUDA {row.cuda}"
+    # A chip's own row is no board that a JetPack could name.
+    boards = {name for pack in question.catalog.jetpack for name in pack.boards}
+    if known and known.name in boards and known.name not in row.boards:
+        return Finding(id="jetpack", status="unknown", text=f"{text}; it is not known to run on {known.name}")
+    return Finding(id="jetpack", status="ok", text=text)
+
+
+def _check_wheels(question: Question, toolkit: ChosenToolkit) -> Finding | None:
+    """NVIDIA's wheels for aarch64 are for servers, and a board before Thor is none."""
+    known = board(question)
+    of_wheels = toolkit.managed is not None or (toolkit.toolkit is not None and toolkit.toolkit.managed)
+    if not of_wheels or known is None or known.sbsa:
+        return None
+    text = f"NVIDIA's wheels for aarch64 are made for Arm servers, not for {known.name}"
+    fix = "Use the toolkit that JetPack installs: sudo apt-get install nvidia-jetpack"
+    return Finding(id="jetson-wheels", status="warn", text=text, fix=fix)
+
+
+def _check_toolkit(question: Question, toolkit: ChosenToolkit) -> Finding | None:
+    """The driver is part of L4T, so another CUDA than JetPack's runs with NVIDIA's help or not at all."""
+    row = jetpack(question)
+    version = toolkit.version
+    if row is None or version is None or version == Version(row.cuda):
+        return None
+    text = f"CUDA {version} is planned, but the driver of JetPack {row.name} is that of CUDA {row.cuda}"
+    fix = f"Use JetPack's own: --cuda-toolkit {row.cuda}"
+    if row.newer_cuda and version > Version(row.cuda):
+        fix += f", or install NVIDIA's package cuda-compat-{version.major}-{version.minor}"
+    return Finding(id="jetpack-cuda", status="warn", text=text, fix=fix)
+
+
+def _check_memory(question: Question) -> Finding | None:
+    """Whether one CUDA file and the linker fit into memory and swap at all."""
+    usable, swap = usable_memory(question.facts.memory), question.facts.memory.swap_free or 0
+    if usable is None:
+        return None
+    room, why = usable
+    # Swap helps against a full memory, not against the limit of a container.
+    limited = question.facts.memory.available is None or room < question.facts.memory.available
+    total = room if limited else room + swap
+    if total >= WANTED:
+        return None
+    beside = "" if limited else f" and {swap / GIB:.1f} GiB of swap"
+    text = f"{room / GIB:.1f} GiB {why}{beside}; a CUDA build on a Jetson wants {WANTED // GIB} GiB together"
+    fix = f"Raise that limit to {WANTED // GIB} GiB." if limited else _swap_commands()
+    return Finding(id="swap", status="warn", text=text, fix=fix)
+
+
+def _swap_commands() -> str:
+    size = f"{WANTED // GIB}G"
+    make = f"sudo fallocate -l {size} {SWAP_FILE} && sudo chmod 600 {SWAP_FILE} && "
+    make += f"sudo mkswap {SWAP_FILE} && sudo swapon {SWAP_FILE}"
+    return f"{make} (zram takes its swap out of memory: sudo systemctl disable nvzramconfig, and restart)"
+
+
+def _check_preset(question: Question) -> Finding | None:
+    chosen = question.preset
+    if chosen.value == PRESET:
+        return None
+    text = f"preset {chosen.value}; there is one for boards like this"
+    fix = f"--preset {PRESET} leaves out what NVIDIA's own recipe leaves out"
+    return Finding(id="preset", status="ok", text=f"{text}: {fix}")
+
+
+def _power() -> Finding:
+    text = "the build is faster with all cores at full clock: sudo nvpmodel -q shows the power mode, "
+    return Finding(id="power", status="ok", text=text + "sudo nvpmodel -m and sudo jetson_clocks change it")

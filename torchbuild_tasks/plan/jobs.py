@@ -1,0 +1,193 @@
+"""How much memory a job of a build takes: measured on this machine, or else tabled."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from torchbuild_tasks.catalog import GIB
+from torchbuild_tasks.catalog.match import admits, memory_row, variable_row
+from torchbuild_tasks.model import Choice, Cpu, Finding, Memory
+from torchbuild_tasks.model.facts import PastPeak, Peak
+from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.plan.variables import decide, is_cuda
+from torchbuild_tasks.values import replace
+
+# The kinds of memory.toml by the programs that are measured. Compiles by nvcc that are no heavy kernels
+# cannot be told from those that are, so their size stays tabled.
+_MEASURED: Final = {"c++": "C++", "heavy kernel": "CUDA"}
+_ENOUGH: Final = 50  # of fewer compiles the largest says little about the next one
+_MARGIN: Final = 1.25  # what was taken after the last look was missed, and sources change
+_LEAST: Final = 0.5  # GiB
+_KEPT: Final = 200
+
+
+class Size(NamedTuple):
+    """GiB of one process, and where that is from; "" for the table."""
+
+    gib: float
+    because: str = ""
+
+
+def job_size(question: Question, kind: str, build_type: str) -> Size:
+    """Return what a process of a kind of memory.toml may take at its peak.
+
+    What builds here took with the same build type counts more than the table, if they had enough compiles.
+    """
+    tabled = memory_row(question.catalog, kind).gib
+    store = question.facts.store
+    seen = [
+        peak
+        for peak in (store.peaks if store else ())
+        if peak.kind == _MEASURED.get(kind) and peak.build_type == build_type and peak.count >= _ENOUGH
+    ]
+    if not seen:
+        return Size(tabled)
+    own = [peak for peak in seen if peak.source == question.facts.tree.root]
+    most = max(own or seen, key=lambda peak: peak.bytes)
+    gib = max(_LEAST, math.ceil(most.bytes * _MARGIN / GIB * 10) / 10)
+    where = "this checkout" if own else most.source
+    because = f"the largest of {most.count:,} in {where} took {most.bytes / GIB:.2f} GiB"
+    return Size(gib, f"{because}, {build_type}; tabled: {tabled:g}")
+
+
+def decisive(known: Sequence[PastPeak], source: str, build_type: str) -> tuple[PastPeak, ...]:
+    """Those of them that `job_size` may take for this checkout: its own, else the largest of each kind."""
+    fitting = [peak for peak in known if peak.build_type == build_type and peak.count >= _ENOUGH]
+    own = [peak for peak in fitting if peak.source == source]
+    largest: dict[str, PastPeak] = {}
+    for peak in sorted(fitting, key=lambda peak: peak.bytes):
+        largest[peak.kind] = peak
+    return (*own, *(peak for kind, peak in largest.items() if kind not in {each.kind for each in own}))
+
+
+def with_peaks(
+    known: Sequence[PastPeak], source: str, build_type: str, peaks: Iterable[Peak]
+) -> tuple[PastPeak, ...]:
+    """What is known of this machine, with the processes of one more build of a checkout.
+
+    A build that ran much less than the one before it can add to what is known, and takes nothing away.
+    """
+    rows = {(row.source, row.build_type, row.kind): row for row in known}
+    for peak in peaks:
+        key = (source, build_type, peak.kind)
+        new = PastPeak(
+            source=source, build_type=build_type, kind=peak.kind, bytes=peak.bytes, count=peak.count
+        )
+        old = rows.pop(key, new)
+        rows[key] = new if 2 * new.count >= old.count else replace(old, bytes=max(old.bytes, new.bytes))
+    return tuple(rows.values())[-_KEPT:]
+
+
+# ---------------- how many compile jobs: the cores that may be used, and the memory that is free
+
+
+POOL = "FLASH_ATTENTION_MAX_JOBS"
+# The first torch with FlashAttention kernels; the ones before it have none that are as heavy.
+FLASH_ATTENTION = ">=2.0.0a0"
+
+
+def usable_cores(cpu: Cpu) -> tuple[int, str]:
+    """Cores that this process may keep busy, and why not more. At least 1."""
+    cores, why = cpu.cores, f"{cpu.cores} cores"
+    if cpu.affinity is not None and cpu.affinity < cores:
+        cores, why = cpu.affinity, f"CPU affinity allows {cpu.affinity} of {cpu.cores} cores"
+    if cpu.quota is not None and cpu.quota < cores:
+        cores, why = max(1, math.floor(cpu.quota)), f"cgroup quota of {cpu.quota:g} cores ({cpu.quota_via})"
+    return max(1, cores), why
+
+
+def usable_memory(memory: Memory) -> tuple[int, str] | None:
+    """Bytes that new programs may take: what is free, within the tightest cgroup limit."""
+    room, why = memory.available, "free memory"
+    if memory.limit is not None:
+        inside = max(0, memory.limit - (memory.used_in_limit or 0))
+        if room is None or inside < room:
+            kind = "commit limit" if str(memory.limit_via).startswith("commit") else "cgroup limit"
+            room, why = inside, f"left under the {kind} ({memory.limit_via})"
+    return None if room is None else (room, why)
+
+
+def choose_jobs(question: Question, build_type: str) -> Choice:
+    """Decide the number of parallel compile jobs, with the arithmetic as the reason."""
+    if question.request.jobs is not None:
+        return Choice(
+            name="jobs", value=str(question.request.jobs), because="--jobs on the command line", source="flag"
+        )
+    if (asked := decide(question, "MAX_JOBS")) and asked.value:
+        return replace(asked, name="jobs", because=f"MAX_JOBS: {asked.because}")
+    number, why = _reckon(question, build_type)
+    return question.choose("jobs", "jobs", str(number), why)
+
+
+def choose_heavy_jobs(question: Question, build_type: str) -> Choice | None:
+    """The size of Ninja's pool for the heaviest kernels; None where nothing reads it, or it is decided.
+
+    It follows the memory that is free just now, so it is no input of the build: a tree that is
+    configured keeps the pool that it has. One that the user sets is an input like any variable.
+    """
+    has_pool = variable_row(question.catalog, POOL, question.era, question.version) is not None
+    if not is_cuda(question) or not has_pool or question.facts.tree.sample or decide(question, POOL):
+        return None
+    number, why = _reckon(question, build_type, "heavy kernel")
+    return Choice(name=POOL, value=str(number), because=f"the heaviest kernels at once: {why}")
+
+
+def nvcc_threads(question: Question) -> int:
+    """How many threads each nvcc starts: --threads or -t in its flags, else one."""
+    for name in ("TORCH_NVCC_FLAGS", "CMAKE_CUDA_FLAGS"):
+        flags = decide(question, name)
+        if flags and (found := re.search(r"(?:--threads|-t)[= ]\s*(\d+)", flags.value)):
+            return max(1, int(found[1]))
+    return 1
+
+
+def each_job(question: Question, build_type: str, kind: str = "") -> float:
+    """Return the GiB that one job may take at its peak, of its kind (else of the heaviest in this build)."""
+    kind = kind or _kind(question)
+    return job_size(question, kind, build_type).gib * (1 if kind == "c++" else nvcc_threads(question))
+
+
+def _kind(question: Question) -> str:
+    """Which row of memory.toml a job of this build is reckoned by."""
+    if not is_cuda(question) or question.facts.tree.sample:
+        return "c++"
+    has_pool = variable_row(question.catalog, POOL, question.era, question.version) is not None
+    heavy = not has_pool and admits(FLASH_ATTENTION, question.version) is not False
+    return "heavy kernel" if heavy else "nvcc"
+
+
+def _reckon(question: Question, build_type: str, kind: str = "") -> tuple[int, str]:
+    kind = kind or _kind(question)
+    cores, why_cores = usable_cores(question.facts.cpu)
+    memory = usable_memory(question.facts.memory)
+    if memory is None:
+        return cores, f"{why_cores}; free memory is not known"
+    room, why_room = memory
+    threads = 1 if kind == "c++" else nvcc_threads(question)
+    each = each_job(question, build_type, kind)
+    reserve = memory_row(question.catalog, "reserve").gib
+    fitting = max(1, int((room / GIB - reserve) / each))
+    per = {"c++": "a job", "nvcc": "a job with nvcc"}.get(kind, "a heavy kernel")
+    per += f" of {threads} threads" if threads > 1 else ""
+    if measured := job_size(question, kind, build_type).because:
+        per += f" [{measured}]"
+    sums = f"({room / GIB:.1f} GiB {why_room} - {reserve:g} kept back) / {each:g} GiB {per} = {fitting}"
+    return min(cores, fitting), f"the smaller of {why_cores} and {sums}"
+
+
+def check_jobs(question: Question, jobs: str, build_type: str) -> tuple[Finding, ...]:
+    """Warn when more jobs are asked for than the memory holds; they are obeyed all the same."""
+    if not jobs.isdecimal() or int(jobs) < 1:
+        text = f"MAX_JOBS={jobs} is not a number of jobs"
+        return (Finding(id="jobs", status="error", text=text, fix="Unset MAX_JOBS or set it to 1 or more."),)
+    number, why = _reckon(question, build_type)
+    memory = usable_memory(question.facts.memory)
+    if memory is None or int(jobs) <= number or int(jobs) <= usable_cores(question.facts.cpu)[0] == number:
+        return ()
+    text = f"{jobs} jobs are asked for, but {why}, hence {number}"
+    return (
+        Finding(id="jobs", status="warn", text=text, fix=f"If compilers are killed, use --jobs {number}."),
+    )

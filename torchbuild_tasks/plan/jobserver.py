@@ -1,0 +1,121 @@
+"""Whether the build takes its jobs from a jobserver that watches the memory, and why or why not.
+
+With it no number of jobs is passed on; without it the number that `plan/jobs.py` reckons is.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from packaging.requirements import Requirement
+
+from torchbuild_tasks.catalog import GIB, JobserverRow
+from torchbuild_tasks.catalog.match import admits, applies, memory_row
+from torchbuild_tasks.core.cache.choose import ChosenCache
+from torchbuild_tasks.core.cache.variables import LAUNCHERS
+from torchbuild_tasks.model import Choice, Jobserver, Source
+from torchbuild_tasks.plan.environment import ChosenPython
+from torchbuild_tasks.plan.jobs import each_job, usable_cores, usable_memory
+from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.plan.variables import decide
+
+
+class ChosenJobserver(msgspec.Struct, frozen=True, kw_only=True):
+    """The choice for printing, and what is served when it is on."""
+
+    choice: Choice
+    serve: Jobserver | None = None
+
+
+def choose_jobserver(
+    question: Question,
+    python: ChosenPython,
+    jobs: Choice,
+    generator: str,
+    cache: ChosenCache,
+    *,
+    build_type: str,
+    away: bool = False,
+) -> ChosenJobserver:
+    """On where the build program knows the protocol, the memory can be read and nobody named a number.
+
+    Args:
+        question: the request, the facts, the rows.
+        python: the Python of the build, whose own ninja is found before others.
+        jobs: the number of jobs and who decided it.
+        generator: the CMake generator.
+        cache: the compiler cache; sccache compiles in a server.
+        build_type: CMake's, by which the largest job was measured.
+        away: whether compiles are sent to other machines, whose memory is not ours.
+    """
+    given = question.given("jobserver")
+    if given and given[0] == "off":
+        return _off(given[2], given[1])
+    if jobs.source != "default":
+        return _off(f"a number of jobs is obeyed ({jobs.because})", jobs.source)
+    if (level := decide(question, "CMAKE_BUILD_PARALLEL_LEVEL")) and level.value:
+        return _off(f"a number of jobs is obeyed ({level.because})", level.source)
+    if away:
+        return _off("compiles are sent to other machines, as many as these have cores for")
+    if reason := _cannot_watch(question, cache):
+        return _off(reason)
+    row = _row(question, generator)
+    if row is None:
+        return _off(f"CMake's generator {generator} takes no jobs from one")
+    reason, program = _program(question, python, row)
+    if reason:
+        return _off(reason)
+    cores, why = usable_cores(question.facts.cpu)
+    because = f"{program} takes up to {cores} jobs ({why}) while the memory lasts, instead of {jobs.value}"
+    serve = Jobserver(
+        cores=cores,
+        reserve=int(memory_row(question.catalog, "reserve").gib * GIB),
+        largest=int(each_job(question, build_type) * GIB),
+        program=row.program,
+        version=row.version,
+    )
+    return ChosenJobserver(choice=Choice(name="jobserver", value="on", because=because), serve=serve)
+
+
+def _off(because: str, source: Source = "default") -> ChosenJobserver:
+    return ChosenJobserver(choice=Choice(name="jobserver", value="off", because=because, source=source))
+
+
+def _cannot_watch(question: Question, cache: ChosenCache) -> str:
+    """Why the memory, or the compiles that take it, cannot be seen here; "" when they can."""
+    if usable_memory(question.facts.memory) is None:
+        return "the free memory is not known here"
+    own = (decide(question, name) for names in LAUNCHERS.values() for name in names)
+    if any(launcher and "sccache" in launcher.value for launcher in own):
+        return "an sccache that this tool does not start compiles in a server that it does not know"
+    if question.facts.host.os == "windows" and any(tool.name == "sccache" for tool in cache.tools):
+        return "on Windows the server in which sccache compiles cannot be found"
+    return ""
+
+
+def _row(question: Question, generator: str) -> JobserverRow | None:
+    for row in question.catalog.jobserver:
+        asked = ((row.era, question.era), (row.generator, generator), (row.os, question.facts.host.os))
+        if all(wanted in ("", here) for wanted, here in asked) and applies(row.torch, question.version):
+            return row
+    return None
+
+
+def _program(question: Question, python: ChosenPython, row: JobserverRow) -> tuple[str, str]:
+    """Why the build program takes no tokens, or "" and its name with the version."""
+    if row.off:
+        return row.off, ""
+    own = python.target
+    if row.program in (own.packages if own else {}):
+        assert own is not None
+        version, where = own.packages[row.program], f"of {own.executable}"
+    elif any(Requirement(text).name == row.program for text in python.missing):
+        return "", f"{row.program} from PyPI"
+    else:
+        tool = next((t for t in question.facts.tools if t.name == row.program and t.path), None)
+        if tool is None:
+            return f"there is no {row.program}", ""
+        version, where = tool.version or "", str(tool.path)
+    named = f"{row.program} {version or 'of an unknown version'} ({where})"
+    if not admits(row.version, version):
+        return f"{named} knows none; {row.program}{row.version} does", ""
+    return "", named

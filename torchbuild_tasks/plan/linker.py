@@ -1,0 +1,280 @@
+"""What the user and the tree have said about linking: it comes before what would be taken otherwise."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import msgspec
+
+from torchbuild_tasks.catalog import Catalog, LinkerRow
+from torchbuild_tasks.catalog.match import admits
+from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.model import Choice, Finding, LinkerPlan, Source, Tool
+from torchbuild_tasks.plan.compiler import Compilers
+from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.plan.variables import decide, is_off
+from torchbuild_tasks.text.words import did_you_mean, flag_words
+from torchbuild_tasks.values import replace
+
+DEFAULT: Final = "default"
+# With one of these the user decides about linking; CMake takes the first three instead of LDFLAGS.
+OWN: Final = (
+    "CMAKE_EXE_LINKER_FLAGS",
+    "CMAKE_SHARED_LINKER_FLAGS",
+    "CMAKE_MODULE_LINKER_FLAGS",
+    "CMAKE_LINKER",
+    "CMAKE_LINKER_TYPE",
+    "USE_GOLD_LINKER",
+)
+
+
+def link_words(question: Question) -> tuple[str, ...]:
+    """The words of LDFLAGS."""
+    flags = decide(question, "LDFLAGS")
+    return flag_words(flags.value) if flags else ()
+
+
+def linker_folder(question: Question) -> str:
+    """The folder in which a linker is called ld, for compilers that cannot be told its name."""
+    return question.join(".torchbuild", "linker")
+
+
+def own_linking(question: Question) -> str:
+    """Why linking is left as the user has it; "" when it is ours to decide."""
+    for name in OWN:
+        asked = decide(question, name)
+        if asked and asked.value and not is_off(asked.value):
+            return f"{name} is set"
+    known = {f"-fuse-ld={row.name}" for row in question.catalog.linker}
+    ours = f"-B{linker_folder(question)}"
+    for word in link_words(question):
+        if word.startswith(("-fuse-ld=", "--ld-path=", "-B")) and word not in known and word != ours:
+            return f"LDFLAGS has {word}"
+    return ""
+
+
+def unreached(question: Question) -> tuple[Finding, ...]:
+    """Variables that CMake takes instead of LDFLAGS, so that what is asked for would not reach it."""
+    names = [name for name in OWN[:3] if (asked := decide(question, name)) and asked.value]
+    if not names:
+        return ()
+    text = f"{' and '.join(names)} is set, which CMake takes instead of LDFLAGS: --linker does not reach it"
+    return (Finding(id="linker", status="warn", text=text, fix="Put -fuse-ld= into it, or drop it."),)
+
+
+def kept_linker(question: Question) -> str:
+    """The linker of a finished tree; "" where there is none to keep."""
+    previous = question.facts.tree.previous
+    if previous is None or previous.result != "ok" or question.request.clean:
+        return ""
+    return previous.inputs.get("linker", DEFAULT)
+
+
+# ----------------
+# which linker: rows of linkers.toml, held against what is here and what the compiler can be told
+
+
+AUTO: Final = "auto"
+OFFERED: Final = "lld"
+
+
+class ChosenLinker(msgspec.Struct, frozen=True, kw_only=True):
+    """The decision: `choice` for printing, `plan` what to try (None: the system's default).
+
+    `choices` are the build variables that follow, `problems` why one that was asked for cannot be had.
+    """
+
+    choice: Choice
+    plan: LinkerPlan | None = None
+    choices: tuple[Choice, ...] = ()
+    problems: tuple[Finding, ...] = ()
+    offer: bool = False
+
+
+def choose_linker(question: Question, compilers: Compilers) -> ChosenLinker:
+    """Decide the linker.
+
+    Raises:
+        UsageError: --linker is neither a name nor a path.
+    """
+    asked, source, because = question.given("linker") or (AUTO, "default", "")
+    name = str(asked)
+    _check_word(question, name)
+    if name == DEFAULT:
+        return ChosenLinker(choice=_said(DEFAULT, because, source))
+    if question.facts.host.os == "windows":
+        return _on_windows(question, name, because, source)
+    if name == AUTO:
+        return _automatic(question, compilers)
+    return _demanded(question, compilers, name, because, source)
+
+
+def check_linker(question: Question, chosen: ChosenLinker) -> tuple[Finding, ...]:
+    """What is to be said about the linker."""
+    if not chosen.offer or question.facts.tree.sample:
+        return chosen.problems
+    row = next(row for row in _rows(question) if row.name == OFFERED)
+    text = f"{OFFERED} would link libtorch_cpu.so in {row.library:g} of the time that GNU ld takes"
+    return (*chosen.problems, Finding(id="linker", status="unknown", text=text, fix=_install(question, row)))
+
+
+def left_out(catalog: Catalog, linker: LinkerPlan, reason: str) -> Catalog:
+    """The rows with what is known now: this linker does not link here, so it is not taken by itself."""
+    known = tuple(replace(row, refused=reason) if row.tool == linker.tool else row for row in catalog.linker)
+    if not any(row.refused == reason for row in known):
+        own = LinkerRow(name=linker.name, os="linux", tool=linker.tool, source="", refused=reason)
+        known = (*known, own)
+    return Catalog(**{**vars(catalog), "linker": known})
+
+
+def _check_word(question: Question, name: str) -> None:
+    known = (AUTO, DEFAULT, *dict.fromkeys(row.name for row in question.catalog.linker))
+    if name not in known and not _is_path(name):
+        raise UsageError(
+            f"--linker cannot be {name!r}{did_you_mean(name, known)}",
+            next_step=f"Choose one of: {', '.join(known)}, or give a path.",
+        )
+
+
+def _is_path(name: str) -> bool:
+    return "/" in name or "\\" in name
+
+
+def _rows(question: Question) -> tuple[LinkerRow, ...]:
+    return tuple(row for row in question.catalog.linker if row.os == question.facts.host.os)
+
+
+def _tool(question: Question, row: LinkerRow) -> Tool | None:
+    return next((t for t in question.facts.tools if t.name == row.tool and t.path), None)
+
+
+def _automatic(question: Question, compilers: Compilers) -> ChosenLinker:
+    """What LDFLAGS name, else what the finished tree has, else the fastest of those that are here."""
+    if why := own_linking(question):
+        return ChosenLinker(choice=_said("as it is set", f"{why}, which is left as it is"))
+    for row in _rows(question):
+        if f"-fuse-ld={row.name}" in link_words(question):
+            flags = decide(question, "LDFLAGS")
+            assert flags is not None
+            return _demanded(question, compilers, row.name, flags.because, flags.source)
+    kept = kept_linker(question)
+    if kept == DEFAULT:
+        because = (
+            "the tree was linked with it, and with another one CMake would run anew and all be linked again; "
+            "see --linker"
+        )
+        return ChosenLinker(choice=_said(DEFAULT, because))
+    program = kept.partition(" ")[2]
+    row = _row_of_path(question, program)
+    if program and not row.refused:
+        return _chosen(question, compilers, row, program, _said(row.name, "the tree was linked with it"))
+    able = [row for row in _rows(question) if not row.asked and not row.refused]
+    here = [(row, tool) for row in able if (tool := _tool(question, row))]
+    why_not = [f"{row.name}: {row.refused}" for row in _rows(question) if row.refused]
+    if not here or compilers.cxx is None:
+        because = "; ".join(why_not) or f"neither {' nor '.join(row.name for row in able)} is here"
+        return ChosenLinker(choice=_said(DEFAULT, because), offer=compilers.cxx is not None)
+    row, tool = min(here, key=lambda each: each[0].library)
+    because = "; ".join([str(tool.path), _figures(row), *why_not])
+    return _chosen(question, compilers, row, str(tool.path), _said(f"{row.name} {tool.version}", because))
+
+
+def _demanded(
+    question: Question, compilers: Compilers, name: str, because: str, source: Source
+) -> ChosenLinker:
+    """The one that is named; it is an error when it is not here."""
+    if _is_path(name):
+        row = _row_of_path(question, name)
+        return _chosen(question, compilers, row, name, _said(name, because, source), demanded=True)
+    row = next(row for row in _rows(question) if row.name == name)
+    tool = _tool(question, row)
+    if tool is None:
+        text = f"{name} is asked for ({because}) and is not here: no {row.tool} on PATH"
+        finding = Finding(id="linker", status="error", text=text, fix=_install(question, row))
+        return ChosenLinker(choice=_said(name, because, source), problems=(finding,))
+    said = _said(f"{name} {tool.version}", f"{because}; {tool.path}; {_figures(row)}", source)
+    chosen = _chosen(question, compilers, row, str(tool.path), said, demanded=True)
+    return replace(chosen, problems=unreached(question))
+
+
+def _row_of_path(question: Question, path: str) -> LinkerRow:
+    """The row of the program that stands there: by the facts, else by its name, else one without figures."""
+    stem = path.replace("\\", "/").rpartition("/")[2]
+    rows = _rows(question)
+    found = [row for row in rows if (tool := _tool(question, row)) and tool.path == path]
+    named = [row for row in rows if row.tool == path or row.name in stem]
+    if found or named:
+        return (found or named)[0]
+    return LinkerRow(name=stem, os=question.facts.host.os, tool=path, source="")
+
+
+def _chosen(
+    question: Question,
+    compilers: Compilers,
+    row: LinkerRow,
+    program: str,
+    choice: Choice,
+    *,
+    demanded: bool = False,
+) -> ChosenLinker:
+    """The linker with the flag that calls it, behind the flags that are there."""
+    folder = "" if _told_by_name(question, row, program, compilers) else linker_folder(question)
+    flag = f"-B{folder}" if folder else f"-fuse-ld={row.name}"
+    before = decide(question, "LDFLAGS")
+    # Cut out as text: what stays keeps its quotes.
+    pattern = rf"(?:^|\s)(?:-fuse-ld=\S+|-B{re.escape(linker_folder(question))})(?=\s|$)"
+    rest = re.sub(pattern, "", before.value).strip() if before else ""
+    because = f"the linker is {row.name}" + (f"; the rest: {before.because}" if before and rest else "")
+    flags = Choice(name="LDFLAGS", value=f"{rest} {flag}".strip(), because=because, source=choice.source)
+    plan = LinkerPlan(name=row.name, tool=row.tool, program=program, folder=folder, demanded=demanded)
+    return ChosenLinker(choice=choice, plan=plan, choices=(flags,))
+
+
+def _told_by_name(question: Question, row: LinkerRow, program: str, compilers: Compilers) -> bool:
+    """Whether the compiler knows this linker's name, and finds this very program by it."""
+    cxx, tool = compilers.tool, _tool(question, row)
+    if cxx is None or tool is None or tool.path != program or program.rpartition("/")[2] != row.command:
+        return False
+    return bool(admits(row.clang if cxx.name == "clang++" else row.gcc, cxx.version))
+
+
+def _figures(row: LinkerRow) -> str:
+    if not row.library:
+        return "no figure says that it is faster"
+    if row.library == 1:
+        return "what the others are measured against"
+    return f"links libtorch_cpu.so in {row.library:g} of GNU ld's time, with debug information {row.debug:g}"
+
+
+def _on_windows(question: Question, name: str, because: str, source: Source) -> ChosenLinker:
+    """There CMake calls the linker itself, and link.exe stays unless another one is named."""
+    if name == AUTO:
+        return ChosenLinker(choice=_said(DEFAULT, "link.exe, which PyTorch's own builds take"))
+    row = next((row for row in _rows(question) if row.name == name), None)
+    tool = _tool(question, row) if row else None
+    program = name if _is_path(name) else str(tool.path) if tool else ""
+    if not program:
+        text = f"{name} is asked for ({because}) and is not here"
+        fix = "Install LLVM, which has lld-link.exe, or give its path. There is no other one on Windows."
+        finding = Finding(id="linker", status="error", text=text, fix=fix)
+        return ChosenLinker(choice=_said(name, because, source), problems=(finding,))
+    text = f"{program} instead of link.exe is not tried before the build: nobody has measured it"
+    variable = Choice(
+        name="CMAKE_LINKER", value=program.replace("\\", "/"), because=f"the linker: {because}", source=source
+    )
+    finding = Finding(id="linker", status="unknown", text=text)
+    return ChosenLinker(choice=_said(program, because, source), choices=(variable,), problems=(finding,))
+
+
+def _install(question: Question, row: LinkerRow) -> str:
+    """The command of this distribution's package manager."""
+    named = str(question.facts.host.distribution)
+    for installer in question.catalog.installer:
+        if named.startswith(installer.distribution):
+            return f"{installer.command.format(package=row.package)}"
+    return f"Install the package {row.package} of this distribution."
+
+
+def _said(value: str, because: str, source: Source = "default") -> Choice:
+    return Choice(name="linker", value=value, because=because, source=source)

@@ -1,0 +1,191 @@
+"""The one decision: request + facts + catalog -> plan. Pure; every part has its own module."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from torchbuild_tasks.catalog import Catalog
+from torchbuild_tasks.catalog.match import entry_row
+from torchbuild_tasks.core.cache.choose import check_cache
+from torchbuild_tasks.core.cache.plan import plan_cache
+from torchbuild_tasks.core.companions import check_companions
+from torchbuild_tasks.core.development import check_development
+from torchbuild_tasks.core.helper_lines import check_helpers
+from torchbuild_tasks.core.patches import check_patches
+from torchbuild_tasks.model import BuildPlan, CachePlan, Command, EnvFile, EnvOp, Facts, Finding
+from torchbuild_tasks.options import SHELLS, BuildRequest
+from torchbuild_tasks.plan import env_files
+from torchbuild_tasks.plan.compiler import check_compilers, check_host
+from torchbuild_tasks.plan.cuda.checks import check_archs, check_toolkit
+from torchbuild_tasks.plan.cuda.devices import check_devices
+from torchbuild_tasks.plan.cuda.driver import check_driver
+from torchbuild_tasks.plan.decisions import Decisions, build_dir, decide_build
+from torchbuild_tasks.plan.environment import check_python
+from torchbuild_tasks.plan.expect import called, expectations
+from torchbuild_tasks.plan.fit import check_machine_and_tree, check_windows
+from torchbuild_tasks.plan.fresh import compare, fingerprint
+from torchbuild_tasks.plan.install import check_loop, choose_way
+from torchbuild_tasks.plan.jetson import check_jetson
+from torchbuild_tasks.plan.jobs import check_jobs
+from torchbuild_tasks.plan.linker import check_linker
+from torchbuild_tasks.plan.operations import operations
+from torchbuild_tasks.plan.preflight import choose_preflight, plan_linker
+from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.plan.settings import Settings
+from torchbuild_tasks.plan.toolset import check_toolset
+from torchbuild_tasks.plan.variables import check_variables, is_cuda
+from torchbuild_tasks.values import replace
+
+
+def make_plan(
+    request: BuildRequest,
+    facts: Facts,
+    catalog: Catalog,
+    *,
+    settings: Settings | None = None,
+    templates: Mapping[str, str],
+    writer: str,
+) -> BuildPlan:
+    """Decide everything about one build.
+
+    Args:
+        request: the flags.
+        facts: the machine and the tree, as they are or as a dump says.
+        catalog: the rows.
+        settings: torchbuild.toml.
+        templates: text of the env-file template of each shell.
+        writer: who writes the env files, for their first line ("torchbuild_tasks 0.1.0").
+
+    Returns:
+        The plan; its verdict is "refuse" when a finding is an error.
+    """
+    question = Question(request, facts, catalog, settings or Settings())
+    return _plan(decide_build(question), templates, writer)
+
+
+def _plan(decisions: Decisions, templates: Mapping[str, str], writer: str) -> BuildPlan:
+    question = decisions.question
+    inputs = fingerprint(decisions)
+    ops = operations(decisions)
+    freshness = compare(decisions, inputs)
+    findings = (*_findings(decisions, ops), *check_loop(decisions, freshness))
+    return BuildPlan(
+        verdict=verdict(findings),
+        findings=findings,
+        choices=decisions.choices,
+        source=question.facts.tree.root,
+        build_dir=build_dir(question),
+        era=question.era,
+        mode=decisions.mode.value,
+        environment=decisions.python.environment,
+        artifacts=(*decisions.helpers.artifacts, *decisions.toolkit.artifacts),
+        toolkit=decisions.toolkit.managed,
+        patches=decisions.patches,
+        preflight=choose_preflight(decisions, freshness),
+        linker=plan_linker(decisions, freshness),
+        companions=decisions.companions,
+        cache=_cache(decisions, inputs["compiler"]),
+        jobserver=decisions.jobserver.serve,
+        env=ops,
+        env_files=_env_files(question, ops, templates, writer),
+        freshness=freshness,
+        inputs=inputs,
+        way=choose_way(decisions, freshness, inputs, build_dir(question)),
+        compile=_compile(decisions),
+        expectations=expectations(decisions),
+    )
+
+
+def verdict(findings: tuple[Finding, ...]) -> Literal["ok", "warn", "refuse"]:
+    """Refuse on any error, warn on any warning; an unknown alone is neither."""
+    states = {finding.status for finding in findings}
+    return "refuse" if "error" in states else "warn" if "warn" in states else "ok"
+
+
+def shells(question: Question) -> tuple[str, ...]:
+    """The shells to write an env file for; the host's own is always among them."""
+    own = "bat" if question.facts.host.os == "windows" else "sh"
+    asked = question.choose("env shell", "env_shell", own, "").value
+    wanted = tuple(s for s in SHELLS if s != "all") if asked == "all" else (asked,)
+    return tuple(dict.fromkeys((own, *wanted)))
+
+
+def _findings(decisions: Decisions, ops: tuple[EnvOp, ...]) -> tuple[Finding, ...]:
+    question = decisions.question
+    tree = check_machine_and_tree(question)
+    if question.facts.tree.problem:
+        return tree
+    return (
+        *tree,
+        *check_python(question, decisions.python),
+        *check_toolset(question, decisions.toolset, decisions.limits),
+        *check_compilers(question, decisions.compilers),
+        *_cuda_findings(decisions),
+        *check_patches(question),
+        *check_windows(decisions),
+        *check_helpers(question, decisions.helpers),
+        *check_cache(question, decisions.cache),
+        *decisions.distribution.problems,
+        *check_linker(question, decisions.linker),
+        *check_companions(question),
+        *check_development(question, called(decisions)),
+        *check_jobs(question, decisions.jobs.value, decisions.build_type.value),
+        *check_variables(question),
+        *_check_shells(question, ops),
+    )
+
+
+def _cuda_findings(decisions: Decisions) -> tuple[Finding, ...]:
+    """What only a build with CUDA is held against."""
+    question = decisions.question
+    if not is_cuda(question):
+        return ()
+    return (
+        *check_toolkit(question, decisions.toolkit),
+        *check_host(question, decisions.compilers, decisions.limits),
+        *check_devices(question, decisions.gpus),
+        *check_driver(question, decisions.toolkit.version, decisions.gpus),
+        *check_archs(question, decisions.toolkit, decisions.archs, decisions.gpus),
+        *check_jetson(question, decisions.toolkit),
+    )
+
+
+def _cache(decisions: Decisions, compiler: str) -> CachePlan | None:
+    away = decisions.distribution.plan
+    return plan_cache(decisions.question, decisions.cache, decisions.variables, compiler, away)
+
+
+def _check_shells(question: Question, ops: tuple[EnvOp, ...]) -> tuple[Finding, ...]:
+    """What an env file cannot carry: an error for the build's own shell and one asked for by name.
+
+    Of `all` the others are only left out, with a warning: on Windows sh can carry no path.
+    """
+    own, *others = shells(question)
+    if question.value("env_shell", "") != "all":
+        return tuple(finding for shell in (own, *others) for finding in env_files.refusals(shell, ops))
+    refused = (finding for shell in others for finding in env_files.refusals(shell, ops))
+    return (*env_files.refusals(own, ops), *(replace(finding, status="warn") for finding in refused))
+
+
+def _env_files(
+    question: Question, ops: tuple[EnvOp, ...], templates: Mapping[str, str], writer: str
+) -> tuple[EnvFile, ...]:
+    """The finished texts; none for a shell that cannot carry the values (a finding says so)."""
+    root = question.facts.tree.root
+    return tuple(
+        EnvFile(
+            shell=shell,
+            path=question.join(env_files.file_name(shell)),
+            text=env_files.render(shell, templates[shell], ops, checkout=root, writer=writer),
+        )
+        for shell in shells(question)
+        if not env_files.refusals(shell, ops)
+    )
+
+
+def _compile(decisions: Decisions) -> Command:
+    question, python = decisions.question, decisions.python.environment.python
+    row = entry_row(question.catalog, question.era, decisions.mode.value, question.version)
+    argv = tuple(word.replace("{python}", python) for word in row.argv)
+    return Command(argv=argv, cwd=question.facts.tree.root, because=row.because)

@@ -1,0 +1,136 @@
+"""What a plan is made from, gathered in one value: request, facts, rows and settings.
+
+Also the one place where the precedence stands:
+flag > the user's environment > torchbuild.toml > preset > helper exports > default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+import msgspec
+from packaging.version import Version
+
+from torchbuild_tasks.catalog import Catalog, TorchRow
+from torchbuild_tasks.catalog import match as rows
+from torchbuild_tasks.model import Choice, Cuda, Era, Facts, Source
+from torchbuild_tasks.options import BuildRequest, flag_name
+from torchbuild_tasks.plan.settings import Settings, split_assignment
+
+_DEVICES = (("cpu", "0"), ("cuda", "1"))  # the flag, and the USE_CUDA that it means
+LAYERS: tuple[Source, ...] = ("flag", "environment", "torchbuild.toml", "preset", "helper", "default")
+
+
+class Question(msgspec.Struct, frozen=True, dict=True):
+    """Everything that decides, and what follows from it at once."""
+
+    request: BuildRequest
+    facts: Facts
+    catalog: Catalog
+    settings: Settings = msgspec.field(default_factory=Settings)
+
+    @cached_property
+    def version(self) -> Version | None:
+        """The torch version of the checkout."""
+        return rows.parse_version(self.facts.tree.version)
+
+    @cached_property
+    def row(self) -> TorchRow:
+        """The catalog's row for that version, or the nearest older one."""
+        return rows.torch_row(self.catalog, self.version)[0]
+
+    @property
+    def era(self) -> Era:
+        """The build system; setuptools where the checkout does not say (a finding does)."""
+        return self.facts.tree.era or "setuptools"
+
+    @property
+    def separator(self) -> str:
+        """What stands between the parts of a path on the host that is planned for."""
+        return "\\" if self.facts.host.os == "windows" else "/"
+
+    @cached_property
+    def cuda(self) -> Cuda:
+        """What is known of CUDA; nothing where nobody looked, which only `facts.cuda` tells apart."""
+        return self.facts.cuda or Cuda()
+
+    def join(self, *parts: str) -> str:
+        """Join parts to the checkout's root, in the style of the host that is planned for."""
+        return self.separator.join((self.facts.tree.root.rstrip("/\\"), *parts))
+
+    def given(self, name: str) -> tuple[Any, Source, str] | None:
+        """What the flags or the settings file say of a field, with the layer and the reason."""
+        value = getattr(self.request, name)
+        if value not in (None, False, ()):
+            return value, "flag", f"{flag_name(name)} on the command line"
+        if self.settings.values.get(name) not in (None, False):
+            return self.settings.values[name], "torchbuild.toml", f"{name} in {self.settings.place(name)}"
+        return None
+
+    def value(self, name: str, default: str) -> str:
+        """The value of such a field, without the reason."""
+        given = self.given(name)
+        return str(given[0]) if given else default
+
+    def choose(self, label: str, name: str, default: str, because: str, source: Source = "default") -> Choice:
+        """Decide a field that only flags and the settings file can carry."""
+        if given := self.given(name):
+            return Choice(name=label, value=str(given[0]), because=given[2], source=given[1])
+        return Choice(name=label, value=default, because=because, source=source)
+
+    @cached_property
+    def assignments(self) -> Mapping[str, str]:
+        """The --set flags, a later one winning."""
+        return dict(split_assignment(text) for text in self.request.set)
+
+    @cached_property
+    def preset(self) -> Choice:
+        """The preset that the build takes."""
+        return self.choose("preset", "preset", "dev", "the preset for working on PyTorch")
+
+    @cached_property
+    def decided(self) -> Mapping[str, Choice]:
+        """Each build variable that any layer names, with its value by the precedence."""
+        found: dict[str, Choice] = {}
+        for choice in self._layers():
+            found.setdefault(choice.name, choice)
+        return found
+
+    def _layers(self) -> Iterator[Choice]:
+        """Go through what the layers say of build variables, the strongest first."""
+        for name, value in self.assignments.items():
+            yield Choice(name=name, value=value, because="--set on the command line", source="flag")
+        for device, value in _DEVICES:
+            if getattr(self.request, device):
+                because = f"--{device} on the command line"
+                yield Choice(name="USE_CUDA", value=value, because=because, source="flag")
+        for name, value in self.facts.environ.items():
+            yield Choice(name=name, value=value, because=f"{name} in the environment", source="environment")
+        for name, value in self.settings.variables.items():
+            because = f"[set] in {self.settings.place(f'set.{name}')}"
+            yield Choice(name=name, value=value, because=because, source="torchbuild.toml")
+        for device, value in _DEVICES:
+            if given := self.given(device):
+                yield Choice(name="USE_CUDA", value=value, because=given[2], source=given[1])
+        for name, value in self._preset_variables().items():
+            because = "; ".join(filter(None, (f"preset {self.preset.value}", self._saved(name, value))))
+            yield Choice(name=name, value=value, because=because, source="preset")
+        yield Choice(name="USE_CUDA", value="0", because="a CPU build unless --cuda is given")
+
+    def _preset_variables(self) -> dict[str, str]:
+        """Return the variables of the chosen preset, the operating system's overlay laid over."""
+        merged: dict[str, str] = {}
+        for row in rows.preset_rows(self.catalog, self.preset.value, self.facts.host.os):
+            merged |= row.variables
+        return merged
+
+    def _saved(self, name: str, value: str) -> str:
+        """Say what a switch leaves out and what that was measured to save; "" where no row says it."""
+        row = next((r for r in self.catalog.switch if (r.variable, r.value) == (name, value)), None)
+        if row is None or not row.compiles:
+            return row.what if row else ""
+        cpu = f", {row.cpu:g} % of their CPU time" if row.cpu else ""
+        counts = f"{row.compiles:,} of {row.of:,} compiles{cpu} less in a CPU build of {row.torch}"
+        return f"{row.what}: {counts}"

@@ -1,0 +1,226 @@
+"""Which MSVC toolset: the one asked for, else the active one, else the newest that fits.
+
+PyTorch's README asks vswhere for the versions [15,17), which is Visual Studio 2017 and 2019
+and can never find a later one. Here every installation is looked at, and rows decide.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from packaging.version import Version
+
+from torchbuild_tasks.catalog import MsvcRow
+from torchbuild_tasks.catalog.match import admits, applies, parse_version
+from torchbuild_tasks.model import Choice, EnvOp, Finding, Source, Toolset, VisualStudio
+from torchbuild_tasks.plan.cuda.toolkit import NO_LIMITS, HostLimits
+from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.plan.variables import decide
+from torchbuild_tasks.values import replace
+
+# Remembers what vcvarsall.bat was called with, so that loading the env file twice calls it once.
+LOADED = "TORCHBUILD_VCVARS"
+TARGETS = {"x86_64": "x64", "aarch64": "arm64"}
+INSTALL = (
+    'winget install Microsoft.VisualStudio.2022.BuildTools --override "--passive --add '
+    'Microsoft.VisualStudio.Workload.VCTools --includeRecommended"'
+)
+
+
+class ChosenToolset(msgspec.Struct, frozen=True, kw_only=True):
+    """The toolset as a choice, its installation, and the reasons why others were passed over.
+
+    `choice` is None where there is nothing to choose: on Linux, or without Visual Studio.
+    """
+
+    choice: Choice | None = None
+    toolset: Toolset | None = None
+    studio: VisualStudio | None = None
+    passed_over: tuple[str, ...] = ()
+    asked: str = ""
+
+
+def choose_toolset(question: Question, limits: HostLimits = NO_LIMITS) -> ChosenToolset:
+    """Decide the toolset; `toolset` is None when none fits what was asked for.
+
+    `limits` is what the planned nvcc takes.
+    """
+    found = installed(question)
+    asked = _asked(question)
+    wanted = [t for t in found if not asked or _is_meant(asked.value, t)]
+    reasons = {toolset: _unfit(question, toolset, limits) for toolset in wanted}
+    passed_over = tuple(f"{t.version}: {reason}" for t, reason in reasons.items() if reason)
+    fitting = [toolset for toolset in wanted if not reasons[toolset]]
+    if not fitting:
+        return ChosenToolset(passed_over=passed_over, asked=asked.value if asked else "")
+    windows = question.facts.windows
+    active = [t for t in fitting if windows and windows.active and t.version == windows.active]
+    chosen = (active or fitting)[0]
+    studio = _studio(question, chosen)
+    source: Source = asked.source if asked else "environment" if active else "default"
+    because = _because(limits, chosen, studio, asked, bool(active), passed_over)
+    choice = Choice(name="toolset", value=chosen.version, because=because, source=source)
+    return ChosenToolset(choice=choice, toolset=chosen, studio=studio, passed_over=passed_over)
+
+
+def installed(question: Question) -> tuple[Toolset, ...]:
+    """The toolsets that could be used at all, the newest first."""
+    windows = question.facts.windows
+    usable = [t for t in (windows.toolsets if windows else ()) if t.cl and _studio(question, t)]
+    return tuple(sorted(usable, key=lambda t: parse_version(t.version) or Version("0"), reverse=True))
+
+
+def operations_last(question: Question, chosen: ChosenToolset) -> tuple[EnvOp, ...]:
+    """Load the toolset: vcvarsall.bat for the target, after everything else in the env file."""
+    if chosen.toolset is None or chosen.studio is None or chosen.studio.vcvarsall is None:
+        return ()
+    target = TARGETS.get(question.facts.host.arch, "x64")
+    return (
+        EnvOp(
+            op="load",
+            name=LOADED,
+            value=chosen.studio.vcvarsall,
+            arguments=(target, f"-vcvars_ver={chosen.toolset.version}"),
+            because=f"MSVC {chosen.toolset.version}, its headers, libraries and the Windows SDK",
+        ),
+    )
+
+
+def toolset_variables(
+    question: Question, chosen: ChosenToolset, generator: str, *, cuda: bool
+) -> tuple[Choice, ...]:
+    """The variables that follow from the toolset, unless the user has set them."""
+    if chosen.toolset is None or chosen.toolset.cl is None:
+        return ()
+    because = f"MSVC {chosen.toolset.version} is activated by the env file"
+    found = [("DISTUTILS_USE_SDK", "1", f"{because}; setuptools would look for one of its own")]
+    if cuda:
+        found.append(("CUDAHOSTCXX", chosen.toolset.cl, "nvcc's host compiler, from the same toolset"))
+    # With Ninja nothing reads it (setup_helpers/cmake.py of 1.13), and from 2.14 on nothing at all.
+    if question.era == "setuptools" and generator.startswith("Visual Studio"):
+        short = ".".join(chosen.toolset.version.split(".")[:2])
+        found.append(("CMAKE_GENERATOR_TOOLSET_VERSION", short, because))
+    return tuple(Choice(name=n, value=v, because=b) for n, v, b in found if not decide(question, n))
+
+
+def check_toolset(
+    question: Question, chosen: ChosenToolset, limits: HostLimits = NO_LIMITS
+) -> tuple[Finding, ...]:
+    """Whether there is a toolset that this build can use; on Windows only."""
+    windows = question.facts.windows
+    if windows is None:
+        return ()
+    if chosen.toolset is None:
+        finding = _none_fits(question, chosen, limits)
+        # Whoever names another compiler can do without one.
+        own = decide(question, "CXX")
+        return (replace(finding, status="warn") if own and own.value else finding,)
+    name = f"MSVC {chosen.toolset.version}"
+    findings = []
+    if not windows.sdks:
+        text = "no Windows SDK was found, and without its headers and libraries nothing compiles"
+        fix = "Add a Windows 11 SDK in the Visual Studio Installer."
+        findings.append(Finding(id="windows-sdk", status="warn", text=text, fix=fix))
+    if windows.active and windows.active != chosen.toolset.version:
+        text = f"MSVC {windows.active} is active in this shell; the env file activates {name} over it"
+        findings.append(Finding(id="toolset", status="warn", text=text, fix="Start from a plain shell."))
+    else:
+        text = f"{name} ({chosen.toolset.visual_studio})"
+        findings.append(Finding(id="toolset", status="ok", text=text))
+    return tuple(findings)
+
+
+def _none_fits(question: Question, chosen: ChosenToolset, limits: HostLimits) -> Finding:
+    windows, have = question.facts.windows, installed(question)
+    looked = f" (looked for: {'; '.join(windows.looked)})" if windows and windows.looked else ""
+    if not have:
+        text = f"no MSVC toolset was found{looked}"
+        return Finding(id="toolset", status="error", text=text, fix=f"Install one: {INSTALL}")
+    if chosen.asked and not chosen.passed_over:
+        text = f"MSVC toolset {chosen.asked} is not installed; there are {', '.join(t.version for t in have)}"
+        fix = "Name one of these with --toolset, or add it in the Visual Studio Installer."
+        return Finding(id="toolset", status="error", text=text, fix=fix)
+    text = f"no installed MSVC toolset fits: {'; '.join(chosen.passed_over)}"
+    return Finding(id="toolset", status="error", text=text, fix=_to_install(question, limits))
+
+
+def _to_install(question: Question, limits: HostLimits) -> str:
+    """The newest kind of toolset that the rows allow for what is planned, by its name in the Installer."""
+    cuda = limits.cuda
+    fitting = [
+        row
+        for row in question.catalog.msvc
+        if row.install and (cuda is None or admits(row.cuda, cuda)) and applies(row.torch, question.version)
+    ]
+    names = fitting[-1].install if fitting else "an MSVC toolset"
+    return f'In the Visual Studio Installer (Modify, Individual components) add "{names}".'
+
+
+def _asked(question: Question) -> Choice | None:
+    """--toolset, else the variable that PyTorch's README teaches."""
+    if given := question.given("toolset"):
+        return Choice(name="toolset", value=str(given[0]), because=given[2], source=given[1])
+    asked = decide(question, "CMAKE_GENERATOR_TOOLSET_VERSION")
+    return asked if asked and asked.value else None
+
+
+def _is_meant(wanted: str, toolset: Toolset) -> bool:
+    return f"{toolset.version}.".startswith(f"{wanted}.")
+
+
+def _studio(question: Question, toolset: Toolset) -> VisualStudio | None:
+    windows = question.facts.windows
+    found = (s for s in (windows.visual_studios if windows else ()) if s.path == toolset.visual_studio)
+    return next((studio for studio in found if studio.vcvarsall), None)
+
+
+def _unfit(question: Question, toolset: Toolset, limits: HostLimits) -> str:
+    """Why a toolset cannot be taken; empty when it can.
+
+    The header of the toolkit that is there beats the rows.
+    """
+    cuda, series = limits.cuda, ".".join(toolset.version.split(".")[:2])
+    if limits.allowed:
+        cuda = None
+    elif limits.msc and toolset.msc_ver:
+        first, below = limits.msc
+        if not first <= toolset.msc_ver < below:
+            return f"CUDA {cuda} takes _MSC_VER {first} to {below - 1}, and it has {toolset.msc_ver}"
+        cuda = None
+    for row in question.catalog.msvc:
+        if not admits(row.toolset, series):
+            continue
+        if row.refused and _applies(question, row, toolset):
+            return row.refused
+        if row.cuda and cuda and not admits(row.cuda, cuda):
+            return f"CUDA {cuda} does not take {row.name}, which needs CUDA {row.cuda}"
+    return ""
+
+
+def _applies(question: Question, row: MsvcRow, toolset: Toolset) -> bool:
+    studio = _studio(question, toolset)
+    if row.visual_studio and not (studio and admits(row.visual_studio, studio.release)):
+        return False
+    return applies(row.torch, question.version)
+
+
+def _because(
+    limits: HostLimits,
+    chosen: Toolset,
+    studio: VisualStudio | None,
+    asked: Choice | None,
+    active: bool,
+    passed_over: tuple[str, ...],
+) -> str:
+    if asked:
+        reason = asked.because
+    elif active:
+        reason = "it is active in this shell"
+    else:
+        reason = f"the newest that CUDA {limits.cuda} takes" if limits.cuda else "the newest"
+    where = (
+        f"Visual Studio {studio.product or ''} {studio.release or studio.version or ''}".rstrip()
+        if studio
+        else ""
+    )
+    skipped = f"; passed over {'; '.join(passed_over)}" if passed_over and not asked else ""
+    return f"{reason}, of {where or chosen.visual_studio}{skipped}"

@@ -1,0 +1,119 @@
+"""What a word for a torch means: 2.9, 2.9.1, v2.9.1, latest, main, a commit, a branch or tag of git.
+
+Each names a ref of git and the row that a build of it is planned by until its checkout says more.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final, Literal
+
+import msgspec
+from packaging.version import Version
+
+from torchbuild_tasks.catalog import Catalog, TorchRow
+from torchbuild_tasks.catalog.match import parse_version, torch_row
+from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.text.words import nearest
+
+LATEST: Final = "latest"
+MAIN: Final = "main"
+_COMMIT: Final = re.compile(r"[0-9a-f]{7,40}")
+_BUILT: Final = re.compile(r"git(?P<commit>[0-9a-f]{7,40})")  # the local part of 2.15.0a0+git1a2b3c4
+_REF: Final = re.compile(r"(?!-)(?!.*(\.\.|//|@\{))[^\s~^:?*\[\\]+/[^\s~^:?*\[\\]*[^\s~^:?*\[\\/.]")
+
+
+class TorchRef(msgspec.Struct, frozen=True, kw_only=True):
+    """One torch: `ref` is what git fetches, `row` what it is planned by before its checkout is there.
+
+    `version` is the release that a tag stands for ("2.9.1"), "" for what is none. A `series` is meant
+    when the word leaves the last number open, so that any release of it will do.
+    """
+
+    word: str
+    kind: Literal["release", "series", "branch", "commit", "ref"]
+    ref: str
+    row: TorchRow
+    version: str = ""
+
+
+def read_word(word: str, catalog: Catalog, said: str = "--torch") -> TorchRef:
+    """Say what a word of the user's means; `said` is where it stands, for the error.
+
+    Raises:
+        UsageError: it is no torch that is known, and no commit, branch or tag; names the nearest.
+    """
+    text = word.strip()
+    newest = max(catalog.torch, key=lambda row: Version(row.version))
+    if text.casefold() == LATEST:
+        return _release(word, newest, newest.latest)
+    if text.casefold() == MAIN:
+        return TorchRef(word=word, kind="branch", ref=MAIN, row=newest)
+    if "/" in text and _REF.fullmatch(text):
+        version = parse_version(text.rpartition("/")[2])
+        return TorchRef(word=word, kind="ref", ref=text, row=torch_row(catalog, version)[0])
+    if _COMMIT.fullmatch(text):
+        return TorchRef(word=word, kind="commit", ref=text, row=newest)
+    version = parse_version(text)
+    if version is None:
+        raise _unknown(word, said, _near_words(text, catalog))
+    return _of_version(word, said, version, catalog)
+
+
+def _of_version(word: str, said: str, version: Version, catalog: Catalog) -> TorchRef:
+    row, known = torch_row(catalog, version)
+    if built := _BUILT.fullmatch(version.local or ""):
+        return TorchRef(word=word, kind="commit", ref=built["commit"], row=row)
+    plain = str(version) == version.base_version and len(version.release) in (2, 3)
+    if not (known and plain):
+        raise _unknown(word, said, _near_versions(version, catalog))
+    if len(version.release) == 2:
+        return TorchRef(word=word, kind="series", ref=f"v{row.latest}", row=row, version=row.latest)
+    if version > Version(row.latest):
+        raise _unknown(word, said, _near_versions(version, catalog))
+    return _release(word, row, str(version))
+
+
+def release_of(row: TorchRow) -> TorchRef:
+    """The last release of a row's series."""
+    return _release(row.latest, row, row.latest)
+
+
+def _release(word: str, row: TorchRow, version: str) -> TorchRef:
+    return TorchRef(word=word, kind="release", ref=f"v{version}", row=row, version=version)
+
+
+def releases(catalog: Catalog) -> tuple[Version, ...]:
+    """Every release that the table knows, ascending: a series has all from .0 to its latest."""
+    latest = sorted(Version(row.latest) for row in catalog.torch)
+    return tuple(
+        Version(f"{last.major}.{last.minor}.{micro}") for last in latest for micro in range(last.micro + 1)
+    )
+
+
+def _near_versions(version: Version, catalog: Catalog) -> tuple[str, ...]:
+    """The releases around a version that is none; its own, where it is one with something added."""
+    known = releases(catalog)
+    wanted = Version(version.base_version)
+    if wanted in known:
+        own = str(known[known.index(wanted)])  # 2 is 2.0.0
+        return (own, MAIN) if version.is_prerelease else (own,)
+    before = [each for each in known if each < wanted]
+    after = [each for each in known if each > wanted]
+    return tuple(str(each) for each in (*before[-1:], *after[:1]))
+
+
+def _near_words(text: str, catalog: Catalog) -> tuple[str, ...]:
+    known = (LATEST, MAIN, *(str(version) for version in releases(catalog)))
+    return tuple(filter(None, [nearest(text, known)]))
+
+
+def _unknown(word: str, said: str, near: Iterable[str]) -> UsageError:
+    names = " and ".join(near)
+    hint = f"; the nearest: {names}" if names else ""
+    return UsageError(
+        f"{said} {word!r}: no such torch is known{hint}",
+        next_step="`versions` lists the known ones. Another tag or branch is named as git names it "
+        "(tags/v9.9.0, release/9.9), a commit by 7 of its digits or more.",
+    )

@@ -1,0 +1,165 @@
+"""Whether a build has CUDA at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from torchbuild_tasks.catalog import Catalog
+from torchbuild_tasks.catalog.match import preset_rows, variable_row
+from torchbuild_tasks.model import Choice, EnvOp, Finding
+from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.plan.question import LAYERS, Question
+from torchbuild_tasks.plan.settings import Settings
+from torchbuild_tasks.text.words import nearest
+from torchbuild_tasks.values import replace
+
+# Decided as fields of the plan (from these variables too), so not listed a second time.
+DECIDED_APART = frozenset(
+    ("CC", "CXX", "CMAKE_BUILD_TYPE", "CMAKE_GENERATOR", "DEBUG", "MAX_JOBS", "REL_WITH_DEB_INFO")
+)
+FALSE_WORDS = frozenset(("0", "OFF", "NO", "FALSE", "N"))
+
+
+def is_off(value: str | None) -> bool:
+    """Whether a value means false; PyTorch's build takes 0/OFF/NO/FALSE/N in any case."""
+    return value is not None and value.upper() in FALSE_WORDS
+
+
+def decide(question: Question, name: str) -> Choice | None:
+    """Return the value of one variable by the precedence, or None when no layer names it."""
+    return question.decided.get(name)
+
+
+def decide_all(question: Question) -> tuple[Choice, ...]:
+    """Every variable that any layer names and that may be set, sorted by name."""
+    names = sorted(question.decided.keys() - DECIDED_APART)
+    return tuple(question.decided[name] for name in names if not _refused(question, name))
+
+
+def unset_refused(question: Question) -> tuple[EnvOp, ...]:
+    """Take out of the environment what must not be there."""
+    return tuple(
+        EnvOp(op="unset", name=name, because=reason)
+        for name in sorted(question.facts.environ)
+        if (reason := _refused(question, name))
+    )
+
+
+def check_variables(question: Question) -> tuple[Finding, ...]:
+    """Names that nothing reads, names that are refused, and pairs that contradict."""
+    named = {**question.settings.variables, **question.assignments}
+    findings = [_check_name(question, name) for name in sorted(named)]
+    findings += [_check_environment(question, name) for name in sorted(question.facts.environ)]
+    findings += [_check_device(question), _check_version_pair(question)]
+    return tuple(finding for finding in findings if finding)
+
+
+def _refused(question: Question, name: str) -> str:
+    row = variable_row(question.catalog, name, question.era, question.version)
+    return row.refused if row else ""
+
+
+def _check_name(question: Question, name: str) -> Finding | None:
+    if reason := _refused(question, name):
+        return Finding(
+            id="variable", status="error", text=f"{name} must not be set: {reason}", fix=f"Drop {name}."
+        )
+    if variable_row(question.catalog, name, question.era, question.version):
+        return None
+    near = nearest(name, (row.name for row in question.catalog.variable if "*" not in row.name))
+    text = f"{name} is read by nothing in a {question.era} build of torch {question.facts.tree.version}"
+    fix = f"Did you mean {near}?" if near else "It is set all the same; nothing would happen."
+    return Finding(id="variable", status="warn", text=text, fix=fix)
+
+
+def _check_environment(question: Question, name: str) -> Finding | None:
+    if not (reason := _refused(question, name)):
+        return None
+    text = f"{name} is set in your environment and is taken out for the build: {reason}"
+    return Finding(id="variable", status="warn", text=text)
+
+
+def _check_device(question: Question) -> Finding | None:
+    cpu = question.given("cpu")
+    cuda = question.given("cuda")
+    if cpu and cuda and cpu[1] == cuda[1]:
+        text = f"{cpu[2]} and {cuda[2]} contradict each other"
+        return Finding(id="device", status="error", text=text, fix="Give one of them.")
+    wanted = question.assignments.get("USE_CUDA")
+    if question.request.cpu and wanted is not None and not is_off(wanted):
+        text = f"--cpu and --set USE_CUDA={wanted} contradict each other"
+        return Finding(id="device", status="error", text=text, fix="Give one of them.")
+    return None
+
+
+def _check_version_pair(question: Question) -> Finding | None:
+    pair = ("PYTORCH_BUILD_VERSION", "PYTORCH_BUILD_NUMBER")
+    have = [name for name in pair if decide(question, name)]
+    if len(have) != 1:
+        return None
+    missing = next(name for name in pair if name not in have)
+    return Finding(
+        id="version-pair",
+        status="error",
+        text=f"{have[0]} is set without {missing}; PyTorch's build asserts both or neither",
+        fix=f"Add --set {missing}=… or drop {have[0]}.",
+    )
+
+
+# ---------------- the CMake build type of a build, and which layer decides it
+
+
+def choose_build_type(question: Question) -> Choice:
+    """The CMake build type: --build-type, else CMAKE_BUILD_TYPE, DEBUG, REL_WITH_DEB_INFO, else the preset's.
+
+    The layer comes first; within one it is the order of PyTorch's own env.py.
+    """
+    asked = [choice for choice in _asked_types(question) if choice]
+    if asked:
+        return min(asked, key=lambda choice: LAYERS.index(choice.source))
+    preset = question.preset.value
+    rows = preset_rows(question.catalog, preset, question.facts.host.os)
+    default = rows[-1].build_type if rows else "Release"
+    return Choice(name="build type", value=default, because=f"preset {preset}", source="preset")
+
+
+def _asked_types(question: Question) -> Iterator[Choice | None]:
+    """What each way of naming a build type says, in upstream's order within one layer."""
+    if given := question.given("build_type"):
+        yield Choice(name="build type", value=str(given[0]), because=given[2], source=given[1])
+    if asked := decide(question, "CMAKE_BUILD_TYPE"):
+        yield replace(asked, name="build type")
+    for name, value in (("DEBUG", "Debug"), ("REL_WITH_DEB_INFO", "RelWithDebInfo")):
+        asked = decide(question, name)
+        if asked and asked.value and not is_off(asked.value):
+            because = f"{name}={asked.value}: {asked.because}"
+            yield Choice(name="build type", value=value, because=because, source=asked.source)
+
+
+# ----------------
+
+
+def is_cuda(question: Question) -> bool:
+    """Whether CUDA is built: --cuda, USE_CUDA, torchbuild.toml or the preset say so.
+
+    An empty USE_CUDA is false for CMake.
+    """
+    asked = decide(question, "USE_CUDA")
+    return asked is not None and asked.value != "" and not is_off(asked.value)
+
+
+def may_be_cuda(
+    request: BuildRequest, settings: Settings, environ: Mapping[str, str], catalog: Catalog
+) -> bool:
+    """Whether anybody at all speaks of CUDA, known before the machine is looked at.
+
+    Looking for GPUs and toolkits is the longest of the looks.
+    """
+    flags = (request.cuda, request.cuda_toolkit, request.arch)
+    variables = (*environ, *settings.variables, *(word.partition("=")[0] for word in request.set))
+    presets = (name for row in catalog.preset for name in row.variables)
+    return (
+        any(flags)
+        or any(settings.values.get(name) for name in ("cuda", "cuda_toolkit", "arch"))
+        or "USE_CUDA" in {*variables, *presets}
+    )
