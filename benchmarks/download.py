@@ -22,8 +22,8 @@ RATE = 10e6  # bytes/s of each connection
 IMPORTS = """
 import sys
 from pathlib import Path
-from torchbuild_tasks.effects.fetch.download import Remote, fetch, fetch_all
-from torchbuild_tasks.effects.fetch.net import Net
+from torchbuild_tasks.system.net.download import Remote, fetch, fetch_all
+from torchbuild_tasks.system.net.client import Net
 net = Net()
 jobs = [(Remote(name=f"{n}", urls=(url,)), Path(f"{n}.out")) for n, url in enumerate(sys.argv[2:])]
 """

@@ -26,7 +26,7 @@ from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.catalog.rows import FailureBook
 from torchbuild_tasks.core.diagnosis.scanner import LogScanner
 from torchbuild_tasks.ninja.progress import ProgressParser
-from torchbuild_tasks.effects.log import open_log
+from torchbuild_tasks.system.log import open_log
 from torchbuild_tasks.effects.search import Search, stream_searched
 """
 READER = f"""{IMPORTS}

@@ -21,7 +21,7 @@ HEADERS = 600
 OURS = """
 import sys
 from pathlib import Path
-from torchbuild_tasks.effects.archive.unpack import unpack
+from torchbuild_tasks.system.archive.unpack import unpack
 archive, folder = sys.argv[1:]
 unpack(Path(archive), "7z", Path(folder), tell=lambda *now: None, name="bench")
 """

@@ -20,7 +20,6 @@ from torchbuild_tasks.catalog import TABLES, Catalog
 from torchbuild_tasks.core.bisect import Bisection
 from torchbuild_tasks.core.cache.address import read_remotes
 from torchbuild_tasks.effects.cache.probe import Target
-from torchbuild_tasks.effects.helpers.marker import Marker
 from torchbuild_tasks.effects.patches import Record
 from torchbuild_tasks.effects.source.place import Note
 from torchbuild_tasks.effects.toolkits.marker import ToolkitMarker
@@ -30,6 +29,7 @@ from torchbuild_tasks.model.facts import History, PastPeaks
 from torchbuild_tasks.model.record import Manifest
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.system.mark import Marker
 from torchbuild_tasks.values import dumps, from_json, replace, to_json
 
 # What is read from files; the rows are those of the catalog's tables.

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.effects.signals import interruptible
 from torchbuild_tasks.errors import VerifyFailed
 from torchbuild_tasks.flow import built
 from torchbuild_tasks.model import BuildPlan, CacheState, Cluster
@@ -16,12 +15,12 @@ from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.sight import accepted, cache_words, checkout, decide, look, network, our_shelf, writer
 from torchbuild_tasks.stages.work import Reporter
+from torchbuild_tasks.system.signals import interruptible
 from torchbuild_tasks.values import replace
 
 if TYPE_CHECKING:
     from torchbuild_tasks.core.helper_lines import HelperReport
     from torchbuild_tasks.core.manifest.compare import Difference
-    from torchbuild_tasks.effects.process import Sink
     from torchbuild_tasks.model.source import Answer, SourceReport
     from torchbuild_tasks.plan.versions import VersionLine
     from torchbuild_tasks.stages.bisect import Found
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from torchbuild_tasks.stages.replay import Replay
     from torchbuild_tasks.stages.report import ReportFiles
     from torchbuild_tasks.stages.support import SupportFile
+    from torchbuild_tasks.system.process import Sink
 
 # What one verb alone needs is imported inside it, so that a build which finds nothing to do is quick.
 
@@ -233,10 +233,10 @@ def bench(request: BuildRequest, report: Reporter, out: Sink) -> int:
 
 def bisect(request: BuildRequest, report: Reporter) -> Found | None:
     """Build one commit after the other in a worktree and let a command judge; None after --reset."""
-    from torchbuild_tasks.effects import lock
-    from torchbuild_tasks.effects.source.fetching import way_for
-    from torchbuild_tasks.effects.source.transfer import settings
     from torchbuild_tasks.stages import bisect
+    from torchbuild_tasks.system import lock
+    from torchbuild_tasks.system.git.fetch import way_for
+    from torchbuild_tasks.system.git.transfer import settings
 
     sight = look(request)
     fetching = network(sight)

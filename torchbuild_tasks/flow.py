@@ -12,8 +12,6 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torchbuild_tasks.effects import files, lock
-from torchbuild_tasks.effects.signals import interruptible
 from torchbuild_tasks.errors import EnvFileError, PlanRefused
 from torchbuild_tasks.model import BuildPlan, Facts, Reading
 from torchbuild_tasks.model.record import VerifyReport
@@ -37,6 +35,8 @@ from torchbuild_tasks.stages import run_stages
 from torchbuild_tasks.stages.linker import place_linker
 from torchbuild_tasks.stages.patches import fit
 from torchbuild_tasks.stages.work import Reporter
+from torchbuild_tasks.system import files, lock
+from torchbuild_tasks.system.signals import interruptible
 from torchbuild_tasks.values import replace
 from torchbuild_tasks.verify.session import verify as run_verification
 

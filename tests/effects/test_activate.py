@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from torchbuild_tasks.effects import activate as module
-from torchbuild_tasks.effects import activate_sh
-from torchbuild_tasks.effects.activate import activate
-from torchbuild_tasks.effects.process import Captured
 from torchbuild_tasks.errors import EnvFileError
+from torchbuild_tasks.system import shell as module
+from torchbuild_tasks.system import shell_sh
+from torchbuild_tasks.system.process import Captured
+from torchbuild_tasks.system.shell import activate
 
 if sys.platform == "win32":
     pytest.skip("needs sh", allow_module_level=True)
@@ -144,7 +144,7 @@ def test_a_long_complaint_is_cut_to_its_end(monkeypatch: pytest.MonkeyPatch) -> 
     def fails(path: Path, environ: Mapping[str, str], seconds: float) -> Captured:
         return Captured(rc=3, stderr=b"".join(b"line %d \xff\n" % n for n in range(500)))
 
-    monkeypatch.setattr(activate_sh, "load", fails)
+    monkeypatch.setattr(shell_sh, "load", fails)
     with pytest.raises(EnvFileError, match="exit status 3") as caught:
         activate(Path("/x/env_set.sh"), environ={})
     assert len(caught.value.looked) == 20

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from torchbuild_tasks.effects import activate as module
-from torchbuild_tasks.effects import activate_cmd
-from torchbuild_tasks.effects.activate import activate
 from torchbuild_tasks.errors import EnvFileError
+from torchbuild_tasks.system import shell as module
+from torchbuild_tasks.system import shell_cmd
+from torchbuild_tasks.system.shell import activate
 
 ASCII = "".join(map(chr, range(32, 127)))
 
@@ -28,24 +28,24 @@ def env_file(folder: Path, *lines: str) -> Path:
 
 def test_our_own_variables_and_those_of_cmd_are_left_out() -> None:
     after = {"A": "1", "TORCHBUILD__FILE": "x", "TORCHBUILD__PYTHON": "y", "PROMPT": "$P$G"}
-    assert activate_cmd.without_traces(after, {}) == {"A": "1"}
-    assert activate_cmd.without_traces(after, {"PROMPT": ">"}) == {"A": "1", "PROMPT": "$P$G"}
+    assert shell_cmd.without_traces(after, {}) == {"A": "1"}
+    assert shell_cmd.without_traces(after, {"PROMPT": ">"}) == {"A": "1", "PROMPT": "$P$G"}
 
 
 def test_a_name_keeps_the_case_that_it_had() -> None:
     after = {"path": "new", "VCToolsInstallDir": "x"}
-    assert activate_cmd.without_traces(after, {"PATH": "old"}) == {"PATH": "new", "VCToolsInstallDir": "x"}
+    assert shell_cmd.without_traces(after, {"PATH": "old"}) == {"PATH": "new", "VCToolsInstallDir": "x"}
 
 
 def test_words_are_utf_8_or_what_consoles_have() -> None:
-    assert activate_cmd.text("f\u00fcr".encode()) == "f\u00fcr"
-    assert "\ufffd" not in activate_cmd.text(b"f\x81r")
+    assert shell_cmd.text("f\u00fcr".encode()) == "f\u00fcr"
+    assert "\ufffd" not in shell_cmd.text(b"f\x81r")
 
 
 def test_nothing_in_the_command_line_depends_on_the_file() -> None:
     """So no character of its path can mean anything; and python's code has none that could."""
-    assert activate_cmd._LINE.count("%TORCHBUILD__FILE%") == 1
-    assert not set('"%!^&|<>') & set(activate_cmd._DUMP)
+    assert shell_cmd._LINE.count("%TORCHBUILD__FILE%") == 1
+    assert not set('"%!^&|<>') & set(shell_cmd._DUMP)
 
 
 # ---------------------------------------------------------------- with it

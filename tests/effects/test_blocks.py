@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchbuild_tasks.effects.blocks import LINE_LIMIT, Blocks
+from torchbuild_tasks.system.process import LINE_LIMIT, Blocks
 
 LINES = st.lists(
     st.sampled_from([b"a", b"", b"\xff", b"x" * LINE_LIMIT, b"y" * (LINE_LIMIT + 1)]), max_size=9

@@ -10,9 +10,9 @@ import pytest
 
 from tests.support.capabilities import needs_git
 from torchbuild_tasks.effects.companion_clone import have_clone
-from torchbuild_tasks.effects.git import Git
-from torchbuild_tasks.effects.helpers.sweep import UNPACKING, hidden
 from torchbuild_tasks.errors import SourceError
+from torchbuild_tasks.system.git.run import Git
+from torchbuild_tasks.system.remove import UNPACKING, hidden
 
 pytestmark = [pytest.mark.integration, needs_git]
 

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from torchbuild_tasks.effects import files
-from torchbuild_tasks.effects.files import (
+from torchbuild_tasks.errors import EnvFileError, UsageError
+from torchbuild_tasks.system import files
+from torchbuild_tasks.system.files import (
     MARKER,
     MARKER_TEXT,
     STATE_DIR,
@@ -24,7 +25,6 @@ from torchbuild_tasks.effects.files import (
     unlink,
     write_atomic,
 )
-from torchbuild_tasks.errors import EnvFileError, UsageError
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ def test_who_holds_a_file_is_told(
     folder: Path, monkeypatch: pytest.MonkeyPatch, no_time: list[float]
 ) -> None:
     monkeypatch.setattr(Path, "replace", Held(10_000, 5))
-    monkeypatch.setattr("torchbuild_tasks.effects.holders.holders", lambda path: ("ninja.exe (process 7)",))
+    monkeypatch.setattr("torchbuild_tasks.system.files.holders", lambda path: ("ninja.exe (process 7)",))
     with pytest.raises(
         EnvFileError, match=r"cannot be written: in use by ninja\.exe \(process 7\)\."
     ) as caught:
@@ -163,7 +163,7 @@ def test_denied_access_to_what_nobody_holds_is_not_called_in_use(
     folder: Path, monkeypatch: pytest.MonkeyPatch, no_time: list[float]
 ) -> None:
     monkeypatch.setattr(Path, "unlink", Held(10_000, 5))
-    monkeypatch.setattr("torchbuild_tasks.effects.holders.holders", lambda path: ())
+    monkeypatch.setattr("torchbuild_tasks.system.files.holders", lambda path: ())
     with pytest.raises(PermissionError, match="Access is denied") as caught:
         unlink(folder / "a")
     assert not isinstance(caught.value, InUse)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.capabilities import needs_git
-from torchbuild_tasks.effects.git import Git
 from torchbuild_tasks.errors import SourceError
+from torchbuild_tasks.system.git.run import Git
 
 pytestmark = [
     pytest.mark.integration,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from torchbuild_tasks.effects import installed
-from torchbuild_tasks.effects.files import STATE_DIR
+from torchbuild_tasks.system.files import STATE_DIR
 
 
 @pytest.fixture

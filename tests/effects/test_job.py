@@ -13,8 +13,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from torchbuild_tasks.effects import job as module
-from torchbuild_tasks.effects.job import Job, adopt, ask
+from torchbuild_tasks.system import windows_job as module
+from torchbuild_tasks.system.windows_job import Job, adopt, ask
 
 pytestmark = pytest.mark.integration
 needs_jobs = pytest.mark.skipif(sys.platform != "win32", reason="needs job objects")

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from torchbuild_tasks.effects.lock import hold
 from torchbuild_tasks.errors import TreeBusy, UsageError
+from torchbuild_tasks.system.lock import hold
 
 HOLDER = """import sys, time
 from pathlib import Path
-from torchbuild_tasks.effects.lock import hold
+from torchbuild_tasks.system.lock import hold
 with hold(Path(sys.argv[1]), "build"):
     print("held", flush=True)
     time.sleep(60)

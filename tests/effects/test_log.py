@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from torchbuild_tasks.effects.log import KEPT, last_write, open_log
 from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.system.log import KEPT, last_write, open_log
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from torchbuild_tasks.effects.log_ends import HEAD, LONGEST, TAIL, log_ends
+from torchbuild_tasks.system.log import HEAD, LONGEST, TAIL, log_ends
 
 
 def test_a_short_log_is_its_head(tmp_path: Path) -> None:

@@ -17,10 +17,10 @@ import pytest
 
 from tests.support.capabilities import needs_git
 from torchbuild_tasks.core.outputs import CHANGED, TRACKED, Outputs
-from torchbuild_tasks.effects.log import last_write, open_log
 from torchbuild_tasks.effects.made import Removed, begin, plan_removal, plan_stale, remove
-from torchbuild_tasks.effects.walk import snapshot
 from torchbuild_tasks.errors import CleanRefused
+from torchbuild_tasks.system.log import last_write, open_log
+from torchbuild_tasks.system.remove import snapshot
 
 pytestmark = pytest.mark.integration  # git
 OUTPUTS = Outputs(patterns=("build/**", "torch/lib/**", "torch/_C*.so", "torch/version.py"))

@@ -15,11 +15,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from torchbuild_tasks.effects import process, reading
-from torchbuild_tasks.effects.blocks import LINE_LIMIT
-from torchbuild_tasks.effects.process import CANNOT_START, TIMED_OUT, capture, stream
-from torchbuild_tasks.effects.signals import interruptible, signals_wait
 from torchbuild_tasks.errors import Interrupted
+from torchbuild_tasks.system import process
+from torchbuild_tasks.system import process as reading
+from torchbuild_tasks.system.process import CANNOT_START, LINE_LIMIT, TIMED_OUT, capture, stream
+from torchbuild_tasks.system.signals import interruptible, signals_wait
 
 pytestmark = pytest.mark.integration
 PY = sys.executable

@@ -11,8 +11,8 @@ import pytest
 from torchbuild_tasks.catalog.failures import FailureBook
 from torchbuild_tasks.core.diagnosis.scanner import LogScanner
 from torchbuild_tasks.effects import search as effects_search
-from torchbuild_tasks.effects.log import Log, open_log
 from torchbuild_tasks.effects.search import Search, stream_searched, whole_lines
+from torchbuild_tasks.system.log import Log, open_log
 
 pytestmark = pytest.mark.integration
 SAID = "one\n[1/2] Building\nFAILED: a.o\na.c:1:2: error: no\n[2/2] Building\n"

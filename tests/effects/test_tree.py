@@ -12,8 +12,8 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
-from torchbuild_tasks.effects import tree
-from torchbuild_tasks.effects.tree import end_tree
+from torchbuild_tasks.system import process_tree
+from torchbuild_tasks.system.process_tree import end_tree
 
 pytestmark = pytest.mark.integration
 PY = sys.executable
@@ -79,6 +79,6 @@ def test_who_is_older_than_the_parent_is_no_child(monkeypatch: pytest.MonkeyPatc
     with subprocess.Popen([PY, "-c", "import time; time.sleep(60)"]) as younger:
         monkeypatch.setattr(sys, "platform", "win32")
         ours, theirs = psutil.Process(), psutil.Process(younger.pid)
-        assert tree._is_child(theirs, ours)
-        assert not tree._is_child(ours, theirs)
+        assert process_tree._is_child(theirs, ours)
+        assert not process_tree._is_child(ours, theirs)
         younger.kill()

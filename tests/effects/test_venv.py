@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.driver import in_venv
-from torchbuild_tasks.effects import process, venv
+from torchbuild_tasks.system import process, venv
 
 
 @pytest.fixture

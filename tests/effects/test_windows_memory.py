@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from torchbuild_tasks.effects import windows_memory
+from torchbuild_tasks.system import windows_memory
 
 
 def test_the_structure_has_the_size_of_windows_headers() -> None:

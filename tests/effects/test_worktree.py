@@ -13,9 +13,9 @@ import pytest
 
 from tests.support.capabilities import needs_git, needs_shebang, needs_signals
 from tests.support.gits import CONFIG, contents, fatal_git, save, with_submodules
-from torchbuild_tasks.effects import worktree
-from torchbuild_tasks.effects.git import Git
 from torchbuild_tasks.errors import SourceError
+from torchbuild_tasks.system.git import worktree
+from torchbuild_tasks.system.git.run import Git
 
 pytestmark = [pytest.mark.integration, needs_git]
 
@@ -196,7 +196,7 @@ KILLED = """
 import sys
 from pathlib import Path
 from torchbuild_tasks.effects import worktree
-from torchbuild_tasks.effects.git import Git
+from torchbuild_tasks.system.git.run import Git
 verb, main, folder, ref, *config = sys.argv[1:]
 git = Git(folder=Path(main), config=tuple(config))
 if verb == "switch":

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import msgspec
 
-from torchbuild_tasks.effects.windows_memory import MemoryStatus
 from torchbuild_tasks.facts import names_posix, names_windows
 from torchbuild_tasks.facts.answers import Output, Uname
 from torchbuild_tasks.facts.names import Names
 from torchbuild_tasks.facts.probe import Probe
+from torchbuild_tasks.system.windows_memory import MemoryStatus
 
 GCC = "{name} (Debian 12.2.0-14) 12.2.0\nCopyright (C) 2022 Free Software Foundation, Inc.\n"
 CLANG = "Debian clang version 14.0.6\nTarget: x86_64-pc-linux-gnu\n"

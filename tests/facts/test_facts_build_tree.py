@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.facts.fakes import machine
-from torchbuild_tasks.facts.build_tree import look_at_cache, look_at_manifest
+from torchbuild_tasks.facts.tree import look_at_cache, look_at_manifest
 from torchbuild_tasks.model import CMakeCache, Previous
 from torchbuild_tasks.model.record import MANIFEST_FILE, RECORD_FILE
 

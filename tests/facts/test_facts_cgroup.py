@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.facts.fakes import machine
-from torchbuild_tasks.facts.cgroup import levels
+from torchbuild_tasks.facts.machine import levels
 
 V2 = "31 23 0:28 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
 V1 = "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"

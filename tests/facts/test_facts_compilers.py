@@ -11,7 +11,7 @@ from tests.support.capabilities import needs_symlinks, skip_without
 from torchbuild_tasks.facts.answers import Output
 from torchbuild_tasks.facts.compilers import look_for_compilers
 from torchbuild_tasks.facts.probe import Probe
-from torchbuild_tasks.facts.windows.look import look_at_windows
+from torchbuild_tasks.facts.visual_studio import look_at_windows
 from torchbuild_tasks.model import Tool, Windows
 
 DEBIAN = {

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.facts.fakes import FakeProbe, machine
-from torchbuild_tasks.facts.cpu import look_at_cpu
+from torchbuild_tasks.facts.machine import look_at_cpu
 from torchbuild_tasks.values import replace
 
 TOP = "/sys/fs/cgroup"

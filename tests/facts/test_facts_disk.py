@@ -7,8 +7,7 @@ import pytest
 
 from tests.facts.fakes import link, machine, windows_machine
 from tests.support.capabilities import needs_symlinks
-from torchbuild_tasks.facts.disk import look_at_disk
-from torchbuild_tasks.facts.mounts import mount_of
+from torchbuild_tasks.facts.machine import look_at_disk, mount_of
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.values import replace
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from torchbuild_tasks.facts.environ import relevant_environ
+from torchbuild_tasks.facts.machine import relevant_environ
 
 ENVIRON = {
     "USE_CUDA": "0",

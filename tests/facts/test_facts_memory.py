@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.facts.fakes import machine, windows_machine
-from torchbuild_tasks.effects.windows_memory import MemoryStatus
-from torchbuild_tasks.facts.memory import look_at_memory
+from torchbuild_tasks.facts.machine import look_at_memory
 from torchbuild_tasks.model import Memory
+from torchbuild_tasks.system.windows_memory import MemoryStatus
 from torchbuild_tasks.values import replace
 
 GIB = 1024**3

@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.facts.fakes import machine
-from torchbuild_tasks.facts.mounts import mount_of, mounts
+from torchbuild_tasks.facts.machine import mount_of, mounts
 
 TABLE = r"""22 27 0:21 / /proc rw,relatime - proc proc rw
 27 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import threading
 
-from torchbuild_tasks.facts.parallel import each
+from torchbuild_tasks.facts.probe import each
 
 
 def test_answers_come_in_the_order_of_the_items() -> None:

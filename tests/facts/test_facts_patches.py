@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.facts.patches import look_at_patches, patch_folders
+from torchbuild_tasks.facts.tree import look_at_patches, patch_folders
 
 
 def test_by_name_folder_after_folder_and_each_folder_once(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.facts.fakes import machine, windows_machine
-from torchbuild_tasks.facts.pyproject import Project, look_at_pyproject
+from torchbuild_tasks.facts.tree import Project, look_at_pyproject
 
 ROOT = "/src"
 

@@ -8,7 +8,7 @@ import pytest
 from tests.facts.fakes import link, machine, windows_machine
 from tests.facts.windows_11 import STORE
 from tests.support.capabilities import needs_symlinks
-from torchbuild_tasks.facts import python_places as places
+from torchbuild_tasks.facts import python as places
 
 TREE = "/src/pytorch"
 

@@ -16,8 +16,7 @@ import pytest
 from tests.facts.fakes import link, write
 from tests.support.capabilities import needs_symlinks, skip_without
 from torchbuild_tasks.facts.probe import Probe
-from torchbuild_tasks.facts.python import REPORT
-from torchbuild_tasks.facts.python_places import stores
+from torchbuild_tasks.facts.python import REPORT, stores
 
 SERIES = range(6, 21)
 WINDOWS = sys.platform == "win32"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from torchbuild_tasks.facts.probe import Probe
-from torchbuild_tasks.facts.requirements import asked_for
+from torchbuild_tasks.facts.tree import asked_for
 
 PROBE = Probe(environ={})
 

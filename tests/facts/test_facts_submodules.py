@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tests.facts.fakes import link, machine
 from tests.support.capabilities import needs_symlinks
-from torchbuild_tasks.facts.submodules import empty_folders, paths_in
+from torchbuild_tasks.facts.tree import empty_folders, paths_in
 
 ROOT = "/src"
 

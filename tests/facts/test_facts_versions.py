@@ -6,7 +6,7 @@ import pytest
 
 from tests.facts.fakes import machine
 from torchbuild_tasks.facts.answers import Output
-from torchbuild_tasks.facts.versions import version_in, version_of
+from torchbuild_tasks.facts.tools import version_in, version_of
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from tests.facts.cuda.canned import answers, device, nvml, toolkit
 from tests.facts.fakes import FakeProbe, windows_machine
-from torchbuild_tasks.effects.windows_memory import MemoryStatus
 from torchbuild_tasks.facts.answers import Output
+from torchbuild_tasks.system.windows_memory import MemoryStatus
 from torchbuild_tasks.values import replace
 
 VS_2022 = "C:\\Program Files\\Microsoft Visual Studio\\2022\\Community"

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from tests.support.archives import Put, make
 from tests.support.capabilities import needs_7z, needs_symlinks
 from tests.support.examples import examples
-from torchbuild_tasks.effects.archive.unpack import unpack
-from torchbuild_tasks.effects.helpers.marker import MARKER
 from torchbuild_tasks.errors import ArchiveRefused
+from torchbuild_tasks.system.archive.unpack import unpack
+from torchbuild_tasks.system.mark import MARKER
 
 pytestmark = pytest.mark.integration
 

@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from tests.support.examples import examples
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.core.outputs import patterns
-from torchbuild_tasks.effects.log import last_write, open_log
 from torchbuild_tasks.effects.made import begin, plan_removal, remove
+from torchbuild_tasks.system.log import last_write, open_log
 
 pytestmark = pytest.mark.integration
 

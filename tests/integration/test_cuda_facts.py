@@ -12,12 +12,10 @@ import pytest
 
 from tests.facts.fakes import link
 from tests.support.capabilities import needs, needs_shebang, needs_symlinks, skip_without
-from torchbuild_tasks.facts.cuda import nvml
-from torchbuild_tasks.facts.cuda.kernel import look_at_kernel
-from torchbuild_tasks.facts.cuda.limits import limits_in
-from torchbuild_tasks.facts.cuda.look import look_at_cuda
-from torchbuild_tasks.facts.cuda.nvcc import ask, root_of
-from torchbuild_tasks.facts.cuda.toolkits import look_for_toolkits
+from torchbuild_tasks.facts.cuda import gpus
+from torchbuild_tasks.facts.cuda.gpus import look_at_kernel
+from torchbuild_tasks.facts.cuda.libraries import look_at_cuda
+from torchbuild_tasks.facts.cuda.toolkits import ask, limits_in, look_for_toolkits, root_of
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.model import Toolkit
 
@@ -101,7 +99,7 @@ def test_an_nvcc_that_crashes(tmp_path: Path) -> None:
 
 def test_nvml_answers_whatever_it_has() -> None:
     """With a driver it names the GPUs, without one it says so; both within its time."""
-    answer = nvml.ask_nvml(door())
+    answer = gpus.ask_nvml(door())
     assert not answer.hung
     if answer.driver is None:
         assert answer.gpus == ()
@@ -116,7 +114,7 @@ def test_nvml_answers_whatever_it_has() -> None:
 
 
 def test_a_package_that_is_not_there_ends_at_once(tmp_path: Path) -> None:
-    argv = (sys.executable, "-I", "-S", "-B", str(nvml.SCRIPT), str(tmp_path))
+    argv = (sys.executable, "-I", "-S", "-B", str(gpus.SCRIPT), str(tmp_path))
     output = door().run(argv, timeout=60)
     assert output is not None
     assert output.rc != 0

@@ -17,10 +17,10 @@ import pytest
 
 from tests.support.capabilities import POSIX, has, needs, needs_signals
 from tests.support.webserver import BUSY, FINAL, LIES, LOSSES, WRONG_BYTES, Fault, WebServer, faults_of
-from torchbuild_tasks.effects.fetch.download import fetch, fetch_all
-from torchbuild_tasks.effects.fetch.net import Net
-from torchbuild_tasks.effects.fetch.remote import Remote
 from torchbuild_tasks.errors import DownloadFailed, HashRefused
+from torchbuild_tasks.system.net.client import Net
+from torchbuild_tasks.system.net.download import fetch, fetch_all
+from torchbuild_tasks.system.net.transfer import Remote
 
 pytestmark = pytest.mark.integration
 
@@ -335,8 +335,8 @@ def test_several_at_once_come_in_the_order_asked(target: Path) -> None:
 CHILD = """
 import signal, sys
 from pathlib import Path
-from torchbuild_tasks.effects.fetch.download import Remote, fetch
-from torchbuild_tasks.effects.fetch.net import Net
+from torchbuild_tasks.system.net.download import Remote, fetch
+from torchbuild_tasks.system.net.client import Net
 def tell(name, done, size):
     print(done, flush=True)
 signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the tests run in the background

@@ -21,8 +21,8 @@ pytestmark = pytest.mark.integration
 # No process can send another one Ctrl-C on Windows without a console; so it sends that itself.
 DRIVER = """
 import _thread, signal, sys, threading, time
-from torchbuild_tasks.effects.process import stream
-from torchbuild_tasks.effects.signals import interruptible
+from torchbuild_tasks.system.process import stream
+from torchbuild_tasks.system.signals import interruptible
 from torchbuild_tasks.errors import Interrupted
 from pathlib import Path
 folder = Path(sys.argv[1])

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.capabilities import needs
 from torchbuild_tasks.catalog import GpuRow, load_catalog
-from torchbuild_tasks.facts.cuda.pci_ids import FILES
+from torchbuild_tasks.facts.cuda.pci import FILES
 from torchbuild_tasks.plan.cuda.devices import within
 
 LIST = next((path for path in map(Path, FILES) if path.is_file()), None)

@@ -343,7 +343,7 @@ DRIVER = """
 import sys
 from pathlib import Path
 from tests.support.preflight import cpp_only, run
-from torchbuild_tasks.effects.signals import interruptible
+from torchbuild_tasks.system.signals import interruptible
 from torchbuild_tasks.errors import Interrupted
 try:
     with interruptible():

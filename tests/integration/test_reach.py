@@ -10,9 +10,9 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from torchbuild_tasks.effects.fetch.net import Net
 from torchbuild_tasks.effects.reach import reach
 from torchbuild_tasks.model import Reached
+from torchbuild_tasks.system.net.client import Net
 
 pytestmark = pytest.mark.integration
 

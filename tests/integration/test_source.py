@@ -252,7 +252,7 @@ def test_without_a_network_what_the_store_lacks_is_said(server: GitServer, store
 def test_two_commands_on_one_tree_and_two_gets_of_one_version(
     server: GitServer, store: Path, root: Path
 ) -> None:
-    from torchbuild_tasks.effects import lock
+    from torchbuild_tasks.system import lock
 
     with lock.hold(root, "build"), pytest.raises(TreeBusy) as raised:
         act(store, server.url, "update", NEXT, root)

@@ -21,12 +21,12 @@ from pathlib import Path
 import pytest
 
 from tests.support.archives import Put, make
-from torchbuild_tasks.effects.fetch.net import Net
 from torchbuild_tasks.effects.helpers import store as shelf
 from torchbuild_tasks.effects.helpers.obtain import obtain
 from torchbuild_tasks.errors import HashRefused
 from torchbuild_tasks.model import Artifact
 from torchbuild_tasks.plan.artifacts import read_pins
+from torchbuild_tasks.system.net.client import Net
 from torchbuild_tasks.values import from_json, replace, to_json
 
 pytestmark = pytest.mark.integration
@@ -37,7 +37,7 @@ import json, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from torchbuild_tasks.values import from_json
-from torchbuild_tasks.effects.fetch.net import Net
+from torchbuild_tasks.system.net.client import Net
 from torchbuild_tasks.effects.helpers.obtain import obtain
 from torchbuild_tasks.model import Artifact
 job = json.loads(sys.argv[2])

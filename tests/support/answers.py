@@ -12,7 +12,7 @@ import requests
 import urllib3
 from requests.adapters import BaseAdapter
 
-from torchbuild_tasks.effects.fetch.net import Net
+from torchbuild_tasks.system.net.client import Net
 
 Answer = tuple[int, Mapping[str, str], bytes] | Exception
 """(status, headers, body), or what is raised instead."""

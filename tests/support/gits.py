@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from torchbuild_tasks.effects.git import Git
+from torchbuild_tasks.system.git.run import Git
 
 CONFIG: Final = (
     *("user.name=a", "user.email=a@b", "init.defaultBranch=main", "protocol.file.allow=always"),

@@ -14,7 +14,6 @@ from tests.support.capabilities import needs
 from tests.support.machines import linux_facts, plan_of
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.core.outputs import patterns
-from torchbuild_tasks.effects.fetch.net import Net
 from torchbuild_tasks.effects.ledger import Ledger
 from torchbuild_tasks.effects.made import Removal
 from torchbuild_tasks.model import BuildPlan, Command, Facts, Preflight
@@ -24,6 +23,7 @@ from torchbuild_tasks.plan.settings import Settings
 from torchbuild_tasks.stages.manifest import Asked, redact, start_manifest
 from torchbuild_tasks.stages.preflight import preflight
 from torchbuild_tasks.stages.work import Fetching, Work
+from torchbuild_tasks.system.net.client import Net
 from torchbuild_tasks.values import replace
 
 CXX = shutil.which("g++") or shutil.which("clang++") or ""

@@ -4,8 +4,7 @@ import locale
 
 import pytest
 
-from torchbuild_tasks.effects.process import Captured
-from torchbuild_tasks.verify.ending import STATUSES, ending, tail
+from torchbuild_tasks.system.process import STATUSES, Captured, ending, tail
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.support.capabilities import needs_symlinks
-from torchbuild_tasks.effects.process import Captured
 from torchbuild_tasks.model import Expectation
+from torchbuild_tasks.system.process import Captured
 from torchbuild_tasks.verify import session
 from torchbuild_tasks.verify.judge import Seen
 from torchbuild_tasks.verify.torch_probe import GATES, MARK

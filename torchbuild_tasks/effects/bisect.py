@@ -12,9 +12,9 @@ from typing import Final
 
 import msgspec
 
-from torchbuild_tasks.effects.files import write_atomic
-from torchbuild_tasks.effects.git import Git, failed
 from torchbuild_tasks.errors import SourceError
+from torchbuild_tasks.system.files import write_atomic
+from torchbuild_tasks.system.git.run import Git, failed
 
 _LEFT: Final = re.compile(r"^Bisecting: (.+)$", re.MULTILINE)
 _FIRST: Final = re.compile(r"^# (?:first|possible first) bad commit: \[(\w+)\]", re.MULTILINE)

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import msgspec
 
-from torchbuild_tasks.effects.files import STATE_DIR, state_dir, write_atomic
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model.record import MANIFEST_FILE, RECORD_FILE
 from torchbuild_tasks.model.source import Last
+from torchbuild_tasks.system.files import STATE_DIR, state_dir, write_atomic
 from torchbuild_tasks.values import from_json, to_json
 
 NOTE: Final = "build.json"

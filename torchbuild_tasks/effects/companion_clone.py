@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from torchbuild_tasks.effects import files
-from torchbuild_tasks.effects.git import Git
-from torchbuild_tasks.effects.helpers.sweep import UNPACKING, discard, hidden, leftovers
-from torchbuild_tasks.effects.source.complete import complete
-from torchbuild_tasks.effects.source.fetching import Way
-from torchbuild_tasks.effects.source.transfer import Watch
 from torchbuild_tasks.errors import SourceError
+from torchbuild_tasks.system import files
+from torchbuild_tasks.system.git.complete import complete
+from torchbuild_tasks.system.git.fetch import Way
+from torchbuild_tasks.system.git.run import Git
+from torchbuild_tasks.system.git.transfer import Watch
+from torchbuild_tasks.system.remove import UNPACKING, discard, hidden, leftovers
 from torchbuild_tasks.values import replace
 
 

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from torchbuild_tasks.effects import process
 from torchbuild_tasks.errors import PatchRefused
+from torchbuild_tasks.system import process
 from torchbuild_tasks.text.diffs import Section
 
 # Whatever the user has set for whitespace or line ends would change what fits, or what is written.

@@ -12,9 +12,9 @@ import json
 from pathlib import Path
 from typing import Final, TypeVar
 
-from torchbuild_tasks.effects.files import write_atomic
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model.facts import HISTORY_SCHEMA, PEAKS, History, PastPeaks
+from torchbuild_tasks.system.files import write_atomic
 from torchbuild_tasks.values import from_json, to_json
 
 HISTORY: Final = "history"

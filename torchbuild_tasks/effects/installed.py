@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from torchbuild_tasks.effects.files import STATE_DIR, state_dir, write_atomic
 from torchbuild_tasks.effects.install_rules import read_manifest
 from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.system.files import STATE_DIR, state_dir, write_atomic
 
 INSTALLED: Final = "installed.json"
 

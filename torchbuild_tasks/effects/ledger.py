@@ -15,13 +15,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from torchbuild_tasks.effects import files, made
-from torchbuild_tasks.effects.log import Log, open_log
+from torchbuild_tasks.effects import made
 from torchbuild_tasks.effects.owned import Outputs
 from torchbuild_tasks.errors import BuildFailed, Interrupted, TorchbuildError
 from torchbuild_tasks.model import Command
 from torchbuild_tasks.model.facts import Peak
 from torchbuild_tasks.model.record import MANIFEST_FILE, RECORD_FILE, Manifest, Ran, StageTime
+from torchbuild_tasks.system import files
+from torchbuild_tasks.system.log import Log, open_log
 from torchbuild_tasks.values import dumps, replace
 
 LOGS: Final = "logs"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from torchbuild_tasks.effects.files import state_dir, told_as, unlink
 from torchbuild_tasks.errors import PreflightFailed
+from torchbuild_tasks.system.files import state_dir, told_as, unlink
 
 
 def link_linker(root: Path, folder: Path, program: Path) -> None:

@@ -14,12 +14,13 @@ from pathlib import Path
 
 import msgspec
 
-from torchbuild_tasks.effects import owned, process
-from torchbuild_tasks.effects.files import STATE_DIR, Patience, state_dir, told_as, unlink
-from torchbuild_tasks.effects.log import name_newest
+from torchbuild_tasks.effects import owned
 from torchbuild_tasks.effects.owned import BEFORE, MADE, Kept, Listing, Outputs
-from torchbuild_tasks.effects.walk import is_folder, is_link, snapshot
 from torchbuild_tasks.errors import CleanRefused, UsageError
+from torchbuild_tasks.system import process
+from torchbuild_tasks.system.files import STATE_DIR, Patience, state_dir, told_as, unlink
+from torchbuild_tasks.system.log import name_newest
+from torchbuild_tasks.system.remove import is_folder, is_link, snapshot
 
 
 class Removal(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping
 from typing import Final
 
-from torchbuild_tasks.effects import process
+from torchbuild_tasks.system import process
 
 RESULT: Final = "TORCHBUILD_RESULT"
 TITLE: Final = "TORCHBUILD_TITLE"

@@ -16,10 +16,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, Protocol, Self
 
-from torchbuild_tasks.effects.files import STATE_DIR, write_atomic
-from torchbuild_tasks.effects.log import last_word
-from torchbuild_tasks.effects.walk import Scope, Stamp
 from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.system.files import STATE_DIR, write_atomic
+from torchbuild_tasks.system.log import last_word
+from torchbuild_tasks.system.remove import Scope, Stamp
 
 BEFORE: Final = "before.json"
 MADE: Final = "made.json"

@@ -8,8 +8,8 @@ import os
 import stat
 from pathlib import Path
 
-from torchbuild_tasks.effects.files import told_as, unlink, write_atomic
 from torchbuild_tasks.errors import PatchRefused
+from torchbuild_tasks.system.files import told_as, unlink, write_atomic
 
 ABSENT = ""
 

@@ -17,11 +17,11 @@ from typing import Final
 
 import msgspec
 
-from torchbuild_tasks.effects.files import STATE_DIR, state_dir, told_as, unlink, write_atomic
 from torchbuild_tasks.effects.git_apply import DoesNotApply, changed, fits
 from torchbuild_tasks.effects.patched_files import PatchedFiles, sha
 from torchbuild_tasks.errors import PatchRefused, UsageError
 from torchbuild_tasks.model import Patch
+from torchbuild_tasks.system.files import STATE_DIR, state_dir, told_as, unlink, write_atomic
 from torchbuild_tasks.text.diffs import Section, sections
 from torchbuild_tasks.values import dumps, from_json
 

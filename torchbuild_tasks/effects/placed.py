@@ -14,10 +14,10 @@ from typing import Final
 
 import msgspec
 
-from torchbuild_tasks.effects.files import unlink, write_atomic
 from torchbuild_tasks.effects.install_rules import Rule, read_manifest, read_rules
 from torchbuild_tasks.errors import BuildFailed
 from torchbuild_tasks.model.placed import Folder, Placed, Stamp
+from torchbuild_tasks.system.files import unlink, write_atomic
 
 INSTALL_FILE: Final = "torchbuild-install.json"
 PLACED_FILE: Final = "torchbuild-placed.json"

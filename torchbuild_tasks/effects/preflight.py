@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from torchbuild_tasks.effects.files import state_dir, told_as, unlink
-from torchbuild_tasks.effects.helpers.sweep import remove_tree
-from torchbuild_tasks.effects.walk import is_folder
 from torchbuild_tasks.errors import PreflightFailed
+from torchbuild_tasks.system.files import state_dir, told_as, unlink
+from torchbuild_tasks.system.remove import is_folder, remove_tree
 
 FOLDER: Final = "preflight"
 

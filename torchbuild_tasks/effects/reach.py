@@ -14,12 +14,10 @@ from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import urlsplit
 
-from torchbuild_tasks.effects.fetch.asking import http_date
-from torchbuild_tasks.effects.fetch.net import Net
-from torchbuild_tasks.effects.fetch.reasons import in_words, phrase
-from torchbuild_tasks.effects.fetch.tries import Again, Refused
 from torchbuild_tasks.errors import DownloadFailed
 from torchbuild_tasks.model import Reached
+from torchbuild_tasks.system.net.client import Again, Net, Refused, in_words, phrase
+from torchbuild_tasks.system.net.transfer import http_date
 
 LIMIT: Final = 1.5  # seconds for all hosts together
 _PROXY_LOGIN: Final = 407

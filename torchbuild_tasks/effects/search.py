@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Generic, Protocol, TypeVar
 
-from torchbuild_tasks.effects.blocks import Blocks
-from torchbuild_tasks.effects.log import Log
-from torchbuild_tasks.effects.process import stream
+from torchbuild_tasks.system.log import Log
+from torchbuild_tasks.system.process import Blocks, stream
 
 _CHUNK: Final = 512 * 1024
 

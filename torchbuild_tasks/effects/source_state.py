@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from torchbuild_tasks.effects import gitmodules
-from torchbuild_tasks.effects.git import Git, failed
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.model.record import FileSeen, Repository
+from torchbuild_tasks.system.git import run as gitmodules
+from torchbuild_tasks.system.git.run import Git, failed
 
 _SECONDS: Final = 120.0
 _MOST_DIFF: Final = 16 << 20  # bytes that are kept of one diff

@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from torchbuild_tasks.effects import process
 from torchbuild_tasks.model.record import Installed, Program
+from torchbuild_tasks.system import process
 
 _MOST_HASHED_TOOLS: Final = 256 << 20  # bytes; a compiler has less
 _TOOL_SECONDS: Final = 60.0

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from torchbuild_tasks.facts.git import look_at_git
 from torchbuild_tasks.facts.probe import Probe
+from torchbuild_tasks.facts.tree import look_at_git
 from torchbuild_tasks.model import CompanionSource
 
 BUILDS = ("setup.py", "pyproject.toml")

@@ -7,9 +7,8 @@ import shlex
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from torchbuild_tasks.facts.parallel import each
-from torchbuild_tasks.facts.probe import Probe
-from torchbuild_tasks.facts.versions import version_in
+from torchbuild_tasks.facts.probe import Probe, each
+from torchbuild_tasks.facts.tools import version_in
 from torchbuild_tasks.model import Tool, Windows
 
 LAUNCHERS = frozenset({"ccache", "sccache", "distcc", "icecc", "buildcache"})

@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from torchbuild_tasks.facts.compilers import look_for_compilers
-from torchbuild_tasks.facts.cpu import look_at_cpu
 from torchbuild_tasks.facts.cuda.gpus import Gpus, look_for_gpus
-from torchbuild_tasks.facts.cuda.look import look_at_cuda
-from torchbuild_tasks.facts.disk import look_at_disk
-from torchbuild_tasks.facts.environ import relevant_environ
-from torchbuild_tasks.facts.host import look_at_host
-from torchbuild_tasks.facts.memory import look_at_memory
+from torchbuild_tasks.facts.cuda.libraries import look_at_cuda
+from torchbuild_tasks.facts.machine import (
+    look_at_cpu,
+    look_at_disk,
+    look_at_host,
+    look_at_memory,
+    relevant_environ,
+)
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.python import look_for_pythons
 from torchbuild_tasks.facts.store import look_at_store
@@ -82,7 +84,7 @@ def gather(
 def _look_at_windows(probe: Probe, root: str) -> Windows | None:
     if not probe.windows:
         return None
-    from torchbuild_tasks.facts.windows.look import look_at_windows
+    from torchbuild_tasks.facts.visual_studio import look_at_windows
 
     return look_at_windows(probe, root)
 

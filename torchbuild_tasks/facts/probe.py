@@ -13,19 +13,20 @@ import math
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
-from torchbuild_tasks.effects.process import capture
 from torchbuild_tasks.facts.answers import Output, Uname
 from torchbuild_tasks.facts.names import Names, here
 from torchbuild_tasks.facts.system import system
+from torchbuild_tasks.system.process import capture
 
 if TYPE_CHECKING:
-    from torchbuild_tasks.effects.windows_memory import MemoryStatus
+    from torchbuild_tasks.system.windows_memory import MemoryStatus
+
 
 # Bytes that one stream of a program may say: a version is a line, a report some kilobytes.
 LIMIT: Final = 4 * 1024 * 1024
@@ -273,3 +274,24 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
     def file_version(self, path: str) -> str | None:
         """Windows: the version that a program carries as a resource ("19.44.35211.0")."""
         return system.file_version(self.at(path))
+
+
+# ---------------- looking at several things at once: probing is waiting for other programs
+
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+WORKERS = 16
+
+
+def each(function: Callable[[T], R], items: Iterable[T]) -> tuple[R, ...]:
+    """`function` of every item, in the order of the items, at most `WORKERS` at a time."""
+    todo = list(items)
+    if len(todo) < 2:
+        return tuple(function(item) for item in todo)
+    # Loading it costs as much as asking one tool for its version, and listing tasks needs neither.
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(max_workers=min(WORKERS, len(todo))) as pool:
+        return tuple(pool.map(function, todo))

@@ -2,17 +2,271 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
-from torchbuild_tasks.facts import python_places as places
 from torchbuild_tasks.facts.answers import Output
-from torchbuild_tasks.facts.parallel import each
-from torchbuild_tasks.facts.probe import Probe
-from torchbuild_tasks.facts.python_places import Place
+from torchbuild_tasks.facts.probe import Probe, each
 from torchbuild_tasks.model import Python
+
+REGISTRY = ("HKCU\\Software\\Python", "HKLM\\Software\\Python")
+NO_COMPANY = ("PyLauncher",)  # PEP 514 keeps this name for the launcher's own settings
+
+# " -V:3.12 *        C:\\Python312\\python.exe", before 3.11 " -3.9-64        C:\\..."
+_LINE = re.compile(r"\s*-(?:V:)?(\S+)[\s*]+([A-Za-z]:\\.+\.exe)\s*")
+_TAG_VERSION = re.compile(r"(?:^|\D)(\d+\.\d+(?:\.\d+)?)(t?)")
+
+
+def installed_pythons(probe: Probe) -> Iterator[tuple[Place, str | None]]:
+    """Each with the version that its entry speaks of; the launcher's come first, once each."""
+    seen = set()
+    for place, tag in (*_launcher(probe), *_registry(probe)):
+        key = probe.names.key(place.path)
+        if key not in seen and probe.is_program(place.path):
+            seen.add(key)
+            version = _TAG_VERSION.search(tag)
+            yield place, version[1] + version[2] if version else None
+
+
+def _launcher(probe: Probe) -> Iterator[tuple[Place, str]]:
+    """What `py -0p` lists, in its order: the newest first."""
+    py = probe.which("py")
+    output = probe.run((py, "-0p")) if py else None
+    for line in output.stdout.splitlines() if output and output.rc == 0 else ():
+        if match := _LINE.fullmatch(line):
+            yield Place(path=match[2], found_via="py launcher"), match[1]
+
+
+def _registry(probe: Probe) -> Iterator[tuple[Place, str]]:
+    for hive in REGISTRY:
+        for company in probe.registry_keys(hive):
+            if company not in NO_COMPANY:
+                yield from _company(probe, f"{hive}\\{company}", f"registry ({hive[:4]})")
+
+
+def _company(probe: Probe, key: str, via: str) -> Iterator[tuple[Place, str]]:
+    for tag in sorted(probe.registry_keys(key), key=_tag_numbers, reverse=True):
+        folder = probe.registry_value(f"{key}\\{tag}\\InstallPath")
+        path = probe.registry_value(f"{key}\\{tag}\\InstallPath", "ExecutablePath")
+        if not isinstance(path, str) and isinstance(folder, str):
+            path = inside(probe, folder)
+        if isinstance(path, str):
+            yield Place(path=path, found_via=via), tag
+
+
+def _tag_numbers(tag: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", tag)]
+
+
+# ---------------- where interpreters are looked for, and in which order. Nothing is started here
+
+
+MANAGED = ".torchbuild/venv-"
+MAKING = ".making"  # a file of this name beside a venv: it is not whole (system/venv.py)
+SERIES = range(20, 7, -1)
+
+_NAMED_VERSION = re.compile(r"\d+(?:\.\d+){0,2}t?")
+
+
+class Place(NamedTuple):
+    """An interpreter that may be there, and how it would have been found."""
+
+    path: str
+    found_via: str
+
+
+def is_version(wanted: str) -> bool:
+    """Whether this is 3, 3.12, 3.12.1 or (free-threaded) 3.13t, and no path."""
+    return _NAMED_VERSION.fullmatch(wanted) is not None
+
+
+def is_path(probe: Probe, wanted: str) -> bool:
+    """Whether this names a file or folder rather than a version or a command."""
+    return (
+        "/" in wanted or "\\" in wanted or (not is_version(wanted) and probe.exists(probe.absolute(wanted)))
+    )
+
+
+def is_free_threaded(abi: str | None) -> bool:
+    """Whether an ABI tag (cpython-313t-x86_64-linux-gnu) is of the build without the GIL."""
+    return re.search(r"\dt(?:-|$)", abi or "") is not None
+
+
+def agree(wanted: str, version: str) -> bool:
+    """Whether the parts that both give are equal: 3.12 and 3.12.1 agree, 3.1 and 3.12 do not."""
+    pairs = zip(wanted.rstrip("t").split("."), version.rstrip("t").split("."), strict=False)
+    return all(one == other for one, other in pairs)
+
+
+def given(probe: Probe, wanted: str) -> Place:
+    """The interpreter at a path that the user gave; a venv or conda folder stands for the one inside."""
+    path = probe.absolute(wanted)
+    path = inside(probe, path) if probe.is_dir(path) else probe.program_at(path) or path
+    return Place(path=path, found_via="given path")
+
+
+def environments(probe: Probe, wanted: str | None, tree_root: str) -> Iterator[Place]:
+    """The venvs that we made in this checkout, and the environments that are active.
+
+    What the user activated comes first, unless a version was asked for by number. A command
+    asked for by name is looked for on PATH alone.
+    """
+    if wanted and not is_version(wanted):
+        return iter(())
+    ours = managed_pythons(probe, wanted, tree_root)
+    return iter([*ours, *_active(probe)] if wanted else [*_active(probe), *ours])
+
+
+def on_path(probe: Probe, wanted: str | None) -> Iterator[Place]:
+    """Interpreters on PATH: by name, and for each name in the order of PATH; links once."""
+    seen = set()
+    first, *others = path_names(wanted, windows=probe.windows)
+    for name in (first, *others):
+        for path in probe.which_all(name):
+            if probe.windows and _opens_the_store(probe, path):
+                continue
+            if name != first and _is_shim(probe, path, name):
+                yield from _behind_shim(probe, name)
+                continue
+            # In one folder python3 is nearly always a link to python3.N. Across folders such
+            # a link may be a venv, which has packages of its own.
+            key = (probe.realpath(path), probe.names.parent(path))
+            if key not in seen:
+                seen.add(key)
+                yield Place(path=path, found_via=f"PATH ({path})")
+
+
+def _is_shim(probe: Probe, path: str, name: str) -> bool:
+    """Whether a program is pyenv's stand-in for the pythons of one series, python3.12 say."""
+    shims = probe.join(_pyenv_folder(probe), "shims")
+    return name.startswith("python3.") and probe.names.key(probe.names.parent(path)) == probe.names.key(shims)
+
+
+def _behind_shim(probe: Probe, name: str) -> Iterator[Place]:
+    """The newest interpreter that pyenv keeps of a series.
+
+    A shim starts dozens of shells, and fails for every series that is not switched on.
+    """
+    kept = (place for place in stores(probe, name.removeprefix("python")) if place.found_via == "pyenv")
+    yield from itertools.islice(kept, 1)
+
+
+def _opens_the_store(probe: Probe, path: str) -> bool:
+    """Whether a program is the empty link of Windows that only offers to install Python.
+
+    The Python of Microsoft's store has such empty links as well, and a folder beside them.
+    """
+    folder = probe.names.parent(path)
+    if probe.names.base(folder).lower() != "windowsapps" or probe.size(path) != 0:
+        return False
+    return not any(name.startswith("PythonSoftwareFoundation.Python.") for name in probe.children(folder))
+
+
+def installed(probe: Probe, wanted: str | None) -> Iterator[Place]:
+    """Interpreters that a system keeps a list of: only Windows does, and PATH often has none there."""
+    if probe.windows and (wanted is None or is_version(wanted)):
+        for place, version in installed_pythons(probe):
+            if wanted is None or version is None or agree(wanted, version):
+                yield place
+
+
+def stores(probe: Probe, wanted: str | None) -> Iterator[Place]:
+    """Interpreters of a version that pyenv or uv keeps, though PATH does not lead to them."""
+    if not wanted or not is_version(wanted):
+        return
+    for via, folder, prefix in _store_folders(probe):
+        names = [name for name in probe.children(folder) if _is_store_of(name, prefix, wanted)]
+        for name in sorted(names, key=_numbers, reverse=True):
+            path = inside(probe, probe.join(folder, name))
+            if probe.is_program(path):
+                yield Place(path=path, found_via=via)
+
+
+def _store_folders(probe: Probe) -> tuple[tuple[str, str, str], ...]:
+    """Each store: what it is called, its folder, and what names in it begin with."""
+    if probe.windows:
+        data = probe.variable("APPDATA") or probe.join(_home(probe), "AppData/Roaming")
+    else:
+        data = probe.variable("XDG_DATA_HOME") or probe.join(_home(probe), ".local/share")
+    uv = probe.variable("UV_PYTHON_INSTALL_DIR") or probe.join(data, "uv/python")
+    return ("pyenv", probe.join(_pyenv_folder(probe), "versions"), ""), ("uv", uv, "cpython-")
+
+
+def _pyenv_folder(probe: Probe) -> str:
+    below_home = ".pyenv/pyenv-win" if probe.windows else ".pyenv"
+    return probe.variable("PYENV_ROOT") or probe.join(_home(probe), below_home)
+
+
+def _home(probe: Probe) -> str:
+    return probe.names.home(probe.environ) or probe.names.normal("/")
+
+
+def path_names(wanted: str | None, *, windows: bool = False) -> tuple[str, ...]:
+    """The commands to look for; a bare `wanted` that is no version is a command itself.
+
+    On Windows python.exe is of any version, and most have no other name.
+    """
+    if windows and (wanted is None or is_version(wanted)):
+        return tuple(dict.fromkeys((*path_names(wanted), "python3", "python")))
+    if wanted is None:
+        return ("python3", *(f"python3.{minor}" for minor in SERIES))
+    if not is_version(wanted):
+        return (wanted,)
+    threads = "t" if wanted.endswith("t") else ""
+    parts = wanted.rstrip("t").split(".")[:2]
+    if len(parts) == 1 and parts != ["3"]:
+        return (f"python{parts[0]}",)
+    return path_names(None) if len(parts) == 1 else (f"python{'.'.join(parts)}{threads}",)
+
+
+def managed_pythons(probe: Probe, wanted: str | None, tree_root: str) -> list[Place]:
+    """The venvs that we made in this checkout, the newest Python first."""
+    where, prefix = MANAGED.split("/")
+    folder = probe.join(tree_root, where)
+    children = probe.children(folder)
+    names = [name for name in children if name.startswith(prefix) and f"{name}{MAKING}" not in children]
+    names = [name for name in names if not name.endswith(MAKING)]
+    return [
+        Place(path=inside(probe, probe.join(folder, name)), found_via="managed venv of this checkout")
+        for name in sorted(names, key=_numbers, reverse=True)
+        if wanted is None or agree(wanted, name.removeprefix(prefix))
+    ]
+
+
+def _active(probe: Probe) -> Iterator[Place]:
+    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        if folder := probe.variable(variable):
+            # Many conda users have "base" active in every shell without having chosen it.
+            is_base = variable == "CONDA_PREFIX" and probe.variable("CONDA_DEFAULT_ENV") == "base"
+            via = f"environment {variable}" + (" (base)" if is_base else "")
+            yield Place(path=inside(probe, probe.absolute(folder)), found_via=via)
+
+
+def inside(probe: Probe, folder: str) -> str:
+    """The interpreter of an environment; the usual name when there is none.
+
+    On Windows a venv has it in Scripts, conda and an installation at the top.
+    """
+    names = ("Scripts/python.exe", "python.exe") if probe.windows else ("bin/python", "bin/python3")
+    paths = [probe.join(folder, name) for name in names]
+    return next((path for path in paths if probe.exists(path)), paths[0])
+
+
+def _is_store_of(name: str, prefix: str, wanted: str) -> bool:
+    version = re.match(r"(\d+(?:\.\d+)+)(?:$|-|\+)", name.removeprefix(prefix))
+    return name.startswith(prefix) and version is not None and agree(wanted, version[1])
+
+
+def _numbers(name: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", name)]
+
+
+# ----------------
+
 
 REPORT: Final = Path(__file__).with_name("python_report.py")
 TIMEOUT: Final = 20.0
@@ -32,27 +286,27 @@ def look_for_pythons(probe: Probe, wanted: str | None, tree_root: str) -> tuple[
     works was found. One that does not work has a `problem`; so has the entry that says that
     nothing was found, and where.
     """
-    if wanted and places.is_path(probe, wanted):
+    if wanted and is_path(probe, wanted):
         return _given(probe, wanted, tree_root)
     found: list[Python] = []
     for group in (
-        places.environments(probe, wanted, tree_root),
-        places.on_path(probe, wanted),
-        places.installed(probe, wanted),
-        places.stores(probe, wanted),
+        environments(probe, wanted, tree_root),
+        on_path(probe, wanted),
+        installed(probe, wanted),
+        stores(probe, wanted),
     ):
         asked = each(lambda place: _inspect(probe, place, tree_root), group)
         found += (python for python in asked if _is_wanted(python, wanted))
         if any(python.problem is None for python in found):
             break
-    if wanted and not places.is_version(wanted):  # our venvs were not among the places
+    if wanted and not is_version(wanted):  # our venvs were not among the places
         found += [ours for python in found for ours in _made_on(probe, python, tree_root)]
     return _distinct(probe, found) or (_miss(probe, wanted),)
 
 
 def _given(probe: Probe, wanted: str, tree_root: str) -> tuple[Python, ...]:
     """The interpreter at a path; with a base one also the venv that we made on its version."""
-    python = _inspect(probe, places.given(probe, wanted), tree_root)
+    python = _inspect(probe, given(probe, wanted), tree_root)
     return (python, *_made_on(probe, python, tree_root))
 
 
@@ -60,16 +314,16 @@ def _made_on(probe: Probe, python: Python, tree_root: str) -> tuple[Python, ...]
     """The venv that we made on the version of a base interpreter, which gets torch in its place."""
     if python.environment != "base" or python.version is None:
         return ()
-    ours = places.managed_pythons(probe, ".".join(python.version.split(".")[:2]), tree_root)
+    ours = managed_pythons(probe, ".".join(python.version.split(".")[:2]), tree_root)
     return tuple(_inspect(probe, place, tree_root) for place in ours)
 
 
 def _is_wanted(python: Python, wanted: str | None) -> bool:
     """One that cannot be read is kept: that it is broken is what the user has to know."""
-    if wanted is None or python.version is None or not places.is_version(wanted):
+    if wanted is None or python.version is None or not is_version(wanted):
         return True
-    threads = not wanted.endswith("t") or places.is_free_threaded(python.abi)
-    return places.agree(wanted, python.version) and threads
+    threads = not wanted.endswith("t") or is_free_threaded(python.abi)
+    return agree(wanted, python.version) and threads
 
 
 def _distinct(probe: Probe, pythons: Iterable[Python]) -> tuple[Python, ...]:
@@ -83,7 +337,7 @@ def _distinct(probe: Probe, pythons: Iterable[Python]) -> tuple[Python, ...]:
 
 
 def _miss(probe: Probe, wanted: str | None) -> Python:
-    name = places.path_names(wanted)[0]
+    name = path_names(wanted)[0]
     looked = ", ".join(probe.path_folders) or "PATH, which is empty"
     if probe.windows:
         looked += ", the py launcher's list, the registry (Software\\Python)"
@@ -141,7 +395,7 @@ def _report(output: Output | None) -> Mapping[str, Any] | None:
 def _read(probe: Probe, data: Mapping[str, Any], place: Place, tree_root: str) -> Python:
     prefix = _text(data, "prefix")
     torch_from = _text(data, "torch_from")
-    managed = probe.join(probe.realpath(tree_root), places.MANAGED)
+    managed = probe.join(probe.realpath(tree_root), MANAGED)
     return Python(
         executable=_text(data, "executable") or place.path,
         found_via=place.found_via,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from torchbuild_tasks.effects.windows_memory import MemoryStatus
+    from torchbuild_tasks.system.windows_memory import MemoryStatus
 
 assert sys.platform != "win32"  # for mypy, which then skips this file on Windows
 

@@ -9,7 +9,7 @@ from ctypes import wintypes
 from pathlib import Path
 from typing import Any, Final
 
-from torchbuild_tasks.effects.windows_memory import memory_status as memory_status
+from torchbuild_tasks.system.windows_memory import memory_status as memory_status
 
 assert sys.platform == "win32"  # for mypy, which then skips this file elsewhere
 

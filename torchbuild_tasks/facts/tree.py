@@ -4,15 +4,320 @@ from __future__ import annotations
 
 import fnmatch
 import hashlib
+import json
+import os
 import re
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
 
-from torchbuild_tasks.facts import build_tree
-from torchbuild_tasks.facts.git import Repository, look_at_git
+from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.facts.probe import Probe
-from torchbuild_tasks.facts.pyproject import look_at_pyproject
-from torchbuild_tasks.facts.submodules import empty_folders, paths_in
-from torchbuild_tasks.model import Tree
+from torchbuild_tasks.model import CMakeCache, Era, OwnPatch, Previous, Tree
+from torchbuild_tasks.model.record import MANIFEST_FILE, RECORD_FILE
+from torchbuild_tasks.options import flag_name
+
+INSTALL = "torchbuild-install.json"
+# In the order of trust: what PyTorch's own build passes in comes first.
+PYTHON_KEYS = ("PYTHON_EXECUTABLE", "Python_EXECUTABLE", "Python3_EXECUTABLE")
+
+
+def look_at_cache(probe: Probe, build_dir: str | None) -> CMakeCache | None:
+    """The entries of CMakeCache.txt that tell whether the tree still fits; None without the file.
+
+    Paths are as CMake writes them: with / on Windows, too.
+    """
+    text = probe.read(probe.join(build_dir, "CMakeCache.txt")) if build_dir else None
+    if text is None:
+        return None
+    entries = _entries(text)
+    return CMakeCache(
+        home=entries.get("CMAKE_HOME_DIRECTORY"),
+        generator=entries.get("CMAKE_GENERATOR"),
+        build_type=entries.get("CMAKE_BUILD_TYPE"),
+        python=next((entries[key] for key in PYTHON_KEYS if key in entries), None),
+        compiler=entries.get("CMAKE_CXX_COMPILER"),
+        prefix=entries.get("CMAKE_INSTALL_PREFIX"),
+    )
+
+
+def _entries(text: str) -> dict[str, str]:
+    """KEY:TYPE=VALUE lines that have a value; CMake writes X-NOTFOUND for what it did not find."""
+    entries = {}
+    for line in text.splitlines():
+        name, equals, value = line.partition("=")
+        key, colon, _ = name.partition(":")
+        if equals and colon and not key.startswith(("#", "//")) and value and not value.endswith("NOTFOUND"):
+            entries[key] = value
+    return entries
+
+
+def look_at_manifest(probe: Probe, build_dir: str | None) -> Previous | None:
+    """The last build as its manifest tells it; None when there is none or it is broken.
+
+    The record of 0.1.0 counts until a newer build replaces it; the manifest beside that one has no inputs.
+    """
+    if not build_dir:
+        return None
+    record = probe.read(probe.join(build_dir, RECORD_FILE))
+    text = probe.read(probe.join(build_dir, MANIFEST_FILE)) if record is None else record
+    try:
+        data = json.loads(text or "")
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(data, dict) or not isinstance(data.get("result"), str):
+        return None
+    inputs = data.get("inputs", {})
+    finished = data.get("finished")
+    if not isinstance(inputs, dict) or not all(isinstance(value, str) for value in inputs.values()):
+        return None
+    return Previous(
+        result=data["result"],
+        inputs=inputs,
+        finished=finished if isinstance(finished, str) else None,
+        verified=_verified(data.get("verify")),
+        left_out=_left_out(data.get("verify")),
+    )
+
+
+def look_at_install(probe: Probe, build_dir: str | None) -> Mapping[str, str] | None:
+    """The inputs of the last editable install that this tool finished; None when there is none."""
+    text = probe.read(probe.join(build_dir, INSTALL)) if build_dir else None
+    try:
+        inputs = json.loads(text or "")["inputs"]
+    except (ValueError, RecursionError, LookupError, TypeError):
+        return None
+    good = isinstance(inputs, dict) and all(isinstance(value, str) for value in inputs.values())
+    return inputs if good else None
+
+
+def _verified(report: object) -> bool:
+    """Whether a verification was made and no check of it failed."""
+    checks = report.get("checks") if isinstance(report, dict) else None
+    if not isinstance(checks, list) or not all(isinstance(check, dict) for check in checks):
+        return False
+    return all(check.get("outcome") != "failed" for check in checks)
+
+
+def _left_out(report: object) -> tuple[str, ...]:
+    """The checks that the verification left out, to be quick."""
+    names = report.get("left_out") if isinstance(report, dict) else None
+    return tuple(name for name in names if isinstance(name, str)) if isinstance(names, list) else ()
+
+
+# ---------------- what git knows of the checkout: the commit, and whether tracked files were changed
+
+
+class Repository(NamedTuple):
+    """`there` when the folder is a repository's top; None for what git would not tell."""
+
+    there: bool = False
+    commit: str | None = None
+    dirty: bool | None = None
+    tags: tuple[str, ...] | None = None
+
+
+def look_at_git(probe: Probe, root: str, *, tags: bool = False) -> Repository:
+    """Ask git, if `root` (a real path) itself is the top of a repository or worktree.
+
+    Which `tags` the commit has is asked on request only: PyTorch has a hundred thousand.
+    git answers nothing about a folder that belongs to another user (safe.directory).
+    """
+    if not probe.exists(probe.join(root, ".git")):
+        return Repository()
+    git = probe.which("git")
+    if git is None:
+        return Repository(there=True)
+    # Without this, looking would rewrite .git/index, perhaps while the user's git runs.
+    ask = (git, "--no-optional-locks", "-C", root)
+    said = probe.run((*ask, "rev-parse", "--show-toplevel", "HEAD"))
+    lines = said.stdout.splitlines() if said and said.rc == 0 else []
+    # A broken .git makes git answer for the repository around it.
+    key = probe.names.key  # git for Windows writes C:/src
+    if len(lines) != 2 or key(probe.realpath(probe.names.normal(lines[0]))) != key(root):
+        return Repository(there=True)
+    status = probe.run(
+        (*ask, "status", "--porcelain", "--untracked-files=no", "--ignore-submodules=all"), timeout=30.0
+    )
+    dirty = status.stdout.strip() != "" if status and status.rc == 0 else None
+    return Repository(there=True, commit=lines[1], dirty=dirty, tags=_tags(probe, ask) if tags else None)
+
+
+def _tags(probe: Probe, ask: tuple[str, ...]) -> tuple[str, ...] | None:
+    said = probe.run((*ask, "tag", "--points-at", "HEAD"))
+    return tuple(said.stdout.split()) if said and said.rc == 0 else None
+
+
+# ---------------- which third-party folders should hold sources and hold none
+
+
+FOLDER = "third_party"
+# Submodules of submodules of submodules exist (tensorpipe); a link in a circle must end.
+DEPTH = 5
+
+
+def empty_folders(probe: Probe, root: str) -> tuple[str, ...]:
+    """Folders below third_party that .gitmodules files name and that hold nothing, sorted.
+
+    Paths are relative to `root`, with / on every system, as git writes them. A folder that
+    does not exist, or holds only git's link file, holds nothing. Without .gitmodules (a
+    release archive) the folders that are there are looked at themselves.
+    """
+    if not probe.is_file(probe.join(root, ".gitmodules")):
+        children = [f"{FOLDER}/{name}" for name in probe.children(probe.join(root, FOLDER))]
+        places = {path: probe.join(root, path) for path in children}
+        return tuple(p for p, place in places.items() if probe.is_dir(place) and _holds_nothing(probe, place))
+    named = [path for path in paths_in(probe, root) if path.startswith(f"{FOLDER}/")]
+    return tuple(sorted({empty for path in named for empty in _empty(probe, root, path, DEPTH)}))
+
+
+def paths_in(probe: Probe, folder: str) -> tuple[str, ...]:
+    """The submodule paths that a folder's .gitmodules names, relative to that folder."""
+    found = []
+    for line in (probe.read(probe.join(folder, ".gitmodules")) or "").splitlines():
+        key, equals, value = line.partition("=")
+        path = value.strip().strip('"').rstrip("/")
+        if equals and key.strip().lower() == "path" and path and ".." not in path.split("/"):
+            found.append(path)
+    return tuple(found)
+
+
+def _empty(probe: Probe, root: str, path: str, depth: int) -> Iterator[str]:
+    place = probe.join(root, path)
+    if _holds_nothing(probe, place):
+        yield path
+    elif depth:
+        for inner in paths_in(probe, place):
+            yield from _empty(probe, root, f"{path}/{inner}", depth - 1)
+
+
+def _holds_nothing(probe: Probe, folder: str) -> bool:
+    return set(probe.children(folder)) <= {".git"}
+
+
+# ----------------
+# what a checkout asks its builders to install: its group `dev` (from 2.9), else requirements.txt
+
+
+GROUP: Final = "dev"
+FILE: Final = "requirements.txt"
+
+_INCLUDES: Final = re.compile(r"(?:-r|--requirement)[\s=]*(\S.*)")
+
+
+def asked_for(probe: Probe, root: str, pyproject: Mapping[str, object]) -> tuple[str, ...]:
+    """The requirements (PEP 508 texts) in their order, each once.
+
+    Args:
+        probe: reads requirements.txt and what it includes.
+        root: the checkout.
+        pyproject: its pyproject.toml.
+    """
+    groups = pyproject.get("dependency-groups")
+    if isinstance(groups, dict) and GROUP in groups:
+        return tuple(dict.fromkeys(_of_group(groups, GROUP, ())))
+    return tuple(dict.fromkeys(_of_file(probe, root, FILE, ())))
+
+
+def _of_group(groups: Mapping[str, object], name: str, above: tuple[str, ...]) -> list[str]:
+    """PEP 735; a group that includes itself is not followed."""
+    items = groups.get(name)
+    found: list[str] = []
+    for item in items if isinstance(items, list) and name not in above else ():
+        if isinstance(item, str):
+            found.append(item.strip())
+        elif isinstance(item, dict) and isinstance(other := item.get("include-group"), str):
+            found += _of_group(groups, other, (*above, name))
+    return found
+
+
+def _of_file(probe: Probe, root: str, name: str, above: tuple[str, ...]) -> list[str]:
+    """pip's format; of its options only `-r FILE` says what to install."""
+    found: list[str] = []
+    text = "" if name in above else probe.read(probe.join(root, name)) or ""
+    for line in text.splitlines():
+        words = re.sub(r"(^|\s)#.*", "", line).strip()
+        if included := _INCLUDES.fullmatch(words):
+            found += _of_file(probe, root, included[1], (*above, name))
+        elif words and not words.startswith("-"):
+            found.append(words.partition(" --")[0].strip())
+    return found
+
+
+# ---------------- which build system the checkout uses: told by pyproject.toml, never by the version number
+
+
+class Project(NamedTuple):
+    """The `[build-system]` of a checkout; `era` is None for one that we do not know.
+
+    `asks` is what it tells its builders to install.
+    """
+
+    problem: str | None = None
+    era: Era | None = None
+    backend: str | None = None
+    requires: tuple[str, ...] = ()
+    build_dir: str | None = None
+    asks: tuple[str, ...] = ()
+
+
+def look_at_pyproject(probe: Probe, root: str) -> Project:
+    """Read pyproject.toml; without one (or without a backend in it) setup.py means setuptools.
+
+    `build_dir` is absolute; None where the build system chooses it by a pattern.
+    """
+    text = probe.read(probe.join(root, "pyproject.toml")) or ""
+    try:
+        data = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        return Project(problem=f"pyproject.toml cannot be read: {error}")
+    system = _table(data, "build-system")
+    backend = system.get("build-backend")
+    backend = backend if isinstance(backend, str) else None
+    requires = _texts(system.get("requires"))
+    setup_py = probe.is_file(probe.join(root, "setup.py"))
+    era = _era(backend, requires, bool(system.get("backend-path")), setup_py)
+    build_dir = _build_dir(data, era)
+    if build_dir is not None:
+        build_dir = probe.names.normal(probe.join(root, build_dir))
+    asks = asked_for(probe, root, data)
+    return Project(era=era, backend=backend, requires=requires, build_dir=build_dir, asks=asks)
+
+
+def _era(backend: str | None, requires: tuple[str, ...], in_tree: bool, setup_py: bool) -> Era | None:
+    if backend is None:
+        return "setuptools" if setup_py else None
+    if backend.startswith("setuptools.build_meta"):
+        return "setuptools"
+    if backend == "scikit_build_core.build":
+        return "scikit-build-core"
+    names = {re.split(r"[^\w.-]", text.strip(), maxsplit=1)[0] for text in requires}
+    built_on = {re.sub(r"[-_.]+", "-", name).lower() for name in names}
+    return "scikit-build-core" if in_tree and "scikit-build-core" in built_on else None
+
+
+def _build_dir(data: Mapping[str, object], era: Era | None) -> str | None:
+    """As the file says it, relative to the root or absolute."""
+    if era == "setuptools":
+        return "build"
+    said = _table(_table(data, "tool"), "scikit-build").get("build-dir")
+    if era is None or not isinstance(said, str) or not said or "{" in said:
+        return None
+    return said
+
+
+def _table(data: Mapping[str, object], key: str) -> Mapping[str, object]:
+    value = data.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
+
+
+# ----------------
+
 
 MARKS = ("version.txt", "CMakeLists.txt", "torch/__init__.py", "c10")
 DIGESTED = ("version.txt", "pyproject.toml", "setup.py", "requirements.txt", "CMakeLists.txt")
@@ -58,9 +363,9 @@ def look_at_tree(probe: Probe, root: str, front_end: Sequence[str] = (), *, tags
         empty=empty,
         writable=probe.writable(root),
         digests=_digests(probe, root, front_end),
-        cache=build_tree.look_at_cache(probe, build_dir),
-        previous=build_tree.look_at_manifest(probe, build_dir),
-        installed=build_tree.look_at_install(probe, build_dir),
+        cache=look_at_cache(probe, build_dir),
+        previous=look_at_manifest(probe, build_dir),
+        installed=look_at_install(probe, build_dir),
     )
 
 
@@ -133,3 +438,54 @@ def _named(probe: Probe, root: str, pattern: str) -> list[str]:
         for name in probe.children(probe.join(root, folder))
         if fnmatch.fnmatchcase(name, last)
     ]
+
+
+# ----------------
+# the user's own changes to the source: `*.patch` and `*.diff` of a folder, in the order of their
+# names
+
+
+ENDINGS = (".patch", ".diff")
+
+
+def patch_folders(named: str | None, settings: str | None, source: str) -> tuple[str, ...]:
+    """Where the user's patches are: as said, else `patches` beside torchbuild.toml and in the checkout.
+
+    Raises:
+        UsageError: there is no such folder as the one that was named.
+    """
+    if not named:
+        beside = (str(Path(settings).parent / "patches"),) if settings else ()
+        return (*beside, str(Path(source, "patches")))
+    if Path(named).expanduser().is_dir():
+        return (named,)
+    raise UsageError(
+        f"{flag_name('patch_dir')}: there is no folder {named}",
+        next_step="Name the folder that holds the *.patch and *.diff files.",
+    )
+
+
+def look_at_patches(folders: Sequence[str], probe: Probe | None = None) -> tuple[OwnPatch, ...]:
+    """The patches in these folders, one folder after the other, each folder once.
+
+    `probe` is another machine than this one, for tests.
+    """
+    probe = probe or Probe(environ=dict(os.environ))
+    found: list[OwnPatch] = []
+    for folder in dict.fromkeys(probe.realpath(probe.absolute(folder)) for folder in folders):
+        names = (name for name in probe.children(folder) if name.lower().endswith(ENDINGS))
+        found += [_read(probe, name, probe.join(folder, name)) for name in names]
+    return tuple(found)
+
+
+def _read(probe: Probe, name: str, path: str) -> OwnPatch:
+    data = probe.read_bytes(path)
+    if data is None:
+        return OwnPatch(name=name, path=path, problem="cannot be read")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        return OwnPatch(name=name, path=path, problem=f"is not UTF-8 text: {error.reason}")
+    if text.count("\r\n") == text.count("\n"):  # as git checks it out on Windows
+        text = text.replace("\r\n", "\n")
+    return OwnPatch(name=name, path=path, text=text)

@@ -16,14 +16,12 @@ from torchbuild_tasks import version
 from torchbuild_tasks.catalog import Catalog, load_catalog
 from torchbuild_tasks.catalog.templates import load_templates
 from torchbuild_tasks.core.cluster.address import file_name, scheduler_url
-from torchbuild_tasks.effects import files
 from torchbuild_tasks.effects.cluster import keep
 from torchbuild_tasks.effects.cluster.look import look_at_cluster
-from torchbuild_tasks.effects.fetch.net import Net, read_mirrors
 from torchbuild_tasks.errors import PlanRefused, UsageError
 from torchbuild_tasks.facts.gather import gather
-from torchbuild_tasks.facts.patches import look_at_patches, patch_folders
 from torchbuild_tasks.facts.probe import Probe
+from torchbuild_tasks.facts.tree import look_at_patches, patch_folders
 from torchbuild_tasks.model import BuildPlan, Cluster, Facts
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.linker import left_out
@@ -35,6 +33,8 @@ from torchbuild_tasks.sight.dump import read_facts
 from torchbuild_tasks.sight.named import before_it_is_there, named, seen_from_main
 from torchbuild_tasks.stages.linker import try_linker
 from torchbuild_tasks.stages.work import Fetching, Reporter
+from torchbuild_tasks.system import files
+from torchbuild_tasks.system.net.client import Net, read_mirrors
 from torchbuild_tasks.values import replace
 
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from torchbuild_tasks.catalog import Catalog
-from torchbuild_tasks.effects.signals import interruptible
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.settings import find_settings
 from torchbuild_tasks.facts.store import store_folder
@@ -18,6 +17,7 @@ from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.settings import Settings, check_settings
 from torchbuild_tasks.stages.named import Named, config_of, note_of, resolve
 from torchbuild_tasks.stages.work import Reporter
+from torchbuild_tasks.system.signals import interruptible
 from torchbuild_tasks.values import replace
 
 
@@ -44,9 +44,9 @@ def at_hand(request: BuildRequest, report: Reporter) -> Iterator[None]:
     if about.place is None:
         yield
         return
-    from torchbuild_tasks.effects.source.fetching import way_for
-    from torchbuild_tasks.effects.source.transfer import settings
     from torchbuild_tasks.stages.builds import ready
+    from torchbuild_tasks.system.git.fetch import way_for
+    from torchbuild_tasks.system.git.transfer import settings
 
     way = way_for(
         about.place.folder,

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torchbuild_tasks.effects.signals import interruptible
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.sight import Sight, look, network
 from torchbuild_tasks.stages.work import Reporter
+from torchbuild_tasks.system.signals import interruptible
 from torchbuild_tasks.values import replace
 
 if TYPE_CHECKING:
@@ -69,10 +69,10 @@ def named_checkout(sight: Sight) -> Path | None:
 
 def source_task(sight: Sight, report: Reporter) -> Task:
     """An action on sources: where from, with which mirrors of hosts, and what a checkout's plan needs."""
-    from torchbuild_tasks.effects.source.transfer import settings
     from torchbuild_tasks.plan.fit import does_without
     from torchbuild_tasks.plan.versions import wanted_torch
     from torchbuild_tasks.stages.source.task import Task
+    from torchbuild_tasks.system.git.transfer import settings
 
     wanted = wanted_torch(_question(sight)) if sight.request.ref is None else None
 

@@ -15,13 +15,13 @@ from typing import Final
 
 from torchbuild_tasks.core.cache import stats
 from torchbuild_tasks.core.cluster.said import BUSY, CLIENT_LOG, given_back
-from torchbuild_tasks.effects import process
 from torchbuild_tasks.effects.cache.sccache import Server
 from torchbuild_tasks.effects.cache.watch import Watch
 from torchbuild_tasks.effects.cluster.ask import ask
 from torchbuild_tasks.effects.cluster.keep import value
-from torchbuild_tasks.effects.files import STATE_DIR
 from torchbuild_tasks.model import Distribution
+from torchbuild_tasks.system import process
+from torchbuild_tasks.system.files import STATE_DIR
 
 Say = Callable[[str], None]
 # Packing the toolchain takes some seconds, and sending it to the first server as long as the network does.

@@ -15,17 +15,19 @@ import msgspec
 from torchbuild_tasks.core.bisect import Bisection, Step, git_log, read_bisection, told
 from torchbuild_tasks.core.manifest.replay import asked_again
 from torchbuild_tasks.effects import bisect as git_bisect
-from torchbuild_tasks.effects import files, patches, worktree
-from torchbuild_tasks.effects.files import told_as
-from torchbuild_tasks.effects.git import Git
-from torchbuild_tasks.effects.helpers.sweep import take_away
-from torchbuild_tasks.effects.source import remains
-from torchbuild_tasks.effects.source.fetching import Way, is_shallow
+from torchbuild_tasks.effects import patches
 from torchbuild_tasks.errors import SourceError, UsageError
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.stages.bisect_step import Build, try_commit
 from torchbuild_tasks.stages.manifest import given_flags
 from torchbuild_tasks.stages.work import Reporter
+from torchbuild_tasks.system import files
+from torchbuild_tasks.system.files import told_as
+from torchbuild_tasks.system.git import fetch as remains
+from torchbuild_tasks.system.git import worktree
+from torchbuild_tasks.system.git.fetch import Way, is_shallow
+from torchbuild_tasks.system.git.run import Git
+from torchbuild_tasks.system.remove import take_away
 from torchbuild_tasks.values import dumps, replace
 
 FOLDER: Final = "bisect"  # in .torchbuild of the checkout

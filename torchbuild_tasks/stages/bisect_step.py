@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Final
 
 from torchbuild_tasks.core.bisect import Bisection, Step, Verdict, blames_the_machine, judged
-from torchbuild_tasks.effects import process
-from torchbuild_tasks.effects.activate import activate
-from torchbuild_tasks.effects.files import told_as
 from torchbuild_tasks.effects.ledger import now
 from torchbuild_tasks.errors import BuildFailed, PatchRefused, PlanRefused, SourceError, UsageError
 from torchbuild_tasks.model import BuildPlan
 from torchbuild_tasks.stages.work import Reporter
+from torchbuild_tasks.system import process
+from torchbuild_tasks.system.files import told_as
+from torchbuild_tasks.system.shell import activate
 
 Build = Callable[[], BuildPlan]
 

@@ -20,10 +20,10 @@ from torchbuild_tasks.effects.cache.folder import Folder, look_into
 from torchbuild_tasks.effects.cache.memory import Memory
 from torchbuild_tasks.effects.cache.place import own_place
 from torchbuild_tasks.effects.cache.watch import EVERY, Watch
-from torchbuild_tasks.effects.files import unlink
 from torchbuild_tasks.errors import Interrupted
 from torchbuild_tasks.model import CachePlan, CacheReport, CacheTool
 from torchbuild_tasks.stages.away import sending_away, server_settings
+from torchbuild_tasks.system.files import unlink
 from torchbuild_tasks.values import replace
 
 Say = Callable[[str], None]

@@ -12,10 +12,10 @@ from torchbuild_tasks.core.cache.choose import CHOICE, HOW
 from torchbuild_tasks.core.cache.variables import PREFIXES
 from torchbuild_tasks.effects.cache import ccache, sccache
 from torchbuild_tasks.effects.cache.memory import Memory
-from torchbuild_tasks.effects.helpers.sweep import remove_tree, size_of
 from torchbuild_tasks.errors import CleanRefused, UsageError
 from torchbuild_tasks.model import BuildPlan, CachePlan, CacheState, CacheTool
 from torchbuild_tasks.stages.cache import Say, cache_running
+from torchbuild_tasks.system.remove import remove_tree, size_of
 
 
 def cache_environ(plan: BuildPlan, environ: Mapping[str, str]) -> dict[str, str]:

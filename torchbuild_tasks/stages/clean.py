@@ -7,14 +7,15 @@ from pathlib import Path
 from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.core.cleaning import uninstall_command
 from torchbuild_tasks.core.outputs import recordable
-from torchbuild_tasks.effects import files, made, process
+from torchbuild_tasks.effects import made
 from torchbuild_tasks.effects.ledger import LOG, LOGS
-from torchbuild_tasks.effects.log import last_write
 from torchbuild_tasks.errors import CleanRefused
 from torchbuild_tasks.model import Command, Facts
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.stages.patches import undo_patches
 from torchbuild_tasks.stages.work import Reporter
+from torchbuild_tasks.system import files, process
+from torchbuild_tasks.system.log import last_write
 
 
 def remove_build(request: BuildRequest, facts: Facts, catalog: Catalog, report: Reporter) -> made.Removal:

@@ -7,8 +7,6 @@ import os
 from pathlib import Path
 
 from torchbuild_tasks.core.companions import FOLDER
-from torchbuild_tasks.effects import files
-from torchbuild_tasks.effects.git import Git
 from torchbuild_tasks.effects.ledger import last_manifest
 from torchbuild_tasks.effects.search import stream_searched
 from torchbuild_tasks.errors import SourceError
@@ -17,6 +15,8 @@ from torchbuild_tasks.model.record import VerifyReport
 from torchbuild_tasks.stages.compile import failed
 from torchbuild_tasks.stages.diagnosis import log_search
 from torchbuild_tasks.stages.work import Work, where
+from torchbuild_tasks.system import files
+from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.values import replace
 from torchbuild_tasks.verify.judge import require_passed
 from torchbuild_tasks.verify.session import ALWAYS, verify
@@ -33,7 +33,7 @@ def fetch_companions(work: Work) -> Work:
     if not cloned:
         return work
     from torchbuild_tasks.effects.companion_clone import have_clone
-    from torchbuild_tasks.effects.source.transfer import settings
+    from torchbuild_tasks.system.git.transfer import settings
 
     files.state_dir(work.root)
     for companion in cloned:

@@ -15,10 +15,10 @@ import msgspec
 
 from torchbuild_tasks.core.debug_config import LAUNCH, TASKS, Lists, findings, launch_lists, task_lists
 from torchbuild_tasks.core.jsonc import NotEditable, with_entries
-from torchbuild_tasks.effects.files import STATE_DIR, state_dir, told_as, write_atomic
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import Finding
 from torchbuild_tasks.model.debugging import Debugging
+from torchbuild_tasks.system.files import STATE_DIR, state_dir, told_as, write_atomic
 
 COMMANDS: Final = "compile_commands.json"
 COPIED: Final = "compile_commands.sha256"

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Final
 
 from torchbuild_tasks.core.eta import TimeLeft
-from torchbuild_tasks.effects import process
 from torchbuild_tasks.effects.history import NINJA_LOG, Follower, history_file, read_history, write_history
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model.facts import History, PastBuild
@@ -28,6 +27,7 @@ from torchbuild_tasks.ninja.log import (
 )
 from torchbuild_tasks.ninja.progress import ProgressParser
 from torchbuild_tasks.ninja.timeline import hits, remember, wall
+from torchbuild_tasks.system import process
 
 _EVERY: Final = 1.0  # seconds between two looks at Ninja's log
 _GRAPH_PATIENCE: Final = 60.0

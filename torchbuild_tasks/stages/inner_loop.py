@@ -15,13 +15,14 @@ import msgspec
 
 from torchbuild_tasks.core.outputs import patterns
 from torchbuild_tasks.core.placed import SOURCES, Due, due, left_over
-from torchbuild_tasks.effects import owned, placed, process
+from torchbuild_tasks.effects import owned, placed
 from torchbuild_tasks.model import Command
 from torchbuild_tasks.model.placed import Placed
 from torchbuild_tasks.ninja.progress import ProgressParser
 from torchbuild_tasks.plan.install import front_end_rows
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.stages.work import Work
+from torchbuild_tasks.system import process
 from torchbuild_tasks.values import replace
 
 T = TypeVar("T")

@@ -16,13 +16,13 @@ from typing import Final
 
 from torchbuild_tasks.catalog.match import admits
 from torchbuild_tasks.core.tokens import TokenPolicy
-from torchbuild_tasks.effects import process
 from torchbuild_tasks.effects.jobserver.serve import CAN_HOLD, Served, serve
 from torchbuild_tasks.model import Jobserver
 from torchbuild_tasks.model.record import JobserverUse
 from torchbuild_tasks.stages.family import build_family
 from torchbuild_tasks.stages.history import build_program
 from torchbuild_tasks.stages.work import Work
+from torchbuild_tasks.system import process
 from torchbuild_tasks.values import replace
 
 # GNU make before 4.4, called by something in the build, stops at a named pipe (jobserver_parse_auth).

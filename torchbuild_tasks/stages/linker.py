@@ -8,12 +8,12 @@ import time
 from pathlib import Path
 from typing import Final
 
-from torchbuild_tasks.effects import process
 from torchbuild_tasks.effects.linker import link_linker
 from torchbuild_tasks.effects.preflight import trial_folder
 from torchbuild_tasks.errors import PreflightFailed
 from torchbuild_tasks.model import BuildPlan, LinkerPlan, LinkTrial
 from torchbuild_tasks.stages.work import Reporter
+from torchbuild_tasks.system import process
 
 SECONDS: Final = 60.0  # for one command: what takes longer hangs
 

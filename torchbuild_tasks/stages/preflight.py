@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NoReturn
 
-from torchbuild_tasks.effects import process
-from torchbuild_tasks.effects.files import unlink
 from torchbuild_tasks.effects.preflight import trial_folder
 from torchbuild_tasks.errors import PreflightFailed
 from torchbuild_tasks.model import Preflight, Trial
 from torchbuild_tasks.plan import preflight as answers
 from torchbuild_tasks.stages.diagnosis import build_scanner, explain_output
 from torchbuild_tasks.stages.work import Work
+from torchbuild_tasks.system import process
+from torchbuild_tasks.system.files import unlink
 
 SECONDS: Final = 300.0  # for one command: what takes longer hangs
 _CACHE_LOG: Final = "cache.log"

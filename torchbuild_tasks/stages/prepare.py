@@ -7,15 +7,16 @@ import shlex
 from pathlib import Path
 
 from torchbuild_tasks.core.outputs import recordable
-from torchbuild_tasks.effects import activate, files, made, process, venv
+from torchbuild_tasks.effects import made
 from torchbuild_tasks.effects.ledger import LOG, LOGS
-from torchbuild_tasks.effects.log import last_write
 from torchbuild_tasks.errors import CleanRefused, EnvFileError, RequirementsError
 from torchbuild_tasks.model import Command
 from torchbuild_tasks.ninja.progress import counting
 from torchbuild_tasks.plan import env_files
 from torchbuild_tasks.plan.environment import lacking
 from torchbuild_tasks.stages.work import Work, agreed
+from torchbuild_tasks.system import files, process, shell, venv
+from torchbuild_tasks.system.log import last_write
 from torchbuild_tasks.values import replace
 
 
@@ -123,7 +124,7 @@ def write_env_files(work: Work) -> Work:
 def source_env_file(work: Work) -> Work:
     """Source the written file once; everything from here on runs in that environment."""
     own = work.plan.env_files[0]
-    environ = activate.activate(Path(own.path), environ=os.environ)
+    environ = shell.activate(Path(own.path), environ=os.environ)
     return replace(work, environ=counting(environ))
 
 

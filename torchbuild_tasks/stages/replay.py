@@ -19,12 +19,12 @@ from torchbuild_tasks.core.manifest.read import read_manifest
 from torchbuild_tasks.core.manifest.remedies import KNOWN_BEFORE, Here, diff_name, with_remedies
 from torchbuild_tasks.core.manifest.replay import not_carried
 from torchbuild_tasks.core.manifest.secrets import HIDDEN
-from torchbuild_tasks.effects import files
 from torchbuild_tasks.errors import ManifestError
 from torchbuild_tasks.model import BuildPlan, Facts
 from torchbuild_tasks.model.record import MANIFEST_FILE, Manifest
 from torchbuild_tasks.stages.manifest import Asked, plan_manifest
 from torchbuild_tasks.stages.named import Named, place_of
+from torchbuild_tasks.system import files
 from torchbuild_tasks.text.redaction import is_secret
 
 

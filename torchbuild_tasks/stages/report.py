@@ -19,7 +19,6 @@ import msgspec
 from torchbuild_tasks.catalog import GIB, Catalog
 from torchbuild_tasks.core.manifest.read import read_manifest
 from torchbuild_tasks.core.report_page import Page, Report, render
-from torchbuild_tasks.effects.files import STATE_DIR, state_dir, told_as, write_atomic
 from torchbuild_tasks.effects.history import NINJA_LOG
 from torchbuild_tasks.effects.ledger import last_manifest
 from torchbuild_tasks.errors import ManifestError, UsageError
@@ -38,6 +37,7 @@ from torchbuild_tasks.ninja.timeline import (
     trace_events,
 )
 from torchbuild_tasks.stages.history import ninja_graph, read_ninja_log, recall
+from torchbuild_tasks.system.files import STATE_DIR, state_dir, told_as, write_atomic
 
 PAGE: Final = "report.html"
 

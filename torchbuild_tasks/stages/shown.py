@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from torchbuild_tasks.effects import process
 from torchbuild_tasks.model import Command
 from torchbuild_tasks.stages.work import Reporter
+from torchbuild_tasks.system import process
 
 _LINES: Final = 12
 # Debian's packages, and git where a login is missing, would ask somebody.

@@ -12,8 +12,9 @@ import re
 from typing import Final
 
 from torchbuild_tasks.core.outputs import recordable
-from torchbuild_tasks.effects import installed, made, process
+from torchbuild_tasks.effects import installed, made
 from torchbuild_tasks.stages.work import Work
+from torchbuild_tasks.system import process
 
 SHOWN: Final = 5
 

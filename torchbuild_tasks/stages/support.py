@@ -20,12 +20,12 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from torchbuild_tasks.catalog import Catalog
-from torchbuild_tasks.effects.files import STATE_DIR, write_atomic
 from torchbuild_tasks.effects.ledger import LOG, LOGS, last_manifest
-from torchbuild_tasks.effects.log_ends import log_ends
 from torchbuild_tasks.errors import Interrupted, UsageError
 from torchbuild_tasks.model import BuildPlan, Facts
 from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.system.files import STATE_DIR, write_atomic
+from torchbuild_tasks.system.log import log_ends
 from torchbuild_tasks.text.redaction import OWN_RULES, RULES, Redactor
 from torchbuild_tasks.values import dumps, to_json
 

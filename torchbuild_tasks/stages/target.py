@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from torchbuild_tasks.effects import process
 from torchbuild_tasks.effects.install_rules import Rule, read_rules
 from torchbuild_tasks.errors import BuildFailed, UsageError
 from torchbuild_tasks.model import Command
@@ -13,6 +12,7 @@ from torchbuild_tasks.ninja.log import files_of, near, unknown
 from torchbuild_tasks.stages.caching import begin_cache
 from torchbuild_tasks.stages.compile import run_build
 from torchbuild_tasks.stages.work import Work
+from torchbuild_tasks.system import process
 from torchbuild_tasks.values import replace
 
 

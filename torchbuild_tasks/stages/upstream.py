@@ -15,8 +15,8 @@ from torchbuild_tasks.core.upstream import (
     pinned,
     without,
 )
-from torchbuild_tasks.effects import process
 from torchbuild_tasks.errors import UsageError, VerifyFailed
+from torchbuild_tasks.system import process
 from torchbuild_tasks.text.words import did_you_mean
 
 Say = Callable[[str], None]

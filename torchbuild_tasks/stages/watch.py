@@ -8,9 +8,9 @@ from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.core.outputs import patterns
 from torchbuild_tasks.core.watching import starts_build
 from torchbuild_tasks.effects import owned
-from torchbuild_tasks.effects.signals import interruptible
 from torchbuild_tasks.effects.watch import Saves
 from torchbuild_tasks.model import Tree
+from torchbuild_tasks.system.signals import interruptible
 
 
 class Watch:

@@ -11,11 +11,11 @@ import msgspec
 
 from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.effects import made
-from torchbuild_tasks.effects.fetch.net import Net
 from torchbuild_tasks.effects.ledger import Ledger
 from torchbuild_tasks.model import BuildPlan, Command, Facts
 from torchbuild_tasks.model.record import VerifyReport
 from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.system.net.client import Net
 from torchbuild_tasks.values import repr_without
 
 

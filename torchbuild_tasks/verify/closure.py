@@ -13,10 +13,9 @@ from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.core.closure.judge import close
 from torchbuild_tasks.core.closure.words import looked
 from torchbuild_tasks.effects.closure.shelf import Files
-from torchbuild_tasks.effects.process import Captured, capture
 from torchbuild_tasks.model.closure import Closure, Loader
+from torchbuild_tasks.system.process import Captured, capture, ending, tail
 from torchbuild_tasks.verify.closure_probe import MARK
-from torchbuild_tasks.verify.ending import ending, tail
 
 PROBE: Final = Path(__file__).with_name("closure_probe.py")
 _LIMIT: Final = 60.0  # seconds; a Python that starts at all has answered in one

@@ -19,11 +19,10 @@ from typing import Any, Final, get_args
 
 import msgspec
 
-from torchbuild_tasks.effects.process import Captured, capture
 from torchbuild_tasks.model import Expectation
 from torchbuild_tasks.model.record import CheckResult, Outcome, VerifyReport
+from torchbuild_tasks.system.process import Captured, capture, ending, is_hang, tail
 from torchbuild_tasks.values import replace
-from torchbuild_tasks.verify.ending import ending, is_hang, tail
 from torchbuild_tasks.verify.judge import Observed, Seen, judge
 from torchbuild_tasks.verify.torch_probe import CHECKS, CUDA_CHECKS, GATES, LIMIT, MARK
 

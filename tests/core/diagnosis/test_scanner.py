@@ -13,7 +13,7 @@ from tests.support.examples import examples
 from torchbuild_tasks.catalog.failures import FailureBook
 from torchbuild_tasks.core.diagnosis.block import MAX_LINES, ErrorBlock
 from torchbuild_tasks.core.diagnosis.scanner import LogScanner
-from torchbuild_tasks.effects.blocks import Blocks
+from torchbuild_tasks.system.process import Blocks
 
 LOGS = FOLDERS[1]
 NO_ROWS = FailureBook(())

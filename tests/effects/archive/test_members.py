@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchbuild_tasks.effects.archive.members import Member, Tree, fault, parts_of
 from torchbuild_tasks.errors import ArchiveRefused
+from torchbuild_tasks.system.archive.members import Member, Tree, fault, parts_of
 
 BAD = {
     "absolute": (

@@ -24,10 +24,10 @@ from hypothesis import strategies as st
 from tests.support.archives import BUILDERS, Put, make, tar
 from tests.support.capabilities import needs, needs_posix_permissions, needs_symlinks
 from tests.support.examples import examples
-from torchbuild_tasks.effects.archive.members import fault, parts_of
-from torchbuild_tasks.effects.archive.unpack import unpack
-from torchbuild_tasks.effects.helpers.marker import MARKER, Origin, read_marker
 from torchbuild_tasks.errors import ArchiveRefused, DownloadFailed
+from torchbuild_tasks.system.archive.members import fault, parts_of
+from torchbuild_tasks.system.archive.unpack import unpack
+from torchbuild_tasks.system.mark import MARKER, Origin, read_marker
 from torchbuild_tasks.values import replace
 
 KINDS = tuple(BUILDERS)

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.capabilities import needs_linux_compiler
-from torchbuild_tasks.effects.closure.ld_cache import read_cache
 from torchbuild_tasks.effects.closure.shelf import Files
 from torchbuild_tasks.model.closure import Image, Symbol
+from torchbuild_tasks.system.elf import read_cache
 
 pytestmark = [pytest.mark.integration, needs_linux_compiler]
 

@@ -10,8 +10,8 @@ import requests
 import urllib3
 
 from tests.support.answers import Answer, ScriptedNet, in_turn
-from torchbuild_tasks.effects.fetch.asking import ask, blocks, content_range, length, origin
-from torchbuild_tasks.effects.fetch.tries import Again, Refused
+from torchbuild_tasks.system.net.client import Again, Refused
+from torchbuild_tasks.system.net.transfer import ask, blocks, content_range, length, origin
 
 URL = "https://h/f"
 

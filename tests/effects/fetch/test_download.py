@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from torchbuild_tasks.effects.fetch.download import fetch, fetch_all
-from torchbuild_tasks.effects.fetch.net import Net, read_mirrors
-from torchbuild_tasks.effects.fetch.remote import Remote
 from torchbuild_tasks.errors import DownloadFailed, HashRefused
+from torchbuild_tasks.system.net.client import Net, read_mirrors
+from torchbuild_tasks.system.net.download import fetch, fetch_all
+from torchbuild_tasks.system.net.transfer import Remote
 
 DATA = b"all of it" * 300_000
 SHA = hashlib.sha256(DATA).hexdigest()

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from torchbuild_tasks.effects.fetch.net import Net, read_mirrors, shown
 from torchbuild_tasks.errors import DownloadFailed, UsageError
+from torchbuild_tasks.system.net.client import Net, read_mirrors, shown
 
 S3 = "https://s3.amazonaws.com/ossci-windows/mkl_2020.2.254.7z"
 

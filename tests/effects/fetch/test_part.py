@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from torchbuild_tasks.effects.fetch.part import Part
-from torchbuild_tasks.effects.fetch.remote import Origin
-from torchbuild_tasks.effects.fetch.tries import Halted
 from torchbuild_tasks.errors import DownloadFailed
+from torchbuild_tasks.system.net.client import Halted
+from torchbuild_tasks.system.net.transfer import Origin, Part
 
 ABOUT = Origin(url="https://h/f", etag='"1"', size=6)
 

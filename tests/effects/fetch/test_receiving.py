@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.answers import Answer, Scripted, ScriptedNet, in_turn
-from torchbuild_tasks.effects.fetch.part import Part
-from torchbuild_tasks.effects.fetch.receiving import Receiver
-from torchbuild_tasks.effects.fetch.remote import Origin, Remote
-from torchbuild_tasks.effects.fetch.tries import Again, Halt, Refused
+from torchbuild_tasks.system.net.client import Again, Halt, Refused
+from torchbuild_tasks.system.net.download import Receiver
+from torchbuild_tasks.system.net.transfer import Origin, Part, Remote
 
 URL = "https://h/f"
 ABOUT = Origin(url=URL, etag='"1"', size=6)

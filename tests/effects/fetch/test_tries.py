@@ -8,8 +8,7 @@ from email.utils import formatdate
 
 import pytest
 
-from torchbuild_tasks.effects.fetch.net import Net
-from torchbuild_tasks.effects.fetch.tries import Again, Halt, Halted, Refused, Tries, retry_after
+from torchbuild_tasks.system.net.client import Again, Halt, Halted, Net, Refused, Tries, retry_after
 
 
 def in_seconds(seconds: float) -> str:

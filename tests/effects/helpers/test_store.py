@@ -9,11 +9,11 @@ import pytest
 
 from tests.support.archives import Put, make
 from tests.support.capabilities import needs_symlinks
-from torchbuild_tasks.effects.archive.unpack import unpack
 from torchbuild_tasks.effects.helpers import store as shelf
-from torchbuild_tasks.effects.helpers.marker import MARKER, Origin
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import Artifact
+from torchbuild_tasks.system.archive.unpack import unpack
+from torchbuild_tasks.system.mark import MARKER, Origin
 
 DEAD = 999_999_999  # no process has such a number
 SHA = {"mkl-1": "aa" * 32, "magma-2": "bb" * 32}

@@ -10,13 +10,12 @@ import pytest
 
 from tests.support.capabilities import needs_git
 from tests.support.gits import CONFIG, contents, repository, save, with_submodules
-from torchbuild_tasks.effects import worktree
-from torchbuild_tasks.effects.git import Git
-from torchbuild_tasks.effects.source import content, submodules
-from torchbuild_tasks.effects.source.complete import complete
-from torchbuild_tasks.effects.source.fetching import Way
-from torchbuild_tasks.effects.source.transfer import Watch
 from torchbuild_tasks.errors import SourceError
+from torchbuild_tasks.system.git import submodules, worktree
+from torchbuild_tasks.system.git.complete import complete
+from torchbuild_tasks.system.git.fetch import Way
+from torchbuild_tasks.system.git.run import Git
+from torchbuild_tasks.system.git.transfer import Watch
 
 pytestmark = [pytest.mark.integration, needs_git]
 
@@ -155,7 +154,7 @@ def test_what_git_ignores_is_not_overwritten(trees: Trees) -> None:
     with pytest.raises(SourceError, match="has changes") as raised:
         worktree.switch(trees.tree, third)
     assert raised.value.looked == ("build/kept.txt",)
-    with pytest.raises(content.InTheWay):
+    with pytest.raises(submodules.InTheWay):
         submodules.move(trees.tree, third, "x", way(trees.tree).watch)
     assert mine.read_text("utf-8") == "mine"
 
@@ -194,7 +193,7 @@ def test_a_submodule_that_vanishes_with_a_change_in_it_stays(trees: Trees) -> No
 def test_what_cannot_be_had_is_named_and_the_others_are_there(
     served: Trees, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("torchbuild_tasks.effects.source.complete._WAITS", ())
+    monkeypatch.setattr("torchbuild_tasks.system.git.complete._WAITS", ())
     git = served.git
     shutil.rmtree(git.folder / "third_party/late")
     shutil.rmtree(git.folder / ".git/modules/third_party/late")

@@ -9,9 +9,9 @@ import pytest
 
 from tests.support.capabilities import needs_git
 from tests.support.git_servers import git as real_git
-from torchbuild_tasks.effects.git import Git
-from torchbuild_tasks.effects.source.submodules import modules
 from torchbuild_tasks.errors import SourceError
+from torchbuild_tasks.system.git.run import Git
+from torchbuild_tasks.system.git.submodules import modules
 
 pytestmark = [pytest.mark.integration, needs_git]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.capabilities import needs_git, needs_shebang
-from torchbuild_tasks.effects.git import Git
-from torchbuild_tasks.effects.source.transfer import Stopped, Watch, run
+from torchbuild_tasks.system.git.run import Git
+from torchbuild_tasks.system.git.transfer import Stopped, Watch, run
 
 pytestmark = [pytest.mark.integration, needs_git, needs_shebang]
 

@@ -12,11 +12,11 @@ import pytest
 
 from tests.support.capabilities import needs, needs_hard_links, needs_symlinks
 from torchbuild_tasks.effects.helpers import store as shelf
-from torchbuild_tasks.effects.helpers.marker import MARKER
-from torchbuild_tasks.effects.helpers.sweep import UNPACKING
 from torchbuild_tasks.effects.toolkits.assemble import assemble
 from torchbuild_tasks.effects.toolkits.marker import TOOLKIT_MARKER, read_toolkit_marker
 from torchbuild_tasks.errors import ArchiveRefused, DownloadFailed
+from torchbuild_tasks.system.mark import MARKER
+from torchbuild_tasks.system.remove import UNPACKING
 
 NAME = "cuda-13.0.2-linux-x86_64-12345678"
 DEAD = 999_999_999  # no process has such a number

@@ -6,7 +6,7 @@ import pytest
 
 from tests.facts.fakes import link, machine, windows_machine, write
 from tests.support.capabilities import needs_odd_names, needs_symlinks
-from torchbuild_tasks.facts.cuda.kernel import Kernel, look_at_kernel
+from torchbuild_tasks.facts.cuda.gpus import Kernel, look_at_kernel
 from torchbuild_tasks.model import GpuSeen
 
 CLOSED = (

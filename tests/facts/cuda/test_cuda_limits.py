@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.facts.cuda.canned import HOST_CONFIG
-from torchbuild_tasks.facts.cuda.limits import Limits, limits_in
+from torchbuild_tasks.facts.cuda.toolkits import Limits, limits_in
 
 # As they stand in the headers of these releases (read out of NVIDIA's wheels).
 TESTS = {

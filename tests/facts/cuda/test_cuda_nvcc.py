@@ -8,7 +8,7 @@ from tests.facts.cuda.canned import answers, nvcc_says
 from tests.facts.fakes import link, machine, windows_machine
 from tests.support.capabilities import needs_symlinks
 from torchbuild_tasks.facts.answers import Output
-from torchbuild_tasks.facts.cuda.nvcc import Said, ask, capabilities, root_of
+from torchbuild_tasks.facts.cuda.toolkits import Said, ask, capabilities, root_of
 
 NVCC = "/usr/local/cuda/bin/nvcc"
 

@@ -10,7 +10,7 @@ import pytest
 from tests.facts.cuda.canned import device, nvml, nvml_fails, nvml_says
 from tests.facts.fakes import machine, windows_machine
 from torchbuild_tasks.facts.answers import Output
-from torchbuild_tasks.facts.cuda.nvml import Answer, ask_nvml, bus_of, count
+from torchbuild_tasks.facts.cuda.gpus import Answer, ask_nvml, bus_of, count
 from torchbuild_tasks.model import GpuSeen
 
 

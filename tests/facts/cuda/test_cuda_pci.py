@@ -7,8 +7,7 @@ import pytest
 
 from tests.facts.fakes import FakeProbe, machine, write
 from tests.support.capabilities import needs_odd_names
-from torchbuild_tasks.facts.cuda.pci import look_at_pci
-from torchbuild_tasks.facts.cuda.pci_ids import names_of
+from torchbuild_tasks.facts.cuda.pci import look_at_pci, names_of
 from torchbuild_tasks.model import GpuSeen
 
 IDS = """\

@@ -6,8 +6,7 @@ import pytest
 
 from tests.facts.fakes import FakeProbe, machine, windows_machine
 from torchbuild_tasks.facts.answers import Output
-from torchbuild_tasks.facts.cuda.nvml import Answer
-from torchbuild_tasks.facts.cuda.smi import FIELDS, NEWER, ask_smi
+from torchbuild_tasks.facts.cuda.gpus import FIELDS, NEWER, Answer, ask_smi
 from torchbuild_tasks.model import GpuSeen
 
 SMI = "/usr/bin/nvidia-smi"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.facts.fakes import machine
-from torchbuild_tasks.facts.cuda.tegra import look_at_tegra
+from torchbuild_tasks.facts.cuda.gpus import look_at_tegra
 from torchbuild_tasks.model import Tegra
 
 ORIN = {

@@ -9,7 +9,7 @@ import pytest
 from tests.facts.cuda.canned import HEADERS, answers, toolkit
 from tests.facts.fakes import FakeProbe, machine, windows_machine, write
 from torchbuild_tasks.facts.answers import Output
-from torchbuild_tasks.facts.cuda.toolkit import looks_like_one, read_toolkit
+from torchbuild_tasks.facts.cuda.toolkits import looks_like_one, read_toolkit
 from torchbuild_tasks.model import Toolkit
 
 ROOT = "/usr/local/cuda-12.4"

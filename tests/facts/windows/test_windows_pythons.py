@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tests.facts.fakes import windows_machine
 from torchbuild_tasks.facts.answers import Output
-from torchbuild_tasks.facts.windows.pythons import installed_pythons
+from torchbuild_tasks.facts.python import installed_pythons
 
 PY = "C:\\bin\\py.exe"
 LIST = """Installed Pythons found by py Launcher for Windows

@@ -6,7 +6,7 @@ import pytest
 
 from tests.facts.fakes import WINDOWS, windows_machine
 from tests.facts.windows_11 import TOOLSETS, VS_2019, VS_2022, cl, windows_11
-from torchbuild_tasks.facts.windows.toolsets import look_for_sdks, msc_ver, toolsets_of
+from torchbuild_tasks.facts.visual_studio import look_for_sdks, msc_ver, toolsets_of
 from torchbuild_tasks.model import Toolset, VisualStudio
 from torchbuild_tasks.values import replace
 

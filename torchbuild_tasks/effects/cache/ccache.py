@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from torchbuild_tasks.effects import process
+from torchbuild_tasks.system import process
 
 LOG: Final = "ccache-build.log"
 _SECONDS: Final = 15.0

@@ -7,8 +7,8 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from torchbuild_tasks.effects.files import write_atomic
 from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.system.files import write_atomic
 
 # Not in the cache's own folder: sccache takes every file there for an entry, and evicts it one day.
 

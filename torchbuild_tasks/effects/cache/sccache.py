@@ -18,9 +18,9 @@ from typing import Final
 
 import msgspec
 
-from torchbuild_tasks.effects import process
 from torchbuild_tasks.effects.cache.place import Place
-from torchbuild_tasks.effects.tree import end_tree
+from torchbuild_tasks.system import process
+from torchbuild_tasks.system.process_tree import end_tree
 
 STOP: Final = 20.0  # seconds; it waits 10 s for what is being compiled
 DRAIN: Final = 60.0  # seconds that a server has for the compiles it waits for, when another takes over

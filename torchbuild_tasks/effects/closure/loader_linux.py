@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from torchbuild_tasks.effects.closure.ld_cache import read_cache
 from torchbuild_tasks.model.closure import Loader
+from torchbuild_tasks.system.elf import read_cache
 
 # The folders of the system stand in a row in ld.so's data (system_dirs in elf/dl-load.c of glibc).
 _SYSTEM_DIRS: Final = re.compile(rb"(?:/[\w.+/-]{1,200}/\0){2,8}")
@@ -53,7 +53,7 @@ def _system_folders(executable: str) -> tuple[str, ...]:
     """The folders that the interpreter's own ld.so knows; a distribution has its own, conda's too."""
     from elftools.elf.elffile import ELFFile
 
-    from torchbuild_tasks.effects.closure.elf import BROKEN
+    from torchbuild_tasks.system.elf import BROKEN
 
     try:
         with Path(executable).open("rb") as file:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from torchbuild_tasks.model.closure import Image, Symbol
 
 if TYPE_CHECKING:
-    from torchbuild_tasks.effects.closure.elf_symbols import Symbols
+    from torchbuild_tasks.system.elf import Symbols
 
 _GONE: Final = (FileNotFoundError, NotADirectoryError)
 
@@ -48,7 +48,7 @@ class Files:
 
     def _symbols(self, path: str) -> Symbols | None:
         if path not in self._tables:
-            from torchbuild_tasks.effects.closure.elf_symbols import open_symbols
+            from torchbuild_tasks.system.elf import open_symbols
 
             self._tables[path] = open_symbols(path)
         return self._tables[path]
@@ -70,12 +70,12 @@ class Files:
         with Path(path).open("rb") as file:
             start = file.read(4)
             if start == b"\x7fELF":
-                from torchbuild_tasks.effects.closure.elf import read_elf
+                from torchbuild_tasks.system.elf import read_elf
 
                 file.seek(0)
                 return read_elf(file, real, size)
         if start[:2] == b"MZ":
-            from torchbuild_tasks.effects.closure.pe import read_pe
+            from torchbuild_tasks.system.pe import read_pe
 
             image, self._imports[path] = read_pe(path, real, size)
             return image
@@ -84,7 +84,7 @@ class Files:
 
     def _names(self, path: str) -> frozenset[str] | None:
         if path not in self._exports:
-            from torchbuild_tasks.effects.toolkits.exports import read_exports
+            from torchbuild_tasks.system.pe import read_exports
 
             try:
                 self._exports[path] = frozenset(export.name for export in read_exports(Path(path)))

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from torchbuild_tasks.effects import files
 from torchbuild_tasks.errors import ClusterError, UsageError
+from torchbuild_tasks.system import files
 
 LONGEST = 4096  # characters of a token
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from torchbuild_tasks.effects import process
 from torchbuild_tasks.errors import ClusterError
+from torchbuild_tasks.system import process
 
 NAME: Final = "sccache-dist"
 _SECONDS: Final = 20.0

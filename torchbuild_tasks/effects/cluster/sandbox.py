@@ -16,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from torchbuild_tasks.effects import process
+from torchbuild_tasks.system import process
 
 OLDEST: Final = (0, 3, 0)
 _SECONDS: Final = 20.0

@@ -12,14 +12,14 @@ import msgspec
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import Version
 
-from torchbuild_tasks.effects import files
-from torchbuild_tasks.effects.archive.members import fault, parts_of
-from torchbuild_tasks.effects.fetch.net import shown
-from torchbuild_tasks.effects.files import told_as
 from torchbuild_tasks.effects.helpers import store
-from torchbuild_tasks.effects.helpers.marker import Origin
 from torchbuild_tasks.errors import DownloadFailed, HashRefused, UsageError
 from torchbuild_tasks.model import Artifact
+from torchbuild_tasks.system import files
+from torchbuild_tasks.system.archive.members import fault, parts_of
+from torchbuild_tasks.system.files import told_as
+from torchbuild_tasks.system.mark import Origin
+from torchbuild_tasks.system.net.client import shown
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,15 +11,15 @@ from typing import Final
 
 import msgspec
 
-from torchbuild_tasks.effects.fetch import download, pip
-from torchbuild_tasks.effects.fetch.net import Net, shown
-from torchbuild_tasks.effects.fetch.remote import Remote, Tell
-from torchbuild_tasks.effects.files import told_as
 from torchbuild_tasks.effects.helpers import store
 from torchbuild_tasks.effects.helpers.at_hand import Brought, Wanted, at_hand, file_name, place_for, shelve
-from torchbuild_tasks.effects.helpers.marker import Origin
-from torchbuild_tasks.effects.helpers.sweep import discard
 from torchbuild_tasks.errors import DownloadFailed, HashRefused
+from torchbuild_tasks.system.files import told_as
+from torchbuild_tasks.system.mark import Origin
+from torchbuild_tasks.system.net import download, pip
+from torchbuild_tasks.system.net.client import Net, shown
+from torchbuild_tasks.system.net.transfer import Remote, Tell
+from torchbuild_tasks.system.remove import discard
 
 AT_ONCE: Final = 4
 

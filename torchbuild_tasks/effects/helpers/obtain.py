@@ -10,17 +10,17 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from torchbuild_tasks.effects.archive.unpack import unpack
-from torchbuild_tasks.effects.fetch.net import Net
-from torchbuild_tasks.effects.fetch.remote import Tell
-from torchbuild_tasks.effects.files import write_atomic
 from torchbuild_tasks.effects.helpers import store as shelf
 from torchbuild_tasks.effects.helpers.at_hand import Brought, Wanted
 from torchbuild_tasks.effects.helpers.bring import bring
-from torchbuild_tasks.effects.helpers.marker import read_marker
 from torchbuild_tasks.errors import HashRefused, UsageError
 from torchbuild_tasks.model import Artifact
 from torchbuild_tasks.plan.artifacts import Pin, read_pins, write_pins
+from torchbuild_tasks.system.archive.unpack import unpack
+from torchbuild_tasks.system.files import write_atomic
+from torchbuild_tasks.system.mark import read_marker
+from torchbuild_tasks.system.net.client import Net
+from torchbuild_tasks.system.net.transfer import Tell
 
 
 def obtain(

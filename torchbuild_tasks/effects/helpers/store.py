@@ -1,7 +1,7 @@
 """The cache of helpers, below one folder.
 
     files/<first two of sha256>/<sha256>/<file name>    downloads, by content
-    unpacked/<artifact id>/                             with our mark (effects/helpers/marker.py)
+    unpacked/<artifact id>/                             with our mark (system/mark.py)
     toolkits/<name>/                                    with a mark of their own (effects/toolkits)
     incoming/<file name>                                what a user brings without network
     partial/<key>/                                      downloads under way
@@ -22,14 +22,13 @@ from typing import Final
 
 import msgspec
 
-from torchbuild_tasks.effects.archive.members import fault, parts_of
-from torchbuild_tasks.effects.files import told_as
-from torchbuild_tasks.effects.helpers.marker import MARKER, Marker, read_marker
-from torchbuild_tasks.effects.helpers.sweep import leftovers, owner_of, remove_tree, size_of, take_away
 from torchbuild_tasks.effects.toolkits.marker import TOOLKIT_MARKER
-from torchbuild_tasks.effects.walk import is_folder
 from torchbuild_tasks.errors import DownloadFailed, UsageError
 from torchbuild_tasks.model import Artifact, Finding
+from torchbuild_tasks.system.archive.members import fault, parts_of
+from torchbuild_tasks.system.files import told_as
+from torchbuild_tasks.system.mark import MARKER, Marker, read_marker
+from torchbuild_tasks.system.remove import is_folder, leftovers, owner_of, remove_tree, size_of, take_away
 
 FILES: Final = "files"
 UNPACKED: Final = "unpacked"

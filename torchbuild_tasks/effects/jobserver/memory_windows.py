@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from torchbuild_tasks.effects.windows_memory import memory_status
 from torchbuild_tasks.model.pressure import MemoryState
+from torchbuild_tasks.system.windows_memory import memory_status
 
 
 class MemoryLook:

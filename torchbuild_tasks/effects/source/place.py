@@ -14,8 +14,8 @@ from typing import Final
 
 import msgspec
 
-from torchbuild_tasks.effects import files
 from torchbuild_tasks.errors import SourceError, UsageError
+from torchbuild_tasks.system import files
 from torchbuild_tasks.values import from_json, to_json
 
 SOURCES: Final = "sources"

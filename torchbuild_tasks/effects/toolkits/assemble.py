@@ -14,17 +14,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from torchbuild_tasks.effects import files
-from torchbuild_tasks.effects.files import told_as
 from torchbuild_tasks.effects.helpers import store as shelf
-from torchbuild_tasks.effects.helpers.sweep import (
-    UNPACKING,
-    discard,
-    hidden,
-    leftovers,
-    remove_tree,
-    take_away,
-)
 from torchbuild_tasks.effects.toolkits.marker import (
     TOOLKIT_MARKER,
     ToolkitMarker,
@@ -33,6 +23,9 @@ from torchbuild_tasks.effects.toolkits.marker import (
 )
 from torchbuild_tasks.effects.toolkits.merge import Merged
 from torchbuild_tasks.errors import DownloadFailed
+from torchbuild_tasks.system import files
+from torchbuild_tasks.system.files import told_as
+from torchbuild_tasks.system.remove import UNPACKING, discard, hidden, leftovers, remove_tree, take_away
 
 if sys.platform == "win32":
     from torchbuild_tasks.effects.toolkits.complete_windows import complete

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-from torchbuild_tasks.effects.toolkits.exports import read_exports
 from torchbuild_tasks.effects.toolkits.import_library import import_library
+from torchbuild_tasks.system.pe import read_exports
 
 # cublas64_13.dll is linked with as cublas.lib, cupti64_2025.3.1.dll as cupti.lib, nvJitLink_130_0.dll
 # as nvJitLink.lib.

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from torchbuild_tasks.effects.toolkits.exports import Export
+from torchbuild_tasks.system.pe import Export
 
 _AMD64: Final = 0x8664
 _ADDR32NB: Final = 3  # IMAGE_REL_AMD64_ADDR32NB

@@ -8,8 +8,8 @@ from typing import Final
 
 import msgspec
 
-from torchbuild_tasks.effects.files import write_atomic
 from torchbuild_tasks.errors import DownloadFailed, UsageError
+from torchbuild_tasks.system.files import write_atomic
 from torchbuild_tasks.values import from_json, to_json
 
 TOOLKIT_MARKER: Final = ".torchbuild-toolkit.json"

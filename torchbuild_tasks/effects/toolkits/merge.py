@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from torchbuild_tasks.effects.archive.members import RESERVED
-from torchbuild_tasks.effects.files import told_as
-from torchbuild_tasks.effects.walk import is_folder
 from torchbuild_tasks.errors import ArchiveRefused, DownloadFailed
+from torchbuild_tasks.system.archive.members import RESERVED
+from torchbuild_tasks.system.files import told_as
+from torchbuild_tasks.system.remove import is_folder
 
 # What the packing of a wheel left behind, and is no part of a toolkit.
 _SKIPPED: Final = frozenset(("__init__.py", "__pycache__", ".metadata", RESERVED))

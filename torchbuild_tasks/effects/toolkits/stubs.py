@@ -15,8 +15,8 @@ from typing import Final
 
 import msgspec
 
-from torchbuild_tasks.effects import process
-from torchbuild_tasks.effects.files import replace
+from torchbuild_tasks.system import process
+from torchbuild_tasks.system.files import replace
 
 COMPILERS: Final = ("cc", "gcc", "clang")
 _SECONDS: Final = 60.0

@@ -6,11 +6,17 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from torchbuild_tasks.facts.cuda.folders import find_library, listed, multiarch
-from torchbuild_tasks.facts.cuda.headers import version_from
-from torchbuild_tasks.facts.cuda.sites import site_folders
+from torchbuild_tasks.facts.cuda.gpus import Gpus, look_for_gpus
+from torchbuild_tasks.facts.cuda.toolkits import (
+    find_library,
+    listed,
+    look_for_toolkits,
+    multiarch,
+    site_folders,
+    version_from,
+)
 from torchbuild_tasks.facts.probe import Probe
-from torchbuild_tasks.model import Library, Python
+from torchbuild_tasks.model import Cuda, Library, Python
 
 LIBRARIES = ("cudnn", "nccl", "magma")
 # What PyTorch's cmake modules and setup.py read: roots, then folders for headers, then for libraries.
@@ -115,3 +121,39 @@ def _of_windows(probe: Probe, name: str) -> Iterator[Place]:
         for cuda in probe.children(probe.join(root, "include")):
             libraries = probe.join(root, "lib", cuda, "x64")
             yield Place(name, "Program Files", (probe.join(root, "include", cuda),), (libraries,))
+
+
+# ----------------
+# everything about CUDA on the machine: toolkits, libraries beside them, GPUs and their driver
+
+
+def look_at_cuda(
+    probe: Probe,
+    *,
+    asked: str | None,
+    store: str | None,
+    pythons: Sequence[Python] = (),
+    gpus: Gpus | None = None,
+) -> Cuda:
+    """Look; without any of it, an empty value says where was looked.
+
+    Args:
+        probe: the machine.
+        asked: what the user wants as toolkit; a folder is looked at first.
+        store: the folder with toolkits that this tool put together.
+        pythons: interpreters, in whose packages NVIDIA's wheels may lie.
+        gpus: what was seen of GPUs, when that was looked at before.
+    """
+    gpus = gpus or look_for_gpus(probe)
+    toolkits, looked = look_for_toolkits(probe, asked, store, pythons)
+    return Cuda(
+        toolkits=toolkits,
+        looked=looked,
+        libraries=look_for_libraries(probe, pythons),
+        gpus=gpus.seen,
+        driver=gpus.driver,
+        tegra=gpus.tegra,
+        wsl=gpus.wsl,
+        visible=probe.names.lookup(probe.environ, "CUDA_VISIBLE_DEVICES"),
+        probes=gpus.probes,
+    )

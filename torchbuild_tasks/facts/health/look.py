@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-from torchbuild_tasks.facts.environ import relevant_environ
 from torchbuild_tasks.facts.health.conda import conda_linkers
 from torchbuild_tasks.facts.health.git_settings import git_refuses, git_settings
 from torchbuild_tasks.facts.health.rooms import look_at_rooms
 from torchbuild_tasks.facts.health.tree import newest, other_trees, shadows
+from torchbuild_tasks.facts.machine import relevant_environ
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.model import Facts, Health
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from torchbuild_tasks.facts.disk import look_at_disk, nearest
-from torchbuild_tasks.facts.mounts import Mount, mounts
+from torchbuild_tasks.facts.machine import Mount, look_at_disk, mounts, nearest
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.model import Room
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from torchbuild_tasks.facts.build_tree import look_at_cache
 from torchbuild_tasks.facts.probe import Probe
+from torchbuild_tasks.facts.tree import look_at_cache
 from torchbuild_tasks.model import OtherTree
 
 # Files whose times Ninja and CMake compare, and those that a checkout or copy has just written.

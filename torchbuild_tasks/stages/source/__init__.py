@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from torchbuild_tasks.effects.source import fetching, place
-from torchbuild_tasks.effects.source.transfer import settings
+from torchbuild_tasks.effects.source import place
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.model.source import SourceReport
 from torchbuild_tasks.stages.source.task import URL, Needs, Task
+from torchbuild_tasks.system.git import fetch as fetching
+from torchbuild_tasks.system.git.transfer import settings
 
 __all__ = ["URL", "Needs", "Task", "run_source", "settings"]
 

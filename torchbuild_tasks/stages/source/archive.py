@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from torchbuild_tasks.effects import files, lock
-from torchbuild_tasks.effects.archive.unpack import unpack
-from torchbuild_tasks.effects.helpers.sweep import remove_tree
 from torchbuild_tasks.effects.source import place
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.stages.source.task import Task
+from torchbuild_tasks.system import files, lock
+from torchbuild_tasks.system.archive.unpack import unpack
+from torchbuild_tasks.system.remove import remove_tree
 
 ARCHIVES: Final[Mapping[str, str]] = {
     ".tar.gz": "tar.gz",

@@ -5,14 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from torchbuild_tasks.core.source.room import check_room, least_room, long_path
-from torchbuild_tasks.effects import files
-from torchbuild_tasks.effects.git import Git
-from torchbuild_tasks.effects.source import content, place, submodules
-from torchbuild_tasks.effects.source.complete import complete
-from torchbuild_tasks.effects.source.fetching import Wish, bring
+from torchbuild_tasks.effects.source import place
 from torchbuild_tasks.effects.source.place import Note
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.stages.source.task import URL, Task, failure, git_dir, held, resolve
+from torchbuild_tasks.system import files
+from torchbuild_tasks.system.git import submodules
+from torchbuild_tasks.system.git.complete import complete
+from torchbuild_tasks.system.git.fetch import Wish, bring
+from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.values import replace
 
 
@@ -109,7 +110,7 @@ def _check_out(task: Task, watched: Path, git: Git, note: Note, before: Note | N
         try:
             also = (before.moving, before.commit) if before and before.moving else ()
             moved = submodules.move(git, note.commit, "pytorch", way.watch, also=also)
-        except content.InTheWay as error:
+        except submodules.InTheWay as error:
             raise dirty(git, error.files) from None
     if moved.rc != 0:
         raise failure(f"{note.word} of {note.url} could not be had.", moved, note.url)
@@ -165,7 +166,7 @@ def _move(task: Task, root: Path, note: Note, before: Note | None) -> None:
     git = task.git(root)
     head = git.said("rev-parse", "--verify", "--quiet", "HEAD")
     cut_off = before is not None and before.moving != ""
-    if head != note.commit and not cut_off and (changed := content.edits(git, untracked=False)):
+    if head != note.commit and not cut_off and (changed := submodules.edits(git, untracked=False)):
         raise dirty(git, changed)
     if head != note.commit:
         submodules.keep_head(git)

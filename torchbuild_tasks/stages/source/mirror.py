@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from torchbuild_tasks.core.source.room import check_room, least_room
-from torchbuild_tasks.effects.source import fetching, place, submodules
-from torchbuild_tasks.effects.source.complete import AT_ONCE
-from torchbuild_tasks.effects.source.fetching import Way, Wish
-from torchbuild_tasks.effects.source.reasons import Reason, advice, reason
+from torchbuild_tasks.effects.source import place
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.stages.source.task import Task, failure, resolve
+from torchbuild_tasks.system.git import fetch as fetching
+from torchbuild_tasks.system.git import submodules
+from torchbuild_tasks.system.git.complete import AT_ONCE, Reason, advice, reason
+from torchbuild_tasks.system.git.fetch import Way, Wish
 from torchbuild_tasks.values import replace
 
 

@@ -10,14 +10,14 @@ import os
 from pathlib import Path
 from typing import Final
 
-from torchbuild_tasks.effects import files
-from torchbuild_tasks.effects.git import Git
-from torchbuild_tasks.effects.helpers.sweep import remove_tree
-from torchbuild_tasks.effects.source import content, submodules
-from torchbuild_tasks.effects.source.complete import complete
-from torchbuild_tasks.effects.source.submodules import Module
 from torchbuild_tasks.errors import SourceError, UsageError
 from torchbuild_tasks.stages.source.task import Task, git_dir, held
+from torchbuild_tasks.system import files
+from torchbuild_tasks.system.git import submodules
+from torchbuild_tasks.system.git.complete import complete
+from torchbuild_tasks.system.git.run import Git
+from torchbuild_tasks.system.git.submodules import Module
+from torchbuild_tasks.system.remove import remove_tree
 
 _ASIDE: Final = "broken-repositories"
 Kept = tuple[tuple[str, tuple[str, ...]], ...]
@@ -73,7 +73,7 @@ def _changes(git: Git, module: Module) -> tuple[str, ...]:
         for each in submodules.modules(here, f"{module.top}/")
         for file in _changes(here, each)
     )
-    return (*content.edits(here, deleted=False), *inner)
+    return (*submodules.edits(here, deleted=False), *inner)
 
 
 def _without_head(git: Git, module: Module) -> tuple[str, ...]:
@@ -84,7 +84,7 @@ def _without_head(git: Git, module: Module) -> tuple[str, ...]:
     if not module.folder.is_dir():
         return ()
     if os.path.lexists(module.folder / ".git") and git.has(module.commit):
-        return content.strangers(git, module.commit)
+        return submodules.strangers(git, module.commit)
     return tuple(sorted(path.name for path in module.folder.iterdir() if path.name != ".git"))
 
 

@@ -6,11 +6,14 @@ import contextlib
 from collections.abc import Callable
 from pathlib import Path
 
-from torchbuild_tasks.effects import files
-from torchbuild_tasks.effects.git import Git
-from torchbuild_tasks.effects.source import content, fetching, place, remains, submodules
+from torchbuild_tasks.effects.source import place
 from torchbuild_tasks.model.source import Checkout, Kind, ModuleState
 from torchbuild_tasks.stages.source.task import Task
+from torchbuild_tasks.system import files
+from torchbuild_tasks.system.git import fetch as fetching
+from torchbuild_tasks.system.git import fetch as remains
+from torchbuild_tasks.system.git import submodules
+from torchbuild_tasks.system.git.run import Git
 
 
 def describe(task: Task, root: Path, *, whole: bool = True) -> Checkout:
@@ -37,7 +40,7 @@ def describe(task: Task, root: Path, *, whole: bool = True) -> Checkout:
         commit=git.said("rev-parse", "--verify", "--quiet", "HEAD"),
         at=_at(git),
         shallow=fetching.is_shallow(git),
-        changed=content.edits(git) if whole else (),
+        changed=submodules.edits(git) if whole else (),
         modules=tuple(_state(git, module, needed) for module in submodules.walk(git)) if needed else (),
         cut_off=remains.was_cut_off(root / files.STATE_DIR) or bool(note and note.moving),
         lost=fetching.borrowed(git),
@@ -75,7 +78,7 @@ def _state(git: Git, module: submodules.Module, needed: Callable[[str], bool]) -
             there=None,
             state="missing" if needed(module.top) else "unneeded",
         )
-    changed = content.edits(Git(folder=module.folder, config=git.config))
+    changed = submodules.edits(Git(folder=module.folder, config=git.config))
     return ModuleState(
         path=module.top,
         wanted=module.commit,

@@ -11,16 +11,17 @@ import msgspec
 
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.core.source import refs
-from torchbuild_tasks.effects import files, lock
-from torchbuild_tasks.effects.git import Git
-from torchbuild_tasks.effects.source import fetching, remains
-from torchbuild_tasks.effects.source.reasons import Reason, advice, reason
-from torchbuild_tasks.effects.source.transfer import Moved, run
 from torchbuild_tasks.errors import SourceError, UsageError
 from torchbuild_tasks.model import Facts
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.torch_ref import read_word
 from torchbuild_tasks.stages.work import Reporter
+from torchbuild_tasks.system import files, lock
+from torchbuild_tasks.system.git import fetch as fetching
+from torchbuild_tasks.system.git import fetch as remains
+from torchbuild_tasks.system.git.complete import Reason, advice, reason
+from torchbuild_tasks.system.git.run import Git
+from torchbuild_tasks.system.git.transfer import Moved, run
 
 URL: Final = "https://github.com/pytorch/pytorch.git"
 Needs = Callable[[Path], Callable[[str], bool]]

@@ -1,1 +1,0 @@
-"""Unpacks archives: judged before, bounded while, whole or not at all."""

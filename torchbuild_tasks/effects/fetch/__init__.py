@@ -1,1 +1,0 @@
-"""Brings files from the network or a folder, whole and checked."""

@@ -1,0 +1,135 @@
+"""Unpacks an archive into a folder that is there whole, or not at all.
+
+It grows beside that folder under a hidden name, with our mark in it from the first, and
+gets its own name by one rename. Names and links are judged by system/archive/members.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from torchbuild_tasks.errors import DownloadFailed, TorchbuildError
+from torchbuild_tasks.system import files
+from torchbuild_tasks.system.archive import readers
+from torchbuild_tasks.system.archive import readers as sevenz
+from torchbuild_tasks.system.archive.members import COUNT, LIMIT, Filling, Tree, parts_of, refusal
+from torchbuild_tasks.system.files import told_as
+from torchbuild_tasks.system.mark import Marker, Origin, write_marker
+from torchbuild_tasks.system.remove import UNPACKING, discard, hidden, leftovers, remove_tree
+from torchbuild_tasks.values import replace
+
+Tell = Callable[[str, int, int | None], None]
+
+_READERS: Final = {
+    "file": readers.read_file,
+    "zip": readers.read_zip,
+    "tar.bz2": readers.read_tar_bz2,
+    "tar.xz": readers.read_tar_xz,
+    "tar.gz": readers.read_tar_gz,
+    "conda": readers.read_conda,
+    "7z": sevenz.read_7z,
+}
+
+
+def unpack(
+    archive: Path,
+    kind: str,
+    folder: Path,
+    *,
+    tell: Tell,
+    name: str,
+    limit: int = LIMIT,
+    count: int = COUNT,
+    origin: Origin | None = None,
+    holds: Sequence[str] = (),
+) -> None:
+    """Unpack `archive` into `folder`, which must not be there yet.
+
+    x bits are kept, other rights and times are not. A symbolic link is kept where it leads
+    to something in the archive; on Windows it becomes a copy of the file that it leads to,
+    and one to a folder is refused there.
+
+    Args:
+        kind: 7z, zip (also a wheel), tar.bz2, tar.xz, tar.gz, conda, or file: the archive itself is copied.
+        tell: told `name`, the bytes written, and of how many where that is known.
+        limit: the most bytes that all its files may have, by their headers and in fact.
+        count: the most files and folders.
+        origin: what the mark says about where it comes from.
+        holds: paths that must be there afterwards.
+
+    Raises:
+        ArchiveRefused: it is broken, or holds what may not be unpacked.
+        DownloadFailed: the folder cannot be written, or is there already.
+    """
+    folder, found = folder.absolute(), origin or Origin(id=folder.name, sha256="", url="", size=0)
+    if os.path.lexists(folder):
+        raise _is_there(folder)
+    mark = Marker(id=found.id, sha256=found.sha256, url=found.url, size=found.size)
+    with _growing(folder) as growing:
+        write_marker(growing, mark)
+        tree = Tree(archive=archive.name, limit=limit, count=count)
+        filling = Filling(growing, tree, lambda done, total: tell(name, done, total))
+        with _broken_is_refused(archive):
+            _READERS[kind](archive, filling)
+            filling.finish()
+        _check_holds(tree, holds)
+        write_marker(growing, _finished(mark, "py7zr" if kind == "7z" else "python", tree))
+        with told_as(DownloadFailed, folder):
+            files.replace(growing, folder)
+
+
+def _finished(mark: Marker, engine: str, tree: Tree) -> Marker:
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    return replace(mark, engine=engine, finished=now, files=tree.files, links=tree.links)
+
+
+def _is_there(folder: Path) -> DownloadFailed:
+    return DownloadFailed(
+        f"{folder} is there already, and not as this tool would have left it.",
+        next_step="Look at what is in it; move it away or remove it, and run the same command again.",
+    )
+
+
+@contextlib.contextmanager
+def _growing(folder: Path) -> Iterator[Path]:
+    """Make the hidden folder, after removing what killed runs left; whatever stands there at the end goes."""
+    growing = hidden(folder, UNPACKING)
+    with told_as(DownloadFailed, folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    for old in leftovers(folder.parent, folder.name):
+        with contextlib.suppress(OSError):  # in use; the next run tries again
+            remove_tree(old)
+    with told_as(DownloadFailed, growing):
+        growing.mkdir()
+    try:
+        yield growing
+    finally:
+        discard(growing)
+
+
+@contextlib.contextmanager
+def _broken_is_refused(archive: Path) -> Iterator[None]:
+    """Refuse an archive that cannot be read to its end.
+
+    The decompressors have dozens of ways to say so, and what they say of hostile bytes is
+    whatever they stumbled over; writing has told its own errors before.
+    """
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, TorchbuildError):
+            raise
+        reason = " ".join(str(error).split())[:200]
+        what = f"is broken, or cut short ({type(error).__name__}{f': {reason}' if reason else ''})"
+        raise refusal(archive.name, what) from error
+
+
+def _check_holds(tree: Tree, holds: Sequence[str]) -> None:
+    there = {*tree.files, *tree.links, *tree.folders}
+    if lacking := [path for path in holds if "/".join(parts_of(path)) not in there]:
+        raise refusal(tree.archive, f"does not hold what it is wanted for: {', '.join(lacking)}")

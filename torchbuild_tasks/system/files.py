@@ -1,0 +1,266 @@
+"""Who holds a file on Windows, so that a person can be told what to close.
+
+The Restart Manager knows it best (learn.microsoft.com/windows/win32/rstmgr); where it
+does not work, psutil looks through the open files of every process that it may look at.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import os
+import shutil
+import stat
+import sys
+import time
+from collections.abc import Callable, Iterator
+from ctypes import wintypes
+from pathlib import Path
+from typing import Any, Final
+
+from torchbuild_tasks.errors import TorchbuildError, UsageError
+
+_KEY_LENGTH: Final = 33  # CCH_RM_SESSION_KEY and the final 0
+_ROOM: Final = 16  # nobody reads more names
+
+
+class _ProcessInfo(ctypes.Structure):
+    """RM_PROCESS_INFO."""
+
+    _fields_ = (
+        ("dwProcessId", wintypes.DWORD),
+        ("ProcessStartTime", wintypes.FILETIME),
+        ("strAppName", wintypes.WCHAR * 256),
+        ("strServiceShortName", wintypes.WCHAR * 64),
+        ("ApplicationType", ctypes.c_int),
+        ("AppStatus", wintypes.ULONG),
+        ("TSSessionId", wintypes.DWORD),
+        ("bRestartable", wintypes.BOOL),
+    )
+
+
+def holders(path: Path) -> tuple[str, ...]:
+    """The programs that have the file open or loaded, as `ninja.exe (process 12)`; empty when unknown."""
+    if sys.platform != "win32":
+        return ()
+    told = by_restart_manager(path)
+    return tuple(by_open_files(path)) if told is None else told
+
+
+def by_restart_manager(path: Path) -> tuple[str, ...] | None:
+    """What the Restart Manager says; None when it is not there or fails."""
+    if sys.platform != "win32":
+        return None
+    try:
+        manager = ctypes.WinDLL("rstrtmgr")
+    except OSError:
+        return None
+    session, key = wintypes.DWORD(), ctypes.create_unicode_buffer(_KEY_LENGTH)
+    # A session without a key is none: the manager is an empty shell of itself.
+    if manager.RmStartSession(ctypes.byref(session), 0, key) or not key.value:
+        return None
+    try:
+        files = (wintypes.LPCWSTR * 1)(str(path.absolute()))
+        if manager.RmRegisterResources(session, 1, files, 0, None, 0, None):
+            return None
+        return _listed(manager, session)
+    finally:
+        manager.RmEndSession(session)
+
+
+def _listed(manager: Any, session: wintypes.DWORD) -> tuple[str, ...] | None:
+    found, needed, reasons = (_ProcessInfo * _ROOM)(), wintypes.UINT(), wintypes.DWORD()
+    count = wintypes.UINT(_ROOM)
+    if manager.RmGetList(session, ctypes.byref(needed), ctypes.byref(count), found, ctypes.byref(reasons)):
+        return None
+    return tuple(f"{each.strAppName} (process {each.dwProcessId})" for each in found[: count.value])
+
+
+def by_open_files(path: Path) -> Iterator[str]:
+    """The processes that psutil sees the file open in."""
+    import psutil
+
+    wanted = os.path.normcase(path.absolute())
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if any(os.path.normcase(file.path) == wanted for file in process.open_files()):
+                yield f"{_name(process)}process {process.pid}"
+
+
+def _name(process: Any) -> str:
+    with contextlib.suppress(OSError):  # psutil.Error is none
+        return f"{process.name()}, "
+    return ""
+
+
+# ---------------- writes files whole or not at all, and keeps the tool's own folder in a checkout
+
+
+STATE_DIR: Final = ".torchbuild"
+MARKER: Final = "MARKER"
+MARKER_TEXT: Final = (
+    "This folder was made by torchbuild_tasks and holds what it remembers of its builds here:\n"
+    "logs, the lock, and the list of files that a clean may remove.\n"
+)
+
+_PATIENCE: Final = 2.0  # seconds
+_DENIED: Final = 5  # Windows' error codes
+_HELD: Final = (32, 33)  # by a program that has it open, or has locked a part of it
+
+
+class InUse(PermissionError):
+    """Another program has the file open; `strerror` says which, if that can be found out."""
+
+
+class Patience:
+    """Waits for files that other programs hold, two seconds in all, however many they are."""
+
+    def __init__(self, seconds: float = _PATIENCE) -> None:
+        self._left = seconds
+
+    def replace(self, source: Path, target: Path) -> None:
+        """Move a file over another or where none is; raises InUse for either, and OSError."""
+        self._until_free(lambda: source.replace(target), target, source)
+
+    def unlink(self, path: Path) -> None:
+        """Remove a file of ours, also a read-only one; raises InUse, and OSError."""
+        with _writable(path):
+            self._until_free(path.unlink, path)
+
+    def rmdir(self, path: Path) -> None:
+        """Remove an empty folder of ours; raises InUse, and OSError."""
+        with _writable(path):
+            self._until_free(path.rmdir, path)
+
+    def _until_free(self, act: Callable[[], object], *paths: Path) -> None:
+        pause = 0.01
+        while True:
+            try:
+                act()
+                return
+            except PermissionError as error:
+                code = getattr(error, "winerror", None)
+                if code not in (_DENIED, *_HELD):
+                    raise
+                if _is_read_only(paths[0]):
+                    raise PermissionError(error.errno, "it is marked read-only", str(paths[0])) from error
+                if self._left <= 0:
+                    raise _held(error, code, paths) from error
+            time.sleep(pause)
+            self._left -= pause
+            pause = min(2 * pause, 0.3)
+
+
+def replace(source: Path, target: Path) -> None:
+    """`Patience.replace` with two seconds of its own."""
+    Patience().replace(source, target)
+
+
+def unlink(path: Path, *, missing_ok: bool = False) -> None:
+    """`Patience.unlink` with two seconds of its own."""
+    with contextlib.suppress(FileNotFoundError) if missing_ok else contextlib.nullcontext():
+        Patience().unlink(path)
+
+
+def _held(error: PermissionError, code: int | None, paths: tuple[Path, ...]) -> PermissionError:
+    """In words; access may also be denied because of rights, and then nobody holds it."""
+
+    who = [holder for path in paths for holder in holders(path)]
+    if code == _DENIED and not who:
+        return error
+    names = ", ".join(dict.fromkeys(who)) or "another program"
+    return InUse(error.errno, f"in use by {names}", error.filename, code)
+
+
+def _is_read_only(path: Path) -> bool:
+    """The attribute of Windows, for which it refuses to replace or remove a file or folder; no link's."""
+    with contextlib.suppress(OSError):
+        attributes = getattr(path.lstat(), "st_file_attributes", 0)
+        both = stat.FILE_ATTRIBUTE_READONLY | stat.FILE_ATTRIBUTE_REPARSE_POINT
+        return bool(attributes & both == stat.FILE_ATTRIBUTE_READONLY)
+    return False
+
+
+@contextlib.contextmanager
+def _writable(path: Path) -> Iterator[None]:
+    """Without the read-only attribute; it comes back when the body fails."""
+    if not _is_read_only(path):
+        yield
+        return
+    path.chmod(stat.S_IWRITE)
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(OSError):
+            path.chmod(stat.S_IREAD)
+        raise
+
+
+@contextlib.contextmanager
+def told_as(error: type[TorchbuildError], path: Path) -> Iterator[None]:
+    """Turn an OSError about `path` into `error`, in words, with the free space when that is why."""
+    try:
+        yield
+    except OSError as problem:
+        reason = problem.strerror or str(problem)
+        raise error(f"{path} cannot be written: {reason}.", next_step=_advice(problem, path)) from problem
+
+
+def _advice(problem: OSError, path: Path) -> str:
+    if problem.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)):
+        return f"{_free(path)} bytes are free there. Make room and run the same command again."
+    if isinstance(problem, InUse):
+        return "Close that program, or wait until it is done, and run the same command again."
+    if problem.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return "Make it and its folder writable for you, or work on a checkout that is."
+    return "Nothing else was changed. Run the same command again when this is mended."
+
+
+def _free(path: Path) -> int | str:
+    for folder in path.parents:
+        with contextlib.suppress(OSError):
+            return shutil.disk_usage(folder).free
+    return "An unknown number of"
+
+
+def write_atomic(path: Path, data: bytes, *, error: type[TorchbuildError], private: bool = False) -> None:
+    """Write `path` so that a reader sees the old content or the new one, never a part.
+
+    Args:
+        path, data: the file and all of its content.
+        error: raised when it cannot be written.
+        private: for this user's eyes only, from the first byte on.
+
+    Raises:
+        error: the file cannot be written; what was there before still is.
+    """
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    with told_as(error, path):
+        try:
+            if private:
+                partial.unlink(missing_ok=True)  # of a run that was killed, and had our number
+                partial.touch(0o600, exist_ok=False)
+            partial.write_bytes(data)
+            replace(partial, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                partial.unlink()
+            raise
+
+
+def state_dir(root: Path) -> Path:
+    """Make sure of `<root>/.torchbuild/`: unseen by git, and marked as ours.
+
+    Raises:
+        UsageError: the checkout is not writable, or something else has that name.
+    """
+    state = root / STATE_DIR
+    with told_as(UsageError, state):
+        if state.is_symlink() or (state.exists() and not state.is_dir()):
+            raise FileExistsError(errno.EEXIST, "it is there, but not as a folder of ours")
+        state.mkdir(exist_ok=True)
+    for name, text in ((".gitignore", "*\n"), (MARKER, MARKER_TEXT)):
+        if not (state / name).exists():
+            write_atomic(state / name, text.encode(), error=UsageError)
+    return state

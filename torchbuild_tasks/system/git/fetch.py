@@ -1,0 +1,406 @@
+"""What a killed run leaves: git processes that still work for it, and the lock files of those that died.
+
+Called only where the run before was cut off, with our lock on the checkout held. A git of the user's is
+never ended, and while one works in the checkout no lock file is taken away.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol
+from urllib.parse import urlsplit
+
+import msgspec
+
+from torchbuild_tasks.errors import SourceError
+from torchbuild_tasks.system import files
+from torchbuild_tasks.system.git.run import Git
+from torchbuild_tasks.system.git.transfer import TREE, Moved, Stopped, Watch, patience, run
+from torchbuild_tasks.system.process_tree import end_tree
+from torchbuild_tasks.values import replace
+
+if TYPE_CHECKING:
+    import psutil
+
+
+WORKING: Final = "source.working"
+_TEMPORARY: Final = ("tmp_pack_", "tmp_idx_", "tmp_obj_")
+
+
+@contextlib.contextmanager
+def working(state: Path, tree: Path, git_dir: Path) -> Iterator[None]:
+    """Mark that we change a repository; what a run that was cut off left is cleared first.
+
+    Args:
+        state: the folder that holds the mark.
+        tree: the checkout, or the mirror: the name its git processes carry.
+        git_dir: its repository; that of submodules lies in it.
+
+    Raises:
+        SourceError: git processes of the user's work there, beside lock files of a run that was cut off.
+    """
+    mark = state / WORKING
+    with files.told_as(SourceError, mark):
+        if mark.exists():
+            end_orphans(str(tree))
+            clear(tree, git_dir)
+        mark.write_text("A command of torchbuild_tasks changes this repository, or was cut off.\n", "utf-8")
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            files.unlink(mark)
+
+
+def was_cut_off(state: Path) -> bool:
+    """Whether a run changes the repository now, or was killed while it did."""
+    return (state / WORKING).exists()
+
+
+def _gits() -> Iterator[psutil.Process]:
+    import psutil
+
+    for each in psutil.process_iter(["name"]):
+        if (each.info["name"] or "").casefold().startswith("git") and each.pid != os.getpid():
+            yield each
+
+
+def end_orphans(tree: str) -> None:
+    """End the git processes that a killed run of ours left at work on a checkout."""
+    import psutil
+
+    for each in list(_gits()):
+        with contextlib.suppress(psutil.Error, OSError):
+            if each.environ().get(TREE) == tree:
+                end_tree(each.pid)
+
+
+def clear(tree: Path, git_dir: Path) -> None:
+    """Remove the lock files and the unfinished packs that killed git processes left.
+
+    Args:
+        tree: the checkout, or the mirror.
+        git_dir: its repository.
+
+    Raises:
+        SourceError: there are locks, and a git works there.
+    """
+    locks = [path for path in _below(git_dir) if path.name.endswith(".lock")]
+    if locks and (who := _users_git(tree)):
+        raise SourceError(
+            f"{tree} has lock files of a run that was cut off, and another git works there.",
+            looked=(f"process {who}", *(str(path) for path in locks[:5])),
+            next_step="Wait until it is over and run the same command again.",
+        )
+    for path in locks:
+        files.unlink(path, missing_ok=True)
+    for path in _below(git_dir):
+        if path.name.startswith(_TEMPORARY):
+            files.unlink(path, missing_ok=True)
+
+
+def _below(git_dir: Path) -> Iterator[Path]:
+    """Every file of a repository and of its submodules' where git puts locks or unfinished packs."""
+    for folder, folders, names in os.walk(git_dir):
+        if Path(folder).name == "objects":
+            folders[:] = [name for name in folders if name == "pack"]
+        for name in names:
+            yield Path(folder) / name
+
+
+def _users_git(tree: Path) -> int | None:
+    import psutil
+
+    for each in _gits():
+        with contextlib.suppress(psutil.Error, OSError):
+            if Path(each.cwd()).is_relative_to(tree):
+                return each.pid
+    return None
+
+
+# ----------------
+# brings one commit, or one ref, into a repository: from its address, or through the mirror store
+
+
+MIRRORS: Final = "mirrors"
+LOCKS: Final = "locks"
+_ALL: Final = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
+_MARK: Final = "torchbuild.mirror"
+_ALTERNATES: Final = "info/alternates"
+_PARTIAL: Final = ("--get-regexp", r"^remote\..*\.promisor$")
+# Old servers, which a local git plays here, hand out no commit that is not a ref's.
+_ANY_COMMIT: Final = "--upload-pack=git -c uploadpack.allowAnySHA1InWant=true upload-pack"
+
+
+class Wish(msgspec.Struct, frozen=True, kw_only=True):
+    """What is wanted of a repository.
+
+    Args:
+        url: where it is.
+        what: a full ref ("refs/tags/v2.9.1") or a commit.
+        into: the ref that is to keep it.
+        commit: the commit that it is.
+        full: with all history.
+    """
+
+    url: str
+    what: str
+    into: str
+    commit: str
+    full: bool = False
+
+
+class Way(msgspec.Struct, frozen=True, kw_only=True):
+    """How repositories are reached: the settings that go with each git, the store, the watch.
+
+    Args:
+        config: NAME=VALUE settings, the mirrors of torchbuild.toml among them.
+        mirrors: the mirror store; None where there is none.
+        offline: only what the mirror store has.
+        watch: who is told, and how long silence is borne.
+    """
+
+    config: tuple[str, ...]
+    mirrors: Path | None = None
+    offline: bool = False
+    watch: Watch
+
+
+class Hears(Protocol):
+    """Somebody who is told of what is fetched."""
+
+    def note(self, text: str) -> None: ...
+    def transfer(self, name: str, done: int, total: int | None) -> None: ...
+
+
+def way_for(tree: Path, report: Hears, *, config: tuple[str, ...], store: Path, offline: bool) -> Way:
+    """Return how repositories are reached for a checkout; the mirror store is used once there is one.
+
+    Args:
+        tree: the checkout, or the mirror.
+        report: who is told.
+        config: settings that go with each git.
+        store: the folder that holds the mirror store.
+        offline: only what is on this machine.
+
+    Raises:
+        UsageError: TORCHBUILD_STALL is no number of seconds.
+    """
+    watch = Watch(tree=str(tree), patience=patience(), transfer=report.transfer, note=report.note)
+    mirrors = store / MIRRORS
+    return Way(config=config, mirrors=mirrors if mirrors.is_dir() else None, offline=offline, watch=watch)
+
+
+def bring(git: Git, wish: Wish, way: Way, name: str) -> Moved:
+    """Fetch what is wanted, if it is not there.
+
+    A repository with all its history keeps it: only a new or a shallow one is fetched into shallowly.
+    """
+    if _is_kept(git, wish, wish.into):
+        return Moved(rc=0)
+    if way.mirrors is None:
+        if way.offline:
+            return Moved(rc=1, words=("--offline, and there is no mirror store",))
+        return _fetch(git, wish, wish.url, way, name)
+    mirror = mirror_of(way.mirrors, wish.url)
+    moved = fill(mirror, wish, way, name)
+    return moved if moved.rc else _fetch(git, wish, str(mirror), way, name)
+
+
+def _is_kept(git: Git, wish: Wish, ref: str) -> bool:
+    """Whether what is wanted is there, and kept by that ref where one is given."""
+    if not git.has(wish.commit) or (wish.full and is_shallow(git)):
+        return False
+    return not ref or git.said("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}") == wish.commit
+
+
+def borrow(git: Git, commit: str, lender: Git, way: Way, name: str) -> None:
+    """Take a commit from another repository on this machine, if it has it.
+
+    A new repository gets hard links to all objects: that takes no room, and, unlike git's alternates, still
+    holds when the other one is tidied up (`git gc`) or removed. What does not work is left to `bring`.
+
+    Args:
+        git: the repository.
+        commit: what is wanted.
+        lender: the other one, bare.
+        way: who is told.
+        name: what is told of.
+
+    Raises:
+        SourceError: a file cannot be made.
+    """
+    # A new one may hold the half that a killed run linked, so that it has the commit and not its files.
+    if not lender.has(commit) or (git.has(commit) and not is_new(git)):
+        return
+    shallow = is_shallow(lender)
+    objects = lender.folder / (lender.said("rev-parse", "--git-path", "objects") or "")
+    # The objects of one that holds only a part would look like the whole.
+    parts = shallow or (objects / _ALTERNATES).exists() or lender.said("config", *_PARTIAL) is not None
+    if is_new(git) and not parts:
+        _link_objects(objects, git.folder / "objects")
+    if not git.has(commit):
+        wish = Wish(url=str(lender.folder), what=commit, into="", commit=commit)
+        options = (_ANY_COMMIT, *(("--update-shallow",) if shallow else ()))
+        _fetch(git, wish, wish.url, way, name, *options)
+
+
+def _link_objects(source: Path, target: Path) -> None:
+    """Have each object and each pack of a repository in another one; an index comes after its pack."""
+    for folder, folders, names in os.walk(source):
+        folders[:] = [each for each in folders if each != "info"]
+        place = target / Path(folder).relative_to(source)
+        with files.told_as(SourceError, place):
+            place.mkdir(parents=True, exist_ok=True)
+        for name in sorted(names, key=lambda each: (each.endswith(".idx"), each)):
+            if name.endswith((".pack", ".idx")) or "." not in name and not name.startswith("tmp_"):
+                with files.told_as(SourceError, place / name), contextlib.suppress(FileExistsError):
+                    _link(Path(folder, name), place / name)
+
+
+def _link(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target)
+    except FileExistsError:
+        raise
+    except OSError:  # another file system, or one without hard links
+        part = target.with_name(f"tmp_obj_{target.name}")  # as git calls what it has not written whole
+        shutil.copyfile(source, part)
+        files.replace(part, target)
+
+
+def _fetch(git: Git, wish: Wish, address: str, way: Way, name: str, *options: str) -> Moved:
+    spec = f"+{wish.what}:{wish.into}" if wish.into else wish.what
+    specs: tuple[str, ...] = (spec,)
+    extra: tuple[str, ...] = ()
+    if wish.full:
+        specs = (spec, "+refs/heads/*:refs/remotes/origin/*", "+refs/tags/*:refs/tags/*")
+        extra = ("--unshallow",) if is_shallow(git) else ()
+        if address == wish.url:  # a local mirror has all blobs, and need not be asked again later
+            extra, address = (*extra, "--filter=blob:none"), "origin"
+    elif is_shallow(git) or is_new(git):
+        extra = ("--depth=1",)
+    words = ("fetch", "--progress", "--no-tags", *options, *extra, address, *specs)
+    return run(git, words, name, way.watch)
+
+
+def is_shallow(git: Git) -> bool:
+    """Whether a repository holds only a part of its history."""
+    return git.said("rev-parse", "--is-shallow-repository") == "true"
+
+
+def fetched_alone(git: Git) -> frozenset[str]:
+    """The commits whose history was left out when they were fetched."""
+    place = git.said("rev-parse", "--git-path", "shallow")
+    with contextlib.suppress(OSError):
+        return frozenset((git.folder / (place or "")).read_text("ascii").split())
+    return frozenset()
+
+
+def is_new(git: Git) -> bool:
+    """Whether nothing was fetched into a repository yet."""
+    return (
+        git.said("for-each-ref", "--count=1") == ""
+        and git.said("rev-parse", "--verify", "-q", "HEAD") is None
+    )
+
+
+# ---------------------------------------------------------------- the mirror store
+
+
+def mirror_of(mirrors: Path, url: str) -> Path:
+    """Where the mirror of an address lies: its host and path, and a few digits that tell addresses apart."""
+    parts = urlsplit(url.removesuffix("/").removesuffix(".git"))
+    words = re.sub(r"[^\w.-]+", "-", f"{parts.hostname or 'local'}{parts.path[-60:]}".replace("/", "-"))
+    digits = hashlib.sha256(url.removesuffix("/").removesuffix(".git").encode()).hexdigest()[:8]
+    return mirrors / f"{words.strip('-.')}-{digits}.git"
+
+
+def fill(mirror: Path, wish: Wish, way: Way, name: str) -> Moved:
+    """Make sure that the mirror holds what is wanted; one run at a time works on it.
+
+    Raises:
+        SourceError: the mirror cannot be written.
+        Stopped: everything is to end.
+    """
+    with _held(mirror, way, name):
+        git = Git(folder=mirror, config=way.config)
+        with files.told_as(SourceError, mirror):
+            mirror.mkdir(parents=True, exist_ok=True)
+        with working(mirror, mirror, mirror):
+            if not (mirror / "HEAD").exists() or git.said("config", "--local", _MARK) is None:
+                git.run("init", "--quiet", "--bare", ".")
+                # Old servers, which a local git plays here, hand out no commit that is not a ref's.
+                git.run("config", "--local", "uploadpack.allowAnySHA1InWant", "true")
+                git.run("config", "--local", "remote.origin.url", wish.url)
+                git.run("config", "--local", _MARK, wish.url)
+            if _is_kept(git, wish, _kept_by(wish)):
+                return Moved(rc=0)
+            if way.offline:
+                return Moved(rc=1, words=(f"--offline, and {mirror} does not hold it",))
+            words = ("fetch", "--progress", *_depth(git, wish), wish.url, *_specs(wish))
+            return run(git, words, name, replace(way.watch, tree=str(mirror)))
+
+
+def _kept_by(wish: Wish) -> str:
+    return wish.what if wish.what.startswith("refs/") else f"refs/torchbuild/{wish.commit}"
+
+
+def _depth(git: Git, wish: Wish) -> tuple[str, ...]:
+    if wish.full:
+        return ("--unshallow",) if is_shallow(git) else ()
+    return ("--no-tags", "--depth=1") if is_shallow(git) or is_new(git) else ("--no-tags",)
+
+
+def _specs(wish: Wish) -> tuple[str, ...]:
+    return (f"+{wish.what}:{_kept_by(wish)}", *(_ALL if wish.full else ()))
+
+
+@contextlib.contextmanager
+def _held(mirror: Path, way: Way, name: str) -> Iterator[None]:
+    """Hold the mirror; another thread of ours, or another run, that fetches into it is waited for."""
+    import filelock
+
+    folder = mirror.parent.parent / LOCKS
+    with files.told_as(SourceError, folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    lock, began, told = filelock.FileLock(folder / f"{mirror.name}.lock"), time.monotonic(), False
+    while True:
+        with contextlib.suppress(filelock.Timeout):
+            lock.acquire(timeout=0.5)
+            break
+        if way.watch.stop.is_set():
+            raise Stopped
+        if not told and time.monotonic() - began > 2:
+            way.watch.note(f"{name}: another fetch into {mirror.name} is waited for")
+            told = True
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def mirrors_in(mirrors: Path) -> tuple[tuple[str, Path], ...]:
+    """The mirrors that are there: address and folder, sorted."""
+    found = []
+    for folder in sorted(mirrors.iterdir()) if mirrors.is_dir() else ():
+        if (folder / "HEAD").is_file() and (url := Git(folder=folder).said("config", "--local", _MARK)):
+            found.append((url, folder))
+    return tuple(found)
+
+
+def borrowed(git: Git) -> tuple[str, ...]:
+    """Folders of objects that a repository borrows from and that are gone."""
+    place = git.said("rev-parse", "--git-path", f"objects/{_ALTERNATES}")
+    lines: list[str] = []
+    with contextlib.suppress(OSError):
+        lines = (git.folder / (place or "")).read_text("utf-8").splitlines()
+    objects = (git.folder / (place or "")).parent.parent
+    return tuple(line for line in lines if line and not (objects / os.fspath(line)).is_dir())

@@ -1,0 +1,516 @@
+"""Moves a worktree to a commit so that nothing of the user's is lost, also after a move that was cut off.
+
+git refuses to overwrite what differs from its index, and after a move that was killed half of the files
+do. Those are known by their content: what is in the way may be overwritten when it is what the wanted
+commit holds, or the beginning of that (the file that was being written).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+from urllib.parse import urljoin
+
+import msgspec
+
+from torchbuild_tasks.errors import SourceError
+from torchbuild_tasks.system import files
+from torchbuild_tasks.system.git import run as gitmodules
+from torchbuild_tasks.system.git.fetch import fetched_alone
+from torchbuild_tasks.system.git.run import Git
+from torchbuild_tasks.system.git.transfer import Moved, Watch, run
+from torchbuild_tasks.values import replace
+
+
+class InTheWay(Exception):
+    """Files of the user's would be overwritten; the argument names them."""
+
+    def __init__(self, files: tuple[str, ...]) -> None:
+        super().__init__(files)
+        self.files = files
+
+
+def settle(git: Git, commit: str, name: str, watch: Watch, *, also: Sequence[str] = ()) -> Moved:
+    """Check out a commit, over what a move that was cut off left.
+
+    Args:
+        git: a worktree.
+        commit: where it goes; its objects are here.
+        name: what is told of.
+        also: as `foreign`.
+
+    Raises:
+        InTheWay: files of the user's would be overwritten; nothing was changed.
+    """
+    checkout = ("-c", "advice.detachedHead=false", "checkout", "--progress", "--detach")
+    moved = run(git, (*checkout, "--no-overwrite-ignore", commit), name, watch)
+    if moved.rc == 0:
+        return moved
+    if others := foreign(git, commit, *also):
+        raise InTheWay(others)
+    return run(git, (*checkout, "--force", commit), name, watch)
+
+
+def foreign(git: Git, commit: str, *also: str) -> tuple[str, ...]:
+    """The files that differ from git's index, or are staged, or in the way, and are not of `commit`, sorted.
+
+    Args:
+        git: a worktree.
+        commit: where it is to go; its objects are here.
+        also: other commits whose content counts as ours: where a move that was cut off went.
+    """
+    wanted = gitmodules.tree(git, commit, "blob")
+    others = (gitmodules.tree(git, each, "blob") for each in dict.fromkeys(also) if each)
+    trees = (wanted, *others)
+    suspects = set(_names(git, "diff", "--name-only", "--no-renames", "-z", "--ignore-submodules=all"))
+    if git.said("rev-parse", "--verify", "--quiet", "HEAD") is not None:
+        staged = ("diff", "--cached", "--name-only", "--no-renames", "-z", "--ignore-submodules=all", "HEAD")
+        suspects.update(_names(git, *staged))
+    tracked = set(_names(git, "ls-files", "-z"))
+    suspects.update(path for path in wanted if path not in tracked and _is_there(git.folder / path))
+    return tuple(
+        sorted(
+            path
+            for path in suspects
+            if _is_there(git.folder / path)
+            and not any(_is_of(git, path, blob) for blob in {tree.get(path) for tree in trees})
+        )
+    )
+
+
+def strangers(git: Git, commit: str) -> tuple[str, ...]:
+    """Every file in a worktree that does not hold what `commit` holds there; for one without an index."""
+    wanted = gitmodules.tree(git, commit, "blob")
+    found = []
+    for folder, folders, names in os.walk(git.folder):
+        folders[:] = [name for name in folders if name != ".git"]
+        for name in names:
+            path = (Path(folder) / name).relative_to(git.folder).as_posix()
+            if name != ".git" and not _is_of(git, path, wanted.get(path)):
+                found.append(path)
+    return tuple(sorted(found))
+
+
+def edits(git: Git, *, deleted: bool = True, untracked: bool = True) -> tuple[str, ...]:
+    """Return files that were changed, staged or added (and are not ignored), by their paths in it, sorted.
+
+    Args:
+        git: the worktree.
+        deleted: those too that are not there any more.
+        untracked: those too that git does not track.
+    """
+    status = ("status", "--porcelain=v1", "-z", "--no-renames", "--ignore-submodules=all")
+    found = _names(git, *status, f"--untracked-files={'all' if untracked else 'no'}")
+    return tuple(sorted(each[3:] for each in found if deleted or each[:2] not in (" D", "D ")))
+
+
+def _names(git: Git, *words: str) -> list[str]:
+    said = git.said(*words, timeout=None) or ""
+    return [name for name in said.split("\0") if name]
+
+
+def _is_there(path: Path) -> bool:
+    return path.is_symlink() or path.is_file()
+
+
+def _is_of(git: Git, path: str, blob: str | None) -> bool:
+    """Whether a file holds this blob, or the beginning of it."""
+    if blob is None:
+        return False
+    place = git.folder / path
+    data = os.fsencode(place.readlink()) if place.is_symlink() else place.read_bytes()
+    plain = data.replace(b"\r\n", b"\n")  # git for Windows writes CRLF where the user wants it
+    if blob in (_blob_id(data, blob), _blob_id(plain, blob)):
+        return True
+    done = git.ask("cat-file", "blob", blob, timeout=None)
+    return done.rc == 0 and any(done.stdout.startswith(each) for each in (data, plain))
+
+
+def _blob_id(data: bytes, like: str) -> str:
+    digest = hashlib.sha256 if len(like) == 64 else hashlib.sha1
+    return digest(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+
+
+# ----------------
+# the submodules of a repository: which there are, at which commit, and how one is laid out and left
+
+
+_SIDES: Final = {"1": "both came from", "2": "ours", "3": "theirs"}
+
+
+class Module(msgspec.Struct, frozen=True, kw_only=True):
+    """One submodule.
+
+    Args:
+        top: its path from the outermost checkout, with `/`.
+        path: its path in the repository around it.
+        name: what .gitmodules calls it.
+        url: where it is fetched from: what the repository's settings say goes before .gitmodules.
+        listed: the address in .gitmodules, absolute; tried where `url` does not have the commit.
+        commit: the commit that the repository around it wants.
+        around: the worktree around it.
+        repository: its own git folder.
+    """
+
+    top: str
+    path: str
+    name: str
+    url: str
+    listed: str
+    commit: str
+    around: Path
+    repository: Path
+
+    @property
+    def folder(self) -> Path:
+        """Its worktree."""
+        return self.around / self.path
+
+    @property
+    def is_there(self) -> bool:
+        """Whether it was laid out, or that was begun."""
+        return os.path.lexists(self.folder / ".git")
+
+
+# ---------------------------------------------------------------- which there are
+
+
+def modules(git: Git, prefix: str = "", *, commit: str = "") -> tuple[Module, ...]:
+    """Return the submodules that a worktree's index names, those of `update = none` left out.
+
+    Args:
+        git: the worktree around them.
+        prefix: its own path from the outermost checkout.
+        commit: take those that this commit names instead.
+
+    Raises:
+        SourceError: one is in conflict after a merge, or has a name or a path that leaves its folder.
+    """
+    links = {} if commit else _links(git)
+    where = ("--blob", f"{commit}:.gitmodules") if commit else ("--file", str(git.folder / ".gitmodules"))
+    listed = gitmodules.settings(git, *where)
+    if not listed:
+        return ()
+    links = links or (gitmodules.tree(git, commit, "commit") if commit else {})
+    named = {values["path"]: name for name, values in listed.items() if "path" in values}
+    own = gitmodules.settings(git)
+    kept = {
+        path: name
+        for path in links
+        if (name := named.get(path)) is not None
+        and own.get(name, {}).get("update", listed[name].get("update")) != "none"
+    }
+    if not kept:
+        return ()
+    base = git.folder / git.run("rev-parse", "--git-path", "modules")
+    found = []
+    for path, name in kept.items():
+        _check(git, name, path)
+        place, address = git.folder / path / ".git", listed[name].get("url", "")
+        found.append(
+            Module(
+                top=f"{prefix}{path}",
+                path=path,
+                name=name,
+                url=own.get(name, {}).get("url", address),
+                listed=address if not address.startswith(".") else absolute(_origin(git), address),
+                commit=links[path],
+                around=git.folder,
+                repository=place if place.is_dir() else base / name,
+            )
+        )
+    return tuple(found)
+
+
+def _origin(git: Git) -> str:
+    return git.said("config", "--get", "remote.origin.url") or str(git.folder)
+
+
+def absolute(base: str, url: str) -> str:
+    """Return a submodule's address; one that begins with a dot counts from the repository around it."""
+    if not re.match(r"\.\.?/", url):
+        return url
+    if "://" in base:
+        scheme, _, rest = base.partition("://")  # urljoin knows no git:// and no ssh://
+        return f"{scheme}://" + urljoin(f"http://{rest.rstrip('/')}/", url).removeprefix("http://")
+    path = base.rstrip("/")
+    while (step := re.match(r"(\.\.?)/", url)) is not None:
+        path, url = path.rpartition("/")[0] if step[1] == ".." else path, url[step.end() :]
+    return f"{path}/{url}"
+
+
+def _links(git: Git) -> dict[str, str]:
+    """Return the index's submodules: path to commit."""
+    links: dict[str, str] = {}
+    conflicts: dict[str, list[str]] = {}
+    for entry in git.run("ls-files", "--stage", "-z").split("\0"):
+        about, _, path = entry.partition("\t")
+        mode, commit, stage = (*about.split(" "), "", "")[:3]
+        if mode != "160000":
+            continue
+        if stage == "0":
+            links[path] = commit
+        else:
+            conflicts.setdefault(path, []).append(f"{_SIDES[stage]} {commit[:10]}")
+    if conflicts:
+        path = next(iter(conflicts))
+        raise SourceError(
+            f"{git.folder} is in a merge that git cannot decide for {len(conflicts)} submodules.",
+            looked=tuple(f"{path}: {', '.join(sides)}" for path, sides in conflicts.items()),
+            next_step=f"Choose a commit: git -C {git.folder / path} checkout COMMIT, then "
+            f"git -C {git.folder} add {path}\nor leave the merge: git -C {git.folder} merge --abort",
+        )
+    return links
+
+
+def _check(git: Git, name: str, path: str) -> None:
+    """Refuse what git itself refuses, because it would lead out of the repository."""
+    for text in (name, path):
+        parts = text.replace("\\", "/").split("/")
+        if ".." in parts or "" in parts or text.startswith("-") or ":" in text or ".git" in parts:
+            raise SourceError(
+                f"{git.folder / '.gitmodules'} has a submodule {text!r}, which is no safe name."
+            )
+
+
+def is_empty(module: Module) -> bool:
+    """Return whether a submodule's folder holds nothing, or nothing but git's link file."""
+    try:
+        return {path.name for path in module.folder.iterdir()} <= {".git"}
+    except OSError:
+        return True
+
+
+def head(module: Module, config: tuple[str, ...]) -> str | None:
+    """Return the commit that is checked out whole; None when none is, or all its files were removed since."""
+    if is_empty(module) or not (module.repository / "index").exists():
+        return None
+    git = Git(folder=module.folder, config=config)
+    said = (git.said("rev-parse", "--show-toplevel", "HEAD") or "").split("\n")
+    if len(said) != 2 or not Path(said[0]).samefile(module.folder):
+        return None
+    return said[1]
+
+
+def walk(git: Git, prefix: str = "", *, commit: str = "") -> Iterator[Module]:
+    """Yield every submodule, and of those that are checked out their own, outermost first.
+
+    Args:
+        git: the worktree around them.
+        prefix: its own path from the outermost checkout.
+        commit: "HEAD" for what the commits name instead of the indexes.
+    """
+    for module in modules(git, prefix, commit=commit):
+        yield module
+        if head(module, git.config) is not None:
+            yield from walk(Git(folder=module.folder, config=git.config), f"{module.top}/", commit=commit)
+
+
+# ---------------------------------------------------------------- what is the user's
+
+
+def changes(git: Git, prefix: str = "") -> Iterator[str]:
+    """Yield what was changed since HEAD in tracked files, in submodules and in their commits."""
+    yield from (f"{prefix}{path}" for path in edits(git, untracked=False))
+    for module in modules(git, prefix, commit="HEAD"):
+        at = head(module, git.config)
+        if at is None:
+            continue
+        if at != module.commit:
+            yield f"{module.top} (a submodule, at commit {at[:10]})"
+        yield from changes(Git(folder=module.folder, config=git.config), f"{module.top}/")
+
+
+def overwritten(git: Git, commit: str, ends: Sequence[str], prefix: str = "") -> Iterator[str]:
+    """Yield the files, in submodules too, that a move to a commit would overwrite and that are the user's.
+
+    Args:
+        git: a worktree; its objects and those of its submodules may still lack the commit's.
+        commit: where it goes.
+        ends: commits whose content is not the user's: where it is, and between which a move was cut off.
+        prefix: its own path from the outermost checkout.
+    """
+    gone = _gone(git, commit)
+    yield from (f"{prefix}{path}" for path in _obstacles(git, commit, ends, gone))
+    known: dict[str, set[str]] = {}
+    for end in ends:
+        for module in modules(git, commit=end):
+            known.setdefault(module.path, set()).add(module.commit)
+    for module in modules(git, prefix, commit=commit):
+        at = head(module, git.config)
+        ours = known.get(module.path, set()) | {module.commit}
+        if not module.is_there or at == module.commit:
+            continue
+        sub = Git(folder=module.folder, config=git.config)
+        if at and at not in ours:
+            yield f"{module.top} (a submodule, at commit {at[:10]})"
+        elif sub.has(module.commit):
+            others = sorted(each for each in ours - {module.commit} if sub.has(each))
+            yield from overwritten(sub, module.commit, others, f"{module.top}/")
+
+
+def keep_head(git: Git) -> None:
+    """Keep by a ref of ours the commit that is checked out, where it is the user's and no branch holds it.
+
+    A commit that was fetched alone, without its history, came from a server.
+    """
+    commit = git.said("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+    if not commit or commit in fetched_alone(git):
+        return
+    if git.said("for-each-ref", "--count=1", "--contains", commit) == "":
+        git.run("update-ref", f"refs/torchbuild/kept/{commit}", commit)
+
+
+# ---------------------------------------------------------------- one of them
+
+
+def move(git: Git, commit: str, name: str, watch: Watch, *, also: Sequence[str] = ()) -> Moved:
+    """Check out a commit; submodules that it does not have any more go, unless something in them was changed.
+
+    Args:
+        git: a worktree.
+        commit: where it goes; its objects are here.
+        name: what is told of.
+        watch: who is told.
+        also: commits between which a move was cut off: their content is not the user's.
+
+    Raises:
+        InTheWay: files of the user's would be overwritten; nothing was changed.
+        SourceError: a file cannot be removed.
+    """
+    gone = _gone(git, commit)
+    if gone and (others := _obstacles(git, commit, also, gone)):
+        raise InTheWay(others)
+    for module in gone:
+        leave(Git(folder=module.folder, config=git.config))
+    return settle(git, commit, name, watch, also=also)
+
+
+def _gone(git: Git, commit: str) -> list[Module]:
+    """Return the unchanged submodules that HEAD has and a commit has not, or by another name."""
+    if git.said("rev-parse", "--verify", "--quiet", "HEAD") is None:
+        return []
+    before = [module for module in modules(git, commit="HEAD") if (module.folder / ".git").is_file()]
+    after = {(module.path, module.name) for module in modules(git, commit=commit)} if before else set()
+    return [
+        module for module in before if (module.path, module.name) not in after and not _is_users(git, module)
+    ]
+
+
+def _obstacles(git: Git, commit: str, also: Sequence[str], gone: Sequence[Module]) -> tuple[str, ...]:
+    """Return the files of the user's that stand where a commit has others, when some submodules are gone."""
+    going = {
+        f"{module.path}/{path}"
+        for module in gone
+        for path in _tracked(Git(folder=module.folder, config=git.config))
+    }
+    return tuple(path for path in foreign(git, commit, *also) if path not in going)
+
+
+def _tracked(git: Git) -> Iterator[str]:
+    """Yield the files of a worktree that git tracks, and those of submodules in it."""
+    yield from filter(None, (git.said("ls-files", "-z") or "").split("\0"))
+    for module in modules(git, commit="HEAD"):
+        if module.is_there:
+            inner = Git(folder=module.folder, config=git.config)
+            yield from (f"{module.path}/{path}" for path in _tracked(inner))
+
+
+def _is_users(git: Git, module: Module) -> bool:
+    """Return whether something in a submodule was changed; a deleted file holds nothing."""
+    here = Git(folder=module.folder, config=git.config)
+    if edits(here, deleted=False, untracked=False):
+        return True
+    return any(inner.is_there and _is_users(here, inner) for inner in modules(here, commit="HEAD"))
+
+
+def leave(git: Git) -> None:
+    """Take a submodule's tracked files away, those of submodules in it first; what git does not track stays.
+
+    Raises:
+        SourceError: a file cannot be removed.
+    """
+    keep_head(git)
+    for module in modules(git, commit="HEAD"):
+        if (module.folder / ".git").is_file():
+            leave(Git(folder=module.folder, config=git.config))
+    patience, parents = files.Patience(), set[Path]()
+    with files.told_as(SourceError, git.folder):
+        for entry in filter(None, (git.said("ls-files", "--stage", "-z") or "").split("\0")):
+            path = git.folder / entry.partition("\t")[2]
+            if not entry.startswith("160000 "):
+                with contextlib.suppress(FileNotFoundError):
+                    patience.unlink(path)
+            parents.update(parent for parent in path.parents if parent.is_relative_to(git.folder))
+        patience.unlink(git.folder / ".git")  # last: until then git knows what is left
+    for folder in sorted(parents, key=lambda folder: len(folder.parts), reverse=True):
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+
+
+def initialise(git: Git, found: Sequence[Module], *, sync: bool) -> bool:
+    """Write addresses into the repository as git does, where there are none; `sync` renews all.
+
+    Returns:
+        Whether anything was written.
+
+    Raises:
+        SourceError: git fails.
+    """
+    own = gitmodules.settings(git) if found else {}
+    new = [module.path for module in found if "url" not in own.get(module.name, {})]
+    if new:
+        git.run("submodule", "--quiet", "init", "--", *new)
+    if sync and found:
+        git.run("submodule", "--quiet", "sync", "--", *(module.path for module in found))
+    return bool(new or (sync and found))
+
+
+def repository(module: Module, config: tuple[str, ...]) -> Git:
+    """Return the submodule's repository, made if it is not there; commands in it know no worktree.
+
+    Raises:
+        SourceError: git fails.
+    """
+    git = Git(folder=module.repository, config=config, bare=True)
+    with files.told_as(SourceError, module.repository):
+        module.repository.mkdir(parents=True, exist_ok=True)
+    if git.said("rev-parse", "--absolute-git-dir") is None or not (module.repository / "HEAD").exists():
+        replace(git, bare=False).run("init", "--quiet", "--bare", ".")
+    if git.said("config", "--local", "remote.origin.url") != module.url:
+        git.run("config", "--local", "remote.origin.url", module.url)
+        git.run("config", "--local", "remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*")
+    return git
+
+
+def connect(module: Module, git: Git) -> Git:
+    """Join the submodule's folder with its repository; return the worktree that it becomes.
+
+    Raises:
+        SourceError: the folder holds something else, or git fails.
+    """
+    link = module.folder / ".git"
+    if not os.path.lexists(link):
+        back = Path(os.path.relpath(module.folder, module.repository)).as_posix()
+        git.run("config", "--local", "core.bare", "false")
+        git.run("config", "--local", "core.worktree", back)
+        with files.told_as(SourceError, module.folder):
+            module.folder.mkdir(parents=True, exist_ok=True)
+            there = Path(os.path.relpath(module.repository, module.folder)).as_posix()
+        files.write_atomic(link, f"gitdir: {there}\n".encode(), error=SourceError)
+    return Git(folder=module.folder, config=git.config)
+
+
+def forget_index(module: Module) -> None:
+    """Take away git's list of what it laid out, so that it lays out everything again.
+
+    Raises:
+        SourceError: it cannot be removed.
+    """
+    with files.told_as(SourceError, module.repository):
+        files.unlink(module.repository / "index", missing_ok=True)

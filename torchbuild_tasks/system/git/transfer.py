@@ -1,0 +1,201 @@
+"""Runs a git command that takes its time: its progress is told, a stalled one is ended.
+
+git prints its progress once a second while anything moves. Over HTTP it notices a stall itself
+(http.lowSpeedTime); over git:// and ssh it would wait forever for a server that says nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import msgspec
+
+from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.system import process
+from torchbuild_tasks.system.git.run import Git, environment
+
+# git's processes for one checkout carry its name, so that those of a killed run can be told.
+TREE: Final = "TORCHBUILD_TREE"
+PATIENCE: Final = 60.0
+_QUIET: Final = 2.0  # seconds without a word after which something is said
+_KEPT: Final = 12  # lines of git's words
+_STEP: Final = re.compile(r"(?:remote: )?(?P<phase>[A-Z][a-z]+(?: [a-z]+)*): +(?P<percent>\d+)% \(\d+/\d+\)")
+_BYTES: Final = re.compile(r", (?P<count>[\d.]+) (?P<unit>bytes|KiB|MiB|GiB)(?: \||,|$)")
+_UNITS: Final[Mapping[str, int]] = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+_COUNTED: Final = re.compile(r"(?:remote: )?(?:Enumerating|Counting|Total|Unpacking) .*\d")
+
+
+def patience() -> float:
+    """Return the seconds of silence after which a transfer counts as stalled.
+
+    Raises:
+        UsageError: TORCHBUILD_STALL is no number of seconds.
+    """
+    said = os.environ.get("TORCHBUILD_STALL")
+    with contextlib.suppress(ValueError):
+        if (seconds := float(said or PATIENCE)) >= 1:
+            return seconds
+    raise UsageError(f"TORCHBUILD_STALL={said} is not a number of seconds, 1 or more")
+
+
+def settings(mirrors: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
+    """Return what goes with every git: mirrors of hosts, patience, packs that are whole or not there."""
+    return (
+        *(f"url.{new}.insteadOf={old}" for old, new in mirrors),
+        "http.lowSpeedLimit=10",  # bytes a second: a server that counts objects says more
+        f"http.lowSpeedTime={int(patience())}",
+        "fetch.unpackLimit=1",
+        "fetch.recurseSubmodules=false",
+        "submodule.recurse=false",
+        "gc.auto=0",
+        "maintenance.auto=false",
+        *(("core.longpaths=true",) if sys.platform == "win32" else ()),
+    )
+
+
+def _say_nothing(*said: object) -> None:
+    """Tell nobody."""
+
+
+class Stopped(Exception):
+    """Another part of the work was interrupted, so this ends, too."""
+
+
+class _Stalled(Exception):
+    pass
+
+
+class Watch(msgspec.Struct, frozen=True, kw_only=True):
+    """How long commands are watched and who is told.
+
+    Args:
+        tree: the checkout, or the mirror, that this is about.
+        patience: seconds without a word, and without computing, after which a command is ended.
+        transfer: told a name, the bytes that came, and None for their total, which git does not tell.
+        note: told what else takes its time.
+        stop: set when everything is to end.
+    """
+
+    tree: str
+    patience: float = PATIENCE
+    transfer: Callable[[str, int, int | None], None] = _say_nothing
+    note: Callable[[str], None] = _say_nothing
+    stop: threading.Event = msgspec.field(default_factory=threading.Event)
+
+
+class Moved(msgspec.Struct, frozen=True, kw_only=True):
+    """How a command ended, and its last words without the progress."""
+
+    rc: int
+    words: tuple[str, ...] = ()
+    stalled: bool = False
+
+
+def run(
+    git: Git, words: tuple[str, ...], name: str, watch: Watch, *, heard: list[str] | None = None
+) -> Moved:
+    """Run one command of git's that may take long.
+
+    Args:
+        name: what is told of ("third_party/fbgemm").
+        heard: gets every line that it says.
+
+    Raises:
+        Stopped: `watch.stop` was set meanwhile.
+    """
+    listener = _Listener(name, watch, heard)
+    try:
+        rc = process.stream(
+            git.argv(words),
+            env={**environment(), TREE: watch.tree},
+            cwd=None,
+            log=_Nowhere(),
+            on_block=listener.block,
+            on_idle=listener.idle,
+        )
+    except _Stalled:
+        said = f"nothing was heard for {watch.patience:.0f} seconds"
+        return Moved(rc=process.TIMED_OUT, words=(*listener.words, said), stalled=True)
+    return Moved(rc=rc, words=tuple(listener.words))
+
+
+class _Nowhere:
+    def write(self, data: bytes, /) -> object:
+        return len(data)
+
+
+class _Listener:
+    """Hears what one command says, and that it says nothing."""
+
+    def __init__(self, name: str, watch: Watch, heard: list[str] | None) -> None:
+        self._name, self._watch, self._all = name, watch, heard
+        self.words: list[str] = []
+        self._heard = self._told = time.monotonic()
+        self._phase, self._cpu = "", 0.0
+
+    def block(self, block: bytes) -> None:
+        """Lines of git's; a progress line ends with a carriage return there."""
+        self._stop()
+        self._heard = time.monotonic()
+        lines = block.decode(errors="replace").splitlines()
+        if self._all is not None:
+            self._all += lines
+        for line in lines:
+            if step := _STEP.match(line):
+                self._step(step["phase"], step["percent"], line)
+            elif line.strip() and not _COUNTED.match(line):
+                self.words.append(line.strip())
+        del self.words[:-_KEPT]
+
+    def idle(self, pid: int) -> None:
+        """Half a second without a word: wait on, unless it also computes nothing for too long."""
+        self._stop()
+        now = time.monotonic()
+        if now - self._heard < _QUIET:
+            return
+        cpu = _cpu_seconds(pid)
+        if cpu > self._cpu + 0.01:
+            self._cpu, self._heard = cpu, now
+        if now - self._heard >= self._watch.patience:
+            raise _Stalled
+        self._tell(f"{self._name}: waiting for an answer" if not self._phase else f"{self._name}: working")
+
+    def _step(self, phase: str, percent: str, line: str) -> None:
+        if found := _BYTES.search(line):
+            count = int(float(found["count"]) * _UNITS[found["unit"]])
+            self._watch.transfer(self._name, count, None)
+        elif phase != self._phase or percent != "100":
+            self._tell(f"{self._name}: {phase.lower()} {percent}%")
+        self._phase = phase
+
+    def _tell(self, text: str) -> None:
+        """Say it, the first time after two seconds and then every half minute."""
+        now = time.monotonic()
+        if now - self._told >= _QUIET:
+            self._told = now + 30.0 - _QUIET
+            self._watch.note(text)
+
+    def _stop(self) -> None:
+        if self._watch.stop.is_set():
+            raise Stopped
+
+
+def _cpu_seconds(pid: int) -> float:
+    """What a command and all that it started have computed."""
+    import psutil
+
+    used = 0.0
+    with contextlib.suppress(psutil.Error, OSError):
+        top = psutil.Process(pid)
+        for each in (top, *top.children(recursive=True)):
+            with contextlib.suppress(psutil.Error, OSError):
+                times = each.cpu_times()
+                used += times.user + times.system
+    return used

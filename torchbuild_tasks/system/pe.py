@@ -1,0 +1,158 @@
+"""What a Windows DLL exports, read from the file (Microsoft's "PE Format").
+
+https://learn.microsoft.com/en-us/windows/win32/debug/pe-format
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import msgspec
+import pefile  # type: ignore[import-untyped]  # its stubs take numbers for bytes
+
+from torchbuild_tasks.model.closure import Image, Symbol
+
+_MACHINES: Final = {0x8664: "x86_64", 0x14C: "x86", 0xAA64: "aarch64", 0x1C4: "arm"}
+_DIRECTORIES: Final = tuple(
+    pefile.DIRECTORY_ENTRY[f"IMAGE_DIRECTORY_ENTRY_{name}"] for name in ("IMPORT", "DELAY_IMPORT", "RESOURCE")
+)
+
+
+def read_pe(path: str, real: str, size: int) -> tuple[Image, tuple[Symbol, ...]]:
+    """What the DLL says, and the functions that it takes; `damage` where it cannot be right."""
+    try:
+        pe = pefile.PE(path, fast_load=True)
+    except (pefile.PEFormatError, ValueError) as error:
+        return Image(real=real, damage=f"broken DLL: {error}"), ()
+    try:
+        machine = _MACHINES.get(pe.FILE_HEADER.Machine, f"machine {pe.FILE_HEADER.Machine:#x}")
+        end = max((s.PointerToRawData + s.SizeOfRawData for s in pe.sections), default=0)
+        if end > size:
+            words = f"cut short: {size:,} of {end:,} bytes are there"
+            return Image(real=real, machine=machine, damage=words), ()
+        pe.parse_data_directories(directories=list(_DIRECTORIES))
+        return _image(pe, real, machine), tuple(_symbols(_entries(pe, "DIRECTORY_ENTRY_IMPORT")))
+    except (pefile.PEFormatError, ValueError, AttributeError, IndexError) as error:
+        return Image(real=real, damage=f"broken DLL: {error}"), ()
+    finally:
+        pe.close()
+
+
+def _entries(pe: pefile.PE, directory: str) -> Iterable[Any]:
+    return getattr(pe, directory, ())
+
+
+def _image(pe: pefile.PE, real: str, machine: str) -> Image:
+    fixed = getattr(pe, "VS_FIXEDFILEINFO", [])
+    release = (fixed[0].FileVersionMS >> 16, fixed[0].FileVersionMS & 0xFFFF) if fixed else (0, 0)
+    return Image(
+        real=real,
+        machine=machine,
+        needed=tuple(_text(entry.dll) for entry in _entries(pe, "DIRECTORY_ENTRY_IMPORT")),
+        delayed=tuple(_text(entry.dll) for entry in _entries(pe, "DIRECTORY_ENTRY_DELAY_IMPORT")),
+        linker=(pe.OPTIONAL_HEADER.MajorLinkerVersion, pe.OPTIONAL_HEADER.MinorLinkerVersion),
+        release=release,
+    )
+
+
+def _symbols(entries: Iterable[Any]) -> Iterator[Symbol]:
+    """The functions that are taken by name; those by number say nothing of what they are."""
+    for entry in entries:
+        for function in entry.imports:
+            if function.name and len(function.name) < pefile.MAX_IMPORT_NAME_LENGTH:  # it cuts longer ones
+                yield Symbol(_text(function.name), "", _text(entry.dll))
+
+
+def _text(name: bytes) -> str:
+    return name.decode("utf-8", "replace")
+
+
+# ----------------
+
+
+_AMD64: Final = 0x8664
+_PE32_PLUS: Final = 0x20B
+_CODE: Final = 0x20000000  # IMAGE_SCN_MEM_EXECUTE
+_MOST: Final = 100_000  # names; NVIDIA's largest library exports some thousands
+
+
+class Export(msgspec.Struct, frozen=True):
+    """One name; `hint` is its place in the DLL's list of names, `code` tells a function from data."""
+
+    name: str
+    hint: int
+    code: bool
+
+
+class _Section(msgspec.Struct, frozen=True):
+    address: int
+    size: int
+    offset: int
+    executable: bool
+
+
+def read_exports(path: Path) -> tuple[Export, ...]:
+    """The names that a DLL for x86_64 exports; none for one that exports none.
+
+    Raises:
+        ValueError: it is no such DLL, or a broken one.
+        OSError: it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return tuple(_exports(file))
+    except (struct.error, IndexError) as error:
+        raise ValueError(f"{path.name} is cut short") from error
+
+
+def _exports(file: BinaryIO) -> Iterator[Export]:
+    directory, sections = _headers(file)
+    if not directory:
+        return
+    functions, names, *tables = struct.unpack("<20xIIIII", _at(file, _offset(directory, sections), 40))
+    if max(names, functions) > _MOST:
+        raise ValueError(f"{max(names, functions)} exports are too many to be true")
+    if not names:
+        return
+    function_table, name_table, ordinal_table = (_offset(address, sections) for address in tables)
+    addresses = struct.unpack(f"<{functions}I", _at(file, function_table, 4 * functions))
+    pointers = struct.unpack(f"<{names}I", _at(file, name_table, 4 * names))
+    ordinals = struct.unpack(f"<{names}H", _at(file, ordinal_table, 2 * names))
+    for hint, (pointer, ordinal) in enumerate(zip(pointers, ordinals, strict=True)):
+        address = addresses[ordinal]
+        code = any(s.executable and s.address <= address < s.address + s.size for s in sections)
+        yield Export(_export_name(file, _offset(pointer, sections)), hint, code)
+
+
+def _headers(file: BinaryIO) -> tuple[int, list[_Section]]:
+    """The address of the export directory (0: none), and where the sections lie."""
+    (start,) = struct.unpack("<I", _at(file, 0x3C, 4))
+    signature, machine, count, optional_size = struct.unpack("<4sHH12xH2x", _at(file, start, 24))
+    optional = _at(file, start + 24, optional_size)
+    if signature != b"PE\0\0" or machine != _AMD64 or struct.unpack_from("<H", optional)[0] != _PE32_PLUS:
+        raise ValueError("no DLL for x86_64")
+    table = _at(file, start + 24 + optional_size, 40 * count)
+    sections = []
+    for number in range(count):
+        size, address, raw, offset, flags = struct.unpack_from("<8xIIII12xI", table, 40 * number)
+        sections.append(_Section(address, max(size, raw), offset, bool(flags & _CODE)))
+    return struct.unpack_from("<I", optional, 112)[0], sections
+
+
+def _offset(address: int, sections: list[_Section]) -> int:
+    for section in sections:
+        if section.address <= address < section.address + section.size:
+            return address - section.address + section.offset
+    raise ValueError(f"no section holds the address {address:#x}")
+
+
+def _at(file: BinaryIO, offset: int, size: int) -> bytes:
+    file.seek(offset)
+    return file.read(size)
+
+
+def _export_name(file: BinaryIO, offset: int) -> str:
+    return _at(file, offset, 4096).split(b"\0", 1)[0].decode("ascii")

@@ -1,0 +1,548 @@
+"""How an interpreter ended, in words that say where to look."""
+
+from __future__ import annotations
+
+import contextlib
+import locale
+import math
+import os
+import queue
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+import msgspec
+
+from torchbuild_tasks.system.process_tree import GRACE, end_tree
+from torchbuild_tasks.system.signals import interrupted, signals_wait
+
+if TYPE_CHECKING:
+    from torchbuild_tasks.system.windows_job import Job
+
+
+if sys.platform != "win32":
+    import select
+if sys.platform == "linux":
+    import fcntl
+
+IDLE: Final = 0.5  # seconds; no read waits longer
+_CHUNK: Final = 1 << 20  # bytes of one read, and what a widened pipe holds
+
+
+class Chunk(NamedTuple):
+    """What one read brought: the number of the pipe, and bytes; none at the end of that pipe."""
+
+    pipe: int
+    data: bytes
+
+
+def widen(pipe: IO[bytes]) -> None:
+    """Let a pipe hold more, so that a build goes on while a chunk is looked at.
+
+    Not for short answers: the kernel gives every pipe of a user less once many are wide
+    (pipe-user-pages-soft in pipe(7)).
+    """
+    # glibc gives a freed chunk back to the kernel, and gets the next page by page, which is
+    # half of all the time; until a larger one, though never touched, was freed.
+    bytes(8 * _CHUNK)
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):  # the kernel may set a lower limit
+            fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, _CHUNK)
+
+
+class Threaded:
+    """Pipes that threads read; `open` until all have ended.
+
+    A context that closes the pipes. To be left after the process has been ended: whoever
+    writes into a closed pipe dies, a Ninja that was asked to stop too, before it has
+    removed what it had half done.
+    """
+
+    def __init__(self, *pipes: IO[bytes]) -> None:
+        self._read: queue.Queue[Chunk] = queue.Queue(maxsize=8)
+        self._over = threading.Event()
+        self._left = len(pipes)
+        for number, pipe in enumerate(pipes):
+            threading.Thread(target=self._read_all, args=(number, pipe), daemon=True).start()
+
+    def __enter__(self) -> Threaded:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        with contextlib.suppress(queue.Empty):
+            while True:  # room for the reader, if it waits for some: it goes on, and ends
+                self._read.get_nowait()
+
+    @property
+    def open(self) -> bool:
+        """Whether more can come."""
+        return self._left > 0
+
+    def read(self, seconds: float) -> Chunk | None:
+        """Return what came; None when nothing does for `seconds`, `IDLE` at most."""
+        try:
+            chunk = self._read.get(timeout=min(seconds, IDLE))
+        except queue.Empty:
+            return None
+        self._left -= not chunk.data
+        return chunk
+
+    def _read_all(self, number: int, pipe: IO[bytes]) -> None:
+        """Read to the end. The pipe is closed here alone: to close it under a read waits for the read."""
+        with pipe:
+            while not self._over.is_set() and (data := os.read(pipe.fileno(), _CHUNK)):
+                self._read.put(Chunk(number, data))
+        self._read.put(Chunk(number, b""))
+
+
+if sys.platform != "win32":
+
+    class Polled:
+        """The same, with poll(2)."""
+
+        def __init__(self, *pipes: IO[bytes]) -> None:
+            self._pipes = pipes
+            self._numbers = {pipe.fileno(): number for number, pipe in enumerate(pipes)}
+            self._ready: list[int] = []
+            self._poll = select.poll()
+            for descriptor in self._numbers:
+                self._poll.register(descriptor, select.POLLIN)
+
+        def __enter__(self) -> Polled:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            for pipe in self._pipes:
+                pipe.close()
+
+        @property
+        def open(self) -> bool:
+            """Whether more can come."""
+            return bool(self._numbers)
+
+        def read(self, seconds: float) -> Chunk | None:
+            """Return what came; None when nothing does for `seconds`, `IDLE` at most."""
+            if not self._ready:
+                self._ready = [found for found, _ in self._poll.poll(1000 * min(seconds, IDLE))]
+            if not self._ready:
+                return None
+            descriptor = self._ready.pop()
+            chunk = Chunk(self._numbers[descriptor], os.read(descriptor, _CHUNK))
+            if not chunk.data:
+                self._poll.unregister(descriptor)
+                del self._numbers[descriptor]
+            return chunk
+
+
+if sys.platform == "win32":
+    Reader = Threaded
+else:
+    Reader = Polled
+
+
+# ---------------- cuts the output of a process into blocks of whole lines, in flat memory
+
+
+LINE_LIMIT: Final = 8 * 1024
+
+
+class Blocks:
+    """Bytes in, whole lines out, many at once and still bytes.
+
+    Each line of a block ends with a newline; a carriage return ends one too, unless told otherwise.
+    Of a line longer than `LINE_LIMIT` bytes the rest is left out, so one without end costs nothing.
+    """
+
+    def __init__(self, *, carriage_return: bool = True) -> None:
+        self._ends_too = carriage_return
+        self._rest = b""
+        self._after_cr = False
+
+    def feed(self, chunk: bytes) -> bytes:
+        """The lines that this chunk completes; empty when there is none."""
+        if not chunk:
+            return b""
+        data = chunk[1:] if self._after_cr and chunk.startswith(b"\n") else chunk
+        self._after_cr = self._ends_too and chunk.endswith(b"\r")
+        if self._ends_too and b"\r" in data:
+            data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        end = data.rfind(b"\n") + 1
+        if not end:
+            self._rest = (self._rest + data)[:LINE_LIMIT]
+            return b""
+        block = b"".join((self._rest, memoryview(data)[:end]))
+        self._rest = data[end : end + LINE_LIMIT]
+        return _cut(block)
+
+    def end(self) -> bytes:
+        """The last line, if it had no end."""
+        rest, self._rest = self._rest, b""
+        return rest + b"\n" if rest else b""
+
+
+def _cut(block: bytes) -> bytes:
+    at = 0
+    while at < len(block):  # from the last line end within the limit to the next such
+        at = block.rfind(b"\n", at, at + LINE_LIMIT + 1) + 1
+        if not at:
+            return b"\n".join([line[:LINE_LIMIT] for line in block.split(b"\n")])
+    return block
+
+
+# ---------------- the only door to processes: `capture` for short questions, `stream` for the build
+
+
+if sys.platform == "win32":
+    from torchbuild_tasks.system.windows_job import adopt
+
+CANNOT_START: Final = 127
+TIMED_OUT: Final = 124
+_CREATE_SUSPENDED: Final = 0x4
+
+
+class _Process(subprocess.Popen[bytes]):  # noqa: TID251 - this is the door
+    """A process, and on Windows the job that it and its descendants are in."""
+
+    job: Job | None = None
+
+
+class Sink(Protocol):
+    """Anything that takes the raw output: a `Log`, a binary file."""
+
+    def write(self, data: bytes, /) -> object: ...
+
+
+class Captured(msgspec.Struct, frozen=True, kw_only=True):
+    """How a short process ended.
+
+    `rc` is its exit code, minus the signal's number when a signal ended it, 127 when it
+    could not start (`stderr` then says why) and 124 when we ended it: it was `timed_out`, or
+    `flooded` us with more than it may say.
+    """
+
+    rc: int
+    stdout: bytes = b""
+    stderr: bytes = b""
+    timed_out: bool = False
+    flooded: bool = False
+    started: bool = True
+
+
+def capture(
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | str | None = None,
+    timeout: float | None = None,
+    limit: float = math.inf,
+    grace: float = GRACE,
+) -> Captured:
+    """Run a short process to its end, without input, and return what it said.
+
+    Args:
+        argv: the program and its arguments; no shell. On Windows it may be one string, the
+            whole command line, for cmd.exe has quoting of its own.
+        env: its whole environment; ours without.
+        cwd: the folder that it starts in; ours without.
+        timeout: seconds after which its tree is ended; what it had said is returned.
+        limit: bytes of one stream after which its tree is ended as well.
+        grace: seconds that the tree has to end itself once it is asked to; 0 kills unasked.
+
+    Returns:
+        How it ended; never raises for a program that is missing or fails.
+
+    Raises:
+        Interrupted: Ctrl-C, once the whole tree is ended.
+    """
+    try:
+        with (
+            contextlib.ExitStack() as at_last,
+            _started(argv, env, cwd, stderr=subprocess.PIPE) as process,
+        ):
+            assert process.stdout is not None
+            assert process.stderr is not None
+            pipes = at_last.enter_context(Reader(process.stdout, process.stderr))
+            answer = _Answer(process, pipes, limit)
+            if answer.ends_by(math.inf if timeout is None else time.monotonic() + timeout):
+                return Captured(rc=process.returncode, stdout=answer.stdout, stderr=answer.stderr)
+            flooded = answer.flooded
+            end_tree(process.pid, grace, job=process.job)
+            process.poll()
+            answer.ends_by(time.monotonic() + IDLE)  # not if something that left the tree holds a pipe
+            return Captured(
+                rc=TIMED_OUT,
+                stdout=answer.stdout,
+                stderr=answer.stderr,
+                timed_out=not flooded,
+                flooded=flooded,
+            )
+    except _CannotStart as error:
+        return Captured(rc=CANNOT_START, stderr=str(error).encode(), started=False)
+
+
+class _Answer:
+    """What a process says on both streams, as far as it is read."""
+
+    def __init__(self, process: _Process, pipes: Reader, limit: float) -> None:
+        self._process = process
+        self._pipes = pipes
+        self._limit = limit
+        self._said = (bytearray(), bytearray())
+
+    @property
+    def stdout(self) -> bytes:
+        return bytes(self._said[0])
+
+    @property
+    def stderr(self) -> bytes:
+        return bytes(self._said[1])
+
+    @property
+    def flooded(self) -> bool:
+        return max(map(len, self._said)) > self._limit
+
+    def ends_by(self, deadline: float) -> bool:
+        """Read on; return whether both streams and the process ended in time, within the limit."""
+        while self._pipes.open:
+            left = deadline - time.monotonic()
+            if left <= 0 or self.flooded:
+                break
+            if chunk := self._pipes.read(left):
+                self._said[chunk.pipe].extend(chunk.data)
+        # Not polled before both have ended: the number of a process that was reaped can be another's.
+        return not self._pipes.open and not self.flooded and _has_ended(self._process, deadline)
+
+
+def stream(
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str] | None,
+    cwd: Path | str | None,
+    log: Sink,
+    on_block: Callable[[bytes], None],
+    on_idle: Callable[[int], None] | None = None,
+) -> int:
+    """Run a long process: every byte of stdout and stderr to `log`, every line to `on_block`.
+
+    The lines come in blocks as `Blocks` makes them, as many as one read brought. `on_idle` is called
+    with its pid for every half second in which it says nothing. What either raises ends the whole tree.
+    A daemon that the build left behind (a compiler cache's server) may hold the pipe open: then the
+    exit of the process and half a second of silence end it.
+    Returns the exit code as in `Captured`; when the program cannot start, that is 127
+    and the reason is its only line. Raises Interrupted once the whole tree is ended.
+    """
+    blocks = Blocks()
+    try:
+        # The pipe is closed last, when whatever broke this off has ended the tree.
+        with (
+            contextlib.ExitStack() as at_last,
+            _started(argv, env, cwd, stderr=subprocess.STDOUT) as process,
+        ):
+            assert process.stdout is not None
+            widen(process.stdout)
+            pipe = at_last.enter_context(Reader(process.stdout))
+            while pipe.open:
+                if chunk := pipe.read(IDLE):
+                    log.write(chunk.data)
+                    if block := blocks.feed(chunk.data):
+                        on_block(block)
+                elif process.poll() is not None:
+                    break
+                elif on_idle is not None:
+                    on_idle(process.pid)
+            if block := blocks.end():
+                on_block(block)
+            _has_ended(process, math.inf)
+            return process.returncode
+    except _CannotStart as error:
+        reason = f"{error}\n".encode(errors="replace")
+        log.write(reason)
+        on_block(reason)
+        return CANNOT_START
+
+
+def _has_ended(process: _Process, deadline: float) -> bool:
+    """Wait for the end of a process; in pieces on Windows, where no signal breaks off a wait."""
+    while process.poll() is None:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return False
+        seconds = min(left, IDLE) if sys.platform == "win32" else left
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(seconds if seconds < math.inf else None)
+    return True
+
+
+class _CannotStart(OSError):
+    """The program did not start; apart from an OSError of whoever takes the output."""
+
+
+@contextlib.contextmanager
+def _started(
+    argv: Sequence[str], env: Mapping[str, str] | None, cwd: Path | str | None, *, stderr: int
+) -> Iterator[_Process]:
+    """Start a session of its own; whatever breaks off the body ends the whole tree."""
+    process = None
+    try:
+        with signals_wait(deliver=True):  # a signal inside Popen would lose the pid
+            process = _popen(argv, env, cwd, stderr)
+        yield process
+        if process.job is not None:
+            process.job.release()
+    except BaseException as error:
+        with signals_wait(deliver=False):
+            if process is not None:
+                end_tree(process.pid, job=process.job)
+                process.poll()
+        if isinstance(error, KeyboardInterrupt):
+            raise interrupted() from None
+        raise
+
+
+def _popen(
+    argv: Sequence[str], env: Mapping[str, str] | None, cwd: Path | str | None, stderr: int
+) -> _Process:
+    own: dict[str, Any] = {"start_new_session": True}
+    command, name = argv, argv if isinstance(argv, str) else argv[0]
+    if sys.platform == "win32":
+        # Suspended, so that nothing it starts can be outside its job.
+        own = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP | _CREATE_SUSPENDED}
+        if stderr == subprocess.PIPE:  # captured: a console of its own, so that chcp works and
+            own["creationflags"] |= subprocess.CREATE_NO_WINDOW  # leaves the user's as it is
+        command = _found(argv, os.environ if env is None else env)
+    try:
+        process = _Process(
+            command,
+            env=env,
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            bufsize=0,
+            **own,
+        )
+    except (OSError, ValueError) as error:
+        raise _CannotStart(f"cannot start {name}: {error}") from error
+    if sys.platform == "win32":
+        _run_in_job(process, name)
+    return process
+
+
+def _found(argv: Sequence[str], env: Mapping[str, str]) -> Sequence[str]:
+    """With the program's path: CreateProcess searches our PATH, not the one that is passed on."""
+    if isinstance(argv, str):
+        return argv
+    path = next((value for name, value in env.items() if name.upper() == "PATH"), None)
+    return [shutil.which(argv[0], path=path) or argv[0], *argv[1:]]
+
+
+if sys.platform == "win32":
+
+    def _run_in_job(process: _Process, name: str) -> None:
+        try:
+            process.job = adopt(process.pid)
+        except OSError as error:
+            process.kill()
+            raise _CannotStart(f"cannot start {name}: {error}") from error
+
+
+# ----------------
+
+
+# What Windows puts in the place of an exit status. Source: ntstatus.h of the Windows SDK; the
+# two of delay loading are of delayimp.h, the last is what MSVC's throw raises.
+STATUSES: Final[Mapping[int, str]] = {
+    0x80000003: "a breakpoint or a failed assertion",
+    0xC0000005: "access violation",
+    0xC0000017: "not enough memory",
+    0xC000001D: "illegal instruction: built for another processor",
+    0xC000007B: "a DLL is no valid image: 32 and 64 bit mixed",
+    0xC0000094: "integer division by zero",
+    0xC00000FD: "stack overflow",
+    0xC0000135: "a DLL was not found",
+    0xC0000138: "a function was not found in a DLL: another version of it was loaded",
+    0xC0000139: "a function was not found in a DLL: another version of it was loaded",
+    0xC000013A: "ended by Ctrl-C",
+    0xC0000142: "a DLL could not be initialised",
+    0xC0000374: "heap corruption",
+    0xC0000409: "it stopped itself: abort() or an overrun buffer",
+    0xC06D007E: "a DLL to be loaded on demand was not found",
+    0xC06D007F: "a function was not found in a DLL loaded on demand",
+    0xE06D7363: "a C++ exception that nobody caught",
+}
+
+_TAIL: Final = 8
+_FATAL: Final = ("Fatal Python error", "Timeout (", "Windows fatal exception")
+
+
+def ending(captured: Captured) -> str:
+    """Say how it ended: by a signal on Linux, with a status of many digits on Windows."""
+    rc = captured.rc
+    if captured.timed_out:
+        return "the time was up"
+    if is_hang(captured):
+        return "the interpreter gave no answer for too long"
+    if rc < 0:
+        return f"the interpreter died by signal {-rc} ({_signal(-rc)})"
+    if rc > 255:
+        words = f" ({STATUSES[rc]})" if rc in STATUSES else ""
+        return f"the interpreter ended with exit status {rc:#010x}{words}"
+    return f"the interpreter ended with exit status {rc}"
+
+
+def is_hang(captured: Captured) -> bool:
+    """Whether it gave no answer until faulthandler, asked by the probe, ended it."""
+    return captured.rc == 1 and b"Timeout (" in captured.stderr
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.strsignal(number) or "unknown"
+    except ValueError:  # Windows has few
+        return "unknown"
+
+
+def tail(output: bytes) -> str:
+    """The lines that say most: the last, or the first that faulthandler wrote."""
+    lines = _text(output).strip().splitlines()
+    fatal = [number for number, line in enumerate(lines) if line.startswith(_FATAL)]
+    start = fatal[0] if fatal else max(len(lines) - _TAIL, 0)
+    return "".join(f"\n  {line[:300]}" for line in lines[start : start + _TAIL])
+
+
+def _text(output: bytes) -> str:
+    """Read what a program printed: UTF-8, or else the machine's own code page."""
+    try:
+        return output.decode()
+    except UnicodeDecodeError:
+        return output.decode(locale.getencoding(), errors="replace")
+
+
+__all__ = [
+    "Blocks",
+    "CANNOT_START",
+    "Captured",
+    "Chunk",
+    "IDLE",
+    "LINE_LIMIT",
+    "Polled",
+    "Reader",
+    "STATUSES",
+    "Sink",
+    "TIMED_OUT",
+    "Threaded",
+    "adopt",
+    "capture",
+    "ending",
+    "is_hang",
+    "stream",
+    "tail",
+    "widen",
+]

@@ -1,0 +1,121 @@
+"""Ends a process tree: the job on Windows, else the session and every descendant that left it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import time
+from typing import TYPE_CHECKING, Final
+
+if sys.platform == "win32":
+    from torchbuild_tasks.system.windows_job import ask
+if TYPE_CHECKING:
+    import psutil
+
+    from torchbuild_tasks.system.windows_job import Job
+
+_KILL: Final = getattr(signal, "SIGKILL", signal.SIGTERM)  # SIGTERM is what kills on Windows
+
+
+GRACE: Final = 3.0  # seconds
+
+
+def end_tree(pid: int, grace: float = GRACE, *, job: Job | None = None) -> tuple[int, ...]:
+    """End the process, its session and all its descendants, also those in other sessions.
+
+    They are asked twice within `grace` seconds (0: not at all) and then killed; returns the pids that
+    were still there two seconds after that (a process in uninterruptible sleep). A
+    daemon that detached itself on purpose (new session, parent gone) is not found; on
+    Windows it is in the `job` too, and ends.
+    """
+    if job is not None:
+        return job.end(grace if grace and _ask(pid) else 0.0)  # where nobody was asked, nobody is waited for
+    family: dict[int, psutil.Process] = {}
+    _members(pid, family)
+    # Python programs die of SIGTERM without tidying, so it comes second.
+    rounds = [(None, grace)] if sys.platform == "win32" else [(None, grace / 2), (signal.SIGTERM, grace / 2)]
+    if not grace:
+        rounds = []
+    elif not _ask(pid):
+        rounds = rounds[1:]
+    if any(_sent(pid, family, number, seconds) for number, seconds in rounds):
+        return ()
+    _sent(pid, family, _KILL, 2.0)
+    return tuple(_members(pid, family))
+
+
+def _ask(pid: int) -> bool:
+    """What Ctrl-C in a terminal does to the group; false when there is no such group or no console.
+
+    ninja and make delete the outputs they were writing, pip and setup.py their temporary
+    folders. Not to each process: a ninja whose compilers die first leaves half an output.
+    """
+    if sys.platform == "win32":
+        return ask(pid)
+    with contextlib.suppress(OSError):
+        os.killpg(pid, signal.SIGINT)
+        return True
+    return False
+
+
+def _sent(pid: int, family: dict[int, psutil.Process], number: int | None, seconds: float) -> bool:
+    """Send a signal (None: no signal) to every member, late comers too; true once nobody is left."""
+    import psutil
+
+    told: set[psutil.Process] = set()
+    deadline = time.monotonic() + seconds
+    while members := _members(pid, family):
+        for process in set(members.values()) - told:
+            with contextlib.suppress(psutil.Error, OSError):
+                if number is not None:
+                    process.send_signal(number)
+            told.add(process)
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def _members(pid: int, family: dict[int, psutil.Process]) -> dict[int, psutil.Process]:
+    """Who is alive of the family; `family` remembers those whose parents are gone by now."""
+    import psutil
+
+    children: dict[int, list[psutil.Process]] = {}
+    alive: dict[int, psutil.Process] = {}
+    for process in psutil.process_iter(["ppid", "status"]):
+        children.setdefault(process.info["ppid"], []).append(process)
+        known = family.get(process.pid) == process or process.pid == pid
+        if known or _session(process.pid) == pid:
+            alive[process.pid] = process
+    todo = list(alive)
+    while todo:
+        parent = alive[todo.pop()]
+        for child in children.get(parent.pid, []):
+            if child.pid not in alive and _is_child(child, parent):
+                alive[child.pid] = child
+                todo.append(child.pid)
+    family.update(alive)
+    return {number: p for number, p in alive.items() if p.info["status"] != psutil.STATUS_ZOMBIE}
+
+
+def _is_child(child: psutil.Process, parent: psutil.Process) -> bool:
+    """Not so on Windows when it is the older one: its parent is long gone, and the pid was used again."""
+    import psutil
+
+    if sys.platform != "win32":
+        return True
+    with contextlib.suppress(psutil.Error, OSError):
+        return bool(child.create_time() >= parent.create_time())
+    return False
+
+
+def _session(pid: int) -> int:
+    """The session of a process; ids of sessions are not reused while one member lives."""
+    if sys.platform == "win32":
+        return -1
+    try:
+        return os.getsid(pid)
+    except OSError:
+        return -1

@@ -1,0 +1,160 @@
+"""Lists what a build may have written in a checkout, without following any link."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import stat
+import sys
+from pathlib import Path
+from typing import Final, Protocol
+
+from torchbuild_tasks.system.files import STATE_DIR, Patience, replace
+
+Stamp = tuple[int, int, int]
+
+
+class Scope(Protocol):
+    """Which paths count: `core.outputs.Outputs`, handed in by whoever starts the walk."""
+
+    def matches(self, path: str) -> bool: ...
+    def reaches(self, folder: str) -> bool: ...
+
+
+def snapshot(root: Path, scope: Scope) -> dict[str, Stamp]:
+    """Every path of the scope with its stamp (see core/outputs.py), folders with a final `/`.
+
+    A folder that holds a `.git` is a repository of its own, and somebody's: it is left
+    out with all it holds, and so is a folder that cannot be read.
+    """
+    found: dict[str, Stamp] = {}
+    todo = [""]
+    while todo:
+        folder = todo.pop()
+        entries = _entries(root / folder)
+        if folder and any(entry.name == ".git" for entry in entries):
+            found.pop(folder, None)
+            continue
+        for entry in entries:
+            with contextlib.suppress(FileNotFoundError):
+                info = entry.stat(follow_symlinks=False)
+                path = folder + entry.name + ("/" if is_folder(info) else "")
+                if scope.matches(path):
+                    found[path] = stamp(info)
+                if is_folder(info) and scope.reaches(path) and path != f"{STATE_DIR}/":
+                    todo.append(path)
+    return found
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        return list(entries)
+    return []
+
+
+def stamp(info: os.stat_result) -> Stamp:
+    """Modified, size, changed; a folder's own size and times say nothing about what is in it.
+
+    Windows keeps the time of creation where others keep that of the change: there the later
+    one of this and the time of modification stands for it.
+    """
+    if is_folder(info):
+        return (0, 0, info.st_ctime_ns)
+    changed = max(info.st_ctime_ns, info.st_mtime_ns) if sys.platform == "win32" else info.st_ctime_ns
+    return (info.st_mtime_ns, info.st_size, changed)
+
+
+def is_folder(info: os.stat_result) -> bool:
+    """A folder, and neither a symbolic link nor a junction to one."""
+    return stat.S_ISDIR(info.st_mode) and not getattr(info, "st_reparse_tag", 0)
+
+
+def is_link(path: Path) -> bool:
+    """A symbolic link, or a junction to a folder."""
+    with contextlib.suppress(OSError):
+        info = path.lstat()
+        return stat.S_ISLNK(info.st_mode) or (stat.S_ISDIR(info.st_mode) and not is_folder(info))
+    return False
+
+
+# ---------------- removes folders of ours, never through a link, and what killed runs have left
+
+
+UNPACKING: Final = "unpacking"
+REMOVING: Final = "removing"
+_LEFTOVER: Final = re.compile(rf"\.(?P<id>.+)\.(?P<pid>\d{{1,9}})\.(?:{UNPACKING}|{REMOVING})")
+
+
+def hidden(folder: Path, doing: str) -> Path:
+    """The name beside `folder` of what this process is making, or taking away."""
+    return folder.with_name(f".{folder.name}.{os.getpid()}.{doing}")
+
+
+def leftovers(parent: Path, name: str | None = None) -> list[Path]:
+    """Folders with such names whose process is over, or is this one; of one folder, or of all."""
+    import psutil
+
+    found = []
+    with contextlib.suppress(OSError):
+        for path in parent.iterdir():
+            match = _LEFTOVER.fullmatch(path.name)
+            if match and name in (None, match["id"]) and is_folder(path.lstat()):
+                pid = int(match["pid"])
+                if pid == os.getpid() or not psutil.pid_exists(pid):
+                    found.append(path)
+    return found
+
+
+def owner_of(leftover: Path) -> str:
+    """The name of the folder that a leftover was to become, or was."""
+    match = _LEFTOVER.fullmatch(leftover.name)
+    return match["id"] if match else ""
+
+
+def remove_tree(folder: Path, patience: Patience | None = None) -> int:
+    """Remove a folder and all in it; returns the bytes of its files. A link is removed, never followed.
+
+    Raises:
+        OSError: something in it cannot be removed.
+    """
+    patience, size = patience or Patience(), 0
+    with os.scandir(folder) as entries:
+        listed = list(entries)
+    for entry in listed:
+        info = entry.stat(follow_symlinks=False)
+        if is_folder(info):
+            size += remove_tree(Path(entry.path), patience)
+        else:
+            patience.unlink(Path(entry.path))
+            size += info.st_size
+    patience.rmdir(folder)
+    return size
+
+
+def discard(folder: Path) -> None:
+    """Remove what a failure left, as far as that goes: the error under way is the one to tell."""
+    if os.path.lexists(folder):
+        with contextlib.suppress(OSError):
+            remove_tree(folder)
+
+
+def size_of(folder: Path) -> int:
+    """The bytes of all files in a folder, without following links."""
+    size = 0
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            info = entry.stat(follow_symlinks=False)
+            size += size_of(Path(entry.path)) if is_folder(info) else info.st_size
+    return size
+
+
+def take_away(folder: Path) -> int:
+    """Remove a folder so that a kill on the way leaves nothing that looks whole: rename it first.
+
+    Raises:
+        OSError: it cannot be renamed or removed.
+    """
+    away = hidden(folder, REMOVING)
+    replace(folder, away)
+    return remove_tree(away)

@@ -1,0 +1,53 @@
+"""Load the written env file once, in its own shell, and bring back what it made.
+
+So the build runs in exactly what a user gets by sourcing the file. How a shell is asked
+is in `activate_sh.py` and `activate_cmd.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from torchbuild_tasks.errors import EnvFileError
+from torchbuild_tasks.system.process import Captured
+
+if sys.platform == "win32":
+    from torchbuild_tasks.system import shell_cmd as shell
+else:
+    from torchbuild_tasks.system import shell_sh as shell
+
+_SECONDS: Final = 60.0
+
+
+def activate(path: Path, *, environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment after `path` was sourced in `environ`.
+
+    Args:
+        path: an env_set.sh; on Windows an env_set.bat.
+        environ: the environment that the shell starts in.
+
+    Raises:
+        EnvFileError: the file does not load; the shell's words stand in `looked`.
+    """
+    captured = shell.load(path, environ, _SECONDS)
+    if captured.timed_out:
+        raise _failed(path, captured, f"did not load within {_SECONDS:.0f} seconds")
+    if captured.rc != 0:
+        raise _failed(path, captured, f"did not load in {shell.NAME} (exit status {captured.rc})")
+    try:
+        after = dict(json.loads(captured.stdout))
+    except (ValueError, TypeError):
+        raise _failed(path, captured, f"ended {shell.NAME} before its environment could be read") from None
+    return shell.without_traces(after, environ)
+
+
+def _failed(path: Path, captured: Captured, how: str) -> EnvFileError:
+    return EnvFileError(
+        f"The env file {path} {how}.",
+        looked=tuple(shell.text(captured.stderr).splitlines()[-20:]),
+        next_step=f"Source it by hand to see more ({shell.by_hand(path)}); `env` writes it anew.",
+    )

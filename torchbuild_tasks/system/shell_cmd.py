@@ -1,0 +1,64 @@
+"""Calls an env file in cmd.exe, without the user's AutoRun and without `!` as a special character.
+
+No path stands in the command line itself: cmd puts in the value of a variable once and
+as it is, so between quotes every character that a path can have is safe. `call` would
+put in a second time (a folder `100%`, a folder `a^b`); a batch file that is named alone on
+the command line comes back without it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path, PureWindowsPath
+from typing import Final
+
+from torchbuild_tasks.system.process import Captured, capture
+
+NAME: Final = "cmd.exe"
+_FILE: Final = "TORCHBUILD__FILE"
+_PYTHON: Final = "TORCHBUILD__PYTHON"
+# Of the environment as Windows has it: os.environ has its names in capitals. ASCII, so
+# that no code page makes a difference.
+_DUMP: Final = "import json,nt,sys;sys.stdout.write(json.dumps(dict(nt.environ)))"
+# What the file prints goes to stderr, so that stdout is the environment and nothing else.
+# Only `call` looks up ERRORLEVEL when it is run; the caret hides it until then.
+_FAILED: Final = "call exit %^ERRORLEVEL%"
+_LINE: Final = (
+    f'"%{_FILE}%" 1>&2 & (if errorlevel 1 {_FAILED}) & (if not errorlevel 0 {_FAILED})'
+    f' & "%{_PYTHON}%" -I -S -c "{_DUMP}"'
+)
+# Ours, and what cmd.exe adds.
+_TRACES: Final = frozenset({_FILE, _PYTHON, "PROMPT"})
+
+
+def load(path: Path, environ: Mapping[str, str], seconds: float) -> Captured:
+    """Call the file; stdout is the environment as JSON, stderr what was said."""
+    env = {**environ, _FILE: str(path.absolute()), _PYTHON: sys.executable}
+    return capture(f'"{_cmd()}" /d /e:on /v:off /s /c "{_LINE}"', env=env, timeout=seconds)
+
+
+def _cmd() -> PureWindowsPath:
+    """Not COMSPEC, which may be another shell."""
+    return PureWindowsPath(os.environ.get("SYSTEMROOT", r"C:\Windows"), "System32", NAME)
+
+
+def without_traces(after: Mapping[str, str], before: Mapping[str, str]) -> dict[str, str]:
+    """Undo what cmd.exe and we ourselves add; names, whose case says nothing here, stay as they were."""
+    known = {name.upper(): name for name in before}
+    result = {known.get(name.upper(), name): value for name, value in after.items()}
+    return {name: value for name, value in result.items() if name in before or name not in _TRACES}
+
+
+def text(said: bytes) -> str:
+    """What was said, for people: in UTF-8 or in the code page of consoles."""
+    try:
+        return said.decode()
+    except UnicodeDecodeError:
+        return said.decode("oem" if sys.platform == "win32" else "latin-1", errors="replace")
+
+
+def by_hand(path: Path) -> str:
+    """The command that a person would type."""
+    return f'call "{path}"'
