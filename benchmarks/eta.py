@@ -24,12 +24,12 @@ import msgspec
 from benchmarks.measure import note
 from benchmarks.sample import BASE, TOOL
 from tests.support.sample import materialise
-from torchbuild_tasks.core.eta import TimeLeft
+from torchbuild_tasks.build.history import ninja_graph
+from torchbuild_tasks.build.time_left import TimeLeft
 from torchbuild_tasks.model.facts import History, PastBuild
 from torchbuild_tasks.ninja.log import Graph, Step, kind_of, parse_graph, parse_ninja_log
 from torchbuild_tasks.ninja.progress import eta
 from torchbuild_tasks.ninja.timeline import CACHEABLE, TOO_SHORT, remember
-from torchbuild_tasks.stages.history import ninja_graph
 from torchbuild_tasks.values import replace
 
 GOAL = "<= 15"

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from torchbuild_tasks.build.work import Reporter
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.errors import VerifyFailed
 from torchbuild_tasks.flow import built
@@ -14,7 +15,6 @@ from torchbuild_tasks.model.record import VerifyReport
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.sight import accepted, cache_words, checkout, decide, look, network, our_shelf, writer
-from torchbuild_tasks.stages.work import Reporter
 from torchbuild_tasks.system.signals import interruptible
 from torchbuild_tasks.values import replace
 

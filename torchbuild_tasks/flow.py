@@ -12,6 +12,9 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from torchbuild_tasks.build.linker import place_linker
+from torchbuild_tasks.build.run import run_stages
+from torchbuild_tasks.build.work import Reporter
 from torchbuild_tasks.errors import EnvFileError, PlanRefused
 from torchbuild_tasks.model import BuildPlan, Facts, Reading
 from torchbuild_tasks.model.record import VerifyReport
@@ -31,18 +34,15 @@ from torchbuild_tasks.sight import (
 )
 from torchbuild_tasks.sight.named import at_hand
 from torchbuild_tasks.sight.sources import have_source, here
-from torchbuild_tasks.stages import run_stages
-from torchbuild_tasks.stages.linker import place_linker
 from torchbuild_tasks.stages.patches import fit
-from torchbuild_tasks.stages.work import Reporter
 from torchbuild_tasks.system import files, lock
 from torchbuild_tasks.system.signals import interruptible
 from torchbuild_tasks.values import replace
 from torchbuild_tasks.verify.session import verify as run_verification
 
 if TYPE_CHECKING:
+    from torchbuild_tasks.build.owned import Removal
     from torchbuild_tasks.core.bootstrap import Bootstrap
-    from torchbuild_tasks.effects.made import Removal
     from torchbuild_tasks.model.closure import Closure
     from torchbuild_tasks.stages.watch import Watch
 
@@ -210,7 +210,7 @@ def clean(request: BuildRequest, report: Reporter) -> Removal:
 
     With --patches it undoes the source patches instead, and removes nothing.
     """
-    from torchbuild_tasks.stages.clean import remove_build, remove_patches
+    from torchbuild_tasks.build.clean import remove_build, remove_patches
 
     sight = look(request)
     root = Path(checkout(sight))

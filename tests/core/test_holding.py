@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchbuild_tasks.core.holding import Growth, left_beside, to_hold
-from torchbuild_tasks.model.pressure import Running
+from torchbuild_tasks.build.jobserver.tokens import Growth, Running, left_beside, to_hold
 
 MIB = 1 << 20
 BYTES = st.integers(0, 1 << 42)

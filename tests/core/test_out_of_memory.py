@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchbuild_tasks.core.out_of_memory import ATTEMPTS, Killed, killed_for_memory, lowered
+from torchbuild_tasks.build.out_of_memory import ATTEMPTS, Killed, killed_for_memory, lowered
 
 DEATHS = [
     ("c++: fatal error: Killed signal terminated program cc1plus", "c++"),

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from torchbuild_tasks.build.outputs import CHANGED, TRACKED, Outputs, patterns, recordable
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.core.outputs import CHANGED, TRACKED, Outputs, patterns, recordable
 
 SETUPTOOLS = patterns(load_catalog(), "setuptools").below("build/")
 SCIKIT = patterns(load_catalog(), "scikit-build-core").below("build/")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchbuild_tasks.core.placed import Due, due, left_over
-from torchbuild_tasks.model.placed import Folder, Placed
+from torchbuild_tasks.build.install.installed import Due, Folder, Placed, due, left_over
 from torchbuild_tasks.values import replace
 
 BEFORE = Placed(

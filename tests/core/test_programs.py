@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchbuild_tasks.core.programs import program_kind
+from torchbuild_tasks.build.hints import program_kind
 
 
 @pytest.mark.parametrize(

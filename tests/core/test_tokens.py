@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.simulated_build import GIB, MIB, Outcome, Shape, jobs, ours, plain
-from torchbuild_tasks.core.tokens import TokenPolicy, usable, wanted
-from torchbuild_tasks.model.pressure import MemoryState, Running
+from torchbuild_tasks.build.jobserver.tokens import MemoryState, Running, TokenPolicy, usable, wanted
 
 BYTES = st.integers(0, 1 << 42)
 PERCENT = st.floats(0, 100)

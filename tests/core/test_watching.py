@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from torchbuild_tasks.build.outputs import listed, patterns, starts_build
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.core.outputs import patterns
-from torchbuild_tasks.core.watching import listed, starts_build
 
 OUTPUTS = patterns(load_catalog(), "setuptools").below("build/")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from torchbuild_tasks.effects.history import (
+from torchbuild_tasks.build.history import (
     Follower,
     history_file,
     read_history,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from torchbuild_tasks.effects.install_rules import Rule, read_manifest, read_rules
+from torchbuild_tasks.build.install.rules import Rule, read_manifest, read_rules
 
 TOP = """\
 if(CMAKE_INSTALL_COMPONENT STREQUAL "Unspecified" OR NOT CMAKE_INSTALL_COMPONENT)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.machines import linux_facts, plan_of
 from tests.support.preflight import ledger_of
-from torchbuild_tasks.effects.ledger import Ledger, last_manifest
+from torchbuild_tasks.build.ledger import Ledger, last_manifest
 from torchbuild_tasks.errors import BuildFailed
 from torchbuild_tasks.model import Command
 from torchbuild_tasks.model.facts import Peak

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.capabilities import needs_git
-from torchbuild_tasks.core.outputs import CHANGED, TRACKED, Outputs
-from torchbuild_tasks.effects.made import Removed, begin, plan_removal, plan_stale, remove
+from torchbuild_tasks.build.outputs import CHANGED, TRACKED, Outputs
+from torchbuild_tasks.build.owned import Removed, begin, plan_removal, plan_stale, remove
 from torchbuild_tasks.errors import CleanRefused
 from torchbuild_tasks.system.log import last_write, open_log
 from torchbuild_tasks.system.remove import snapshot

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.capabilities import POSIX, needs
-from torchbuild_tasks.effects.notify import notify_command, notify_desktop
+from torchbuild_tasks.build.notify import notify_command, notify_desktop
 
 pytestmark = pytest.mark.integration
 TELL = """

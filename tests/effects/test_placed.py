@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from torchbuild_tasks.effects import placed
-from torchbuild_tasks.effects.placed import Where, forget, look, read, write
-from torchbuild_tasks.model.placed import Placed
+from torchbuild_tasks.build.install import inner_loop
+from torchbuild_tasks.build.install.inner_loop import Where, forget, look, read, write
+from torchbuild_tasks.build.install.installed import Placed
 
 RULES = """\
 file(INSTALL DESTINATION "${{CMAKE_INSTALL_PREFIX}}/include" TYPE DIRECTORY FILES "{root}/c10/."
@@ -70,13 +70,13 @@ def test_an_edit_shows_and_a_folder_as_it_was_is_not_read_again(
     header.write_text("edited", "utf-8")
     (where.root / "functorch/functorch.so").write_text("another", "utf-8")
     read_again: list[str] = []
-    folder_of = placed._folder
+    folder_of = inner_loop._folder
 
     def noted(where: Where, path: str, place: str, changed: int) -> object:
         read_again.append(path)
         return folder_of(where, path, place, changed)
 
-    monkeypatch.setattr(placed, "_folder", noted)
+    monkeypatch.setattr(inner_loop, "_folder", noted)
     (where.root / "c10/core/new.cpp").write_text("", "utf-8")
     os.utime(where.root / "c10/core", ns=(1, before.folders["c10/core"].changed + 10**6))
     now = look(where, before)
@@ -97,7 +97,7 @@ def test_the_last_look_is_kept(where: Where) -> None:
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"schema": 9}', '{"schema": 1, "installed": 3}'])
 def test_one_that_cannot_be_read_is_none(tmp_path: Path, text: str) -> None:
-    (tmp_path / placed.PLACED_FILE).write_text(text, "utf-8")
+    (tmp_path / inner_loop.PLACED_FILE).write_text(text, "utf-8")
     assert read(tmp_path) is None
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.capabilities import needs_enforced_permissions, needs_symlinks
-from torchbuild_tasks.effects.preflight import FOLDER, trial_folder
+from torchbuild_tasks.build.preflight import FOLDER, trial_folder
 from torchbuild_tasks.errors import PreflightFailed, UsageError
 
 SOURCES = {"a.cpp": "int a;\n", "b.cu": "\u20ac\n"}

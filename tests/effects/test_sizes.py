@@ -11,10 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.capabilities import POSIX, needs
-from torchbuild_tasks.effects.jobserver.serve import Family
-from torchbuild_tasks.effects.program_name import program_name
-from torchbuild_tasks.effects.sizes import Sizes
-from torchbuild_tasks.effects.swap import swap_used
+from torchbuild_tasks.build.jobserver.serve import Family
+from torchbuild_tasks.build.monitor import Sizes, program_name, swap_used
 
 pytestmark = pytest.mark.integration
 MIB = 1 << 20

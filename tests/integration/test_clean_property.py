@@ -19,9 +19,9 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from tests.support.examples import examples
+from torchbuild_tasks.build.outputs import patterns
+from torchbuild_tasks.build.owned import begin, plan_removal, remove
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.core.outputs import patterns
-from torchbuild_tasks.effects.made import begin, plan_removal, remove
 from torchbuild_tasks.system.log import last_write, open_log
 
 pytestmark = pytest.mark.integration

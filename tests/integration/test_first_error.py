@@ -10,8 +10,8 @@ import pytest
 from tests.integration.test_jobserver import needs_ninja_1_13
 from tests.integration.test_jobserver_build import work_on
 from tests.support.preflight import Said
+from torchbuild_tasks.build.compile import run_build
 from torchbuild_tasks.errors import BuildFailed
-from torchbuild_tasks.stages.compile import run_build
 from torchbuild_tasks.values import replace
 
 pytestmark = [pytest.mark.integration, needs_ninja_1_13]

@@ -16,9 +16,8 @@ import pytest
 
 from tests.support import hungry
 from tests.support.capabilities import needs, needs_fifo, needs_proc
-from torchbuild_tasks.core.tokens import TokenPolicy
-from torchbuild_tasks.effects.jobserver.serve import CAN_HOLD, Family, serve
-from torchbuild_tasks.model.pressure import MemoryState, Orders
+from torchbuild_tasks.build.jobserver.serve import CAN_HOLD, Family, serve
+from torchbuild_tasks.build.jobserver.tokens import MemoryState, Orders, TokenPolicy
 
 pytestmark = pytest.mark.integration
 
@@ -173,8 +172,8 @@ def test_only_processes_without_children_count_and_sleepers_are_idle() -> None:
 # Holds all but one of its compiles from the start, says who they are, and is then killed.
 HOLDER = """
 import subprocess, sys
-from torchbuild_tasks.effects.jobserver.serve import serve
-from torchbuild_tasks.model.pressure import Orders
+from torchbuild_tasks.build.jobserver.serve import serve
+from torchbuild_tasks.build.jobserver.tokens import Orders
 from pathlib import Path
 def policy(state, running, tokens, now):
     held = frozenset(one.pid for one in sorted(running)[1:])

@@ -14,11 +14,11 @@ from tests.integration.test_jobserver import NINJA, needs_ninja_1_13
 from tests.support.capabilities import needs_fifo
 from tests.support.machines import linux_facts, plan_of, tool
 from tests.support.preflight import Said, ledger_of
+from torchbuild_tasks.build.compile import run_build
+from torchbuild_tasks.build.work import Fetching, Work
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.model import Command
 from torchbuild_tasks.options import BuildRequest
-from torchbuild_tasks.stages.compile import run_build
-from torchbuild_tasks.stages.work import Fetching, Work
 from torchbuild_tasks.system.net.client import Net
 from torchbuild_tasks.values import replace
 

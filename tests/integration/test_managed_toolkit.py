@@ -18,16 +18,16 @@ from tests.support.driver import environment
 from tests.support.machines import ask, linux_facts, plan_of, tree
 from tests.support.windows import ROOT as WINDOWS_ROOT
 from tests.support.windows import windows_facts
+from torchbuild_tasks.build.ledger import Ledger
+from torchbuild_tasks.build.work import Fetching, Reporter, Work
 from torchbuild_tasks.catalog import Catalog, load_catalog
 from torchbuild_tasks.effects.helpers.obtain import obtain
-from torchbuild_tasks.effects.ledger import Ledger
 from torchbuild_tasks.effects.toolkits.marker import read_toolkit_marker
 from torchbuild_tasks.errors import ArchiveRefused, DownloadFailed, HashRefused
 from torchbuild_tasks.model import Artifact, Facts, Host, ManagedToolkit, Store
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.cuda.toolkit import ManagedChoice, managed_toolkit
 from torchbuild_tasks.stages.toolkit import assemble_toolkit
-from torchbuild_tasks.stages.work import Fetching, Reporter, Work
 from torchbuild_tasks.system.net.client import Net
 from torchbuild_tasks.values import replace
 

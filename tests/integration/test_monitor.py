@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.support.preflight import Said
-from torchbuild_tasks.core.hints import Advice
-from torchbuild_tasks.effects.sizes import Sizes
+from torchbuild_tasks.build import monitor
+from torchbuild_tasks.build.hints import Advice
+from torchbuild_tasks.build.history import Pace
+from torchbuild_tasks.build.monitor import Monitor, Sizes
 from torchbuild_tasks.model.facts import History
-from torchbuild_tasks.stages import monitor
-from torchbuild_tasks.stages.history import Pace
-from torchbuild_tasks.stages.monitor import Monitor
 
 pytestmark = pytest.mark.integration
 WORK = "import time; end = time.monotonic() + 1.5\nwhile time.monotonic() < end: pass"

@@ -22,7 +22,7 @@ from torchbuild_tasks.model import Preflight
 from torchbuild_tasks.values import replace
 
 pytestmark = pytest.mark.integration
-stage = importlib.import_module("torchbuild_tasks.stages.preflight")
+stage = importlib.import_module("torchbuild_tasks.build.preflight")
 needs_ccache = needs(shutil.which("ccache") is not None, "ccache")
 
 DROPS_GENCODE = """

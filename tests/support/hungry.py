@@ -15,8 +15,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from torchbuild_tasks.core.tokens import TokenPolicy
-from torchbuild_tasks.effects.jobserver.serve import CAN_HOLD, serve
+from torchbuild_tasks.build.jobserver.serve import CAN_HOLD, serve
+from torchbuild_tasks.build.jobserver.tokens import TokenPolicy
 
 MIB = 1 << 20
 # Small for most of its time, as a compiler is that parses; then it grows to its peak and stays

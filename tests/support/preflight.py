@@ -12,17 +12,17 @@ from typing import Any
 
 from tests.support.capabilities import needs
 from tests.support.machines import linux_facts, plan_of
+from torchbuild_tasks.build.ledger import Ledger
+from torchbuild_tasks.build.outputs import patterns
+from torchbuild_tasks.build.owned import Removal
+from torchbuild_tasks.build.preflight import preflight
+from torchbuild_tasks.build.work import Fetching, Work
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.core.outputs import patterns
-from torchbuild_tasks.effects.ledger import Ledger
-from torchbuild_tasks.effects.made import Removal
 from torchbuild_tasks.model import BuildPlan, Command, Facts, Preflight
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.preflight import plan_preflight
 from torchbuild_tasks.plan.settings import Settings
 from torchbuild_tasks.stages.manifest import Asked, redact, start_manifest
-from torchbuild_tasks.stages.preflight import preflight
-from torchbuild_tasks.stages.work import Fetching, Work
 from torchbuild_tasks.system.net.client import Net
 from torchbuild_tasks.values import replace
 

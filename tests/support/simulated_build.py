@@ -12,8 +12,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from torchbuild_tasks.core.tokens import TokenPolicy
-from torchbuild_tasks.model.pressure import MemoryState, Running
+from torchbuild_tasks.build.jobserver.tokens import MemoryState, Running, TokenPolicy
 
 MIB: Final = 1 << 20
 GIB: Final = 1 << 30

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 
 from torchbuild_tasks import flow
-from torchbuild_tasks.core.watching import listed
+from torchbuild_tasks.build.outputs import listed
 from torchbuild_tasks.errors import BuildFailed, Interrupted, TorchbuildError, UsageError, VerifyFailed
 from torchbuild_tasks.fronts.output import error_text
 from torchbuild_tasks.fronts.reporter import ConsoleReporter

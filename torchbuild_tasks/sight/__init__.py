@@ -13,6 +13,8 @@ from pathlib import Path
 import msgspec
 
 from torchbuild_tasks import version
+from torchbuild_tasks.build.linker import try_linker
+from torchbuild_tasks.build.work import Fetching, Reporter
 from torchbuild_tasks.catalog import Catalog, load_catalog
 from torchbuild_tasks.catalog.templates import load_templates
 from torchbuild_tasks.core.cluster.address import file_name, scheduler_url
@@ -31,8 +33,6 @@ from torchbuild_tasks.plan.variables import may_be_cuda
 from torchbuild_tasks.sight.companions import with_companions
 from torchbuild_tasks.sight.dump import read_facts
 from torchbuild_tasks.sight.named import before_it_is_there, named, seen_from_main
-from torchbuild_tasks.stages.linker import try_linker
-from torchbuild_tasks.stages.work import Fetching, Reporter
 from torchbuild_tasks.system import files
 from torchbuild_tasks.system.net.client import Net, read_mirrors
 from torchbuild_tasks.values import replace

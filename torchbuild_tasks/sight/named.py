@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from torchbuild_tasks.build.work import Reporter
 from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.settings import find_settings
@@ -16,7 +17,6 @@ from torchbuild_tasks.model import Facts
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.settings import Settings, check_settings
 from torchbuild_tasks.stages.named import Named, config_of, note_of, resolve
-from torchbuild_tasks.stages.work import Reporter
 from torchbuild_tasks.system.signals import interruptible
 from torchbuild_tasks.values import replace
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from torchbuild_tasks.build.work import Reporter
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.sight import Sight, look, network
-from torchbuild_tasks.stages.work import Reporter
 from torchbuild_tasks.system.signals import interruptible
 from torchbuild_tasks.values import replace
 

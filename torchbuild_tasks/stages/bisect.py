@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from torchbuild_tasks.build.work import Reporter
 from torchbuild_tasks.core.bisect import Bisection, Step, git_log, read_bisection, told
 from torchbuild_tasks.core.manifest.replay import asked_again
 from torchbuild_tasks.effects import bisect as git_bisect
@@ -20,7 +21,6 @@ from torchbuild_tasks.errors import SourceError, UsageError
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.stages.bisect_step import Build, try_commit
 from torchbuild_tasks.stages.manifest import given_flags
-from torchbuild_tasks.stages.work import Reporter
 from torchbuild_tasks.system import files
 from torchbuild_tasks.system.files import told_as
 from torchbuild_tasks.system.git import fetch as remains

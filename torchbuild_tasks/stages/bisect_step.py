@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
+from torchbuild_tasks.build.ledger import now
+from torchbuild_tasks.build.work import Reporter
 from torchbuild_tasks.core.bisect import Bisection, Step, Verdict, blames_the_machine, judged
-from torchbuild_tasks.effects.ledger import now
 from torchbuild_tasks.errors import BuildFailed, PatchRefused, PlanRefused, SourceError, UsageError
 from torchbuild_tasks.model import BuildPlan
-from torchbuild_tasks.stages.work import Reporter
 from torchbuild_tasks.system import process
 from torchbuild_tasks.system.files import told_as
 from torchbuild_tasks.system.shell import activate

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from torchbuild_tasks.build.work import Reporter, run_shown
 from torchbuild_tasks.core.bootstrap import Bootstrap
 from torchbuild_tasks.errors import RequirementsError
-from torchbuild_tasks.stages.shown import run_shown
-from torchbuild_tasks.stages.work import Reporter
 
 
 def install(plan: Bootstrap, report: Reporter) -> None:

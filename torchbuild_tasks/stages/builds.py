@@ -8,16 +8,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from torchbuild_tasks.build.owned import MADE, read
+from torchbuild_tasks.build.work import Reporter
 from torchbuild_tasks.core.entering import ACTIVE, enter
 from torchbuild_tasks.effects.build_note import Note, last_build, read_note, write_note
-from torchbuild_tasks.effects.owned import MADE, read
 from torchbuild_tasks.errors import CleanRefused, SourceError, UsageError
 from torchbuild_tasks.model.source import Away, Entering, Shown
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.env_files import file_name
 from torchbuild_tasks.plan.settings import Settings, pick
 from torchbuild_tasks.stages.named import Place, place_of
-from torchbuild_tasks.stages.work import Reporter
 from torchbuild_tasks.system import lock, venv
 from torchbuild_tasks.system.files import STATE_DIR, state_dir
 from torchbuild_tasks.system.git import worktree

@@ -6,9 +6,9 @@ import contextlib
 import os
 from collections.abc import Iterator
 
+from torchbuild_tasks.build.work import Work
 from torchbuild_tasks.core.cache.variables import LAUNCHERS
 from torchbuild_tasks.stages.cache import Running, cache_running
-from torchbuild_tasks.stages.work import Work
 from torchbuild_tasks.system import files
 from torchbuild_tasks.values import replace
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from torchbuild_tasks.build.work import Fetching, Reporter
 from torchbuild_tasks.core.helpers import Helper, choose_helpers, helper_check
 from torchbuild_tasks.effects.cluster import program
 from torchbuild_tasks.errors import ClusterError
 from torchbuild_tasks.model import Facts
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.stages.helpers import fetch
-from torchbuild_tasks.stages.work import Fetching, Reporter
 from torchbuild_tasks.values import replace
 
 

@@ -6,15 +6,15 @@ import json
 import os
 from pathlib import Path
 
+from torchbuild_tasks.build.compile import failed
+from torchbuild_tasks.build.ledger import last_manifest
+from torchbuild_tasks.build.work import Work, where
 from torchbuild_tasks.core.companions import FOLDER
-from torchbuild_tasks.effects.ledger import last_manifest
 from torchbuild_tasks.effects.search import stream_searched
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.model import Command, Companion, Python
 from torchbuild_tasks.model.record import VerifyReport
-from torchbuild_tasks.stages.compile import failed
 from torchbuild_tasks.stages.diagnosis import log_search
-from torchbuild_tasks.stages.work import Work, where
 from torchbuild_tasks.system import files
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.values import replace

@@ -8,17 +8,17 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
-from torchbuild_tasks.core.hints import first_error_text
+from torchbuild_tasks.build.hints import first_error_text
 from torchbuild_tasks.effects.search import Search, whole_lines
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import Diagnosis, Reading
 
 if TYPE_CHECKING:
+    from torchbuild_tasks.build.work import Work
     from torchbuild_tasks.catalog.failures import FailureBook
     from torchbuild_tasks.core.diagnosis.block import ErrorBlock
     from torchbuild_tasks.core.diagnosis.machine import Machine
     from torchbuild_tasks.core.diagnosis.scanner import LogScanner
-    from torchbuild_tasks.stages.work import Work
 
 
 def diagnose_log(name: str, book: FailureBook, machine: Machine) -> Reading:

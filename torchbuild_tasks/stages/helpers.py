@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
+from torchbuild_tasks.build.work import Fetching, Reporter, Work
 from torchbuild_tasks.core.helper_lines import HelperReport, check_helpers, helper_lines, part_lines
 from torchbuild_tasks.core.helpers import choose_helpers, helper_check, machine_rows, make_helper
 from torchbuild_tasks.effects.helpers import store
@@ -15,7 +16,6 @@ from torchbuild_tasks.plan.cuda.checks import check_toolkit
 from torchbuild_tasks.plan.cuda.toolkit import choose_toolkit
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import choose_build_type
-from torchbuild_tasks.stages.work import Fetching, Reporter, Work
 from torchbuild_tasks.system import process
 from torchbuild_tasks.values import replace
 

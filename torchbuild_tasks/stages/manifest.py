@@ -14,7 +14,8 @@ from typing import Any
 
 import msgspec
 
-from torchbuild_tasks.effects.ledger import now
+from torchbuild_tasks.build.ledger import now
+from torchbuild_tasks.build.work import Work
 from torchbuild_tasks.errors import BuildFailed, SourceError
 from torchbuild_tasks.model import BuildPlan, Facts
 from torchbuild_tasks.model.record import EnvText, HelperUsed, Installed, Manifest, Program
@@ -22,7 +23,6 @@ from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan import env_files
 from torchbuild_tasks.plan.jobs import decisive
 from torchbuild_tasks.plan.settings import Settings
-from torchbuild_tasks.stages.work import Work
 from torchbuild_tasks.values import replace, to_json
 
 # What looks at git and at programs, or knows the patterns of credentials, is imported where it is used, so

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from torchbuild_tasks.build.work import Reporter, Work
 from torchbuild_tasks.effects import patches
 from torchbuild_tasks.model import BuildPlan
-from torchbuild_tasks.stages.work import Reporter, Work
 
 
 def try_patches(work: Work) -> Work:

@@ -16,11 +16,11 @@ from typing import Final
 
 import msgspec
 
+from torchbuild_tasks.build.history import NINJA_LOG, ninja_graph, read_ninja_log, recall
+from torchbuild_tasks.build.ledger import last_manifest
 from torchbuild_tasks.catalog import GIB, Catalog
 from torchbuild_tasks.core.manifest.read import read_manifest
 from torchbuild_tasks.core.report_page import Page, Report, render
-from torchbuild_tasks.effects.history import NINJA_LOG
-from torchbuild_tasks.effects.ledger import last_manifest
 from torchbuild_tasks.errors import ManifestError, UsageError
 from torchbuild_tasks.model import Facts
 from torchbuild_tasks.model.facts import History
@@ -36,7 +36,6 @@ from torchbuild_tasks.ninja.timeline import (
     lanes,
     trace_events,
 )
-from torchbuild_tasks.stages.history import ninja_graph, read_ninja_log, recall
 from torchbuild_tasks.system.files import STATE_DIR, state_dir, told_as, write_atomic
 
 PAGE: Final = "report.html"

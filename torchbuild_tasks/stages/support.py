@@ -19,8 +19,8 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from torchbuild_tasks.build.ledger import LOG, LOGS, last_manifest
 from torchbuild_tasks.catalog import Catalog
-from torchbuild_tasks.effects.ledger import LOG, LOGS, last_manifest
 from torchbuild_tasks.errors import Interrupted, UsageError
 from torchbuild_tasks.model import BuildPlan, Facts
 from torchbuild_tasks.options import BuildRequest

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from torchbuild_tasks.build.work import Work
 from torchbuild_tasks.plan.cuda.toolkit import part_folders
 from torchbuild_tasks.stages.helpers import fetch
-from torchbuild_tasks.stages.work import Work
 
 
 def assemble_toolkit(work: Work) -> Work:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from torchbuild_tasks.build import owned
+from torchbuild_tasks.build.outputs import patterns, starts_build
 from torchbuild_tasks.catalog import Catalog
-from torchbuild_tasks.core.outputs import patterns
-from torchbuild_tasks.core.watching import starts_build
-from torchbuild_tasks.effects import owned
 from torchbuild_tasks.effects.watch import Saves
 from torchbuild_tasks.model import Tree
 from torchbuild_tasks.system.signals import interruptible

@@ -23,7 +23,7 @@ class Scope(Protocol):
 
 
 def snapshot(root: Path, scope: Scope) -> dict[str, Stamp]:
-    """Every path of the scope with its stamp (see core/outputs.py), folders with a final `/`.
+    """Every path of the scope with its stamp (see build/outputs.py), folders with a final `/`.
 
     A folder that holds a `.git` is a repository of its own, and somebody's: it is left
     out with all it holds, and so is a folder that cannot be read.

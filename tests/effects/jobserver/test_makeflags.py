@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchbuild_tasks.effects.jobserver.makeflags import environment
+from torchbuild_tasks.build.jobserver.serve import environment
 
 AUTH = "fifo:/tmp/x/tokens"
 OURS = f"--jobserver-auth={AUTH}"

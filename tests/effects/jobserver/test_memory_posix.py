@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.capabilities import needs_posix_paths, needs_proc
-from torchbuild_tasks.effects.jobserver.memory_posix import MemoryLook
-from torchbuild_tasks.model.pressure import MemoryState
+from torchbuild_tasks.build.jobserver.posix import MemoryLook
+from torchbuild_tasks.build.jobserver.tokens import MemoryState
 
 pytestmark = needs_posix_paths
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from torchbuild_tasks.effects.jobserver.serve import Served, Tokens, serve
-from torchbuild_tasks.model.pressure import MemoryState, Orders, Running
+from torchbuild_tasks.build.jobserver.serve import Served, Tokens, serve
+from torchbuild_tasks.build.jobserver.tokens import MemoryState, Orders, Running
 
 HANG = 20.0  # a guard, not a measure
 

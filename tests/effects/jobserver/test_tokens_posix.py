@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.capabilities import needs_fifo
-from torchbuild_tasks.effects.jobserver.tokens_posix import Tokens
+from torchbuild_tasks.build.jobserver.posix import Tokens
 
 pytestmark = needs_fifo
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from tests.support.capabilities import needs
-from torchbuild_tasks.effects.jobserver.tokens_windows import Tokens
+from torchbuild_tasks.build.jobserver.windows import Tokens
 
 ANY = 0x00100000 | 0x0002  # SYNCHRONIZE | SEMAPHORE_MODIFY_STATE, what Ninja asks for
 

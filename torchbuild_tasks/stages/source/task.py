@@ -9,13 +9,13 @@ from typing import Final
 
 import msgspec
 
+from torchbuild_tasks.build.work import Reporter
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.core.source import refs
 from torchbuild_tasks.errors import SourceError, UsageError
 from torchbuild_tasks.model import Facts
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.torch_ref import read_word
-from torchbuild_tasks.stages.work import Reporter
 from torchbuild_tasks.system import files, lock
 from torchbuild_tasks.system.git import fetch as fetching
 from torchbuild_tasks.system.git import fetch as remains

@@ -1,0 +1,117 @@
+"""The stage that removes what earlier builds made or installed and this one does not.
+
+After `git switch` a library of the other version would stay in torch/lib and be found, by the loader or by
+extensions that are compiled against it; generated code of it would stay among the sources. Ninja's log and
+CMake's lists say what that is. It goes only if our own record says that a build made it and left it so:
+what one version generates may be a source of the next.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+from torchbuild_tasks.build import owned
+from torchbuild_tasks.build.install import rules
+from torchbuild_tasks.build.ledger import LOG, LOGS
+from torchbuild_tasks.build.outputs import recordable, uninstall_command
+from torchbuild_tasks.build.work import Reporter, Work
+from torchbuild_tasks.catalog import Catalog
+from torchbuild_tasks.errors import CleanRefused
+from torchbuild_tasks.model import Command, Facts
+from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.stages.patches import undo_patches
+from torchbuild_tasks.system import files, process
+from torchbuild_tasks.system.log import last_write
+
+
+def remove_build(request: BuildRequest, facts: Facts, catalog: Catalog, report: Reporter) -> owned.Removal:
+    """List what the build made, ask, uninstall torch and remove the files.
+
+    Returns:
+        What was removed; with --dry-run, what would be.
+
+    Raises:
+        CleanRefused: the user did not agree, or something cannot be removed.
+    """
+    tree, root = facts.tree, Path(facts.tree.root)
+    outputs = recordable(catalog, tree.era or "setuptools")
+    log_time = last_write(root / files.STATE_DIR / LOGS, LOG)
+    removal = owned.plan_removal(root, Path(tree.build_dir or root / "build"), outputs, log_time=log_time)
+    uninstall = uninstall_command(facts)
+    report.removal(removal, uninstall)
+    if request.dry_run or not (removal.files or uninstall):
+        return removal
+    if not (request.yes or report.confirm("Remove these?")):
+        raise CleanRefused("Nothing was removed.", next_step="Say --yes to remove what is listed.")
+    if uninstall:
+        _run(uninstall)
+    removed = owned.remove(removal)
+    if removed.failed:
+        raise CleanRefused(
+            f"{len(removed.failed)} files could not be removed.",
+            looked=tuple(f"{path}: {reason}" for path, reason in removed.failed[:20]),
+        )
+    return removal
+
+
+def remove_patches(root: Path, report: Reporter, dry_run: bool) -> owned.Removal:
+    """Undo the source patches that builds applied; no file is removed."""
+    undo_patches(root, report, dry_run)
+    return owned.Removal(root=str(root), files=(), folders=(), kept=(), planned=0)
+
+
+def _run(command: Command) -> None:
+    done = process.capture(command.argv, cwd=command.cwd)
+    if done.rc != 0:
+        raise CleanRefused(
+            f"{' '.join(command.argv)} ended with exit code {done.rc}; no file was removed.",
+            looked=tuple(done.stderr.decode(errors="replace").splitlines()[-5:]),
+        )
+
+
+# ----------------
+
+
+SHOWN: Final = 5
+
+
+def remove_stale(work: Work) -> Work:
+    """Remove the files that an earlier build is recorded to have made and this one did not."""
+    if work.request.target or work.plan.mode != "develop":
+        return work
+    previous = work.facts.tree.previous
+    if work.up_to_date and previous is not None and previous.result == "ok":
+        return work  # nothing was installed since this was last looked at
+    if listed := (*rules.left_out(work.root, work.build_dir), *_dead(work)):
+        outputs = recordable(work.catalog, work.plan.era)
+        removal = owned.plan_stale(work.root, work.build_dir, outputs, listed)
+        removed = owned.remove(removal)
+        if removal.files:
+            names = _some(removal.files)
+            work.report.note(f"removed {removed.count} files of earlier builds that this one lacks: {names}")
+        for path, reason in (*removal.kept, *removed.failed):
+            work.report.note(f"kept, though this build lacks it: {path} ({reason})")
+        if removed.failed:
+            return work  # the next build tries again
+    rules.settle(work.root, work.build_dir)
+    return work
+
+
+def _dead(work: Work) -> tuple[str, ...]:
+    """What stands in Ninja's log and is in its graph no longer, relative to the checkout.
+
+    Asked where more than an edit of sources came before: Ninja reads its whole graph for it. Ninja before
+    1.10 cannot say it.
+    """
+    if work.went_round and not work.plan.freshness.changes:
+        return ()
+    argv = ("ninja", "-C", str(work.build_dir), "-n", "-t", "cleandead")
+    said = process.capture(argv, env=work.environ, cwd=work.root)
+    found = re.findall(r"^Remove (.+?)\r?$", said.stdout.decode(errors="surrogateescape"), re.MULTILINE)
+    return tuple(rules.in_checkout(work.root, (str(work.build_dir / path) for path in found)))
+
+
+def _some(names: tuple[str, ...]) -> str:
+    return ", ".join(names[:SHOWN]) + (" ..." if len(names) > SHOWN else "")

@@ -1,0 +1,171 @@
+"""What the programs of a build do, by their names: compilers, linkers, generators."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from torchbuild_tasks.catalog import GIB
+from torchbuild_tasks.core.cache.choose import NONE, NOTHING_HERE, built_without
+from torchbuild_tasks.model import BuildPlan, Choice, Diagnosis, Finding, Host, Tool
+
+_LONG: Final = 20 * 60.0  # seconds of compiling after which the next build is worth a thought
+_SWAP: Final = GIB // 2  # a system moves a little of what nobody uses out at any time
+_ALONE: Final = 60.0  # seconds
+_WIDTH: Final = 300  # of an error; the log has all of it
+_CACHES: Final = ("ccache", "sccache")
+_LINKERS: Final = {"mold": "mold", "ld.lld": "lld"}  # the tool, and what --linker calls it
+
+
+class Advice(msgspec.Struct, frozen=True, kw_only=True):
+    """What the plan says that can be done: `cache` and `linker` are "" where there is nothing to say.
+
+    `jobs` is how many steps may run at once.
+    """
+
+    cache: str = ""
+    linker: str = ""
+    jobs: int = 1
+
+
+class State(msgspec.Struct, frozen=True, kw_only=True):
+    """A build under way. `elapsed` is seconds of compiling, `swap` bytes in use now and at its start.
+
+    `working` are the kinds of the programs that work now, `alone` for how many seconds it has been one;
+    `left` the seconds that are left. `said` are the names of the hints that were given.
+    """
+
+    elapsed: float
+    swap: int = 0
+    swap_at_start: int = 0
+    working: Sequence[str] = ()
+    alone: float = 0.0
+    left: float | None = None
+    said: frozenset[str] = frozenset()
+
+
+def advice(plan: BuildPlan, tools: Sequence[Tool], host: Host) -> Advice:
+    """What can be done on this machine about a build that is slow.
+
+    Args:
+        plan: its choices say what the build has, and who decided it.
+        tools: the programs that were looked for.
+        host: the system.
+    """
+    chosen = {choice.name: choice for choice in plan.choices}
+    jobs = chosen["jobs"].value if "jobs" in chosen else ""
+    here = {tool.name for tool in tools if tool.path}
+    return Advice(
+        cache=_cache_advice(chosen.get("compiler cache"), here, host),
+        linker=_linker_advice(chosen.get("linker"), here, plan.findings),
+        jobs=int(jobs) if jobs.isdecimal() else 1,
+    )
+
+
+def hint(state: State, can: Advice) -> tuple[str, str] | None:
+    """The name and the text of the most urgent hint that was not given yet and has a reason."""
+    urgent = (
+        ("swap", _swaps(state), _swap_text(can)),
+        ("cache", bool(can.cache) and state.elapsed >= _LONG, _cache_text(can)),
+        ("alone", _waits(state, can), _alone_text(state, can)),
+    )
+    return next(((name, text) for name, due, text in urgent if due and name not in state.said), None)
+
+
+def first_error_text(number: int, said: str, causes: Sequence[Diagnosis]) -> str:
+    """What to say of the first error of a build that still runs.
+
+    Args:
+        number: its line of the log.
+        said: what stands there.
+        causes: what explains it, the likeliest first; perhaps none.
+    """
+    error = f"First error, in line {number} of the log: {said.strip()[:_WIDTH]}"
+    cause = f"{causes[0].cause} " if causes else ""
+    return f"{error}\n{cause}What runs already is still waited for; Ctrl-C ends it now."
+
+
+def _swaps(state: State) -> bool:
+    return state.swap - state.swap_at_start > _SWAP
+
+
+def _waits(state: State, can: Advice) -> bool:
+    """One for a minute, and as much again to come: too late to say it of the last link."""
+    long = state.alone >= _ALONE and (state.left or 0.0) >= _ALONE
+    return can.jobs > 1 and len(state.working) == 1 and long
+
+
+def _swap_text(can: Advice) -> str:
+    text = "Memory runs out: the system has begun to swap, which slows every step down."
+    if can.jobs < 2:
+        return f"{text} Other programs that are closed give it back."
+    return f"{text} Ctrl-C and the same command with --jobs {can.jobs // 2} goes on from here."
+
+
+def _cache_text(can: Advice) -> str:
+    return (
+        f"20 minutes without a compiler cache: with one, the next clean build takes a small part. {can.cache}"
+    )
+
+
+def _alone_text(state: State, can: Advice) -> str:
+    if "link" not in state.working:
+        return (
+            "One core works now and the others wait: what is left is a chain of steps that need each other. "
+            "More --jobs do not shorten it."
+        )
+    text = "One core works now and the others wait for a link. More --jobs do not shorten it"
+    return f"{text}; {can.linker}" if can.linker else f"{text}."
+
+
+def _cache_advice(choice: Choice | None, here: set[str], host: Host) -> str:
+    """What to do about no cache; "" where there is one, or the user wants none."""
+    if choice is None or choice.value != NONE or choice.source != "default":
+        return ""
+    found = next((name for name in _CACHES if name in here), "")
+    if built_without(choice):
+        return f"{found} is here: --clean takes it." if found else _get_cache(host)
+    # One that is here and not taken was declined (USE_CCACHE=0), or a launcher of the user's is.
+    return _get_cache(host) if choice.because == NOTHING_HERE and not found else ""
+
+
+def _get_cache(host: Host) -> str:
+    if any(name in (host.distribution or "") for name in ("Debian", "Ubuntu")):
+        return "Get one: sudo apt install ccache, or --with-helper sccache."
+    return "Get one: --with-helper sccache."
+
+
+def _linker_advice(choice: Choice | None, here: set[str], findings: Sequence[Finding]) -> str:
+    """A faster linker, where the build has the compiler's own and nobody asked for that."""
+    if choice is None or choice.value != "default" or choice.source != "default":
+        return ""
+    if found := next((flag for tool, flag in _LINKERS.items() if tool in here), ""):
+        return f"a faster linker does: --linker {found}."
+    offered = next((finding.fix for finding in findings if finding.id == "linker" and finding.fix), "")
+    return f"a faster linker does: {offered}" if offered else ""
+
+
+# ----------------
+
+
+# The program that does the work, not the driver that waits for it: gcc runs cc1plus, nvcc runs cicc.
+# clang and cl.exe do it themselves. Kinds are those of the steps (ninja_log.kind_of).
+_KINDS: Final = tuple(
+    (re.compile(pattern), kind)
+    for pattern, kind in (
+        (r"cc1plus|clang(\+\+)?(-\d+)?|cl|clang-cl", "C++"),
+        (r"cc1", "C"),
+        (r"cicc|ptxas|cudafe\+\+|fatbinary|nvlink", "CUDA"),
+        (r"ld(\.\w+)?|ld64\.lld|lld|mold|link|lld-link|lto1|lto-wrapper|dlltool", "link"),
+        (r"python[\d.]*|pip[\d.]*", "Python"),
+    )
+)
+
+
+def program_kind(name: str) -> str:
+    """The kind of work that a program of this name does; "" for one that says nothing, such as a shell."""
+    name = name.lower().removesuffix(".exe")
+    return next((kind for pattern, kind in _KINDS if pattern.fullmatch(name)), "")

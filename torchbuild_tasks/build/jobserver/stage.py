@@ -1,0 +1,157 @@
+"""The processes of a build: what descends from us, and what compiles for us in the cache's server."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from torchbuild_tasks.build.history import build_program
+from torchbuild_tasks.build.jobserver.serve import CAN_HOLD, Family, Served, serve
+from torchbuild_tasks.build.jobserver.tokens import TokenPolicy
+from torchbuild_tasks.build.work import Work
+from torchbuild_tasks.catalog.match import admits
+from torchbuild_tasks.effects.cache.place import server_of
+from torchbuild_tasks.model import Jobserver
+from torchbuild_tasks.model.record import JobserverUse
+from torchbuild_tasks.system import process
+from torchbuild_tasks.values import replace
+
+_EVERY: Final = 5.0  # seconds between two looks for the server
+
+
+def build_family(environ: Mapping[str, str]) -> Family:
+    """The family of a build in this environment, which leads to its sccache server if it has one."""
+    return Family(_CacheServer(environ))
+
+
+class _CacheServer:
+    """The pid of the server in which sccache compiles; another takes its place when a shared cache dies."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ, self._asked = environ, -_EVERY
+        self._found: tuple[int, ...] = ()
+
+    def __call__(self) -> tuple[int, ...]:
+        """Look for it, at most every few seconds."""
+        if time.monotonic() - self._asked >= _EVERY:
+            pid = server_of(self._environ)
+            self._asked = time.monotonic()
+            self._found = () if pid is None else (pid,)
+        return self._found
+
+
+# ---------------- the jobserver around a compile: served while it runs, and what it did told in a line
+
+
+# GNU make before 4.4, called by something in the build, stops at a named pipe (jobserver_parse_auth).
+_NOT_UNDERSTOOD: Final = "invalid --jobserver-auth string"
+_VERSION: Final = re.compile(r"\d+(\.\d+)+")
+_PATIENCE: Final = 20.0
+# What is held for less than this, in seconds together, is not worth a line.
+_WORTH_TELLING: Final = 1.0
+
+
+@contextlib.contextmanager
+def jobserver(work: Work) -> Iterator[Work]:
+    """Serve the jobs of a build, if the plan wants it; the work with the environment to build in."""
+    planned = work.plan.jobserver
+    if planned is None:
+        yield work
+        return
+    environ = os.environ if work.environ is None else work.environ
+    if problem := _cannot_take(planned, work.build_dir, environ):
+        work.report.note(f"Without a jobserver, with {environ.get('MAX_JOBS')} jobs: {problem}.")
+        yield work
+        return
+    policy = TokenPolicy(
+        cores=planned.cores, reserve=planned.reserve, largest=planned.largest, holds=CAN_HOLD
+    )
+    with contextlib.ExitStack() as at_end:
+        try:
+            family = build_family(environ)
+            served = at_end.enter_context(serve(planned.cores - 1, policy=policy, family=family))
+        except OSError as error:
+            work.report.note(f"Without a jobserver, with {environ.get('MAX_JOBS')} jobs: {error}.")
+            yield work
+            return
+        at_end.callback(_tell, work, served)
+        yield replace(work, environ=served.environment(environ))
+
+
+def fewer_jobs(work: Work, jobs: int) -> Work:
+    """The same build with so many jobs at most, whoever limits them."""
+    planned = work.plan.jobserver
+    if planned is not None:
+        planned = replace(planned, cores=jobs)
+    environ = {**(os.environ if work.environ is None else work.environ), "MAX_JOBS": str(jobs)}
+    return replace(work, plan=replace(work.plan, jobserver=planned), environ=environ)
+
+
+def without_jobserver(work: Work, lines: Iterable[str]) -> Work | None:
+    """The same build with the plan's number, if these lines say that a program in it broke on tokens."""
+    line = next((line for line in lines if _NOT_UNDERSTOOD in line), None)
+    if line is None or work.plan.jobserver is None:
+        return None
+    number = (work.environ or os.environ).get("MAX_JOBS")
+    work.report.note(f"Going on without a jobserver, with {number} jobs: {line.strip()[:200]}")
+    return replace(work, plan=replace(work.plan, jobserver=None))
+
+
+def jobs_at_once(work: Work) -> int:
+    """How many jobs the build may run at once."""
+    if work.plan.jobserver is not None:
+        return work.plan.jobserver.cores
+    said = (work.environ or os.environ).get("MAX_JOBS", "")
+    return int(said) if said.isdecimal() else 1
+
+
+def _tell(work: Work, served: Served) -> None:
+    use = JobserverUse(
+        most=served.most + 1, fewest=served.fewest + 1, held_seconds=round(served.held_seconds, 1)
+    )
+    work.ledger.note(jobserver=_added(work.ledger.manifest.jobserver, use))
+    if use.held_seconds < _WORTH_TELLING and use.fewest == use.most:
+        return
+    held = f", and compiles waited {use.held_seconds:.0f} s together" if use.held_seconds else ""
+    work.report.note(f"Memory was short: the jobserver let {use.fewest} to {use.most} jobs run{held}.")
+
+
+def _added(before: JobserverUse | None, use: JobserverUse) -> JobserverUse:
+    """With that of another command of the same build, or of an earlier try."""
+    if before is None:
+        return use
+    return JobserverUse(
+        most=max(before.most, use.most),
+        fewest=min(before.fewest, use.fewest),
+        held_seconds=round(before.held_seconds + use.held_seconds, 1),
+    )
+
+
+def _cannot_take(planned: Jobserver, build_dir: Path, environ: Mapping[str, str]) -> str:
+    """Why a program that may build takes no tokens, or "". An older one would run without any limit.
+
+    CMake calls the one that the tree was configured with, and the short way the one on PATH.
+    """
+    path = next((value for name, value in environ.items() if name.upper() == "PATH"), None)
+    here = shutil.which(planned.program, path=path) or ""
+    programs = {build_program(build_dir, planned.program, path), here} - {""}
+    if not programs:
+        return f"there is no {planned.program}"
+    problems = (_too_old(planned, program, environ) for program in sorted(programs))
+    return next(filter(None, problems), "")
+
+
+def _too_old(planned: Jobserver, program: str, environ: Mapping[str, str]) -> str:
+    said = process.capture((program, "--version"), env=environ, timeout=_PATIENCE)
+    found = _VERSION.search(said.stdout.decode(errors="replace")) if said.rc == 0 else None
+    if found is None:
+        return f"{program} does not say its version"
+    if not admits(planned.version, found[0]):
+        return f"{program} is {planned.program} {found[0]}, and {planned.version} is needed"
+    return ""

@@ -1,0 +1,291 @@
+"""What the jobserver sees of a running build, and what it is told to do: plain values of a moment.
+
+They are tuples, for they are made many times a second beside the compilers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+
+class MemoryState(NamedTuple):
+    """The memory of one moment, in bytes; None is unknown or, as a limit, none.
+
+    `used` counts against `limit`, without the page cache that the kernel would drop. `some` and
+    `full` are the percent of the last ten seconds in which some, or all, waited for memory
+    (Linux: docs.kernel.org/accounting/psi.html).
+    """
+
+    available: int | None = None
+    limit: int | None = None
+    used: int | None = None
+    some: float = 0.0
+    full: float = 0.0
+    swap_used: int = 0
+
+    @property
+    def room(self) -> int | None:
+        """Bytes that may still be taken: what is free, within the limit."""
+        if self.limit is None or self.used is None:
+            return self.available
+        inside = max(0, self.limit - self.used)
+        return inside if self.available is None else min(self.available, inside)
+
+
+class Running(NamedTuple):
+    """A process of the build that has no children: a compiler, a linker, a generator.
+
+    `started` orders them by age, `size` is what it has now and `peak` the most it ever had, in
+    bytes; `held` is true for one that we stopped, `idle` for one that has used no CPU lately.
+    """
+
+    pid: int
+    started: float
+    size: int
+    peak: int
+    held: bool = False
+    idle: bool = False
+
+
+class Orders(NamedTuple):
+    """What to do until the next look, in `wait` seconds: tokens to have out, processes to hold."""
+
+    tokens: int
+    hold: frozenset[int] = frozenset()
+    wait: float = 0.5
+
+
+# (memory, processes, tokens that are out, seconds on any steady clock) -> what to do
+Policy = Callable[[MemoryState, Sequence[Running], int, float], Orders]
+
+
+# ---------------- which compiles wait while memory is short: those that grow, and never the largest
+
+
+# The others may together take this part of what is left until the next look, so it never ends.
+_SHARE: Final = 3
+# A rate that is not seen again is half forgotten after so many seconds: memory comes in steps.
+_HALF: Final = 0.5
+# Below this (bytes a second) it is no growth.
+_STILL: Final = 1 << 20
+
+
+class Growth:
+    """How quickly each process grows, in bytes a second; a held one keeps the rate that it had."""
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[int, float], Running] = {}
+        self._rates: dict[tuple[int, float], float] = {}
+        self._when = 0.0
+
+    def look(self, running: Sequence[Running], now: float) -> dict[int, float]:
+        """Take in one look; the rate of each process by its pid."""
+        passed, self._when = max(0.001, now - self._when), now
+        self._rates = {(one.pid, one.started): self._rate(one, passed) for one in running}
+        self._seen = {(one.pid, one.started): one for one in running}
+        return {pid: rate if rate >= _STILL else 0.0 for (pid, _), rate in self._rates.items()}
+
+    def _rate(self, one: Running, passed: float) -> float:
+        key = (one.pid, one.started)
+        before = self._seen.get(key)
+        if before is None:  # it has got there in a second or less
+            return float(one.size)
+        if one.held or before.held:
+            return self._rates[key]
+        forgotten: float = 0.5 ** (passed / _HALF)
+        return max((one.size - before.size) / passed, self._rates[key] * forgotten)
+
+
+def left_beside(running: Sequence[Running], free: int, largest: int) -> int:
+    """Bytes of `free` that are left when the largest process grows to `largest`."""
+    size = max((one.size for one in running if not one.idle), default=0)
+    # One that is larger than was thought is not done growing either.
+    return free - max(size // 10, largest - size)
+
+
+def to_hold(
+    running: Sequence[Running],
+    free: int,
+    *,
+    largest: int,
+    likely: int,
+    growth: Mapping[int, float],
+    spare: int,
+) -> frozenset[int]:
+    """The processes that must wait until the next look.
+
+    Args:
+        running: all processes of the build that have no children; those that use no CPU wait for
+            others, and are not counted.
+        free: bytes that may be taken, what is kept back already taken off. With none left all
+            but the largest wait.
+        largest: bytes that a process may come to have.
+        likely: bytes that one has had; what `largest` is above it is a margin, and may go to slow growth.
+        growth: by pid, bytes by which each is expected to grow until the next look.
+        spare: bytes by which the others may grow while that margin lasts.
+    """
+    jobs = sorted((one for one in running if not one.idle), key=lambda one: (-one.size, one.started, one.pid))
+    if free <= 0:
+        return frozenset(one.pid for one in jobs[1:])
+    margin = left_beside(jobs, free, likely)
+    allowed: float = max(0, left_beside(jobs, free, largest) // _SHARE, min(spare, margin))
+    hold = set()
+    for one in jobs[1:]:
+        grows = growth.get(one.pid, 0)
+        if grows <= allowed:
+            allowed -= grows
+        else:
+            hold.add(one.pid)
+    return frozenset(hold)
+
+
+# ---------------- how many jobs a build may run at this moment, and which of them wait: by memory alone
+
+
+_MIB: Final = 1 << 20
+# A process that never had this much is a shell or a tool, and says nothing about compiles.
+_COMPILE: Final = 32 * _MIB
+# Compiles that must have ended before their sizes count more than the size that was tabled.
+_KNOWN: Final = 4
+# What is tabled is believed ever less, until so many have ended.
+_BELIEVED: Final = 16
+# After n compiles the next may be larger than all by this over n (of evenly spread sizes 1/n on average).
+_UNSURE: Final = 1.5
+# A compile that parses headers has this share of what the largest takes when it optimises.
+_SMALL: Final = 8
+# Room for a job more than the average, for they do not all grow and end in turn.
+_UNEVEN: Final = 1.2
+# Of the memory there is for the build, at most one part in so many is kept back.
+_RESERVE: Final = 16
+# Of what is kept back, one part in so many may go at each look when nothing else is left.
+_SPARE: Final = 32
+# With compilers of a GB/s of growth: how long the free memory lasts decides the next look.
+_FILL: Final = 2 << 30
+_SOONEST, _LATEST = 0.05, 0.5
+
+
+def usable(state: MemoryState) -> int | None:
+    """Bytes that may still be taken, less when the machine stands still for want of memory.
+
+    Each percent of full pressure takes two from it: a machine that swaps has free memory,
+    too, but not for more jobs.
+    """
+    if state.room is None:
+        return None
+    return int(state.room * max(0.0, 1 - state.full / 50))
+
+
+def wanted(state: MemoryState, *, cores: int, held: int, reserve: int, typical: int, in_use: int = 0) -> int:
+    """The number of tokens to have out; one job more can run, for the first needs no token.
+
+    Args:
+        state: the memory now.
+        cores: jobs that there may be at most.
+        held: tokens that are out now. One is added only when one and a half fit: no flapping.
+        reserve: bytes that stay free.
+        typical: bytes that a job takes.
+        in_use: bytes that the jobs have already, which are not free and yet theirs.
+    """
+    room = usable(state)
+    if room is None:
+        return max(0, cores - 1)
+    budget = room + in_use - reserve
+    fitting = budget // max(1, typical) - 1
+    if fitting > held:
+        fitting = max(held, (budget - typical // 2) // max(1, typical) - 1)
+    return max(0, min(cores - 1, fitting))
+
+
+class _Life(NamedTuple):
+    """What was seen of one process: its peak, and its size summed over the time that it ran."""
+
+    peak: int
+    byte_seconds: float
+    seconds: float
+
+
+class TokenPolicy:
+    """What a jobserver asks at each look; learns from the compiles that end how much they take.
+
+    Args:
+        cores: jobs that there may be at most.
+        reserve: bytes to keep free; of a small limit a part.
+        largest: bytes that one compile is thought to take at most, before any has ended.
+        holds: whether processes can be held here. Without that, tokens go by the largest.
+    """
+
+    def __init__(self, *, cores: int, reserve: int, largest: int, holds: bool = True) -> None:
+        self._cores, self._reserve, self._tabled, self._holds = cores, reserve, largest, holds
+        self._alive: dict[tuple[int, float], _Life] = {}
+        self._ended, self._all = 0, _Life(0, 0.0, 0.0)
+        self._growth, self._when = Growth(), 0.0
+
+    def __call__(self, state: MemoryState, running: Sequence[Running], tokens: int, now: float) -> Orders:
+        """Decide until the next look."""
+        self._learn(running, now)
+        rates = self._growth.look(running, now)
+        room = usable(state)
+        if room is None:
+            return Orders(tokens=self._cores - 1, wait=_LATEST)
+        in_use = sum(one.size for one in running)
+        budget = room + in_use
+        reserve = min(self._reserve, budget // _RESERVE)
+        number = wanted(
+            state, cores=self._cores, held=tokens, reserve=reserve, typical=self.typical, in_use=in_use
+        )
+        # More than there is cannot be kept free for one, or there would never be another.
+        largest, free = min(self.largest, budget * 5 // 6), room - reserve
+        left = left_beside(running, free, largest)
+        wait = min(_LATEST, max(_SOONEST, min(free - largest, left) / max(_FILL, sum(rates.values()))))
+        if not self._holds:
+            return Orders(tokens=number, wait=wait)
+        growth = {pid: rate * wait for pid, rate in rates.items()}
+        spare = reserve // _SPARE
+        likely = int(largest / (1 + self._unsure))
+        hold = to_hold(running, free, largest=largest, likely=likely, growth=growth, spare=spare)
+        return Orders(tokens=number, hold=hold, wait=wait)
+
+    @property
+    def largest(self) -> int:
+        """Bytes that one compile may come to have: of few that ended little is known of the next."""
+        known = int(self._peak * (1 + self._unsure))
+        believed = max(0.0, 1 - self._ended / _BELIEVED)
+        return max(known, int(self._peak + (self._tabled - self._peak) * believed))
+
+    @property
+    def _peak(self) -> int:
+        return max(self._all.peak, *(life.peak for life in self._alive.values()), 0)
+
+    @property
+    def _unsure(self) -> float:
+        return _UNSURE / max(self._ended, _KNOWN)
+
+    @property
+    def typical(self) -> int:
+        """Bytes to reckon for one job: what it has on average, or at most where none can be held."""
+        if not self._holds:
+            return self.largest
+        if self._ended < _KNOWN or not self._all.seconds:
+            return self._tabled // _SMALL
+        return int(_UNEVEN * self._all.byte_seconds / self._all.seconds)
+
+    def _learn(self, running: Sequence[Running], now: float) -> None:
+        passed, self._when = max(0.0, now - self._when), now
+        alive = {}
+        for one in running:
+            before = self._alive.get((one.pid, one.started))
+            ran = passed if before and not one.held and not one.idle else 0.0
+            before = before or _Life(0, 0.0, 0.0)
+            alive[one.pid, one.started] = _Life(
+                max(before.peak, one.peak), before.byte_seconds + one.size * ran, before.seconds + ran
+            )
+        for key, life in self._alive.items():
+            if key not in alive and life.peak >= _COMPILE:
+                self._ended += 1
+                self._all = _Life(
+                    max(self._all.peak, life.peak),
+                    self._all.byte_seconds + life.byte_seconds,
+                    self._all.seconds + life.seconds,
+                )
+        self._alive = alive

@@ -1,0 +1,155 @@
+"""What a run leaves behind: its log, the manifest in the build tree, the list of what it made.
+
+Nothing is written until a stage opens the ledger or uses the log, so a run that finds
+everything up to date leaves the last build's log and manifest as they are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from torchbuild_tasks.build import owned
+from torchbuild_tasks.build.owned import Outputs
+from torchbuild_tasks.errors import BuildFailed, Interrupted, TorchbuildError
+from torchbuild_tasks.model import Command
+from torchbuild_tasks.model.facts import Peak
+from torchbuild_tasks.model.record import MANIFEST_FILE, RECORD_FILE, Manifest, Ran, StageTime
+from torchbuild_tasks.system import files
+from torchbuild_tasks.system.log import Log, open_log
+from torchbuild_tasks.values import dumps, replace
+
+LOGS: Final = "logs"
+LOG: Final = "build"
+
+
+def now() -> str:
+    """The time as the manifest has it: ISO 8601, UTC, whole seconds."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def last_manifest(build_dir: Path) -> Path:
+    """Return the file that remembers the last build: the record of 0.1.0 until a newer build replaces it."""
+    record = build_dir / RECORD_FILE
+    return record if record.is_file() else build_dir / MANIFEST_FILE
+
+
+class Ledger:
+    """One run's traces. Enter it around the stages; how they end is its last word.
+
+    Args:
+        manifest: the build that begins.
+        root: the checkout.
+        build_dir: its build tree.
+        outputs: which files builds make.
+        redact: takes the credentials out of what is written.
+    """
+
+    def __init__(
+        self,
+        manifest: Manifest,
+        root: Path,
+        build_dir: Path,
+        outputs: Outputs,
+        redact: Callable[[Manifest], Manifest],
+    ) -> None:
+        self.manifest = manifest
+        self.environ: Mapping[str, str] | None = None  # in which the commands of the build run
+        # What is gathered for the manifest once the build has ended.
+        self.epilogue: Callable[[], None] | None = None
+        self._root, self._build_dir, self._outputs, self._redact = root, build_dir, outputs, redact
+        self._build: owned.Build | None = None
+
+    @property
+    def manifest_path(self) -> Path:
+        """The manifest's file, in the build tree."""
+        return self._build_dir / MANIFEST_FILE
+
+    @cached_property
+    def log(self) -> Log:
+        """The run's log, opened at its first use."""
+        return open_log(files.state_dir(self._root) / LOGS, LOG, self.manifest.argv)
+
+    def open(self) -> None:
+        """From here on the tree changes: note what was there, and that a build is running."""
+        if self._build is None:
+            log_time = self.log.previous_time
+            self._build = owned.begin(self._root, self._build_dir, self._outputs, log_time=log_time)
+            self.note(result="running")
+            self.save()
+
+    def note(self, **parts: Any) -> None:
+        """Put these parts into the manifest, which is written when it is saved and at the end."""
+        self.manifest = replace(self.manifest, **parts)
+
+    def forget_inputs(self, names: Collection[str]) -> None:
+        """Note that these inputs of the plan did not reach the build, so that the next plan sees it."""
+        self.note(inputs={name: value for name, value in self.manifest.inputs.items() if name not in names})
+
+    def ran(self, command: Command, environ: Mapping[str, str] | None = None) -> None:
+        """Note a command that is about to run."""
+        self.environ = environ or self.environ
+        self.note(commands=(*self.manifest.commands, Ran(argv=command.argv, cwd=command.cwd)))
+
+    def saw(self, peaks: Iterable[Peak]) -> None:
+        """Note what the processes of the build took, beside what was seen of it before."""
+        known = {each.kind: each for each in self.manifest.peaks}
+        for new in peaks:
+            old = known.pop(new.kind, replace(new, count=0))
+            known[new.kind] = replace(new, bytes=max(old.bytes, new.bytes), count=old.count + new.count)
+        self.note(peaks=tuple(known.values()))
+
+    @contextlib.contextmanager
+    def stage(self, title: str) -> Iterator[None]:
+        """Time one stage and note how it ended."""
+        start, result = time.monotonic(), "failed"
+        try:
+            yield
+            result = "ok"
+        except Interrupted:
+            result = "interrupted"
+            raise
+        finally:
+            took = StageTime(stage=title, seconds=round(time.monotonic() - start, 3), result=result)
+            self.note(stages=(*self.manifest.stages, took))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._build is not None:
+            result = "ok" if kind is None else "interrupted" if issubclass(kind, Interrupted) else "failed"
+            # The error under way is the one to tell; a full disk that also stops the manifest is not.
+            with contextlib.suppress(TorchbuildError) if error else contextlib.nullcontext():
+                self.note(result=result, finished=now())
+                self.save()
+                if self.epilogue:
+                    self.epilogue()
+                self._build.finish()
+        if "log" in self.__dict__:
+            self.log.__exit__(kind, error, trace)
+
+    def save(self) -> None:
+        """Write the manifest, if the build has changed anything yet.
+
+        Raises:
+            BuildFailed: the file cannot be written.
+        """
+        if self._build is None:
+            return
+        with files.told_as(BuildFailed, self.manifest_path):
+            self._build_dir.mkdir(parents=True, exist_ok=True)
+        data = dumps(self._redact(self.manifest)).encode()
+        files.write_atomic(self.manifest_path, data, error=BuildFailed)
+        # Only now: a run that is killed in between leaves the older word, and has changed nothing yet.
+        record = self._build_dir / RECORD_FILE
+        with files.told_as(BuildFailed, record):
+            files.unlink(record, missing_ok=True)

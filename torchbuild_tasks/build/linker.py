@@ -1,0 +1,101 @@
+"""The folder in which a linker is called ld, for compilers that cannot be told its name."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import time
+from pathlib import Path
+from typing import Final
+
+from torchbuild_tasks.build.preflight import trial_folder
+from torchbuild_tasks.build.work import Reporter
+from torchbuild_tasks.errors import PreflightFailed
+from torchbuild_tasks.model import BuildPlan, LinkerPlan, LinkTrial
+from torchbuild_tasks.system import process
+from torchbuild_tasks.system.files import state_dir, told_as, unlink
+
+
+def link_linker(root: Path, folder: Path, program: Path) -> None:
+    """Have `folder` (in the tool's own) hold a link called ld that leads to `program`.
+
+    Raises:
+        PreflightFailed: the link cannot be made.
+    """
+    link = folder / "ld"
+    state_dir(root)
+    with told_as(PreflightFailed, link):
+        folder.mkdir(exist_ok=True)
+        if link.is_symlink() and link.readlink() == program:
+            return
+        unlink(link, missing_ok=True)
+        link.symlink_to(program)
+
+
+# ----------------
+# the linker of a plan, tried before anything is written: a library and a program are linked and run
+
+
+SECONDS: Final = 60.0  # for one command: what takes longer hangs
+
+
+def try_linker(plan: BuildPlan, report: Reporter) -> str:
+    """Make the linker callable, and try it where the plan has a trial.
+
+    Returns:
+        Why it does not link here; "" when it does.
+
+    Raises:
+        PreflightFailed: it does not, and was asked for by name.
+    """
+    linker = plan.linker
+    if linker is None:
+        return ""
+    if linker.folder and not os.access(linker.program, os.X_OK):
+        return _problem(linker, f"{linker.program} is no program", (), report)
+    place_linker(plan)
+    if linker.trial is None:
+        return ""
+    start = time.monotonic()
+    with trial_folder(Path(plan.source), linker.trial.sources) as folder:
+        reason, said = _tried(linker.trial, folder, report)
+    if reason:
+        return _problem(linker, reason, said, report)
+    took = time.monotonic() - start
+    report.note(f"Pre-flight, {took:.1f} s: a library and a program are linked by {linker.program} and run.")
+    return ""
+
+
+def place_linker(plan: BuildPlan) -> None:
+    """Have the linker stand where the plan's LDFLAGS say, when it is called by its folder."""
+    if plan.linker and plan.linker.folder:
+        program = Path(plan.linker.program).absolute()
+        link_linker(Path(plan.source), Path(plan.linker.folder), program)
+
+
+def _tried(trial: LinkTrial, folder: Path, report: Reporter) -> tuple[str, tuple[str, ...]]:
+    """Why the trial failed, and what was said meanwhile."""
+    for argv in (*trial.commands, trial.run):
+        report.command(argv)
+        done = process.capture(argv, env=os.environ, cwd=folder, timeout=SECONDS)
+        said = (done.stdout + done.stderr).decode(errors="replace").splitlines()
+        if done.rc != 0:
+            first = next((line for line in said if "error" in line.lower()), "")
+            reason = f"{Path(argv[0]).name} ended with exit code {done.rc}" + (f": {first}" if first else "")
+            return reason, (*said[-10:], f"$ {shlex.join(argv)}")
+    if trial.mark.encode() not in (folder / trial.library).read_bytes():
+        return "the compiler called another linker", (f"$ {shlex.join(trial.commands[0])}",)
+    return "", ()
+
+
+def _problem(linker: LinkerPlan, reason: str, said: tuple[str, ...], report: Reporter) -> str:
+    """Raise where it was asked for, else say that the build goes on without it."""
+    if linker.demanded:
+        raise PreflightFailed(
+            f"The linker {linker.name} ({linker.program}) does not link here: {reason}.",
+            looked=said,
+            next_step="Leave it out (--linker default), name another, or go on without this check "
+            "(--no-preflight).",
+        )
+    report.note(f"The linker {linker.name} does not link here ({reason}); the build goes on without it.")
+    return f"it does not link here ({reason})"

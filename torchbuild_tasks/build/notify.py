@@ -1,0 +1,116 @@
+"""Tells the desktop, or a program of the user's, that a build is over. It never fails a build."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import shutil
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from torchbuild_tasks.build.work import Reporter
+from torchbuild_tasks.errors import Interrupted
+from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.system import process
+
+RESULT: Final = "TORCHBUILD_RESULT"
+TITLE: Final = "TORCHBUILD_TITLE"
+TEXT: Final = "TORCHBUILD_TEXT"
+_PATIENCE: Final = 10.0  # seconds
+
+# The text comes by the environment, so that nothing of it is read as PowerShell. A toast needs the id
+# of an installed program: PowerShell's own. UNCONFIRMED on a real Windows desktop.
+_TOAST: Final = f"""
+$ErrorActionPreference = 'Stop'
+$manager = [Windows.UI.Notifications.ToastNotificationManager, Windows.UI.Notifications,
+    ContentType = WindowsRuntime]
+$template = [Windows.UI.Notifications.ToastTemplateType]::ToastText02
+$toast = $manager::GetTemplateContent($template)
+$lines = $toast.GetElementsByTagName('text')
+[void]$lines.Item(0).AppendChild($toast.CreateTextNode($env:{TITLE}))
+[void]$lines.Item(1).AppendChild($toast.CreateTextNode($env:{TEXT}))
+$program = '{{1AC14E77-02E7-4E5D-B744-2EB1AE5198B7}}\\WindowsPowerShell\\v1.0\\powershell.exe'
+$manager::CreateToastNotifier($program).Show($toast)
+"""
+
+
+def notify_desktop(title: str, text: str, environ: Mapping[str, str] = os.environ) -> str:
+    """Show a notification where there is a desktop with the means; "" or why it was not shown."""
+    argv = _desktop(title, text, environ)
+    return (
+        _run(argv, {**environ, TITLE: title, TEXT: text}) if argv else "there is no notify-send or PowerShell"
+    )
+
+
+def notify_command(command: str, result: str, text: str, environ: Mapping[str, str] = os.environ) -> str:
+    """Run the user's program with the result in its environment; "" or what went wrong.
+
+    Args:
+        command: a program and its words, split as a shell would but run without one; on Windows the
+            command line as it is.
+        result: ok, failed or interrupted, as TORCHBUILD_RESULT; the text as TORCHBUILD_TEXT.
+        text: one line about the build.
+        environ: what else it gets.
+    """
+    try:
+        argv = (command,) if sys.platform == "win32" else tuple(shlex.split(command))
+    except ValueError as error:
+        return f"--notify {command}: {error}"
+    if not command.strip() or not argv:
+        return "--notify names no program"
+    words = command if sys.platform == "win32" else argv
+    problem = _run(words, {**environ, RESULT: result, TEXT: text})
+    return f"--notify {command}: {problem}" if problem else ""
+
+
+def _desktop(title: str, text: str, environ: Mapping[str, str]) -> tuple[str, ...]:
+    path = environ.get("PATH")
+    if sys.platform == "win32":
+        shell = shutil.which("powershell", path=path)
+        return (shell, "-NoProfile", "-NonInteractive", "-Command", _TOAST) if shell else ()
+    if not (environ.get("DISPLAY") or environ.get("WAYLAND_DISPLAY")):
+        return ()  # nobody could see it, and notify-send would wait for a bus
+    send = shutil.which("notify-send", path=path)
+    return (send, "--app-name=torchbuild", "--", title, text) if send else ()
+
+
+def _run(argv: tuple[str, ...] | str, env: Mapping[str, str]) -> str:
+    done = process.capture(argv, env=env, timeout=_PATIENCE)
+    if done.timed_out:
+        return f"it took more than {_PATIENCE:g} seconds and was ended"
+    if done.rc == 0:
+        return ""
+    said = done.stderr.decode(errors="replace").strip().splitlines()
+    return said[-1] if said else f"exit code {done.rc}"
+
+
+# ----------------
+# tells whoever went away that a build is over: the desktop, and the program that --notify names
+
+
+# Nobody leaves the room for less.
+LONG: Final = 120.0
+
+
+@contextlib.contextmanager
+def ended(request: BuildRequest, report: Reporter, root: Path) -> Iterator[None]:
+    """Around the stages: whatever ends them is told on; what cannot be told is one line."""
+    began, result = time.monotonic(), "failed"
+    try:
+        yield
+        result = "ok"
+    except (Interrupted, KeyboardInterrupt):
+        result = "interrupted"
+        raise
+    finally:
+        seconds = time.monotonic() - began
+        text = f"{root.name}: {result}"
+        text += f" after {seconds / 60:.0f} min" if seconds >= LONG else ""
+        if request.notify and (problem := notify_command(request.notify, result, text)):
+            report.note(problem)
+        if seconds >= LONG:
+            notify_desktop(f"PyTorch build {result}", text)

@@ -1,0 +1,170 @@
+"""Which saved files start a build: all but what builds, editors and tools write beside the sources."""
+
+from __future__ import annotations
+
+import fnmatch
+import functools
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from torchbuild_tasks.catalog import Catalog
+from torchbuild_tasks.model import Command, Facts
+from torchbuild_tasks.values import replace
+
+# Modified (ns), size (bytes), changed (ns; on Windows: created). Folders: 0, 0, changed.
+Stamp = tuple[int, int, int]
+Listing = Mapping[str, Stamp]
+
+CHANGED: Final = "changed since the build"
+TRACKED: Final = "tracked by git"
+
+
+def patterns(catalog: Catalog, era: str) -> Outputs:
+    """The outputs of a build of this era, as the rows of data/outputs.toml have them."""
+    return Outputs(patterns=tuple(row.pattern for row in catalog.output if row.era in ("", era)))
+
+
+def recordable(catalog: Catalog, era: str) -> Outputs:
+    """The same, and what a build of the other era may have left in this checkout before."""
+    others = tuple(row.pattern for row in catalog.output if row.era not in ("", era))
+    return replace(patterns(catalog, era), others=others)
+
+
+class Outputs(msgspec.Struct, frozen=True, kw_only=True):
+    """Patterns of what a build writes. `build` is the build folder in the checkout, ending in `/`.
+
+    `others` are those of builds of the other era: owned on when they are, never claimed anew.
+    """
+
+    patterns: tuple[str, ...]
+    others: tuple[str, ...] = ()
+    build: str = ""
+
+    def below(self, folder: str) -> Outputs:
+        """The same with everything below `folder`, the build folder; "" when it lies elsewhere."""
+        return replace(self, build=folder)
+
+    def matches(self, path: str) -> bool:
+        """Whether a build may have made this file or folder."""
+        return self._among(path, (*self.patterns, *self.others))
+
+    def _among(self, path: str, patterns: tuple[str, ...]) -> bool:
+        if self.build and path.startswith(self.build):
+            return True
+        return "/__pycache__/" not in path and _whole(patterns).fullmatch(path) is not None
+
+    def reaches(self, folder: str) -> bool:
+        """Whether anything below this folder could match, so that it is worth a look."""
+        if self.build and (folder.startswith(self.build) or self.build.startswith(folder)):
+            return True
+        patterns = (*self.patterns, *self.others)
+        return not folder.endswith("/__pycache__/") and _leading(patterns).fullmatch(folder) is not None
+
+    def made(
+        self, before: Listing, after: Listing, earlier: Listing, *, until: int | None = None
+    ) -> dict[str, Stamp]:
+        """What builds own after one that found `before` and left `after`.
+
+        `earlier` is what builds owned already. `until` is set when the build was killed,
+        to the time (ns) of its last word: what was written later is nobody's.
+        """
+        owned = {}
+        for path, stamp in after.items():
+            known = before.get(path)
+            wrote = stamp[:2] != known[:2] if known else self._among(path, self.patterns)
+            if until is not None and stamp[2] > until:
+                wrote = False
+            if wrote and (path not in before or path in earlier):
+                owned[path] = stamp
+            elif path in earlier:
+                owned[path] = earlier[path]
+        return owned
+
+    def sort_out(
+        self, owned: Listing, now: Listing, tracked: Iterable[str]
+    ) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
+        """Files that a clean may remove, and those it keeps, each with the reason."""
+        tracked = frozenset(tracked)
+        remove, kept = [], []
+        for path in sorted(path for path in owned if path in now and not path.endswith("/")):
+            if path in tracked:
+                kept.append((path, TRACKED))
+            elif owned[path][:2] != now[path][:2]:
+                kept.append((path, CHANGED))
+            else:
+                remove.append(path)
+        return tuple(remove), tuple(kept)
+
+
+@functools.lru_cache(maxsize=8)
+def _whole(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(_regex(pattern) for pattern in patterns), re.DOTALL)
+
+
+@functools.lru_cache(maxsize=8)
+def _leading(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    """The folders on the way to what the patterns match."""
+    folders = set()
+    for pattern in patterns:
+        parts = pattern.split("/")
+        for depth, part in enumerate(parts[:-1], start=1):
+            deeper = "/.*" if parts[depth] == "**" else "/"
+            folders.add(_regex("/".join(parts[:depth])) + deeper)
+            if part == "**":
+                break
+    return re.compile("|".join(folders), re.DOTALL)
+
+
+def _regex(pattern: str) -> str:
+    """`*` within a folder, `**/` for any number of folders, a final `/**` for all below."""
+    tokens = {"**/": "(?:[^/]+/)*", "/**": "/.*", "*": "[^/]*"}
+    pieces = re.split(r"(\*\*/|/\*\*$|\*)", pattern)
+    return "".join(tokens.get(piece) or re.escape(piece) for piece in pieces)
+
+
+# ----------------
+# what a clean does besides removing files: the editable install that points at the checkout
+
+
+def uninstall_command(facts: Facts) -> Command | None:
+    """The pip call that takes the editable install of this checkout away, if one is there."""
+    for python in facts.pythons:
+        if python.torch_from and python.torch_from.rstrip("/") == facts.tree.root.rstrip("/"):
+            argv = (python.executable, "-m", "pip", "uninstall", "--yes", "torch")
+            because = f"the editable install of torch in {python.prefix}"
+            return Command(argv=argv, cwd=facts.tree.root, because=because)
+    return None
+
+
+# ----------------
+
+
+FOLDERS: Final = frozenset(
+    (
+        *(".git", ".hg", ".torchbuild", "__pycache__", "dist", "node_modules"),
+        *(".idea", ".vscode", ".vs", ".cache", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".lintbin"),
+    )
+)
+# Vim, Emacs, Kate, GNOME's and JetBrains' editors, Visual Studio, and what anybody may call temporary.
+FILES: Final = (
+    *("*.swp", "*.swo", "*.swx", "*~", ".#*", "#*#", "4913", ".*.kate-swp", ".goutputstream-*"),
+    *("*___jb_tmp___", "*___jb_old___", "*.tmp", "*.TMP", "*.pyc", "*.log", "env_set.*", ".DS_Store"),
+)
+_SHOWN: Final = 4
+
+
+def starts_build(path: str, outputs: Outputs) -> bool:
+    """Whether the save of a file, relative to the checkout with `/`, is worth a build."""
+    *folders, name = path.split("/")
+    if FOLDERS.intersection(folders) or name in FOLDERS:
+        return False
+    return not any(fnmatch.fnmatchcase(name, pattern) for pattern in FILES) and not outputs.matches(path)
+
+
+def listed(paths: Sequence[str]) -> str:
+    """The first of them, and how many more."""
+    more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
+    return ", ".join(paths[:_SHOWN]) + more

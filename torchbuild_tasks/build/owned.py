@@ -1,0 +1,327 @@
+"""The record in a checkout of what builds own there: two listings, and how they are read.
+
+`before.json` is the listing from before a build, and which log that build writes; as long
+as it is there, a build runs or was killed. `made.json` is what builds own: each path with
+the stamp a build left on it.
+What may be claimed and what must be kept is decided by build/outputs.py, handed in.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Final, Protocol, Self
+
+import msgspec
+
+from torchbuild_tasks.errors import CleanRefused, UsageError
+from torchbuild_tasks.system import process
+from torchbuild_tasks.system.files import STATE_DIR, Patience, state_dir, told_as, unlink, write_atomic
+from torchbuild_tasks.system.log import last_word, name_newest
+from torchbuild_tasks.system.remove import Scope, Stamp, is_folder, is_link, snapshot
+
+BEFORE: Final = "before.json"
+MADE: Final = "made.json"
+Listing = Mapping[str, Stamp]
+Kept = tuple[tuple[str, str], ...]
+
+
+class Outputs(Scope, Protocol):
+    """What `core.outputs.patterns` returns."""
+
+    def below(self, folder: str) -> Self: ...
+    def made(
+        self, before: Listing, after: Listing, earlier: Listing, *, until: int | None = None
+    ) -> dict[str, Stamp]: ...
+    def sort_out(
+        self, owned: Listing, now: Listing, tracked: Iterable[str]
+    ) -> tuple[tuple[str, ...], Kept]: ...
+
+
+def read(root: Path, name: str) -> dict[str, Stamp] | None:
+    """A listing; None when there is none that can be read, and then nothing is claimed by it."""
+    with contextlib.suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
+        items = json.loads((root / STATE_DIR / name).read_bytes())["paths"].items()
+        return {path: (m, s, c) for path, (m, s, c) in items}
+    return None
+
+
+def write(root: Path, name: str, listing: Listing, log: str = "") -> None:
+    """Write a listing; raises UsageError when that is not possible."""
+    data = json.dumps({"log": log, "paths": listing}).encode()
+    write_atomic(root / STATE_DIR / name, data, error=UsageError)
+
+
+def _log_of(root: Path, name: str) -> str:
+    with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
+        return str(json.loads((root / STATE_DIR / name).read_bytes())["log"])
+    return ""
+
+
+def forget(root: Path, gone: set[str]) -> None:
+    """Take paths out of both listings: a clean within a build must not make them look foreign."""
+    for name in (MADE, BEFORE):
+        listing = read(root, name)
+        if listing is not None:
+            left = {path: stamp for path, stamp in listing.items() if path not in gone}
+            write(root, name, left, _log_of(root, name))
+
+
+def is_recorded(root: Path) -> bool:
+    """Whether a build of ours ever began here."""
+    return any((root / STATE_DIR / name).exists() for name in (MADE, BEFORE))
+
+
+def owned(root: Path, outputs: Outputs, now: Listing, log_time: int | None) -> Listing:
+    """What builds own, with what a killed build wrote until the last word of its log (ns).
+
+    `log_time` is when the newest log was last written. That may be a later run's, which
+    ended before it built anything; so the log that the killed build had is asked as well.
+    """
+    earlier = read(root, MADE) or {}
+    before = read(root, BEFORE)
+    if before is None or log_time is None:
+        return earlier
+    if name := _log_of(root, BEFORE):
+        log_time = min(log_time, last_word(root / STATE_DIR, name) or 0)
+    return outputs.made(before, now, earlier, until=log_time)
+
+
+def within(root: Path, build_dir: Path | str) -> str:
+    """The build folder relative to the checkout, with a final `/`; "" when it is not in it."""
+    with contextlib.suppress(ValueError):
+        parts = (root / build_dir).relative_to(root).parts
+        if ".." not in parts:
+            return "".join(f"{part}/" for part in _as_there(root, parts))
+    return ""
+
+
+def _as_there(folder: Path, parts: tuple[str, ...]) -> Iterator[str]:
+    """The names as their folders have them: on Windows `Build` may be the `build` that is there."""
+    for part in parts:
+        name = _name_there(folder, part) if sys.platform == "win32" else part
+        yield name
+        folder = folder / name
+
+
+def _name_there(folder: Path, name: str) -> str:
+    names: list[str] = []
+    with contextlib.suppress(OSError):
+        names = [path.name for path in folder.iterdir()]
+    same = (each for each in names if os.path.normcase(each) == os.path.normcase(name))
+    return name if name in names else next(same, name)
+
+
+# ---------------- records what builds made in a checkout, and removes just that
+
+
+class Removal(msgspec.Struct, frozen=True, kw_only=True):
+    """What a clean would remove and what it keeps, relative to `root`, folders with a final `/`.
+
+    `planned` is when this was found out, in nanoseconds: what changes later is kept too.
+    """
+
+    root: str
+    files: tuple[str, ...]
+    folders: tuple[str, ...]
+    kept: Kept
+    planned: int
+
+
+class Removed(msgspec.Struct, frozen=True, kw_only=True):
+    """What was removed; `failed` are files that are still there, each with the reason."""
+
+    count: int
+    bytes: int
+    failed: Kept = ()
+
+
+# ---------------------------------------------------------------- around a build
+
+
+class Build(msgspec.Struct, frozen=True, kw_only=True):
+    """A build under way, from `begin`."""
+
+    root: Path
+    outputs: Outputs
+
+    def finish(self) -> int:
+        """Write down what the build made, however it ended; returns how many paths builds own now."""
+        after = snapshot(self.root, self.outputs)
+        before = read(self.root, BEFORE)
+        earlier = read(self.root, MADE)
+        mine = self.outputs.made(after if before is None else before, after, earlier or {})
+        write(self.root, MADE, mine)
+        before_file = self.root / STATE_DIR / BEFORE
+        with told_as(UsageError, before_file):
+            unlink(before_file, missing_ok=True)
+        return len(mine)
+
+
+def begin(root: Path, build_dir: Path | str, outputs: Outputs, *, log_time: int | None) -> Build:
+    """List what is there before a build writes anything.
+
+    The build's own log is open already. A listing that is still there is that of a build
+    which was killed; `log_time` (ns) is when the log before this one was last written.
+    What the killed build wrote until its last word is claimed, later files never.
+
+    Raises:
+        UsageError: the checkout cannot be written.
+    """
+    outputs = outputs.below(within(root, build_dir))
+    state = state_dir(root)
+    now = snapshot(root, outputs)
+    if (state / BEFORE).exists():
+        write(root, MADE, owned(root, outputs, now, log_time))
+    write(root, BEFORE, now, name_newest(state))
+    return Build(root=root, outputs=outputs)
+
+
+# ---------------------------------------------------------------- a clean
+
+
+def plan_removal(
+    root: Path, build_dir: Path | str, outputs: Outputs, *, log_time: int | None = None
+) -> Removal:
+    """Find out what a clean would remove; changes nothing.
+
+    `log_time` is given when no build runs here, as for `begin`.
+
+    Raises:
+        CleanRefused: no build of ours was recorded here, the current folder would be
+            removed, or git cannot say what is tracked.
+    """
+    inside = within(root, build_dir)
+    planned = time.time_ns()
+    outputs = outputs.below(inside)
+    now = snapshot(root, outputs)
+    if not is_recorded(root):
+        _refuse_unrecorded(root, now)
+    mine = owned(root, outputs, now, log_time)
+    files, kept = outputs.sort_out(mine, now, _tracked(root, mine))
+    if inside and is_link(root / inside):
+        kept = (*kept, (inside, "a symbolic link; what is behind it is not followed"))
+    folders = _emptied(root, files, [path for path in mine if path in now and path.endswith("/")])
+    _refuse_from_inside(root, folders)
+    return Removal(root=str(root), files=files, folders=folders, kept=kept, planned=planned)
+
+
+def plan_stale(root: Path, build_dir: Path | str, outputs: Outputs, listed: Iterable[str]) -> Removal:
+    """Find out which of these files builds made and left as they are; changes nothing.
+
+    Raises:
+        CleanRefused: git cannot say what is tracked.
+    """
+    planned = time.time_ns()
+    wanted = frozenset(listed)
+    outputs = outputs.below(within(root, build_dir))
+    now = snapshot(root, outputs)
+    mine = read(root, MADE) or {}
+    stale = {path: stamp for path, stamp in mine.items() if path in wanted}
+    files, kept = outputs.sort_out(stale, now, _tracked(root, stale))
+    folders = _emptied(root, files, [path for path in mine if path in now and path.endswith("/")])
+    return Removal(root=str(root), files=files, folders=folders, kept=kept, planned=planned)
+
+
+def _emptied(root: Path, files: Iterable[str], folders: Iterable[str]) -> tuple[str, ...]:
+    """Those of the build's own folders that hold nothing else, deepest first."""
+    going = set(files)
+    for folder in sorted(folders, reverse=True):  # what is below sorts after, so reversed before
+        with contextlib.suppress(OSError):
+            inside = [folder + path.name for path in (root / folder).iterdir()]
+            if all(path in going or f"{path}/" in going for path in inside):
+                going.add(folder)
+    return tuple(sorted((path for path in going if path.endswith("/")), reverse=True))
+
+
+def _tracked(root: Path, paths: Iterable[str]) -> tuple[str, ...]:
+    """Those that git tracks, in whatever case on Windows; none outside a repository."""
+    if not (paths := tuple(paths)):
+        return ()
+    elsewhere = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")  # set inside a git hook
+    env = {name: value for name, value in os.environ.items() if name not in elsewhere} | {"LC_ALL": "C"}
+    listed = process.capture(("git", "ls-files", "-z"), cwd=root, env=env)
+    if listed.rc == 0:
+        tracked = frozenset(os.path.normcase(name) for name in os.fsdecode(listed.stdout).split("\0"))
+        return tuple(path for path in paths if os.path.normcase(path) in tracked)
+    if not (root / ".git").exists():
+        return ()
+    raise CleanRefused(
+        "git cannot say which files it tracks, so nothing is removed.",
+        looked=("git ls-files: " + listed.stderr.decode(errors="replace").strip(),),
+        next_step="Make `git ls-files` work in the checkout; git's own words say how.",
+    )
+
+
+def _refuse_unrecorded(root: Path, now: Listing) -> None:
+    files = sorted(path for path in now if not path.endswith("/"))
+    if not files:
+        return
+    raise CleanRefused(
+        f"No build by this tool is recorded in {root}, so nothing there is known to be its work.",
+        looked=(f"{len(files)} files look like outputs of a build:", *files[:10]),
+        next_step="PyTorch's own clean is `python setup.py clean` (up to 2.13) or `spin clean`. It removes "
+        "all that .gitignore lists, a folder `env` of yours too: `git clean -ndX` shows what is ignored.",
+    )
+
+
+def _refuse_from_inside(root: Path, folders: Iterable[str]) -> None:
+    with contextlib.suppress(OSError, ValueError):  # gone already, or elsewhere
+        here = Path.cwd().resolve().relative_to(root.resolve()).as_posix() + "/"
+        if any(here.startswith(folder) for folder in folders):
+            raise CleanRefused(
+                f"You are in {root / here}, which would be removed.", next_step=f"Go to {root} and try again."
+            )
+
+
+def remove(removal: Removal) -> Removed:
+    """Remove the files one by one, then the folders that are empty, and forget both.
+
+    No folder is entered through a link, so nothing outside the checkout can be reached.
+    Raises UsageError when the record cannot be written.
+    """
+    root, real, size = Path(removal.root), {""}, 0
+    gone: set[str] = set()
+    failed: list[tuple[str, str]] = []
+    patience = Patience()
+    for path in removal.files:
+        try:
+            size += _unlink(root, path, removal.planned, real, patience)
+            gone.add(path)
+        except OSError as error:
+            failed.append((path, error.strerror or str(error)))
+    for folder in removal.folders:
+        with contextlib.suppress(OSError):
+            if _is_real(root, folder, real):
+                patience.rmdir(root / folder)
+                gone.add(folder)
+    forget(root, gone)
+    return Removed(count=len(removal.files) - len(failed), bytes=size, failed=tuple(failed))
+
+
+def _unlink(root: Path, path: str, planned: int, real: set[str], patience: Patience) -> int:
+    """Remove one file and return its size; OSError says why it stays."""
+    if not _is_real(root, path.rpartition("/")[0], real):
+        raise OSError("a folder on the way to it is now a link")
+    info = (root / path).lstat()
+    # Not the time of change of the inode: removing another hard link to it sets that.
+    if is_folder(info) or info.st_mtime_ns > planned:
+        raise OSError("changed just now")
+    patience.unlink(root / path)
+    return info.st_size
+
+
+def _is_real(root: Path, folder: str, real: set[str]) -> bool:
+    """Whether every part of this path below the root is a folder and no link; `real` remembers."""
+    folder = folder.rstrip("/")
+    if folder in real:
+        return True
+    known = _is_real(root, folder.rpartition("/")[0], real) and is_folder((root / folder).lstat())
+    if known:
+        real.add(folder)
+    return known

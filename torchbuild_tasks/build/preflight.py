@@ -1,0 +1,219 @@
+"""The folder in which a pre-flight compiles: empty before, gone afterwards."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final, NoReturn
+
+from torchbuild_tasks.build.work import Work
+from torchbuild_tasks.errors import PreflightFailed
+from torchbuild_tasks.model import Preflight, Trial
+from torchbuild_tasks.plan import preflight as answers
+from torchbuild_tasks.stages.diagnosis import build_scanner, explain_output
+from torchbuild_tasks.system import process
+from torchbuild_tasks.system.files import state_dir, told_as, unlink
+from torchbuild_tasks.system.remove import is_folder, remove_tree
+
+FOLDER: Final = "preflight"
+
+
+@contextlib.contextmanager
+def trial_folder(root: Path, sources: Mapping[str, str]) -> Iterator[Path]:
+    """A folder of ours in the checkout with these files (name to text) and nothing else.
+
+    It has one name, so that what a killed run left is found and removed by the next; the
+    checkout's lock keeps two from using it. It goes however the body ends.
+
+    Raises:
+        PreflightFailed: the files cannot be written.
+    """
+    folder = state_dir(root) / FOLDER
+    with told_as(PreflightFailed, folder):
+        _remove(folder)
+        folder.mkdir()
+    try:
+        for name, text in sources.items():
+            with told_as(PreflightFailed, folder / name):
+                (folder / name).write_bytes(text.encode())
+        yield folder
+    finally:
+        with contextlib.suppress(OSError):
+            _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        if is_folder(folder.lstat()):
+            remove_tree(folder)
+        else:
+            unlink(folder)
+
+
+# ---------------- the pre-flight: two small files compiled as the build will compile, before it takes hours
+
+
+SECONDS: Final = 300.0  # for one command: what takes longer hangs
+_CACHE_LOG: Final = "cache.log"
+_ADDS_FLAGS: Final = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
+_WITHOUT: Final = "Build without it: " + " ".join(
+    f"--set CMAKE_{language}_COMPILER_LAUNCHER=" for language in ("C", "CXX", "CUDA")
+)
+_NO_CODE: Final = "does not contain device code"
+
+
+def preflight(work: Work) -> Work:
+    """Compile the planned files, look into the object, compile again where a cache is planned.
+
+    Raises:
+        PreflightFailed: a compiler fails, or makes code for other architectures than planned.
+    """
+    planned = work.plan.preflight
+    if planned is None:
+        return work
+    start = time.monotonic()
+    with trial_folder(work.root, planned.sources) as folder:
+        bench = _Bench(work, folder)
+        for trial in planned.trials:
+            bench.compile(trial)
+        names = " and ".join(_name(trial.argv[0]) for trial in planned.trials)
+        proved = [f"{names} compile", bench.look_into(planned), *bench.ask_caches(planned)]
+    work.report.note(f"Pre-flight, {time.monotonic() - start:.1f} s: {'; '.join(filter(None, proved))}.")
+    return work
+
+
+class _Bench:
+    """The folder in which everything of one pre-flight runs, and who hears of it."""
+
+    def __init__(self, work: Work, folder: Path) -> None:
+        self._work, self._folder = work, folder
+        self._environ = dict(os.environ if work.environ is None else work.environ)
+
+    def compile(self, trial: Trial) -> None:
+        """Compile one file, and not out of a cache."""
+        anew = answers.ANEW.get(answers.cache_of(trial.launcher))
+        argv = (*trial.launcher, *trial.argv)
+        done = self._run(argv, {anew: "1"} if anew else {})
+        if done.rc == 0 and not (self._folder / trial.output).is_file():
+            self._fail("ended well and made no object file", argv, done)
+        if done.rc != 0 and trial.launcher and self._run(trial.argv).rc == 0:
+            alone = f"{_name(trial.argv[0])} compiles without it"
+            self._fail(f"{_ending(done)}, and {alone}", argv, done, _WITHOUT)
+        if done.rc != 0:
+            self._fail(_ending(done), argv, done)
+
+    def look_into(self, planned: Preflight) -> str:
+        """Hold the architectures of the object against those that are planned; what came of it."""
+        if not planned.cubin:
+            return ""
+        if not planned.cuobjdump:
+            return "the cubin was not looked into, for there is no cuobjdump (--with-helper cuobjdump)"
+        argv = (planned.cuobjdump, "--list-elf", "--list-ptx", planned.cubin)
+        done = self._run(argv)
+        if done.rc != 0 and _NO_CODE not in _said(done):
+            return f"the cubin was not looked into, for cuobjdump {_ending(done)}"
+        found = answers.listed_archs(_said(done))
+        if answers.same_archs(planned.archs, found):
+            return f"the cubin holds {_and(found)}"
+        raise PreflightFailed(
+            "The compiled kernel is not for the planned architectures.",
+            looked=(
+                f"planned: {_and(planned.archs)}",
+                f"made:    {_and(found) or 'none'}  (by {shlex.join(argv)})",
+                *(f"$ {self._line(trial)}" for trial in planned.trials if trial.output == planned.cubin),
+                *(f"{name}={self._environ[name]}" for name in _ADDS_FLAGS if self._environ.get(name)),
+            ),
+            next_step="A launcher or a script around nvcc that drops or adds -gencode does this, and so do "
+            f"{' and '.join(_ADDS_FLAGS)}.\n{self._where()}",
+        )
+
+    def ask_caches(self, planned: Preflight) -> Iterator[str]:
+        """Compile again through each cache; a cache without an answer is warned about, no more."""
+        hits: dict[str, list[str]] = {}
+        for trial in planned.trials:
+            cache = answers.cache_of(trial.launcher)
+            if not cache:
+                continue
+            unlink(self._folder / trial.output)
+            answer = self._ask(cache, trial)
+            if answer.hit:
+                hits.setdefault(cache, []).append(_name(trial.argv[0]))
+                continue
+            self._work.report.note(
+                f"Warning: {cache} compiled for {_name(trial.argv[0])} a second time what it should have had "
+                f"({answer.reason}). The build works, and a later one will not be faster for it."
+            )
+        for cache, names in hits.items():
+            yield f"{cache} hits for {_and(tuple(names))}"
+
+    def _ask(self, cache: str, trial: Trial) -> answers.Answer:
+        argv = (*trial.launcher, *trial.argv)
+        if cache == "sccache":
+            count = (trial.launcher[0], "--show-stats", "--stats-format", "json")
+            before = self._run(count)
+            self._run(argv)
+            return answers.sccache_answer(_out(before), _out(self._run(count)))
+        log = self._folder / _CACHE_LOG
+        unlink(log, missing_ok=True)
+        self._run(argv, {answers.CCACHE_LOG: str(log)})
+        return answers.ccache_answer(log.read_text("utf-8", "replace") if log.is_file() else "")
+
+    def _run(self, argv: tuple[str, ...], changes: dict[str, str] | None = None) -> process.Captured:
+        """Run a command; it and what it said are in the log, and shown with --verbose."""
+        log = self._work.ledger.log
+        self._work.report.command(argv)
+        log.write(f"$ {shlex.join(argv)}\n".encode(errors="replace"))
+        environ = {**self._environ, **(changes or {})}
+        done = process.capture(argv, env=environ, cwd=self._folder, timeout=SECONDS)
+        for said in filter(None, (done.stdout, done.stderr)):
+            block = said if said.endswith(b"\n") else said + b"\n"
+            log.write(block)
+            self._work.report.block(block)
+        return done
+
+    def _fail(self, how: str, argv: tuple[str, ...], done: process.Captured, advice: str = "") -> NoReturn:
+        scanner = build_scanner(self._work)
+        said = _said(done)
+        scanner.feed_block(said.encode(errors="replace") + b"\n")
+        lines = scanner.found.text if scanner.found else scanner.last
+        known = explain_output(self._work, f"{said}\n{how}")
+        why = (known.cause, known.fix, known.command and f"$ {known.command}") if known else (advice,)
+        raise PreflightFailed(
+            f"The planned compilers do not work: {_name(argv[0])} {how}.",
+            looked=(*lines, f"$ {shlex.join(argv)}"),
+            next_step="\n".join(filter(None, (*why, self._where()))),
+        )
+
+    def _where(self) -> str:
+        path = self._work.ledger.log.path
+        return f"Everything that was said: {path}\n--no-preflight goes on without this check."
+
+    @staticmethod
+    def _line(trial: Trial) -> str:
+        return shlex.join((*trial.launcher, *trial.argv))
+
+
+def _ending(done: process.Captured) -> str:
+    if done.timed_out:
+        return f"did not end within {SECONDS:.0f} s"
+    return f"was ended by signal {-done.rc}" if done.rc < 0 else f"ended with exit code {done.rc}"
+
+
+def _name(path: str) -> str:
+    return Path(path).name
+
+
+def _and(words: tuple[str, ...]) -> str:
+    return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
+
+
+def _out(done: process.Captured) -> str:
+    return done.stdout.decode(errors="replace")
+
+
+def _said(done: process.Captured) -> str:
+    return (done.stdout + done.stderr).decode(errors="replace").replace("\r\n", "\n")

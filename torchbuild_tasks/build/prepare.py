@@ -1,0 +1,183 @@
+"""The stages before anything is compiled: a fresh tree, Python, the environment."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+
+from torchbuild_tasks.build import owned
+from torchbuild_tasks.build.ledger import LOG, LOGS
+from torchbuild_tasks.build.outputs import recordable
+from torchbuild_tasks.build.work import Work, agreed
+from torchbuild_tasks.errors import CleanRefused, EnvFileError, RequirementsError
+from torchbuild_tasks.model import Command
+from torchbuild_tasks.ninja.progress import counting
+from torchbuild_tasks.plan import env_files
+from torchbuild_tasks.plan.environment import lacking
+from torchbuild_tasks.system import files, process, shell, venv
+from torchbuild_tasks.system.log import last_write
+from torchbuild_tasks.values import replace
+
+
+def make_fresh(work: Work) -> Work:
+    """Bring an existing build tree to where the changed inputs really reach it."""
+    needs = work.plan.freshness.needs
+    if needs == "reconfigure":
+        work.ledger.open()  # before the first change, so that what is set aside counts as made by us
+        cache = work.build_dir / "CMakeCache.txt"
+        if cache.exists():
+            cache.replace(cache.with_suffix(".txt.old"))
+        work.report.note(f"CMake runs anew: {work.plan.freshness.because}")
+    elif needs == "clean":
+        _clean_for(work)
+    return work
+
+
+def prepare_python(work: Work) -> Work:
+    """Make the venv that gets torch, and install what the build imports."""
+    environment = work.plan.environment
+    if environment.create and not venv.is_whole(environment.python):
+        _make_venv(work, environment.python, environment.create)
+    changes = [change for change in (environment.remove, environment.install) if change]
+    if environment.foreign and changes and not agreed(work, _question(environment.python, changes)):
+        raise RequirementsError(
+            f"{environment.python} has to be changed for this build, and it is an environment of yours.",
+            looked=tuple(f"{shlex.join(change.argv)}  ({change.because})" for change in changes),
+            next_step="Do that yourself, or say --yes, or leave --python out to get a venv in the checkout.",
+        )
+    _check_wheels(work, environment.install)
+    for change in changes:
+        install(work, change)
+    environ = work.environ if work.environ is not None else os.environ
+    return replace(work, environ={**environ, **_pip_settings(work)})
+
+
+def _make_venv(work: Work, python: str, create: Command) -> None:
+    """Make the venv; what an earlier run left half made is cleared by the venv module itself."""
+    venv.begin(python)
+    clear = ("--clear",) if venv.folder_of(python).exists() else ()
+    install(work, replace(create, argv=(*create.argv, *clear)))
+    venv.end(python)
+
+
+def _check_wheels(work: Work, command: Command | None) -> None:
+    """Say all that a folder of wheels lacks at once; pip stops at the first.
+
+    Raises:
+        RequirementsError: without a network, something that the build needs is not in it.
+    """
+    if command is None or "--no-index" not in command.argv:
+        return
+    at = command.argv.index("--find-links") + 1
+    folder = Path(command.argv[at]).expanduser()
+    names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    if missing := lacking(names, command.argv[at + 1 :]):
+        raise RequirementsError(
+            f"{len(missing)} packages that the build needs are not in {folder}.",
+            looked=missing,
+            next_step=f"Where there is a network: pip download --dest wheels {' '.join(map(repr, missing))}\n"
+            "and put the files into that folder.",
+        )
+
+
+def _pip_settings(work: Work) -> dict[str, str]:
+    """How the pip that builds and installs torch is told what the plan's own installs are told.
+
+    An earlier torch is what the venv is constrained to, and this one is to replace it.
+    """
+    said, python = work.plan.environment.install_options, work.plan.environment.python
+    settings = {"PIP_NO_INDEX": "1"} if "--no-index" in said else {}
+    if "--find-links" in said:
+        folder = Path(said[said.index("--find-links") + 1]).expanduser().resolve()
+        settings["PIP_FIND_LINKS"] = folder.as_uri()
+    none = venv.folder_of(python) / venv.NONE
+    if not work.plan.environment.foreign and none.exists() and not os.environ.get("PIP_CONSTRAINT"):
+        settings["PIP_CONSTRAINT"] = none.as_uri()
+    return settings
+
+
+def keep_torch(work: Work) -> Work:
+    """Leave a constraint in a venv of ours, so that nothing installed later replaces the built torch."""
+    environment = work.plan.environment
+    if environment.foreign or work.request.target or not venv.is_whole(environment.python):
+        return work
+    if work.up_to_date and (venv.folder_of(environment.python) / venv.CONSTRAINTS).exists():
+        return work
+    ask = "import importlib.metadata as m; print(m.version('torch'))"
+    said = process.capture((environment.python, "-I", "-c", ask), timeout=60.0)
+    if said.rc == 0 and venv.keep_torch(environment.python, said.stdout.decode().strip()):
+        work.report.note(f"pip in {venv.folder_of(environment.python)} keeps this torch from now on")
+    return work
+
+
+def write_env_files(work: Work) -> Work:
+    """Write the env files whose text the plan holds; an unchanged file is left alone."""
+    for env_file in work.plan.env_files:
+        data = env_files.encode(env_file.shell, env_file.text)
+        path = Path(env_file.path)
+        if not (path.is_file() and path.read_bytes() == data):
+            files.write_atomic(path, data, error=EnvFileError)
+    return work
+
+
+def source_env_file(work: Work) -> Work:
+    """Source the written file once; everything from here on runs in that environment."""
+    own = work.plan.env_files[0]
+    environ = shell.activate(Path(own.path), environ=os.environ)
+    return replace(work, environ=counting(environ))
+
+
+def _clean_for(work: Work) -> None:
+    """Clean because an input demands it; deleting hours of work is asked for first."""
+    because = work.plan.freshness.because
+    asked = work.request.clean or agreed(work, f"{because}. Remove what the last build made?")
+    if not asked:
+        raise CleanRefused(
+            f"The build tree has to be made anew: {because}.",
+            next_step="Say --clean (or --yes) to remove what the last build made and go on.",
+        )
+    outputs = recordable(work.catalog, work.plan.era)
+    log_time = last_write(work.root / files.STATE_DIR / LOGS, LOG)
+    removal = owned.plan_removal(work.root, work.build_dir, outputs, log_time=log_time)
+    done = owned.remove(removal)
+    if (work.build_dir / "CMakeCache.txt").exists():
+        raise CleanRefused(
+            f"The build tree has to be made anew ({because}), and this tool did not make it.",
+            looked=tuple(f"{path}: {reason}" for path, reason in removal.kept[:10]),
+            next_step=f"Remove it yourself if nothing in it is yours: rm -r {work.build_dir}",
+        )
+    work.report.note(f"removed {done.count} files of the last build ({done.bytes >> 20} MiB)")
+
+
+def _question(python: str, changes: list[Command]) -> str:
+    listed = "".join(f"  {shlex.join(change.argv)}\n" for change in changes)
+    return f"This changes {python}:\n{listed}Go on?"
+
+
+def install(work: Work, command: Command) -> None:
+    """Run a pip or venv command in the user's own environment, into the same log."""
+    tail: list[str] = []
+
+    def keep(block: bytes) -> None:
+        tail.extend(line for line in block.decode(errors="replace").split("\n") if line.strip())
+        del tail[:-12]
+        work.report.block(block)
+
+    work.report.command(command.argv)
+    work.ledger.ran(command)
+    environ = {**os.environ, **_pip_settings(work)}
+    rc = process.stream(command.argv, env=environ, cwd=command.cwd, log=work.ledger.log, on_block=keep)
+    if rc != 0 and "--python" in command.argv:  # uv knows neither pip's settings nor its indexes
+        at = command.argv.index("--python") + 1
+        pip = (command.argv[at], "-m", "pip", "install", *command.argv[at + 1 :])
+        work.report.note("uv could not; pip is asked")
+        install(work, replace(command, argv=pip))
+        return
+    if rc != 0:
+        raise RequirementsError(
+            f"{' '.join(command.argv)} ended with exit code {rc}.",
+            looked=tuple(tail),
+            next_step=f"The whole output is in {work.ledger.log.path}. Without network, point pip at a "
+            "folder of wheels: --offline --wheels folder",
+        )

@@ -1,0 +1,97 @@
+"""`build --target`: one target of Ninja, and a word on what of it torch reads."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from torchbuild_tasks.build.compile import run_build
+from torchbuild_tasks.build.install.rules import Rule, read_rules
+from torchbuild_tasks.build.work import Work
+from torchbuild_tasks.errors import BuildFailed, UsageError
+from torchbuild_tasks.model import Command
+from torchbuild_tasks.ninja.log import files_of, near, unknown
+from torchbuild_tasks.stages.caching import begin_cache
+from torchbuild_tasks.system import process
+from torchbuild_tasks.values import replace
+
+
+def build_target(work: Work) -> Work:
+    """Build the target that was asked for, if one was; installs nothing.
+
+    Raises:
+        UsageError: the build tree has no such target; the text lists those with a like name.
+        BuildFailed: it cannot be built.
+    """
+    target = work.request.target
+    if not target:
+        return work
+    ninja = Command(
+        argv=("ninja", "-C", str(work.build_dir)), cwd=work.plan.source, because=f"--target {target}"
+    )
+    _refuse_unknown(work, ninja, target)
+    if work.plan.way.name == "install":
+        work = begin_cache(work)
+    if not (work.build_dir / "CMakeCache.txt").exists():
+        raise BuildFailed(
+            "CMake has to be run anew, which builds more than one target.",
+            next_step="Say `build` without --target.",
+        )
+    work.ledger.open()
+    work = run_build(work, replace(ninja, argv=(*ninja.argv, target)))
+    for line in _where_it_is(work, ninja, target):
+        work.report.note(line)
+    if work.plan.way.name == "front end":
+        work.report.note(f"The Python front end is still due: {work.plan.way.because}")
+    return work
+
+
+def _refuse_unknown(work: Work, ninja: Command, target: str) -> None:
+    dry = process.capture((*ninja.argv, "-n", target), env=work.environ, cwd=ninja.cwd)
+    said = (dry.stdout + dry.stderr).decode(errors="replace")
+    if dry.rc == 0 or not unknown(said):
+        return
+    listed = process.capture((*ninja.argv, "-t", "targets", "all"), env=work.environ, cwd=ninja.cwd)
+    names = near(target, listed.stdout.decode(errors="replace"))
+    raise UsageError(
+        f"The build tree has no target {target}.",
+        looked=(f"targets of {work.build_dir / 'build.ninja'} with a like name:", *names) if names else (),
+        next_step=f"ninja -C {work.build_dir} -t targets all   lists every one of them.",
+    )
+
+
+def _where_it_is(work: Work, ninja: Command, target: str) -> list[str]:
+    """For each library that the target is: where it lies, and what torch reads instead."""
+    asked = process.capture((*ninja.argv, "-t", "query", target), env=work.environ, cwd=ninja.cwd)
+    files = [work.build_dir / name for name in files_of(target, asked.stdout.decode(errors="replace"))]
+    try:
+        rules = read_rules(work.build_dir)
+    except OSError:
+        rules = []
+    lines = []
+    for file in files:
+        if not file.is_file():
+            continue
+        place = next((_place(work, rule, file) for rule in rules if _copies(rule, file)), None)
+        lines.append(f"{file} is built. {_read_from(file, place)}")
+    return lines or [f"{target} is built. Nothing was installed: `build` does that."]
+
+
+def _read_from(file: Path, place: Path | None) -> str:
+    """Whether torch gets what was built; CMake's install keeps the time of a file, in seconds."""
+    if place is None:
+        return "No install rule copies it: torch reads it from there, or not at all."
+    if place.is_file() and int(place.stat().st_mtime) == int(file.stat().st_mtime):
+        return f"In {place} it is as torch reads it."
+    return f"Not importable yet: torch reads {place}; `build` puts it there."
+
+
+def _copies(rule: Rule, file: Path) -> bool:
+    name = os.path.normcase(file)
+    return any(os.path.normcase(source) == name for source in rule.sources)
+
+
+def _place(work: Work, rule: Rule, file: Path) -> Path:
+    cache = work.facts.tree.cache
+    prefix = (cache.prefix if cache else None) or ""
+    return Path(rule.destination.replace("${CMAKE_INSTALL_PREFIX}", prefix)) / file.name
