@@ -32,8 +32,8 @@ OURS = """
 import os, resource, subprocess, sys
 from pathlib import Path
 from tests.support.caches import environ_for, plan_for
-from torchbuild_tasks.core.cache.stats import hit_rate
-from torchbuild_tasks.effects.cache.place import own_place
+from torchbuild_tasks.features.cache.stats import hit_rate
+from torchbuild_tasks.features.cache.server import own_place
 from torchbuild_tasks.build.run.cache import cache_running
 name, program, folder, root, out = sys.argv[1], sys.argv[2], *map(Path, sys.argv[3:])
 environ = environ_for(name, folder, root)

@@ -23,7 +23,7 @@ BUILD = """
 import os, resource, subprocess, sys
 from pathlib import Path
 from tests.support.caches import environ_for, plan_for
-from torchbuild_tasks.effects.cache.place import own_place
+from torchbuild_tasks.features.cache.server import own_place
 from torchbuild_tasks.model import Distribution
 from torchbuild_tasks.build.run.cache import cache_running
 program, folder, conf, url, jobs, root, out = sys.argv[1:]

@@ -26,8 +26,8 @@ from torchbuild_tasks.catalog import (
 from torchbuild_tasks.catalog.cuda import part_rows
 from torchbuild_tasks.catalog.match import admits, variable_row
 from torchbuild_tasks.catalog.rows import row_place
-from torchbuild_tasks.core.helpers import artifact_id
 from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.features.helpers.choose import artifact_id
 from torchbuild_tasks.options import BUILD_TYPES, MODES, PRESETS
 from torchbuild_tasks.values import from_json
 

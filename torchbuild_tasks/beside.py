@@ -19,8 +19,8 @@ from torchbuild_tasks.system.signals import interruptible
 from torchbuild_tasks.values import replace
 
 if TYPE_CHECKING:
-    from torchbuild_tasks.core.helper_lines import HelperReport
     from torchbuild_tasks.core.manifest.compare import Difference
+    from torchbuild_tasks.features.helpers.choose import HelperReport
     from torchbuild_tasks.model.source import Answer, SourceReport
     from torchbuild_tasks.plan.versions import VersionLine
     from torchbuild_tasks.stages.bisect import Found
@@ -62,7 +62,7 @@ def report(request: BuildRequest) -> ReportFiles:
 
 def helpers(request: BuildRequest, report: Reporter) -> HelperReport:
     """List, fetch, find, verify or prune the libraries and tools that builds download."""
-    from torchbuild_tasks.stages.helpers import fetched, proved, pruned, wanted
+    from torchbuild_tasks.features.helpers.act import fetched, proved, pruned, wanted
 
     sight = look(request)
     question = Question(sight.request, sight.facts, sight.catalog, sight.settings)
@@ -84,7 +84,7 @@ def cache(request: BuildRequest, report: Reporter) -> tuple[CacheState, ...]:
     Returns:
         The caches as they are; after clear as they were before; after serve none.
     """
-    from torchbuild_tasks.stages import cache_verbs
+    from torchbuild_tasks.features.cache import act as cache_verbs
 
     sight = look(request)
     made_plan = decide(sight)
@@ -105,8 +105,14 @@ def cache(request: BuildRequest, report: Reporter) -> tuple[CacheState, ...]:
 
 def cluster(request: BuildRequest, report: Reporter) -> tuple[Cluster, ...]:
     """Run a scheduler or a server of distributed compiles until Ctrl-C, join one, or say how they are."""
-    from torchbuild_tasks.stages.cluster import join, run_scheduler, run_server, states
-    from torchbuild_tasks.stages.cluster_program import have_dist, refuse_windows
+    from torchbuild_tasks.features.cluster.act import (
+        have_dist,
+        join,
+        refuse_windows,
+        run_scheduler,
+        run_server,
+        states,
+    )
 
     sight = look(request)
     shelf = our_shelf(sight.facts)

@@ -16,6 +16,7 @@ from torchbuild_tasks.build.linker import place_linker
 from torchbuild_tasks.build.run import run_stages
 from torchbuild_tasks.build.work import Reporter
 from torchbuild_tasks.errors import EnvFileError, PlanRefused
+from torchbuild_tasks.features.patches.act import fit
 from torchbuild_tasks.model import BuildPlan, Facts, Reading
 from torchbuild_tasks.model.record import VerifyReport
 from torchbuild_tasks.options import BuildRequest
@@ -34,7 +35,6 @@ from torchbuild_tasks.sight import (
 )
 from torchbuild_tasks.sight.named import at_hand
 from torchbuild_tasks.sight.sources import have_source, here
-from torchbuild_tasks.stages.patches import fit
 from torchbuild_tasks.system import files, lock
 from torchbuild_tasks.system.signals import interruptible
 from torchbuild_tasks.values import replace
@@ -187,7 +187,7 @@ def verify(request: BuildRequest, report: Reporter) -> VerifyReport:
 
 def closure(request: BuildRequest) -> Closure:
     """Every library that `import torch` loads and where it is found, without loading one."""
-    from torchbuild_tasks.verify.closure import find_closure
+    from torchbuild_tasks.features.closure.act import find_closure
 
     with interruptible():
         return find_closure(decide(look(request)).environment.python, os.environ)

@@ -9,7 +9,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from torchbuild_tasks.catalog import Catalog, load_catalog
-from torchbuild_tasks.core.companion_rows import newest_release, releases_of
+from torchbuild_tasks.features.companions.choose import newest_release, releases_of
 
 # The last of each that the cases below know of: those of later rows may be newer.
 KNOWN: Final = {"torchvision": Version("0.29.2"), "torchaudio": Version("2.11.0")}

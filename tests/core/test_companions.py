@@ -9,9 +9,8 @@ from packaging.version import Version
 
 from tests.support.machines import ask, found, linux_facts, plan_of, settings, tree, with_tree
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.core.companion_rows import newest_release
-from torchbuild_tasks.core.companions import read_with
 from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.features.companions.choose import newest_release, read_with
 from torchbuild_tasks.model import BuildPlan, Companion, CompanionSource, Facts
 from torchbuild_tasks.values import replace
 

@@ -9,8 +9,7 @@ import pytest
 from tests.support.machines import ask, found, linux_facts, plan_of, settings, statuses, tree
 from tests.support.windows import ROOT, windows_facts
 from torchbuild_tasks.catalog import HelperRow
-from torchbuild_tasks.core.helper_lines import helper_lines, part_lines
-from torchbuild_tasks.core.helpers import artifact_id, choose_helpers
+from torchbuild_tasks.features.helpers.choose import artifact_id, choose_helpers, helper_lines, part_lines
 from torchbuild_tasks.model import Facts, Store
 from torchbuild_tasks.plan.cuda.toolkit import choose_toolkit
 from torchbuild_tasks.values import replace

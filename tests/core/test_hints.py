@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.machines import linux_facts, plan_of
 from torchbuild_tasks.build.hints import Advice, State, advice, hint
-from torchbuild_tasks.core.cache.choose import NOTHING_HERE
+from torchbuild_tasks.features.cache.choose import NOTHING_HERE
 from torchbuild_tasks.model import BuildPlan, Choice, Finding, Host, Source, Tool
 from torchbuild_tasks.values import replace
 

@@ -7,7 +7,7 @@ from packaging.version import Version
 
 from tests.support.machines import base_python, linux_facts, python, tool, with_tree
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.core.companion_rows import newest_release
+from torchbuild_tasks.features.companions.choose import newest_release
 from torchbuild_tasks.model import Cuda, Facts, Host, Tool, Toolkit, Toolset, VisualStudio, Windows
 from torchbuild_tasks.plan.versions import Fit, VersionLine, newest_fit, version_lines
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.capabilities import needs_git
-from torchbuild_tasks.effects.companion_clone import have_clone
 from torchbuild_tasks.errors import SourceError
+from torchbuild_tasks.features.companions.act import have_clone
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.remove import UNPACKING, hidden
 

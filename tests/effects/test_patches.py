@@ -29,9 +29,10 @@ from tests.support.patched_sources import (
     own_patch,
     row_patch,
 )
-from torchbuild_tasks.effects import patched_files, patches
-from torchbuild_tasks.effects.git_apply import DoesNotApply, changed, fits
 from torchbuild_tasks.errors import PatchRefused
+from torchbuild_tasks.features.patches import apply as patched_files
+from torchbuild_tasks.features.patches import apply as patches
+from torchbuild_tasks.features.patches.apply import DoesNotApply, changed, fits
 from torchbuild_tasks.model import Patch
 from torchbuild_tasks.system import files
 from torchbuild_tasks.text.diffs import sections

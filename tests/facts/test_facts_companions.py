@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.facts.fakes import machine
-from torchbuild_tasks.facts.companions import look_at_companions
+from torchbuild_tasks.features.companions.look import look_at_companions
 from torchbuild_tasks.model import CompanionSource
 
 WHOLE = {"/src/vision/setup.py": "", "/src/vision/torchvision/__init__.py": ""}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torchbuild_tasks.fronts.show_closure import closure_text
+from torchbuild_tasks.features.closure.verb import closure_text
 from torchbuild_tasks.model.closure import Break, Closure, Placed
 
 FOUND = Placed(name="_C.so", state="found", path="/t/_C.so", how="what `import torch` loads")

@@ -18,8 +18,8 @@ from torchbuild_tasks import beside, errors, flow
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.core.bisect import Step
 from torchbuild_tasks.core.bootstrap import Bootstrap, Missing
-from torchbuild_tasks.core.helper_lines import HelperLine, HelperReport
 from torchbuild_tasks.core.manifest.compare import Difference
+from torchbuild_tasks.features.helpers.choose import HelperLine, HelperReport
 from torchbuild_tasks.fronts.verbs import run_verb, show_error
 from torchbuild_tasks.model import (
     BuildPlan,

@@ -20,12 +20,11 @@ from tests.support.capabilities import (
     needs_ninja,
 )
 from tests.support.sample import materialise
-from torchbuild_tasks.core.cache.stats import hit_rate
-from torchbuild_tasks.effects.cache.place import own_place
 from torchbuild_tasks.errors import CleanRefused, Interrupted
+from torchbuild_tasks.features.cache.act import cache_running, cache_states, clear_caches, serve_cache
+from torchbuild_tasks.features.cache.server import own_place
+from torchbuild_tasks.features.cache.stats import hit_rate
 from torchbuild_tasks.model import CachePlan, CacheReport
-from torchbuild_tasks.stages.cache import cache_running
-from torchbuild_tasks.stages.cache_verbs import cache_states, clear_caches, serve_cache
 
 pytestmark = [pytest.mark.integration, needs_linux_compiler, needs_ninja]
 

@@ -15,10 +15,10 @@ import pytest
 
 from tests.support.capabilities import needs_linux_compiler, needs_proc
 from tests.support.sample import materialise
+from torchbuild_tasks.features.closure.act import find_closure
 from torchbuild_tasks.model import Expectation
 from torchbuild_tasks.model.closure import Closure
 from torchbuild_tasks.verify import session
-from torchbuild_tasks.verify.closure import find_closure
 
 pytestmark = [pytest.mark.integration, needs_linux_compiler, needs_proc]
 

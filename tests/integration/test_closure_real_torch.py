@@ -18,11 +18,10 @@ import pytest
 from tests.support.capabilities import needs_linux_compiler, needs_proc
 from tests.support.closures import Values, lib
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.core.closure.judge import close
-from torchbuild_tasks.effects.closure.shelf import Files
+from torchbuild_tasks.features.closure.act import Files, find_closure
+from torchbuild_tasks.features.closure.choose import close
 from torchbuild_tasks.model.closure import Image, Loader
 from torchbuild_tasks.values import replace
-from torchbuild_tasks.verify.closure import find_closure
 
 VERSION = "2.13.0"
 EXTENSION = "_C.cpython-311-x86_64-linux-gnu.so"

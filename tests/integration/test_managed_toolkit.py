@@ -21,13 +21,13 @@ from tests.support.windows import windows_facts
 from torchbuild_tasks.build.ledger import Ledger
 from torchbuild_tasks.build.work import Fetching, Reporter, Work
 from torchbuild_tasks.catalog import Catalog, load_catalog
-from torchbuild_tasks.effects.helpers.obtain import obtain
-from torchbuild_tasks.effects.toolkits.marker import read_toolkit_marker
 from torchbuild_tasks.errors import ArchiveRefused, DownloadFailed, HashRefused
+from torchbuild_tasks.features.helpers.fetch import obtain
+from torchbuild_tasks.features.helpers.store import read_toolkit_marker
+from torchbuild_tasks.features.toolkit.act import assemble_toolkit
 from torchbuild_tasks.model import Artifact, Facts, Host, ManagedToolkit, Store
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.cuda.toolkit import ManagedChoice, managed_toolkit
-from torchbuild_tasks.stages.toolkit import assemble_toolkit
 from torchbuild_tasks.system.net.client import Net
 from torchbuild_tasks.values import replace
 
@@ -340,7 +340,7 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from torchbuild_tasks.effects import files
 from torchbuild_tasks.effects.toolkits import merge
-from torchbuild_tasks.effects.toolkits.assemble import assemble
+from torchbuild_tasks.features.toolkit.assemble import assemble
 job = json.loads(sys.argv[2])
 say = lambda text: print(text, flush=True)
 steps = 0

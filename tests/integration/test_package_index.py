@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from torchbuild_tasks.effects.helpers.obtain import obtain
 from torchbuild_tasks.errors import DownloadFailed, HashRefused
+from torchbuild_tasks.features.helpers.fetch import obtain
 from torchbuild_tasks.model import Artifact
 from torchbuild_tasks.plan.artifacts import read_pins
 from torchbuild_tasks.system.net.client import Net

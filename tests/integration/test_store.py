@@ -21,9 +21,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.archives import Put, make
-from torchbuild_tasks.effects.helpers import store as shelf
-from torchbuild_tasks.effects.helpers.obtain import obtain
 from torchbuild_tasks.errors import HashRefused
+from torchbuild_tasks.features.helpers import store as shelf
+from torchbuild_tasks.features.helpers.fetch import obtain
 from torchbuild_tasks.model import Artifact
 from torchbuild_tasks.plan.artifacts import read_pins
 from torchbuild_tasks.system.net.client import Net
@@ -38,7 +38,7 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from torchbuild_tasks.values import from_json
 from torchbuild_tasks.system.net.client import Net
-from torchbuild_tasks.effects.helpers.obtain import obtain
+from torchbuild_tasks.features.helpers.fetch import obtain
 from torchbuild_tasks.model import Artifact
 job = json.loads(sys.argv[2])
 say = lambda text: print(text, flush=True)

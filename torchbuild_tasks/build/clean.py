@@ -19,9 +19,9 @@ from torchbuild_tasks.build.outputs import recordable, uninstall_command
 from torchbuild_tasks.build.work import Reporter, Work
 from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.errors import CleanRefused
+from torchbuild_tasks.features.patches.act import undo_patches
 from torchbuild_tasks.model import Command, Facts
 from torchbuild_tasks.options import BuildRequest
-from torchbuild_tasks.stages.patches import undo_patches
 from torchbuild_tasks.system import files, process
 from torchbuild_tasks.system.log import last_write
 

@@ -18,9 +18,9 @@ from torchbuild_tasks.build.prepare import install
 from torchbuild_tasks.build.work import Work, where
 from torchbuild_tasks.effects.search import stream_searched
 from torchbuild_tasks.errors import BuildFailed
+from torchbuild_tasks.features.cache.act import begin_cache
 from torchbuild_tasks.model import Command
 from torchbuild_tasks.ninja.timeline import compiler_of
-from torchbuild_tasks.stages.caching import begin_cache
 from torchbuild_tasks.stages.diagnosis import FirstError, diagnose_build, log_search
 from torchbuild_tasks.stages.manifest import note_source
 from torchbuild_tasks.values import replace

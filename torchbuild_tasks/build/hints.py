@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from torchbuild_tasks.catalog import GIB
-from torchbuild_tasks.core.cache.choose import NONE, NOTHING_HERE, built_without
+from torchbuild_tasks.features.cache.choose import NONE, NOTHING_HERE, built_without
 from torchbuild_tasks.model import BuildPlan, Choice, Diagnosis, Finding, Host, Tool
 
 _LONG: Final = 20 * 60.0  # seconds of compiling after which the next build is worth a thought

@@ -27,16 +27,16 @@ from torchbuild_tasks.build.prepare import (
 from torchbuild_tasks.build.target import build_target
 from torchbuild_tasks.build.work import Fetching, Reporter, Work
 from torchbuild_tasks.catalog import Catalog
+from torchbuild_tasks.features.cache.act import start_cache, stop_cache
+from torchbuild_tasks.features.companions.act import build_companions, fetch_companions
+from torchbuild_tasks.features.helpers.act import fetch_helpers
+from torchbuild_tasks.features.patches.act import apply_patches, try_patches
+from torchbuild_tasks.features.toolkit.act import assemble_toolkit
 from torchbuild_tasks.model import BuildPlan, Facts
 from torchbuild_tasks.model.record import VerifyReport
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.settings import Settings
-from torchbuild_tasks.stages.caching import start_cache, stop_cache
-from torchbuild_tasks.stages.companions import build_companions, fetch_companions
-from torchbuild_tasks.stages.helpers import fetch_helpers
 from torchbuild_tasks.stages.manifest import Asked, complete_manifest, redact, start_manifest
-from torchbuild_tasks.stages.patches import apply_patches, try_patches
-from torchbuild_tasks.stages.toolkit import assemble_toolkit
 from torchbuild_tasks.values import replace
 from torchbuild_tasks.verify.judge import require_passed
 

@@ -12,8 +12,8 @@ import msgspec
 
 from torchbuild_tasks.catalog.templates import fill
 from torchbuild_tasks.core import markup
-from torchbuild_tasks.core.cache.stats import hit_rate
 from torchbuild_tasks.core.report_parts import builds_table, cache_table, changes_table, memory_table, shown
+from torchbuild_tasks.features.cache.stats import hit_rate
 from torchbuild_tasks.model import CacheReport
 from torchbuild_tasks.model.facts import PastBuild, Peak
 from torchbuild_tasks.ninja.log import Step, kind_of

@@ -115,7 +115,7 @@ def _verify(request: BuildRequest, report: ConsoleReporter) -> int:
 
 
 def _closure(request: BuildRequest) -> int:
-    from torchbuild_tasks.fronts.show_closure import closure_text
+    from torchbuild_tasks.features.closure.verb import closure_text
 
     closure = flow.closure(request)
     out(json_text(closure) if request.json else closure_text(closure))

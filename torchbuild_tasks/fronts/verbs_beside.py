@@ -7,13 +7,13 @@ from collections.abc import Callable
 
 from torchbuild_tasks import beside
 from torchbuild_tasks.errors import ArchiveRefused, ClusterError, PlanRefused, UsageError
+from torchbuild_tasks.features.cache.verb import cache_text
+from torchbuild_tasks.features.cluster.verb import clusters_text
+from torchbuild_tasks.features.helpers.verb import helpers_text
 from torchbuild_tasks.fronts.output import json_text, out
 from torchbuild_tasks.fronts.reporter import ConsoleReporter
 from torchbuild_tasks.fronts.show_bisect import bisect_text
-from torchbuild_tasks.fronts.show_cache import cache_text
-from torchbuild_tasks.fronts.show_cluster import clusters_text
 from torchbuild_tasks.fronts.show_debug import Flushed, debug_text
-from torchbuild_tasks.fronts.show_helpers import helpers_text
 from torchbuild_tasks.fronts.show_manifest import compare_text, replay_text
 from torchbuild_tasks.fronts.show_source import source_text
 from torchbuild_tasks.fronts.show_support import support_text

@@ -7,11 +7,15 @@ from functools import cached_property
 
 import msgspec
 
-from torchbuild_tasks.core.cache.choose import ChosenCache, choose_cache
-from torchbuild_tasks.core.cluster.choose import ChosenDistribution, choose_distribution
-from torchbuild_tasks.core.companions import choose_companions, companion_choices, companion_requires
-from torchbuild_tasks.core.helpers import Helpers, choose_helpers, helper_choices, helper_decisions
-from torchbuild_tasks.core.patches import choose_patches
+from torchbuild_tasks.features.cache.choose import ChosenCache, choose_cache
+from torchbuild_tasks.features.cluster.choose import ChosenDistribution, choose_distribution
+from torchbuild_tasks.features.companions.choose import (
+    choose_companions,
+    companion_choices,
+    companion_requires,
+)
+from torchbuild_tasks.features.helpers.choose import Helpers, choose_helpers, helper_choices, helper_decisions
+from torchbuild_tasks.features.patches.choose import choose_patches
 from torchbuild_tasks.model import Choice, Companion, Patch
 from torchbuild_tasks.plan.compiler import Compilers, choose_compilers
 from torchbuild_tasks.plan.cuda.archs import ChosenArchs, choose_archs

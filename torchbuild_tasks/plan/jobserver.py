@@ -10,8 +10,7 @@ from packaging.requirements import Requirement
 
 from torchbuild_tasks.catalog import GIB, JobserverRow
 from torchbuild_tasks.catalog.match import admits, applies, memory_row
-from torchbuild_tasks.core.cache.choose import ChosenCache
-from torchbuild_tasks.core.cache.variables import LAUNCHERS
+from torchbuild_tasks.features.cache.choose import LAUNCHERS, ChosenCache
 from torchbuild_tasks.model import Choice, Jobserver, Source
 from torchbuild_tasks.plan.environment import ChosenPython
 from torchbuild_tasks.plan.jobs import each_job, usable_cores, usable_memory

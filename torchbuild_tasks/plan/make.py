@@ -7,12 +7,10 @@ from typing import Literal
 
 from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.catalog.match import entry_row
-from torchbuild_tasks.core.cache.choose import check_cache
-from torchbuild_tasks.core.cache.plan import plan_cache
-from torchbuild_tasks.core.companions import check_companions
-from torchbuild_tasks.core.development import check_development
-from torchbuild_tasks.core.helper_lines import check_helpers
-from torchbuild_tasks.core.patches import check_patches
+from torchbuild_tasks.features.cache.choose import check_cache, plan_cache
+from torchbuild_tasks.features.companions.choose import check_companions, check_development
+from torchbuild_tasks.features.helpers.choose import check_helpers
+from torchbuild_tasks.features.patches.choose import check_patches
 from torchbuild_tasks.model import BuildPlan, CachePlan, Command, EnvFile, EnvOp, Facts, Finding
 from torchbuild_tasks.options import SHELLS, BuildRequest
 from torchbuild_tasks.plan import env_files

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torchbuild_tasks.core.helpers import helper_paths
+from torchbuild_tasks.features.helpers.choose import helper_paths
 from torchbuild_tasks.model import Choice, EnvOp
 from torchbuild_tasks.plan.cuda.variables import toolkit_path
 from torchbuild_tasks.plan.decisions import Decisions

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from packaging.version import Version
 
-from torchbuild_tasks.core.helpers import helper_check
+from torchbuild_tasks.features.helpers.choose import helper_check
 from torchbuild_tasks.model import Freshness, LinkerPlan, LinkTrial, Preflight, Trial
 from torchbuild_tasks.plan.compiler import MSVC_LIKE
 from torchbuild_tasks.plan.cuda.variables import nvcc_of

@@ -9,7 +9,7 @@ from packaging.version import Version
 
 from torchbuild_tasks.catalog import Catalog, CompanionReleaseRow, TorchRow
 from torchbuild_tasks.catalog.match import admits, parse_version
-from torchbuild_tasks.core.companion_rows import newest_release
+from torchbuild_tasks.features.companions.choose import newest_release
 from torchbuild_tasks.model import Facts, Finding, Source, Status
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.cuda.toolkit import torch_rows, unfit, usable

@@ -17,20 +17,20 @@ from torchbuild_tasks.build.linker import try_linker
 from torchbuild_tasks.build.work import Fetching, Reporter
 from torchbuild_tasks.catalog import Catalog, load_catalog
 from torchbuild_tasks.catalog.templates import load_templates
-from torchbuild_tasks.core.cluster.address import file_name, scheduler_url
-from torchbuild_tasks.effects.cluster import keep
-from torchbuild_tasks.effects.cluster.look import look_at_cluster
 from torchbuild_tasks.errors import PlanRefused, UsageError
 from torchbuild_tasks.facts.gather import gather
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.tree import look_at_patches, patch_folders
+from torchbuild_tasks.features.cluster import ask as keep
+from torchbuild_tasks.features.cluster.ask import look_at_cluster
+from torchbuild_tasks.features.cluster.choose import file_name, scheduler_url
+from torchbuild_tasks.features.companions.look import with_companions
 from torchbuild_tasks.model import BuildPlan, Cluster, Facts
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.linker import left_out
 from torchbuild_tasks.plan.make import make_plan
 from torchbuild_tasks.plan.settings import Settings, check_value, split_assignment
 from torchbuild_tasks.plan.variables import may_be_cuda
-from torchbuild_tasks.sight.companions import with_companions
 from torchbuild_tasks.sight.dump import read_facts
 from torchbuild_tasks.sight.named import before_it_is_there, named, seen_from_main
 from torchbuild_tasks.system import files

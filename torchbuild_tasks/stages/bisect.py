@@ -16,8 +16,8 @@ from torchbuild_tasks.build.work import Reporter
 from torchbuild_tasks.core.bisect import Bisection, Step, git_log, read_bisection, told
 from torchbuild_tasks.core.manifest.replay import asked_again
 from torchbuild_tasks.effects import bisect as git_bisect
-from torchbuild_tasks.effects import patches
 from torchbuild_tasks.errors import SourceError, UsageError
+from torchbuild_tasks.features.patches import apply as patches
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.stages.bisect_step import Build, try_commit
 from torchbuild_tasks.stages.manifest import given_flags

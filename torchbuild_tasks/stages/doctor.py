@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from torchbuild_tasks.build.work import Reporter, run_shown
 from torchbuild_tasks.core.doctor.hosts import needed_addresses, proxy_problems
 from torchbuild_tasks.core.doctor.repairs import Repair
-from torchbuild_tasks.effects.cache import ccache, sccache
 from torchbuild_tasks.effects.reach import reach
 from torchbuild_tasks.errors import DownloadFailed, UsageError
+from torchbuild_tasks.features.cache import server as ccache
+from torchbuild_tasks.features.cache import server as sccache
+from torchbuild_tasks.features.cache.act import cache_environ
 from torchbuild_tasks.model import BuildPlan, Facts, Reached
-from torchbuild_tasks.stages.cache_verbs import cache_environ
 from torchbuild_tasks.system.net.client import Net
 from torchbuild_tasks.system.net.pip import DEFAULT_INDEX, read_settings
 

@@ -193,7 +193,7 @@ def _cl(facts: Facts, chosen: Mapping[str, str]) -> str | None:
 
 def _helpers(plan: BuildPlan, store: Path) -> Iterator[HelperUsed]:
     """The helpers of the plan and the parts of a toolkit, each with the hash of what was unpacked."""
-    from torchbuild_tasks.effects.helpers.store import folder_of
+    from torchbuild_tasks.features.helpers.store import folder_of
     from torchbuild_tasks.system.mark import read_marker
 
     used = [id for name, id in plan.inputs.items() if name.startswith("helper ")]

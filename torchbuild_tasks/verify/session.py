@@ -80,7 +80,7 @@ def verify(
 
 def _explained(imported: Seen, python: str, env: Mapping[str, str]) -> Seen:
     """Put the library that cannot be loaded before the words of Python, which name another as often."""
-    from torchbuild_tasks.verify.closure import reason
+    from torchbuild_tasks.features.closure.act import reason
 
     return replace(imported, detail=reason(python, env, imported.detail))
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchbuild_tasks.core.cache.address import read_remotes, redacted, server_variables
 from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.features.cache.address import read_remotes, redacted, server_variables
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,9 @@ import pytest
 from tests.support.caches import CCACHE, SCCACHE, ask_cache
 from tests.support.machines import linux_facts, with_tree
 from torchbuild_tasks.catalog import GIB, load_catalog
-from torchbuild_tasks.core.cache.choose import choose_cache
-from torchbuild_tasks.core.cache.plan import plan_cache, read_size
-from torchbuild_tasks.core.cache.variables import CHECKOUT
-from torchbuild_tasks.core.helpers import Helpers
 from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.features.cache.choose import CHECKOUT, choose_cache, plan_cache, read_size
+from torchbuild_tasks.features.helpers.choose import Helpers
 from torchbuild_tasks.model import CachePlan, Facts, Store
 from torchbuild_tasks.values import from_json, replace, to_json
 

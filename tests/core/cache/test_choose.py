@@ -9,10 +9,9 @@ import pytest
 from tests.support.caches import CCACHE, SCCACHE, ask_cache
 from tests.support.machines import linux_facts, modern_tree, settings, tool, with_tree
 from tests.support.windows import windows_facts
-from torchbuild_tasks.core.cache.choose import ChosenCache, check_cache, choose_cache
-from torchbuild_tasks.core.cache.variables import LAUNCHERS
-from torchbuild_tasks.core.helpers import choose_helpers
 from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.features.cache.choose import LAUNCHERS, ChosenCache, check_cache, choose_cache
+from torchbuild_tasks.features.helpers.choose import choose_helpers
 from torchbuild_tasks.model import Facts, Previous, Tool
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.values import replace

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torchbuild_tasks.core.cache.drift import KEPT, drift, drift_line, remembered
+from torchbuild_tasks.features.cache.choose import KEPT, drift, drift_line, remembered
 from torchbuild_tasks.model import CacheTool
 from torchbuild_tasks.values import replace
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from torchbuild_tasks.core.cache.stats import (
+from torchbuild_tasks.features.cache.stats import (
     added,
     ccache_difference,
     ccache_report,

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.support.closures import Values, lib, shelf
-from torchbuild_tasks.core.closure.elf import walk_elf
-from torchbuild_tasks.core.closure.graph import Graph
+from torchbuild_tasks.features.closure.graph import Graph
+from torchbuild_tasks.features.closure.linux import walk_elf
 from torchbuild_tasks.model.closure import Image, Loader
 
 ROOT = "/t/_C.so"

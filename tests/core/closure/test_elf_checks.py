@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from tests.support.closures import Values, lib, shelf
-from torchbuild_tasks.core.closure.judge import close
+from torchbuild_tasks.features.closure.choose import close
 from torchbuild_tasks.model.closure import Break, Image, Loader, Symbol
 
 ROOT = "/t/_C.so"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.closures import Values, lib
-from torchbuild_tasks.core.closure.judge import close
+from torchbuild_tasks.features.closure.choose import close
 from torchbuild_tasks.model.closure import Break, Image, Loader, Placed, Symbol
 
 LIB = "C:\\p\\torch\\lib"

@@ -6,9 +6,7 @@ import pytest
 
 from tests.support.closures import Values, lib, shelf
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.core.closure.judge import close
-from torchbuild_tasks.core.closure.rows import row_of
-from torchbuild_tasks.core.closure.words import told
+from torchbuild_tasks.features.closure.choose import close, row_of, told
 from torchbuild_tasks.model.closure import Break, Loader
 
 ROWS = load_catalog().library

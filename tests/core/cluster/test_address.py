@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from torchbuild_tasks.core.cluster.address import file_name, host_and_port, listening, scheduler_url
 from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.features.cluster.choose import file_name, host_and_port, listening, scheduler_url
 
 
 @pytest.mark.parametrize(

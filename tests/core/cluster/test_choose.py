@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.machines import ask, linux_facts, modern_tree, settings
 from tests.support.windows import windows_facts
-from torchbuild_tasks.core.cluster.choose import ChosenDistribution, choose_distribution
+from torchbuild_tasks.features.cluster.choose import ChosenDistribution, choose_distribution
 from torchbuild_tasks.model import Choice, Cluster, Cpu, Facts
 from torchbuild_tasks.values import replace
 

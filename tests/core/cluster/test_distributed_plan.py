@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.support.caches import CCACHE, SCCACHE
 from tests.support.machines import built, found, linux_facts, plan_of, tool
-from torchbuild_tasks.core.cache.stats import added, report_lines, sccache_report
+from torchbuild_tasks.features.cache.stats import added, report_lines, sccache_report
 from torchbuild_tasks.model import BuildPlan, CacheReport, Cluster, Facts, Tool
 from torchbuild_tasks.values import replace
 

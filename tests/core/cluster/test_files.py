@@ -8,7 +8,7 @@ import tomllib
 
 import pytest
 
-from torchbuild_tasks.core.cluster.files import address_in, client_file, scheduler_file, server_file
+from torchbuild_tasks.features.cluster.choose import address_in, client_file, scheduler_file, server_file
 
 
 def test_a_scheduler_s() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchbuild_tasks.core.cluster.said import SCHEDULER_LOG, given_back, plainly
+from torchbuild_tasks.features.cluster.choose import SCHEDULER_LOG, given_back, plainly
 
 AT = "[2026-11-21T13:27:13Z INFO  "
 WARN = "[2026-11-21T13:27:16Z WARN  "

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.capabilities import needs_unix_sockets
-from torchbuild_tasks.effects.cache.place import PortPlace, SocketPlace
+from torchbuild_tasks.features.cache.server import PortPlace, SocketPlace
 
 pytestmark = pytest.mark.integration
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.support.caches import free_port
-from torchbuild_tasks.effects.cache.probe import Target, why_unreachable
+from torchbuild_tasks.features.cache.probe import Target, why_unreachable
 
 pytestmark = pytest.mark.integration
 

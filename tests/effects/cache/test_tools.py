@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchbuild_tasks.effects.cache.ccache import read_size
-from torchbuild_tasks.effects.cache.sccache import disk_only, hidden
+from torchbuild_tasks.features.cache.server import disk_only, hidden, read_size
 
 
 @pytest.mark.parametrize(

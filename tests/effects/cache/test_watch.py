@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from torchbuild_tasks.effects.cache.watch import Watch
+from torchbuild_tasks.features.cache.probe import Watch
 
 
 def answers(*words: str) -> Callable[[], str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.capabilities import needs_linux_compiler
-from torchbuild_tasks.effects.closure.shelf import Files
+from torchbuild_tasks.features.closure.act import Files
 from torchbuild_tasks.model.closure import Image, Symbol
 from torchbuild_tasks.system.elf import read_cache
 

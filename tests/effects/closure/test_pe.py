@@ -9,7 +9,7 @@ import distlib  # type: ignore[import-untyped]
 import pytest
 
 from tests.support.examples import examples
-from torchbuild_tasks.effects.closure.shelf import Files
+from torchbuild_tasks.features.closure.act import Files
 
 LAUNCHERS = Path(distlib.__file__).parent  # real programs, linked by MSVC
 

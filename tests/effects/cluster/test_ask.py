@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.caches import free_port
-from torchbuild_tasks.effects.cluster.ask import WRONG_TOKEN, Answer, ask
+from torchbuild_tasks.features.cluster.ask import WRONG_TOKEN, Answer, ask
 
 pytestmark = pytest.mark.integration
 

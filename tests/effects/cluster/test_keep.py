@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.capabilities import needs_enforced_permissions, needs_posix_permissions
-from torchbuild_tasks.effects.cluster.keep import read_token, shelf, value, write_secret
 from torchbuild_tasks.errors import ClusterError, UsageError
+from torchbuild_tasks.features.cluster.ask import read_token, shelf, value, write_secret
 
 
 @needs_posix_permissions

@@ -10,9 +10,8 @@ import pytest
 
 from tests.support.capabilities import needs_linux_compiler, needs_shebang
 from tests.support.hosts import needs_bubblewrap, needs_hosts
-from torchbuild_tasks.effects.cluster import sandbox
-from torchbuild_tasks.effects.cluster.ports import why_not
-from torchbuild_tasks.effects.cluster.program import beside, version
+from torchbuild_tasks.features.cluster import server as sandbox
+from torchbuild_tasks.features.cluster.server import beside, version, why_not
 
 pytestmark = [pytest.mark.integration, needs_shebang]
 

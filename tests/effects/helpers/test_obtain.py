@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.archives import Put, make
-from torchbuild_tasks.effects.helpers import store as shelf
-from torchbuild_tasks.effects.helpers.obtain import obtain
 from torchbuild_tasks.errors import ArchiveRefused, DownloadFailed, HashRefused, UsageError
+from torchbuild_tasks.features.helpers import store as shelf
+from torchbuild_tasks.features.helpers.fetch import obtain
 from torchbuild_tasks.model import Artifact
 from torchbuild_tasks.plan.artifacts import Pin, read_pins, write_pins
 from torchbuild_tasks.system.mark import MARKER, read_marker

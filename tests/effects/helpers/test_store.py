@@ -9,8 +9,8 @@ import pytest
 
 from tests.support.archives import Put, make
 from tests.support.capabilities import needs_symlinks
-from torchbuild_tasks.effects.helpers import store as shelf
 from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.features.helpers import store as shelf
 from torchbuild_tasks.model import Artifact
 from torchbuild_tasks.system.archive.unpack import unpack
 from torchbuild_tasks.system.mark import MARKER, Origin

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.capabilities import needs, needs_hard_links, needs_symlinks
-from torchbuild_tasks.effects.helpers import store as shelf
-from torchbuild_tasks.effects.toolkits.assemble import assemble
-from torchbuild_tasks.effects.toolkits.marker import TOOLKIT_MARKER, read_toolkit_marker
 from torchbuild_tasks.errors import ArchiveRefused, DownloadFailed
+from torchbuild_tasks.features.helpers import store as shelf
+from torchbuild_tasks.features.helpers.store import TOOLKIT_MARKER, read_toolkit_marker
+from torchbuild_tasks.features.toolkit.assemble import assemble
 from torchbuild_tasks.system.mark import MARKER
 from torchbuild_tasks.system.remove import UNPACKING
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.capabilities import needs_posix_permissions, needs_symlinks
-from torchbuild_tasks.effects.toolkits.complete_linux import complete
+from torchbuild_tasks.features.toolkit.linux import complete
 
 pytestmark = needs_symlinks
 

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.capabilities import has, needs
-from torchbuild_tasks.effects.toolkits.complete_windows import complete
-from torchbuild_tasks.effects.toolkits.import_library import import_library
+from torchbuild_tasks.features.toolkit.windows import complete, import_library
 from torchbuild_tasks.system.pe import Export, read_exports
 
 WINDOWS_C = "clang" if sys.platform == "win32" else "x86_64-w64-mingw32-gcc"

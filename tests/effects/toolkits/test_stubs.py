@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.capabilities import needs_linux_compiler
-from torchbuild_tasks.effects.toolkits.stubs import add_stubs
+from torchbuild_tasks.features.toolkit.linux import add_stubs
 
 HEADER = """
 typedef enum { CUDA_SUCCESS = 0 } CUresult;

@@ -16,7 +16,7 @@ from torchbuild_tasks.build.jobserver.serve import CAN_HOLD, Family, Served, ser
 from torchbuild_tasks.build.jobserver.tokens import TokenPolicy
 from torchbuild_tasks.build.work import Work
 from torchbuild_tasks.catalog.match import admits
-from torchbuild_tasks.effects.cache.place import server_of
+from torchbuild_tasks.features.cache.server import server_of
 from torchbuild_tasks.model import Jobserver
 from torchbuild_tasks.model.record import JobserverUse
 from torchbuild_tasks.system import process

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from torchbuild_tasks.core.cache.address import redacted
+from torchbuild_tasks.features.cache.address import redacted
 from torchbuild_tasks.model.record import Manifest, Repository
 from torchbuild_tasks.plan.fresh import conceal
 from torchbuild_tasks.text.redaction import is_secret

@@ -1,1 +1,0 @@
-"""Compiler caches: which one, with which settings, and what it did."""

@@ -1,1 +1,0 @@
-"""Distributed compiles: what a scheduler is called, its files, and what a build makes of it."""

@@ -1,1 +1,0 @@
-"""Runs a compiler cache beside a build: its server, its folder, its shared level, its statistics."""

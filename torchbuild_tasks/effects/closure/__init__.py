@@ -1,1 +1,0 @@
-"""Reads libraries as files: nothing in them is loaded or run."""

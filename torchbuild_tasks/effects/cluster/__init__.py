@@ -1,1 +1,0 @@
-"""Runs and asks the schedulers and servers of distributed compiles (sccache-dist)."""

@@ -1,1 +1,0 @@
-"""Keeps the helpers of builds: had once, checked, found again, pruned."""

@@ -1,1 +1,0 @@
-"""Puts CUDA toolkits together from unpacked parts."""

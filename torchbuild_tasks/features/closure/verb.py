@@ -1,0 +1,52 @@
+"""Where the libraries of a torch are found, as text for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from torchbuild_tasks.features.closure.choose import looked
+from torchbuild_tasks.text.show import columns
+
+if TYPE_CHECKING:
+    from torchbuild_tasks.model.closure import Break, Closure
+
+_MARK = {"error": "x", "warn": "!"}
+
+
+def closure_text(closure: Closure) -> str:
+    """A line a library, in the order of loading; then what is wrong, each with its chain and its fix."""
+    if closure.problem:
+        return f"Nothing to follow: {closure.problem}.\n"
+    found = [each for each in closure.libraries if each.state not in ("api set", "on demand")]
+    rows = [(each.name, each.path or "-", each.how or each.state) for each in found]
+    left = "".join(line for each in closure.breaks for line in _lines(each))
+    return f"What `import torch` of {closure.python} loads:\n{columns(rows)}{left}{_total(closure)}"
+
+
+def _lines(found: Break) -> Iterable[str]:
+    yield f"{_MARK[found.status]} {found.text}\n"
+    for depth, path in enumerate(found.chain):
+        yield f"    {'  ' * depth}{path}\n"
+    if found.looked:
+        yield f"  looked in: {looked(found)}\n"
+    if found.fix:
+        yield f"  -> {found.fix}\n"
+
+
+def _total(closure: Closure) -> str:
+    states = [each.state for each in closure.libraries]
+    words = [f"{states.count('found')} libraries found"]
+    words += [f"{states.count(state)} {text}" for state, text in _OTHERS.items() if state in states]
+    errors = sum(found.status == "error" for found in closure.breaks)
+    verdict = f"{errors} will keep it from loading" if errors else "it closes"
+    return f"{', '.join(words)}: {verdict}. It took {closure.seconds:.1f} s.\n"
+
+
+_OTHERS = {
+    "missing": "missing",
+    "damaged": "damaged",
+    "other machine": "for another processor",
+    "api set": "API sets of Windows",
+    "on demand": "only on demand",
+}

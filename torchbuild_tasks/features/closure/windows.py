@@ -1,0 +1,201 @@
+"""Whether a DLL gets the functions that it imports, and a runtime of Microsoft that is new enough."""
+
+from __future__ import annotations
+
+import ntpath
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from torchbuild_tasks.features.closure.graph import HERE, ROOT, Graph, Node, Shelf, below
+from torchbuild_tasks.model.closure import Break, Image, Loader, Placed, Symbol
+
+# torch/__init__.py loads these before its own.
+_RUNTIMES = ("vcruntime140.dll", "msvcp140.dll", "vcruntime140_1.dll")
+_API_SETS = ("api-ms-", "ext-ms-")
+
+
+def walk_pe(loader: Loader, shelf: Shelf) -> Graph:
+    """Load, on paper, what the process has and then each root with all that it needs."""
+    walk = _Walk(loader, shelf)
+    for path in loader.loaded:
+        walk.put(ntpath.basename(path), path, HERE, None)
+    for node in list(walk.by_name.values()):
+        node.needs = [
+            walk.by_name[name.lower()] for name in node.image.needed if name.lower() in walk.by_name
+        ]
+    for name in _RUNTIMES:
+        walk.runtime(name)
+    for path in loader.roots:
+        walk.root(path)
+    return walk.graph
+
+
+class _Walk:
+    def __init__(self, loader: Loader, shelf: Shelf) -> None:
+        self.loader, self.shelf, self.graph = loader, shelf, Graph()
+        self.by_name: dict[str, Node] = {}
+        self.settled: set[str] = set()  # names without a file, told once
+
+    def put(self, name: str, path: str, how: str, by: Node | None) -> Node | None:
+        """Take a file into the process, under the name that all will find it by."""
+        image = self.shelf.image(path)
+        if image is None or image.damage:
+            return None
+        node = Node(name, path, image, how, by)
+        if path == self.loader.executable:
+            self.graph.program = node
+        self.by_name[name.lower()] = node
+        self.graph.nodes.append(node)
+        return node
+
+    def runtime(self, name: str) -> None:
+        """What torch loads by name before its own; without it torch only says so and goes on."""
+        if name in self.by_name:
+            return
+        for path, how in self._places(name, ""):
+            image = self.shelf.image(path)
+            if image is not None:
+                if not image.damage and image.machine == self.loader.machine:
+                    self._below(self.put(name, path, how, None))
+                return
+
+    def root(self, path: str) -> None:
+        """Load one root with all that it needs, unless an earlier one has brought it."""
+        name = ntpath.basename(path)
+        if name.lower() in self.by_name:
+            node = self.by_name[name.lower()]
+            if node.path.lower() == path.lower():
+                self.graph.roots.append(node)
+                return
+        image = self.shelf.image(path)
+        if name.lower() in self.settled:
+            return  # what is wrong with it was told when another needed it
+        if image is None:
+            self.graph.missing(name, path)
+        elif image.damage or image.machine != self.loader.machine:
+            self._damaged(name, path, image, ROOT, ())
+        else:
+            root = self.put(name, path, ROOT, None)
+            self._below(root)
+            self.graph.roots += [root] if root else []
+
+    def _below(self, root: Node | None) -> None:
+        queue = [root] if root else []
+        folder = ntpath.dirname(root.path) if root else ""
+        while queue:
+            needer = queue.pop(0)
+            for name in needer.image.needed:
+                known = self.by_name.get(name.lower())
+                found = known or self._find(name, needer, folder)
+                if found is not None:
+                    needer.needs.append(found)
+                    if known is None:
+                        queue.append(found)
+            for name in needer.image.delayed:
+                if name.lower() not in self.by_name:
+                    self._without_file(name, "on demand", needer)
+
+    def _find(self, name: str, needer: Node, folder: str) -> Node | None:
+        if name.lower() in self.settled:
+            return None
+        if name.lower().startswith(_API_SETS):
+            self._without_file(name, "api set", needer)
+            return None
+        looked: list[str] = []
+        for path, how in self._places(name, folder):
+            image = self.shelf.image(path)
+            if image is None or image.passed_over:
+                looked.append(ntpath.dirname(path))
+            elif image.damage or image.machine != self.loader.machine:
+                self._damaged(name, path, image, how, needer.chain())
+                return None
+            else:
+                return self.put(name, path, how, needer)
+        self.settled.add(name.lower())
+        self.graph.missing(name, chain=needer.chain(), looked=tuple(dict.fromkeys(looked)))
+        return None
+
+    def _places(self, name: str, folder: str) -> Iterator[tuple[str, str]]:
+        """The paths that are tried, each with the rule that leads there."""
+        loader = self.loader
+        for path in loader.cache.get(name.lower(), ()):
+            yield path, "a known DLL of Windows"
+        named = [
+            *([(folder, "beside the DLL that is loaded")] if folder else []),
+            (ntpath.dirname(loader.executable), "beside python.exe"),
+            *((extra, "a folder that torch adds") for extra in loader.extra),
+            *((system, "a folder of Windows") for system in loader.defaults),
+            *((each, "PATH") for each in loader.search_path),
+        ]
+        for place, how in named:
+            yield ntpath.join(place, name), how
+
+    def _without_file(self, name: str, state: str, needer: Node) -> None:
+        if name.lower() not in self.settled:
+            self.settled.add(name.lower())
+            self.graph.others.append(
+                Placed(name=name, state="api set" if state == "api set" else "on demand", by=needer.path)
+            )
+
+    def _damaged(self, name: str, path: str, image: Image, how: str, chain: tuple[str, ...]) -> None:
+        self.settled.add(name.lower())
+        detail = image.damage or f"for {image.machine}, this Python for {self.loader.machine}"
+        found = Break(
+            kind="damaged" if image.damage else "other machine",
+            status="error",
+            library=name,
+            path=path,
+            how=how,
+            chain=chain,
+            detail=detail,
+        )
+        self.graph.broken("damaged" if image.damage else "other machine", found)
+
+
+# ----------------
+
+
+_RUNTIME: Final = "msvcp140.dll"  # what std::mutex is in 14.40 crashes with an older one
+_MICROSOFT: Final = 14  # the major of the linker and of the runtime, from Visual Studio 2015 on
+
+
+def check_imports(graph: Graph, loader: Loader, shelf: Shelf) -> None:
+    """Hold the functions that each DLL takes by name against what the DLL gives that it gets.
+
+    The known DLLs are Windows itself, and no copy of them is ever wrong.
+    """
+    for node in below(graph.roots):
+        if node.how == HERE or node.name.lower() in loader.cache:
+            continue
+        wanted: dict[str, list[Symbol]] = {}
+        for symbol in shelf.wanted(node.path):
+            wanted.setdefault(symbol.library.lower(), []).append(symbol)
+        for giver in node.needs:
+            symbols = wanted.get(giver.name.lower(), ())
+            if symbols and giver.name.lower() not in loader.cache:
+                _check(graph, node, giver, symbols, shelf)
+
+
+def _check(graph: Graph, node: Node, giver: Node, symbols: Sequence[Symbol], shelf: Shelf) -> None:
+    given = set(shelf.exported(giver.path, symbols))
+    lacking = sorted({symbol.name for symbol in symbols if symbol not in given})
+    if lacking:
+        graph.breaks.append(giver.at_fault("symbol", "error", needer=node, lacking=lacking))
+
+
+def check_runtime(graph: Graph) -> None:
+    """Warn of a runtime that is older than the toolset that linked what uses it.
+
+    Source: learn.microsoft.com, "C++ binary compatibility between Visual Studio versions": the
+    Redistributable must be at least as new as the newest toolset.
+    """
+    told = False
+    for node in below(graph.roots):
+        major, minor = node.image.linker
+        for runtime in node.needs:
+            name, release = runtime.name.lower(), runtime.image.release
+            late = major == release[0] == _MICROSOFT and release[1] < minor
+            if name == _RUNTIME and late and not told:
+                told = True
+                detail = f"{release[0]}.{release[1]}, older than toolset {major}.{minor} of"
+                graph.breaks.append(runtime.at_fault("old runtime", "warn", needer=node, detail=detail))

@@ -1,0 +1,218 @@
+"""Files with tokens: in a folder that only this user can enter, and only this user can read them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from torchbuild_tasks.errors import ClusterError, UsageError
+from torchbuild_tasks.model import Cluster
+from torchbuild_tasks.system import files
+
+if TYPE_CHECKING:
+    from http.client import HTTPConnection
+
+
+SECONDS: Final = 3.0
+WRONG_TOKEN: Final = "it refuses the token that this machine has for it"
+_NO_SCHEDULER: Final = "what answers there is no scheduler of sccache-dist"
+_LONGEST: Final = 1 << 16
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a scheduler says of itself; `problem` is why it cannot be used, "" when it can."""
+
+    servers: int = 0
+    cpus: int = 0
+    busy: int = 0
+    problem: str = ""
+
+
+def ask(url: str, token: str = "", seconds: float = SECONDS) -> Answer:
+    """Ask a scheduler. Never raises.
+
+    Args:
+        url: `http://host:port`.
+        token: is tried too, if there is one.
+        seconds: to wait for each answer.
+    """
+    from http.client import HTTPException
+
+    try:
+        answer = _status(url, seconds)
+        if not answer.problem and token and _refused(url, token, seconds):
+            return Answer(problem=WRONG_TOKEN)
+        return answer
+    except TimeoutError:
+        return Answer(problem=f"it does not answer within {seconds:g} s")
+    except OSError as error:
+        return Answer(problem=error.strerror or str(error))
+    except HTTPException:
+        return Answer(problem=_NO_SCHEDULER)
+
+
+def _status(url: str, seconds: float) -> Answer:
+    with _connected(url, seconds) as connection:
+        connection.request("GET", "/api/v1/scheduler/status", headers={"Accept": "application/json"})
+        response = connection.getresponse()
+        text = response.read(_LONGEST)
+    if response.status != 200:
+        return Answer(problem=_NO_SCHEDULER)
+    try:
+        said = json.loads(text)
+        return Answer(
+            servers=int(said["num_servers"]), cpus=int(said["num_cpus"]), busy=int(said["in_progress"])
+        )
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return Answer(problem=_NO_SCHEDULER)
+
+
+def _refused(url: str, token: str, seconds: float) -> bool:
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/octet-stream"}
+    with _connected(url, seconds) as connection:
+        connection.request("POST", "/api/v1/scheduler/alloc_job", body=b"", headers=headers)
+        return connection.getresponse().status == 401
+
+
+@contextlib.contextmanager
+def _connected(url: str, seconds: float) -> Iterator[HTTPConnection]:
+    """Not through a proxy: a scheduler stands in one's own network."""
+    from http.client import HTTPConnection, HTTPSConnection
+
+    parts = urlsplit(url)
+    kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+    connection = kind(parts.hostname or "", parts.port, timeout=seconds)
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+# ----------------
+
+
+LONGEST = 4096  # characters of a token
+
+
+class Shelf(msgspec.Struct, frozen=True, kw_only=True):
+    """Our files of clusters. `root` need not exist; `space` is for what can be made again."""
+
+    root: Path
+    space: Path
+
+    @property
+    def scheduler(self) -> Path:
+        """scheduler.conf of the scheduler that this machine runs."""
+        return self.root / "scheduler.conf"
+
+    @property
+    def client_token(self) -> Path:
+        """The token that is copied to machines that build."""
+        return self.root / "client.token"
+
+    def server_token(self, address: str) -> Path:
+        """The token that is copied to one server."""
+        return self.root / f"server-{_plain(address)}.token"
+
+    def server(self, name: str) -> Path:
+        """server.conf of this machine for the scheduler `name`."""
+        return self.root / f"server-of-{name}.conf"
+
+    def client(self, name: str) -> Path:
+        """sccache's configuration of a build that uses the scheduler `name`."""
+        return self.root / f"client-of-{name}.conf"
+
+    def joined(self) -> tuple[Path, ...]:
+        """Such a file of each scheduler that was joined."""
+        return tuple(sorted(self.root.glob("client-of-*.conf")))
+
+
+def shelf(cache_folder: str) -> Shelf:
+    """The files of this user.
+
+    Args:
+        cache_folder: the folder of helpers; what can be made again goes beside them.
+    """
+    from platformdirs import user_config_dir
+
+    root = Path(user_config_dir("torchbuild-tasks", appauthor=False)) / "cluster"
+    return Shelf(root=root, space=Path(cache_folder) / "cluster")
+
+
+def write_secret(path: Path, text: str) -> None:
+    """Write a file whole, for this user's eyes from its first byte on.
+
+    Raises:
+        ClusterError: it cannot be written.
+    """
+    with files.told_as(ClusterError, path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.chmod(0o700)
+    files.write_atomic(path, text.encode(), error=ClusterError, private=True)
+
+
+def value(path: Path, *names: str) -> str:
+    """One value of a TOML file of ours; "" where there is none, or no such file.
+
+    Args:
+        path: the file.
+        names: the table and the key: `client_auth`, `token`.
+    """
+    try:
+        found: Any = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, ValueError):
+        return ""
+    for name in names:
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return found if isinstance(found, str) else ""
+
+
+def read_token(path: Path) -> str:
+    """A token out of a file that was copied here.
+
+    Raises:
+        UsageError: there is no such file, or no token in it.
+    """
+    try:
+        token = path.read_text("utf-8", "replace").strip()
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
+    if not token or len(token) > LONGEST or not (token.isascii() and token.isprintable()) or " " in token:
+        raise UsageError(
+            f"{path} holds no token: it must be one word on one line",
+            next_step="Copy the file itself from the scheduler's machine: `cluster scheduler` says where.",
+        )
+    return token
+
+
+def _plain(address: str) -> str:
+    return address.replace("[", "").replace("]", "").replace(":", "-")
+
+
+# ---------------- A scheduler as a fact that a plan is made from
+
+
+def look_at_cluster(url: str, conf: Path) -> Cluster:
+    """Ask a scheduler, with the token of the file that `cluster join` wrote.
+
+    Args:
+        url: as `core.cluster.address.scheduler_url` gives it.
+        conf: that file, which need not exist.
+    """
+    token = value(conf, "dist", "auth", "token")
+    answer = ask(url, token)
+    return Cluster(
+        url=url,
+        conf=str(conf) if token else "",
+        servers=answer.servers,
+        cpus=answer.cpus,
+        busy=answer.busy,
+        problem=answer.problem,
+    )

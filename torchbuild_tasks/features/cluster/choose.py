@@ -1,0 +1,374 @@
+"""What sccache-dist writes while it runs, in plain words; what nobody needs is left out.
+
+Its lines look like `[2026-11-21T13:27:13Z INFO  sccache_dist] Registered new server ServerId(10.0.0.2:10501)`
+(0.16). A scheduler that refuses a token writes the right one beside it as a warning of
+`sccache_dist::token_check`, so that module has to stay silent.
+"""
+
+from __future__ import annotations
+
+import base64
+import ipaddress
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from torchbuild_tasks.catalog.match import variable_row
+from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.model import Choice, Cluster, Distribution, Finding
+from torchbuild_tasks.plan.jobs import POOL, usable_cores
+from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.plan.variables import decide, is_cuda
+
+NAME: Final = "distributed compiles"
+LINKS: Final = "torchbuild_link"
+# What a compile costs the machine that sends it away is 0.05 of what it costs to compile it there
+# (measured: preprocessing, packing, waiting), so one core feeds some 20.
+FED: Final = 20
+_POOLS: Final = ("CMAKE_JOB_POOLS", "CMAKE_JOB_POOL_LINK")
+
+
+class ChosenDistribution(msgspec.Struct, frozen=True, kw_only=True):
+    """The decision; nothing at all for a build that was not asked to distribute.
+
+    `choices` are build variables, below every layer of the user's.
+    """
+
+    choice: Choice | None = None
+    plan: Distribution | None = None
+    choices: tuple[Choice, ...] = ()
+    problems: tuple[Finding, ...] = ()
+
+
+def choose_distribution(
+    question: Question, *, sccache: bool, compiler: str, generator: str, jobs: Choice
+) -> ChosenDistribution:
+    """Decide what --distribute comes to.
+
+    Args:
+        question: its facts hold the scheduler's answer.
+        sccache: whether it is the launcher of C++.
+        compiler: the C++ compiler's path.
+        generator: CMake's.
+        jobs: as decided for this machine alone.
+    """
+    given = question.given("distribute")
+    if given is None:
+        return ChosenDistribution()
+    if reason := _impossible(question, sccache):
+        return _without(question, reason[0], reason[1])
+    pools = _link_pool(question, generator)
+    cluster = question.facts.cluster
+    if reason := _unusable(cluster):
+        return _without(question, *reason, pools)
+    assert cluster is not None
+    number, why = _jobs(question, cluster, jobs)
+    because = f"{given[2]}; {number} jobs once a first compile has come back: {why}"
+    return ChosenDistribution(
+        choice=Choice(name=NAME, value=_shown(cluster), because=because, source=given[1]),
+        plan=Distribution(url=cluster.url, conf=cluster.conf, compiler=compiler, jobs=number),
+        choices=pools,
+    )
+
+
+def _impossible(question: Question, sccache: bool) -> tuple[str, str] | None:
+    """What asking another scheduler would not change."""
+    if question.facts.host.os == "windows":
+        text = "servers of sccache-dist run Linux and cannot run cl.exe, so nothing is sent from Windows"
+        return text, "Leave --distribute out here; a shared cache (--cache redis://…) works on Windows."
+    if not sccache:
+        text = "only sccache can send compiles away, and it is not the launcher of C++ here"
+        return text, "Leave out what chooses another (--cache, CMAKE_CXX_COMPILER_LAUNCHER, CC and CXX)."
+    return None
+
+
+def _unusable(cluster: Cluster | None) -> tuple[str, str] | None:
+    if cluster is None:
+        return "no scheduler was asked, because the facts come from a dump", ""
+    if not cluster.conf:
+        join = f"torchbuild cluster join {cluster.url} --token-file FILE"
+        return f"this machine has not joined {cluster.url}", f"Get its client.token, then: {join}"
+    if cluster.problem:
+        return f"{cluster.url} is no use now: {cluster.problem}", "torchbuild cluster status asks it again."
+    if not cluster.servers:
+        how = f"torchbuild cluster server {cluster.url} --token-file FILE"
+        return f"{cluster.url} has no server", f"Start one on another machine: {how}"
+    return None
+
+
+def _without(question: Question, text: str, fix: str, choices: tuple[Choice, ...] = ()) -> ChosenDistribution:
+    given = question.given("distribute")
+    source = given[1] if given else "default"
+    finding = Finding(id="distribute", status="warn", text=f"everything is compiled here: {text}", fix=fix)
+    return ChosenDistribution(
+        choice=Choice(name=NAME, value="none", because=text, source=source),
+        choices=choices,
+        problems=(finding,),
+    )
+
+
+def _jobs(question: Question, cluster: Cluster, jobs: Choice) -> tuple[int, str]:
+    """As many as the servers take, and as this machine can feed."""
+    if jobs.source != "default" and jobs.value.isdecimal():
+        return int(jobs.value), jobs.because
+    taken = cluster.cpus + cluster.servers
+    cores, _ = usable_cores(question.facts.cpu)
+    fed = cores * FED
+    local = int(jobs.value) if jobs.value.isdecimal() else 1
+    number = max(local, min(taken, fed))
+    sums = f"the smaller of {cluster.cpus} cores and one waiting on each of {cluster.servers} = {taken}"
+    return number, f"{sums}, and {cores} cores here x {FED} that each can feed = {fed}"
+
+
+def _shown(cluster: Cluster) -> str:
+    servers = "1 server" if cluster.servers == 1 else f"{cluster.servers} servers"
+    cores = "1 core" if cluster.cpus == 1 else f"{cluster.cpus} cores"
+    return f"{cluster.url}: {servers}, {cores}"
+
+
+def _link_pool(question: Question, generator: str) -> tuple[Choice, ...]:
+    """Links are not sent away, so no more of them run at once than this machine has cores.
+
+    Not where PyTorch makes a pool of its own (CUDA from 2.14 on): CMake then ignores
+    CMAKE_JOB_POOLS, and Ninja would refuse a link in a pool that does not exist.
+    """
+    own = is_cuda(question) and variable_row(question.catalog, POOL, question.era, question.version)
+    if generator != "Ninja" or own or any(decide(question, name) for name in _POOLS):
+        return ()
+    depth = usable_cores(question.facts.cpu)[0]
+    because = f"links stay here, {depth} at once however many compiles are away"
+    return (
+        Choice(name="CMAKE_JOB_POOLS", value=f"{LINKS}={depth}", because=because),
+        Choice(name="CMAKE_JOB_POOL_LINK", value=LINKS, because=because),
+    )
+
+
+# ---------------- addresses of schedulers and servers, as a person writes them and as sccache wants them
+
+
+# sccache's own choice in its examples (docs/DistributedQuickstart.md of 0.16).
+SCHEDULER_PORT: Final = 10600
+SERVER_PORT: Final = 10501
+EVERYWHERE: Final = "0.0.0.0"
+
+
+def scheduler_url(text: str) -> str:
+    """A scheduler's address as a URL: `host`, `host:10600`, `http://host:10600` or `https://host`.
+
+    Raises:
+        UsageError: it is none of these.
+    """
+    full = text if "://" in text else f"http://{text}"
+    try:
+        parts = urlsplit(full)
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise _wrong(text, str(error)) from None
+    if parts.scheme not in ("http", "https"):
+        raise _wrong(text, f"{parts.scheme}:// is neither http:// nor https://")
+    if not host:
+        raise _wrong(text, "it names no host")
+    if "@" in parts.netloc:
+        raise _wrong("that address", "no user or password belongs there; the token is in a file")
+    if parts.path.strip("/") or parts.query or parts.fragment:
+        raise _wrong(text, "nothing may stand behind the port")
+    if port is None and parts.scheme == "http":
+        port = SCHEDULER_PORT
+    host = f"[{host}]" if ":" in host else host
+    return f"{parts.scheme}://{host}" + (f":{port}" if port else "")
+
+
+def file_name(url: str) -> str:
+    """A scheduler's address as a part of a file's name."""
+    parts = urlsplit(url)
+    host = (parts.hostname or "").replace(":", "_")
+    return f"{host}-{parts.port or 443}"
+
+
+def listening(text: str, port: int, flag: str) -> str:
+    """Where a program listens, or what a token is for: an IP address with a port, as sccache writes it.
+
+    Args:
+        text: `10.0.0.2`, `10.0.0.2:10501` or `[fd00::2]:10501`.
+        port: the one that goes without saying.
+        flag: whose value it is, for messages.
+
+    Raises:
+        UsageError: it is no IP address, or the port is none.
+    """
+    host, number = _split(text)
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        raise UsageError(
+            f"{flag} {text!r} is no IP address",
+            next_step=f"Write for example: {flag} 192.168.1.10 or {flag} 192.168.1.10:{port}",
+        ) from None
+    if number and not (number.isdecimal() and 0 < int(number) < 65536):
+        raise UsageError(f"{flag} {text!r}: {number} is no port", next_step="Ports are 1 to 65535.")
+    shown = f"[{address}]" if address.version == 6 else str(address)
+    return f"{shown}:{number or port}"
+
+
+def host_and_port(address: str) -> tuple[str, int]:
+    """Both parts of what `listening` gives."""
+    host, _, port = address.rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+def _split(text: str) -> tuple[str, str]:
+    if text.startswith("["):
+        host, _, rest = text[1:].partition("]")
+        return host, rest.removeprefix(":")
+    if text.count(":") == 1:
+        host, _, port = text.partition(":")
+        return host, port
+    return text, ""
+
+
+def _wrong(text: str, why: str) -> UsageError:
+    return UsageError(
+        f"{text!r} is no scheduler's address: {why}",
+        next_step="Write for example 192.168.1.10, build-host:10600 or https://build-host",
+    )
+
+
+# ----------------
+# the files of sccache's distribution, as text: TOML with tokens in it, so they are for one user's
+# eyes
+
+
+_FIRST = "# Written by torchbuild_tasks. It holds a secret: keep it to yourself.\n"
+
+
+def scheduler_file(*, listen: str, client_token: str, secret_key: str) -> str:
+    """scheduler.conf: clients show a token that all share, servers one of their own."""
+    return (
+        f"{_FIRST}public_addr = {_text(listen)}\n\n"
+        f'[client_auth]\ntype = "token"\ntoken = {_text(client_token)}\n\n'
+        f'[server_auth]\ntype = "jwt_hs256"\nsecret_key = {_text(secret_key)}\n'
+    )
+
+
+def server_file(
+    *, address: str, listen: str, url: str, token: str, cache_dir: str, build_dir: str, bubblewrap: str
+) -> str:
+    """server.conf.
+
+    Args:
+        address: where clients and the scheduler reach this server; its token is for that.
+        listen: where it listens; "" for the same.
+        url: the scheduler.
+        token: from the scheduler.
+        cache_dir: keeps the toolchains that clients send.
+        build_dir: is emptied at each start; compiles happen in it.
+        bubblewrap: the program.
+    """
+    bind = f"bind_address = {_text(listen)}\n" if listen else ""
+    return (
+        f"{_FIRST}public_addr = {_text(address)}\n{bind}"
+        f"scheduler_url = {_text(url)}\ncache_dir = {_text(cache_dir)}\n\n"
+        f'[builder]\ntype = "overlay"\nbuild_dir = {_text(build_dir)}\nbwrap_path = {_text(bubblewrap)}\n\n'
+        f'[scheduler_auth]\ntype = "jwt_token"\ntoken = {_text(token)}\n'
+    )
+
+
+def client_file(*, url: str, token: str, cache_dir: str) -> str:
+    """sccache's own configuration for a build that distributes; toolchains are packed by itself."""
+    return (
+        f"{_FIRST}[dist]\nscheduler_url = {_text(url)}\ncache_dir = {_text(cache_dir)}\ntoolchains = []\n\n"
+        f'[dist.auth]\ntype = "token"\ntoken = {_text(token)}\n'
+    )
+
+
+def address_in(token: str) -> str:
+    """The address that a server's token is for; "" when it is no such token."""
+    parts = token.split(".")
+    if len(parts) != 3:
+        return ""
+    try:
+        claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+    except (ValueError, RecursionError):
+        return ""
+    address = claims.get("server_id") if isinstance(claims, dict) else None
+    return address if isinstance(address, str) else ""
+
+
+def _text(value: str) -> str:
+    """A basic string of TOML, whose escapes JSON shares."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+# ----------------
+
+
+SCHEDULER_LOG: Final = (
+    "error,sccache_dist=info,sccache_dist::token_check=off,sccache::dist::http::server=warn"
+)
+SERVER_LOG: Final = "error,sccache::dist::http::server=info"
+CLIENT_LOG: Final = "off,sccache::compiler::compiler=warn"
+
+_LINE: Final = re.compile(r"\[\S+ (\w+) +([\w:]+)\] (.*)")
+_KNOWN: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
+    (re.compile(pattern), words)
+    for pattern, words in (
+        (r"Registered new server ServerId\((.*)\)", "server {0} has joined"),
+        (r"Server (\S+) appears to be dead.*", "server {0} has been silent for 90 s and is left out"),
+        (r"Bearer auth failed.*", "a client with a wrong token was refused"),
+        (r"Server listening for clients on (\S+)", "listening on {0}"),
+        (r"Server connected to scheduler", "the scheduler has taken this server"),
+        (
+            r"Failed to send heartbeat to server: Error 401.*",
+            "the scheduler refuses this server's token; it is asked again every 10 s",
+        ),
+        (
+            r"Failed to send heartbeat to server.*",
+            "the scheduler does not answer; it is asked again every 10 s",
+        ),
+    )
+)
+_SILENT: Final = (
+    re.compile(r"Job \d+ (created and will be|successfully) assigned.*"),
+    re.compile(r"Job \d+ updated state to .*"),
+    re.compile(r"Res \d+ error: .*"),
+    re.compile(r"Adding new certificate for .*"),
+)
+
+
+def plainly(line: str, secrets: Iterable[str] = ()) -> str:
+    """One line in plain words; "" for one that says nothing to a person.
+
+    Args:
+        line: as sccache-dist wrote it.
+        secrets: texts that must not be shown, whatever the line says.
+    """
+    found = _LINE.match(line)
+    said = found[3] if found else line.strip()
+    if any(pattern.fullmatch(said) for pattern in _SILENT):
+        return ""
+    for pattern, words in _KNOWN:
+        if known := pattern.fullmatch(said):
+            return words.format(*known.groups())
+    for secret in secrets:
+        said = said.replace(secret, "***") if secret else said
+    return said.removeprefix("sccache-dist: ")
+
+
+_BACK: Final = re.compile(r"Could not perform distributed compile, falling back to local: (.*)")
+_BUSY: Final = "Insufficient capacity across"
+BUSY: Final = "every server was busy"
+
+
+def given_back(log: str) -> str:
+    """Why most of the compiles that were to be sent away were made here after all; "" if none was.
+
+    Args:
+        log: what a client's sccache server wrote with `CLIENT_LOG`.
+    """
+    said = (BUSY if _BUSY in reason else reason for reason in _BACK.findall(log))
+    return next((reason for reason, _ in Counter(said).most_common(1)), "")

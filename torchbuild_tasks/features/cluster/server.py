@@ -1,0 +1,196 @@
+"""Whether a program can listen somewhere: asked before it is started, for its own answer is a panic."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import socket
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from torchbuild_tasks.errors import ClusterError
+from torchbuild_tasks.system import process
+
+NAME: Final = "sccache-dist"
+_SECONDS: Final = 20.0
+
+
+def beside(program: str) -> str:
+    """The sccache-dist that came with an sccache; "" where there is none."""
+    path = Path(program).resolve().with_name(NAME)
+    return str(path) if program and path.is_file() and os.access(path, os.X_OK) else ""
+
+
+def on_path() -> str:
+    """The sccache-dist of this machine; "" where there is none."""
+    return shutil.which(NAME) or ""
+
+
+def version(program: str) -> str:
+    """What it calls itself ("0.16.0"); "" when it does not start."""
+    done = process.capture((program, "--version"), timeout=_SECONDS)
+    words = done.stdout.decode(errors="replace").split()
+    return words[-1] if done.rc == 0 and words else ""
+
+
+def shared_token(program: str) -> str:
+    """A new token that all clients share."""
+    return _made(program, "generate-shared-token")
+
+
+def secret_key(program: str) -> str:
+    """A new key that signs the tokens of servers."""
+    return _made(program, "generate-jwt-hs256-key")
+
+
+def server_token(program: str, scheduler_conf: Path, address: str) -> str:
+    """The token of the server at an address, signed by the key in a scheduler's file.
+
+    The key goes by file, for arguments of processes can be seen by everybody.
+    """
+    return _made(
+        program, "generate-jwt-hs256-server-token", "--config", str(scheduler_conf), "--server", address
+    )
+
+
+def _made(program: str, *words: str) -> str:
+    done = process.capture((program, "auth", *words), timeout=_SECONDS)
+    said = done.stdout.decode(errors="replace").strip()
+    if done.rc != 0 or not said:
+        why = done.stderr.decode(errors="replace").strip().splitlines()
+        raise ClusterError(
+            f"{program} auth {words[0]} ended with exit code {done.rc}.", looked=tuple(why[-3:])
+        )
+    return said
+
+
+def serve(program: str, kind: str, conf: Path, log: str, on_line: Callable[[str], None]) -> int:
+    """Run it until it ends or is interrupted.
+
+    Args:
+        program: its path.
+        kind: scheduler or server.
+        conf: its file.
+        log: what it is to write down (SCCACHE_LOG).
+        on_line: told every line that it writes.
+
+    Returns:
+        Its exit code. Raises Interrupted once all that it started is ended.
+    """
+    # Without this a scheduler goes to the background, where Ctrl-C does not reach it.
+    environ = {**os.environ, "SCCACHE_NO_DAEMON": "1", "SCCACHE_LOG": log}
+
+    def tell(block: bytes) -> None:
+        for line in block.decode(errors="replace").splitlines():
+            on_line(line)
+
+    argv = (program, kind, "--config", str(conf))
+    return process.stream(argv, env=environ, cwd=None, log=_Nowhere(), on_block=tell)
+
+
+class _Nowhere:
+    """A log for what is only shown."""
+
+    def write(self, data: bytes, /) -> None: ...
+
+
+# ----------------
+# what a server needs to compile for others without letting them in: root, bubblewrap, overlay mounts
+
+
+OLDEST: Final = (0, 3, 0)
+
+
+class Sandbox(msgspec.Struct, frozen=True, kw_only=True):
+    """Bubblewrap as it was found, and what is missing: each problem with what to do about it."""
+
+    bubblewrap: str = ""
+    version: str = ""
+    problems: tuple[tuple[str, str], ...] = ()
+
+
+def look(folder: Path) -> Sandbox:
+    """Try everything that a server with its builds in `folder` needs."""
+    program = shutil.which("bwrap") or ""
+    version = _version(program)
+    problems = [*_of_user(), *_of_bubblewrap(program, version)]
+    if not problems:
+        problems += _of_overlay(folder)
+    return Sandbox(bubblewrap=program, version=version, problems=tuple(problems))
+
+
+def _of_user() -> list[tuple[str, str]]:
+    if sys.platform == "win32" or os.geteuid() == 0:
+        return []
+    return [("a server has to run as root, for it mounts and isolates", "Run it with sudo.")]
+
+
+def _of_bubblewrap(program: str, version: str) -> list[tuple[str, str]]:
+    install = "Install it: sudo apt install bubblewrap"
+    if not program:
+        return [("bubblewrap (bwrap), in which a server compiles, is not on PATH", install)]
+    numbers = tuple(int(part) for part in version.split(".") if part.isdecimal())
+    if not version:
+        return [(f"{program} does not run", install)]
+    if numbers < OLDEST:
+        return [(f"{program} is version {version}, and a server needs 0.3.0 or newer", install)]
+    return []
+
+
+def _version(program: str) -> str:
+    if not program:
+        return ""
+    done = process.capture((program, "--version"), timeout=_SECONDS)
+    words = done.stdout.decode(errors="replace").split()
+    return words[-1] if done.rc == 0 and words else ""
+
+
+def _of_overlay(folder: Path) -> list[tuple[str, str]]:
+    """Mount one, as a server does for each compile, in a name space that ends with the command."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder) as place:
+            parts = {name: Path(place) / name for name in ("lower", "upper", "work", "target")}
+            for part in parts.values():
+                part.mkdir()
+            options = f"lowerdir={parts['lower']},upperdir={parts['upper']},workdir={parts['work']}"
+            mount = ("mount", "-t", "overlay", "overlay", "-o", options, str(parts["target"]))
+            done = process.capture(("unshare", "-m", *mount), timeout=_SECONDS)
+    except OSError as error:
+        return [(f"{folder} cannot be used: {error.strerror or error}", "Name another: --space FOLDER")]
+    if done.rc == 0:
+        return []
+    said = done.stderr.decode(errors="replace").strip().splitlines()
+    text = f"an overlay cannot be mounted in {folder}" + (f": {said[0]}" if said else "")
+    return [
+        (text, "In a container, give it CAP_SYS_ADMIN; name a folder on a disk of its own: --space FOLDER")
+    ]
+
+
+# ----------------
+
+
+def why_not(host: str, port: int) -> str:
+    """ "" when one can listen there, else why not, in a few words."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        with socket.socket(family) as probe:
+            if sys.platform != "win32":  # there it would take the port away from whoever has it
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((host, port))
+            probe.listen()
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            return "another program listens there"
+        if error.errno == errno.EADDRNOTAVAIL:
+            return "this machine has no such address"
+        if error.errno == errno.EACCES:
+            return "this user may not listen there (ports below 1024 are root's)"
+        return error.strerror or str(error)
+    return ""

@@ -1,0 +1,207 @@
+"""The source of what is built beside torch, cloned once by git: one ref without its history."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from torchbuild_tasks.build.compile import failed
+from torchbuild_tasks.build.ledger import last_manifest
+from torchbuild_tasks.build.work import Work, where
+from torchbuild_tasks.effects.search import stream_searched
+from torchbuild_tasks.errors import SourceError
+from torchbuild_tasks.features.companions.choose import FOLDER
+from torchbuild_tasks.model import Command, Companion, Python
+from torchbuild_tasks.model.record import VerifyReport
+from torchbuild_tasks.stages.diagnosis import log_search
+from torchbuild_tasks.system import files
+from torchbuild_tasks.system.git.complete import complete
+from torchbuild_tasks.system.git.fetch import Way
+from torchbuild_tasks.system.git.run import Git
+from torchbuild_tasks.system.git.transfer import Watch
+from torchbuild_tasks.system.remove import UNPACKING, discard, hidden, leftovers
+from torchbuild_tasks.values import replace
+from torchbuild_tasks.verify.judge import require_passed
+from torchbuild_tasks.verify.session import ALWAYS, verify
+from torchbuild_tasks.verify.torch_probe import COMPANION_CHECKS
+
+
+def have_clone(git: Git, url: str, ref: str, *, offline: bool, say: Callable[[str], None]) -> None:
+    """Clone into git's folder, which gets its name only when it is whole; one that is there is kept as it is.
+
+    Raises:
+        SourceError: the address cannot be reached, has no such ref, or --offline forbids to ask it.
+    """
+    folder = git.folder
+    if folder.is_dir():
+        return
+    name = folder.name.partition("-")[0]
+    ways = f"Name a folder that has it: --with {name}=PATH, or another address: --with {name}=URL@REF"
+    if offline:
+        raise SourceError(f"{folder} is not there, and --offline is said.", next_step=ways)
+    with files.told_as(SourceError, folder.parent):
+        folder.parent.mkdir(exist_ok=True)
+    for left in leftovers(folder.parent, folder.name):
+        discard(left)
+    part = hidden(folder, UNPACKING)
+    say(f"{url} at {ref} is cloned to {folder}")
+    try:
+        with files.told_as(SourceError, part):
+            part.mkdir()
+        _fetch(replace(git, folder=part), url, ref, say)
+        with files.told_as(SourceError, folder):
+            files.replace(part, folder)
+    except SourceError as error:
+        what = f"{ref} of {url} could not be had: {error.what}"
+        raise SourceError(what, looked=error.looked, next_step=error.next_step or ways) from None
+    finally:
+        discard(part)
+
+
+def _fetch(git: Git, url: str, ref: str, say: Callable[[str], None]) -> None:
+    """`clone` would take no commit, and one of a missing ref would take the default branch."""
+    git.run("init", "--quiet")
+    git.run("config", "--local", "remote.origin.url", url)  # what relative addresses of submodules count from
+    git.run("fetch", "--quiet", "--depth", "1", "--no-tags", url, ref)
+    git.run("checkout", "--quiet", "--detach", "FETCH_HEAD")
+    complete(git, Way(config=git.config, watch=Watch(tree=str(git.folder), note=say)), lambda path: True)
+
+
+# ---------------- what is built beside torch: its source is had first, and it is built and proved last
+
+
+def fetch_companions(work: Work) -> Work:
+    """Have every source, before an hour is spent on torch.
+
+    Raises:
+        SourceError: one cannot be had.
+    """
+    cloned = [each for each in work.plan.companions if each.url and not work.request.target]
+    if not cloned:
+        return work
+    from torchbuild_tasks.system.git.transfer import settings
+
+    files.state_dir(work.root)
+    for companion in cloned:
+        git = Git(folder=Path(companion.folder), config=settings(work.fetching.git_mirrors))
+        offline, say = work.fetching.net.offline, work.report.note
+        have_clone(git, companion.url, companion.ref, offline=offline, say=say)
+    return work
+
+
+def build_companions(work: Work) -> Work:
+    """Build each against the torch that is there now, and hold it to its checks.
+
+    pip is kept from building in an environment of its own, where it would put another torch, and from
+    installing what the project asks for. What is there for just this torch is not built again.
+
+    Raises:
+        BuildFailed: one cannot be built.
+        VerifyFailed: one was built and does not compute with this torch.
+    """
+    if work.request.target or not work.plan.companions or _is_bad(work.verified):
+        return work
+    if all(_is_there(work, companion) for companion in work.plan.companions):
+        names = ", ".join(companion.name for companion in work.plan.companions)
+        work.report.note(f"{names}: built and verified beside this torch before")
+        return work
+    torch = _torch_here(work)
+    for companion in work.plan.companions:
+        _build(work, companion, torch)
+    report = _verified(work, (*ALWAYS, *COMPANION_CHECKS))
+    require_passed(report, where(work, None))
+    for companion in work.plan.companions:
+        _remember(work, companion)
+    return _told(work, report)
+
+
+def _is_bad(report: VerifyReport | None) -> bool:
+    """Nothing is built against a torch that failed a check; the end of the run tells of it."""
+    return report is not None and any(check.outcome == "failed" for check in report.checks)
+
+
+def _verified(work: Work, checks: tuple[str, ...]) -> VerifyReport:
+    kept = tuple(each for each in work.plan.expectations if each.check in checks)
+    return verify(python=work.plan.environment.python, expectations=kept, environ=work.environ or os.environ)
+
+
+def _torch_here(work: Work) -> str:
+    """The version that pip sees of the torch to build against."""
+    report = work.verified or _verified(work, ("import",))
+    require_passed(report, where(work, None))
+    return report.torch.get("distribution") or report.torch["version"]
+
+
+def _build(work: Work, companion: Companion, torch: str) -> None:
+    work.report.note(f"{companion.name} {companion.version or companion.ref} is built against torch {torch}")
+    variables = {name: value.replace("{torch}", torch) for name, value in companion.set.items()}
+    _mark(work, companion).unlink(missing_ok=True)
+    work.report.command(companion.argv)
+    rc, scanner = stream_searched(
+        companion.argv,
+        env={**(work.environ or os.environ), **variables},
+        cwd=work.root / files.STATE_DIR,  # beside a checkout, its folder `torch` would be imported
+        on_block=work.report.block,
+        search=log_search(work),
+    )
+    if scanner is not None:
+        command = Command(argv=companion.argv, cwd=companion.folder, because=companion.because)
+        raise failed(work, command, rc, scanner)
+
+
+def _told(work: Work, report: VerifyReport) -> Work:
+    """The report of torch with the checks of what was built beside it."""
+    if work.verified is None:
+        return replace(work, verified=report)
+    beside = tuple(row for row in report.checks if row.check.partition(":")[0] in COMPANION_CHECKS)
+    whole = replace(work.verified, checks=(*work.verified.checks, *beside))
+    work.ledger.note(verify=whole)
+    return replace(work, verified=whole)
+
+
+# ---------------------------------------------------------------- what was built for which torch
+
+
+def _mark(work: Work, companion: Companion) -> Path:
+    return work.root.joinpath(*FOLDER, f"{companion.name}.json")
+
+
+def _for(work: Work, companion: Companion) -> dict[str, str] | None:
+    """What one was built from; None where that cannot be told, so that it is built again.
+
+    A build of torch that finds nothing to do leaves the manifest as it is, with the time at which it began.
+    """
+    try:
+        began = str(json.loads(last_manifest(work.build_dir).read_bytes())["started"])
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+    if not companion.state:
+        return None
+    argv = " ".join(companion.argv)
+    variables = json.dumps(dict(companion.set), sort_keys=True)
+    return {"state": companion.state, "torch": began, "argv": argv, "set": variables}
+
+
+def _is_there(work: Work, companion: Companion) -> bool:
+    wanted = _for(work, companion)
+    if not any(companion.name in python.packages for python in _pythons(work)):
+        return False
+    try:
+        return wanted is not None and json.loads(_mark(work, companion).read_bytes()) == wanted
+    except (OSError, ValueError):
+        return False
+
+
+def _pythons(work: Work) -> tuple[Python, ...]:
+    return tuple(each for each in work.facts.pythons if each.executable == work.plan.environment.python)
+
+
+def _remember(work: Work, companion: Companion) -> None:
+    built_from = _for(work, companion)
+    if built_from is not None:
+        mark = _mark(work, companion)
+        with files.told_as(SourceError, mark):
+            mark.parent.mkdir(exist_ok=True)
+        files.write_atomic(mark, json.dumps(built_from).encode(), error=SourceError)

@@ -1,0 +1,124 @@
+"""Helpers: the stage that fetches them, and what the `helpers` verb does with the store."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from torchbuild_tasks.build.work import Fetching, Reporter, Work
+from torchbuild_tasks.errors import CleanRefused, PlanRefused
+from torchbuild_tasks.features.helpers import store
+from torchbuild_tasks.features.helpers.choose import (
+    HelperReport,
+    check_helpers,
+    choose_helpers,
+    helper_check,
+    helper_lines,
+    machine_rows,
+    make_helper,
+    part_lines,
+)
+from torchbuild_tasks.model import Artifact, Finding
+from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.plan.cuda.checks import check_toolkit
+from torchbuild_tasks.plan.cuda.toolkit import choose_toolkit
+from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.plan.variables import choose_build_type
+from torchbuild_tasks.system import process
+from torchbuild_tasks.values import replace
+
+CHECK_SECONDS = 60.0
+
+
+def fetch_helpers(work: Work) -> Work:
+    """Have every helper of the plan in the store: the first thing, so that a failure costs nothing."""
+    if work.plan.artifacts:
+        fetch(work.plan.artifacts, work.fetching, work.report)
+    return work
+
+
+def fetch(artifacts: tuple[Artifact, ...], fetching: Fetching, report: Reporter) -> Mapping[str, Path]:
+    """Fetch and unpack what is missing; the folder of each artifact by its id."""
+    from torchbuild_tasks.features.helpers.fetch import obtain  # all that downloads and unpacks
+
+    return obtain(
+        artifacts,
+        fetching.store,
+        net=replace(fetching.net, say=report.note),
+        lock_file=fetching.lock_file,
+        require_hashes=fetching.require_hashes,
+        tell=report.transfer,
+        note=report.note,
+    )
+
+
+def wanted(question: Question, action: str) -> tuple[HelperReport, tuple[Artifact, ...], frozenset[str]]:
+    """What the `helpers` verbs work on: the list, what a build wants of it, and the ids to keep.
+
+    Raises:
+        PlanRefused: a helper that is wanted cannot be had.
+    """
+    toolkit = choose_toolkit(question)
+    chosen = choose_helpers(question, choose_build_type(question).value, toolkit.version)
+    checked = (
+        *check_helpers(question, chosen),
+        *(check_toolkit(question, toolkit) if toolkit.problem else ()),
+    )
+    if errors := tuple(finding for finding in checked if finding.status == "error"):
+        raise PlanRefused("These helpers cannot be had.", findings=errors)
+    artifacts = (*chosen.artifacts, *toolkit.artifacts)
+    lines = (*helper_lines(question, chosen), *part_lines(question, toolkit.artifacts))
+    kept = frozenset(artifact.id for artifact in artifacts) | frozenset(toolkit.kept)
+    return HelperReport(action=action, lines=lines), artifacts, kept
+
+
+def fetched(
+    before: HelperReport,
+    artifacts: tuple[Artifact, ...],
+    fetching: Fetching,
+    request: BuildRequest,
+    report: Reporter,
+) -> HelperReport:
+    """Fetch what the plan wants, unless --dry-run."""
+    if request.dry_run:
+        return before
+    report.stage("fetch helpers")
+    folders = fetch(artifacts, fetching, report)
+    lines = (replace(line, here=line.here or line.id in folders) for line in before.lines)
+    return replace(before, lines=tuple(lines))
+
+
+def proved(before: HelperReport, question: Question, fetching: Fetching) -> HelperReport:
+    """Hold what lies in the store against its own listing, then run each row's check command."""
+    findings = list(store.verify(fetching.store))
+    for helper in (make_helper(question, row) for row in machine_rows(question)):
+        command = helper_check(question, helper)
+        if not (helper.here and command):
+            continue
+        done = process.capture(command, timeout=CHECK_SECONDS)
+        if done.rc != 0:
+            findings.append(_does_not_run(helper.artifact.id, command[0], done))
+    return replace(before, findings=tuple(findings))
+
+
+def _does_not_run(name: str, program: str, done: process.Captured) -> Finding:
+    said = done.stderr.decode(errors="replace").strip()[-200:]
+    text = f"{program} ended with exit code {done.rc}. {said}"
+    return Finding(
+        id=name, status="error", text=text, fix="Remove its folder (helpers where), then: helpers fetch."
+    )
+
+
+def pruned(
+    before: HelperReport, keep: Collection[str], fetching: Fetching, request: BuildRequest, report: Reporter
+) -> HelperReport:
+    """Remove what the plan does not want; lists first, --dry-run stops there."""
+    found = store.prune(fetching.store, keep, dry_run=True)
+    if not found.paths or request.dry_run:
+        return replace(before, removable=found.paths)
+    report.note(f"to be removed, {found.bytes >> 20} MiB:")
+    for path in found.paths:
+        report.note(path)
+    if not (request.yes or report.confirm("Remove these?")):
+        raise CleanRefused("Nothing was removed.", next_step="Say --yes to remove what is listed.")
+    return replace(before, removed=store.prune(fetching.store, keep).paths)

@@ -1,0 +1,323 @@
+"""What the `helpers` verb shows and what a plan says of its helpers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+from packaging.version import Version
+
+from torchbuild_tasks.catalog import HelperRow
+from torchbuild_tasks.catalog.match import admits, parse_version
+from torchbuild_tasks.model import Artifact, Choice, EnvOp, Finding
+from torchbuild_tasks.plan.artifacts import artifact_of, is_unpacked, unpacked_folder
+from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.plan.variables import decide, is_cuda, is_off
+from torchbuild_tasks.text.words import did_you_mean
+
+NONE = "none"
+
+
+class Helper(msgspec.Struct, frozen=True, kw_only=True):
+    """A helper that this build gets: its row, what is downloaded, and where it will lie."""
+
+    row: HelperRow
+    artifact: Artifact
+    folder: str
+    here: bool
+
+
+class Helpers(msgspec.Struct, frozen=True, kw_only=True):
+    """The helpers of a plan; `without` says which variable turns off what no helper exists for."""
+
+    chosen: tuple[Helper, ...] = ()
+    without: tuple[Choice, ...] = ()
+
+    @property
+    def artifacts(self) -> tuple[Artifact, ...]:
+        """What has to be in the store, downloaded or not."""
+        return tuple(helper.artifact for helper in self.chosen)
+
+    @property
+    def requires(self) -> tuple[str, ...]:
+        """What they want in the Python that gets torch."""
+        return tuple(dict.fromkeys(text for helper in self.chosen for text in helper.row.requires))
+
+
+def choose_helpers(question: Question, build_type: str, cuda: Version | None = None) -> Helpers:
+    """The newest row of every helper that this build wants, in the order of the rows.
+
+    `cuda` is the version of the toolkit that is planned for, if it is known.
+    """
+    rows = [row for row in machine_rows(question) if _wanted(question, row)]
+    usable = [row for row in rows if _fits(question, row, build_type, cuda)]
+    best: dict[str, HelperRow] = {}
+    for row in usable:
+        known = best.get(row.name)
+        ours = known not in question.settings.helpers
+        if known is None or (ours and _age(row) > _age(known)):
+            best[row.name] = row
+    chosen = tuple(make_helper(question, row) for row in best.values())
+    return Helpers(chosen=chosen, without=tuple(_without_magma(rows, best, cuda)))
+
+
+def machine_rows(question: Question) -> tuple[HelperRow, ...]:
+    """The rows for this system and processor, whatever is planned."""
+    host = question.facts.host
+    rows = (*question.settings.helpers, *question.catalog.helper)
+    return tuple(row for row in rows if row.os == host.os and row.arch in ("", host.arch))
+
+
+def make_helper(question: Question, row: HelperRow) -> Helper:
+    """A row as a helper of the machine that is planned for."""
+    name = artifact_id(row)
+    return Helper(
+        row=row,
+        artifact=artifact_of(question, row, name, row.because),
+        folder=unpacked_folder(question, name),
+        here=is_unpacked(question, name),
+    )
+
+
+def artifact_id(row: HelperRow) -> str:
+    """What a row is called for good: name, version, and what else tells it from its siblings."""
+    cuda = f"cuda{row.cuda}" if row.cuda else ""
+    return "-".join(filter(None, (row.name, row.version, cuda, row.configuration, row.tag)))
+
+
+def helper_decisions(question: Question, helpers: Helpers) -> tuple[Choice, ...]:
+    """Each helper as a choice, with what it is for, and who asked for it."""
+    given = question.given("with_helper")
+    decided = []
+    for helper in helpers.chosen:
+        asked = given and any(is_called(helper.row, name) for name in given[0])
+        because, source = helper.artifact.because, given[1] if given and asked else "default"
+        if given and asked:
+            because = f"{because}; {given[2]}"
+        name = f"helper {helper.row.name}"
+        decided.append(Choice(name=name, value=helper.artifact.id, because=because, source=source))
+    return tuple(decided)
+
+
+def helper_choices(question: Question, helpers: Helpers) -> tuple[Choice, ...]:
+    """The variables that helpers set, where no other layer has decided them."""
+    found = [
+        Choice(
+            name=name,
+            value=_filled(question, helper, value),
+            because=helper.artifact.because,
+            source="helper",
+        )
+        for helper in helpers.chosen
+        for name, value in helper.row.set.items()
+    ]
+    return tuple(choice for choice in (*found, *helpers.without) if decide(question, choice.name) is None)
+
+
+def helper_paths(question: Question, helpers: Helpers) -> tuple[EnvOp, ...]:
+    """The lists that helpers stand in front of."""
+    return tuple(
+        EnvOp(
+            op="prepend",
+            name=name,
+            value=_filled(question, helper, value),
+            because=helper.artifact.because,
+        )
+        for helper in helpers.chosen
+        for name, value in helper.row.prepend.items()
+    )
+
+
+def helper_check(question: Question, helper: Helper) -> tuple[str, ...]:
+    """The command that proves a helper; empty when its row has none."""
+    return tuple(_filled(question, helper, word) for word in helper.row.check)
+
+
+def asked_names(question: Question) -> tuple[str, ...]:
+    """The names given with --with-helper; --distribute asks for an sccache where there is none."""
+    given = question.given("with_helper")
+    names = tuple(given[0]) if given else ()
+    here = any(tool.name == "sccache" and tool.path for tool in question.facts.tools)
+    linux = question.facts.host.os == "linux"
+    return (*names, "sccache") if question.given("distribute") and linux and not here else names
+
+
+def _wanted(question: Question, row: HelperRow) -> bool:
+    """Whether this build wants a helper of this name."""
+    asked = asked_names(question)
+    if any(is_called(row, name) for name in asked):
+        return True
+    if NONE in asked or any(_is_had(question, row, name) for name in row.unless):
+        return False
+    # The sample needs none, and hundreds of megabytes for it would surprise.
+    if question.facts.tree.sample:
+        return False
+    return {
+        "build": True,
+        "cuda": is_cuda(question),
+        "distributed": not is_off(_value(question, "USE_DISTRIBUTED")),
+        "asked": False,
+    }[row.needed]
+
+
+def _is_had(question: Question, row: HelperRow, name: str) -> bool:
+    """Whether a variable says that the user has this already, or wants none of it.
+
+    USE_MAGMA=1 and BLAS=MKL ask for the helper instead.
+    """
+    value = _value(question, name)
+    if value is None or value.lower() == row.name.partition("-")[0]:
+        return False
+    return is_off(value) if name.startswith("USE_") else bool(value)
+
+
+def is_called(row: HelperRow, name: str) -> bool:
+    """Whether --with-helper means this row: `mkl` means every part of it: mkl-static, mkl-include."""
+    return row.name == name or row.name.startswith(f"{name}-")
+
+
+def _value(question: Question, name: str) -> str | None:
+    decided = decide(question, name)
+    return decided.value if decided else None
+
+
+def _fits(question: Question, row: HelperRow, build_type: str, cuda: Version | None) -> bool:
+    version = question.version or Version(question.row.version)
+    if row.torch and not admits(row.torch, version):
+        return False
+    if row.configuration and row.configuration != ("debug" if build_type == "Debug" else "release"):
+        return False
+    return not row.cuda or row.cuda == _digits(cuda)
+
+
+def _digits(cuda: Version | None) -> str:
+    """12.4 as file names have it: 124."""
+    return f"{cuda.major}{cuda.minor}" if cuda else ""
+
+
+def _age(row: HelperRow) -> Version:
+    return parse_version(row.version) or Version("0")
+
+
+def _without_magma(
+    rows: list[HelperRow], best: dict[str, HelperRow], cuda: Version | None
+) -> Iterator[Choice]:
+    """MAGMA is built for one CUDA version; where there is none for it, torch is built without."""
+    known = sorted({row.cuda for row in rows if row.name == "magma"}, key=int)
+    if not known or "magma" in best:
+        return
+    wanted = f"CUDA {cuda}" if cuda else "a CUDA whose version is not known"
+    because = (
+        f"no MAGMA archive exists for {wanted}; there are some for CUDA {', '.join(map(_dotted, known))}"
+    )
+    yield Choice(name="USE_MAGMA", value="0", because=because, source="helper")
+
+
+def _dotted(digits: str) -> str:
+    return f"{digits[:-1]}.{digits[-1]}"
+
+
+def _filled(question: Question, helper: Helper, text: str) -> str:
+    """`{folder}` filled in, with the separators of the machine that is planned for."""
+    filled = text.replace("{folder}", helper.folder)
+    return filled.replace("/", question.separator)
+
+
+# ----------------
+
+
+class HelperLine(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of `helpers list`: what it is, whether this build wants it, whether it is there."""
+
+    id: str
+    because: str
+    folder: str
+    wanted: bool
+    here: bool
+    size: int | None = None
+    sha256: str | None = None
+
+
+class HelperReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What a `helpers` verb found or did.
+
+    `findings` come of verify; `removed` of prune, `removable` of prune --dry-run (paths).
+    """
+
+    action: str
+    lines: tuple[HelperLine, ...]
+    findings: tuple[Finding, ...] = ()
+    removable: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+
+
+def helper_lines(question: Question, helpers: Helpers) -> tuple[HelperLine, ...]:
+    """Every helper that this machine could get; those that the plan wants are marked."""
+    wanted = {helper.artifact.id for helper in helpers.chosen}
+    known = (make_helper(question, row).artifact for row in machine_rows(question))
+    return tuple(_line(question, artifact, artifact.id in wanted) for artifact in known)
+
+
+def part_lines(question: Question, parts: tuple[Artifact, ...]) -> tuple[HelperLine, ...]:
+    """The parts of the CUDA toolkit that is asked for, all of them wanted."""
+    return tuple(_line(question, part, True) for part in parts)
+
+
+def _line(question: Question, artifact: Artifact, wanted: bool) -> HelperLine:
+    return HelperLine(
+        id=artifact.id,
+        because=artifact.because,
+        folder=unpacked_folder(question, artifact.id),
+        wanted=wanted,
+        here=is_unpacked(question, artifact.id),
+        size=artifact.size,
+        sha256=artifact.sha256,
+    )
+
+
+def check_helpers(question: Question, helpers: Helpers) -> tuple[Finding, ...]:
+    """Names that are no helper's, unpinned ones where hashes are required, and what is still to come."""
+    names = sorted({row.name for row in machine_rows(question)})
+    findings = [
+        Finding(
+            id="helper",
+            status="error",
+            text=f"there is no helper {name} for {question.facts.host.os} {question.facts.host.arch}"
+            f"{did_you_mean(name, (*names, NONE))}",
+            fix=f"Choose from: {', '.join(names) or 'none'}.",
+        )
+        for name in asked_names(question)
+        if name != NONE and not any(is_called(row, name) for row in machine_rows(question))
+    ]
+    if question.given("require_hashes"):
+        findings += [_unpinned(helper) for helper in helpers.chosen if not helper.artifact.sha256]
+    findings += [_blank(helper) for helper in helpers.chosen if _is_broken_by_blank(helper)]
+    coming = [helper for helper in helpers.chosen if not helper.here]
+    if coming:
+        named = ", ".join(helper.artifact.id for helper in coming)
+        text = f"to be downloaded: {named}{_size(coming)}"
+        findings.append(Finding(id="helper", status="ok", text=text))
+    return tuple(findings)
+
+
+def _unpinned(helper: Helper) -> Finding:
+    text = f"{helper.artifact.id} has no known hash, and --require-hashes asks for one"
+    fix = "Fetch it once without that flag, look at torchbuild.lock, and commit it."
+    return Finding(id="helper", status="error", text=text, fix=fix)
+
+
+def _is_broken_by_blank(helper: Helper) -> bool:
+    return " " in helper.folder and "CMAKE_INCLUDE_PATH" in helper.row.prepend
+
+
+def _blank(helper: Helper) -> Finding:
+    """FindOpenMP.cmake passes the folder on as -I without quotes (1.13.1)."""
+    text = f"{helper.folder} has a blank in it, with which PyTorch's FindOpenMP does not find Intel's OpenMP"
+    fix = "Set TORCHBUILD_CACHE to a folder without blanks, such as C:\\torchbuild."
+    return Finding(id="helper-blank", status="warn", text=text, fix=fix)
+
+
+def _size(helpers: list[Helper]) -> str:
+    sizes = [helper.artifact.size for helper in helpers]
+    known = sum(size for size in sizes if size)
+    return f" ({known / 1e6:.0f} MB{' and more' if None in sizes else ''})" if known else ""

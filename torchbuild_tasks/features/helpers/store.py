@@ -1,0 +1,307 @@
+"""The mark of a toolkit that this tool put together: whose it is, and what it is made of."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from torchbuild_tasks.errors import DownloadFailed, UsageError
+from torchbuild_tasks.model import Artifact, Finding
+from torchbuild_tasks.system.archive.members import fault, parts_of
+from torchbuild_tasks.system.files import told_as, write_atomic
+from torchbuild_tasks.system.mark import MARKER, Marker, read_marker
+from torchbuild_tasks.system.remove import is_folder, leftovers, owner_of, remove_tree, size_of, take_away
+from torchbuild_tasks.values import from_json, to_json
+
+TOOLKIT_MARKER: Final = ".torchbuild-toolkit.json"
+
+
+class ToolkitMarker(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The content of the mark: the folder's name, the release, the ids of the parts, when it was finished."""
+
+    schema: int = 1
+    id: str
+    version: str
+    parts: tuple[str, ...]
+    finished: str
+
+
+def read_toolkit_marker(folder: Path) -> ToolkitMarker | None:
+    """The mark of a folder; None when it has none that can be read."""
+    try:
+        return from_json(ToolkitMarker, json.loads((folder / TOOLKIT_MARKER).read_bytes()))
+    except (OSError, ValueError, UsageError):
+        return None
+
+
+def write_toolkit_marker(folder: Path, marker: ToolkitMarker) -> None:
+    """Mark a folder; raises DownloadFailed when it cannot be written."""
+    data = json.dumps(to_json(marker), indent=1).encode()
+    write_atomic(folder / TOOLKIT_MARKER, data, error=DownloadFailed)
+
+
+# ---------------- the cache of helpers, below one folder
+
+
+FILES: Final = "files"
+UNPACKED: Final = "unpacked"
+TOOLKITS: Final = "toolkits"
+INCOMING: Final = "incoming"
+PARTIAL: Final = "partial"
+LOCKS: Final = "locks"
+_SHA256: Final = re.compile(r"[0-9a-f]{64}")
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """One helper that is unpacked: where, how many bytes, and what its mark says (None: unreadable)."""
+
+    id: str
+    folder: str
+    bytes: int
+    marker: Marker | None
+
+
+class Pruned(msgspec.Struct, frozen=True, kw_only=True):
+    """What was removed, or would be: paths and bytes; `kept` are paths with the reason they stay."""
+
+    paths: tuple[str, ...] = ()
+    bytes: int = 0
+    kept: tuple[tuple[str, str], ...] = ()
+
+
+# ---------------------------------------------------------------- where things are
+
+
+def folder_of(store: Path, artifact_id: str) -> Path:
+    """Where an artifact is unpacked; raises UsageError for an id that is no folder's name."""
+    if fault(artifact_id) or parts_of(artifact_id) != [artifact_id] or artifact_id.startswith("."):
+        raise UsageError(
+            f"{artifact_id!r} cannot be the name of a folder, so no helper can have it as its id."
+        )
+    return store / UNPACKED / artifact_id
+
+
+def file_of(store: Path, sha256: str, name: str) -> Path:
+    """Where a download with this content is kept."""
+    return store / FILES / sha256[:2] / sha256 / name
+
+
+def find(store: Path, artifact: Artifact) -> Path | None:
+    """The folder of an artifact that is unpacked and has all that it is wanted for."""
+    folder = folder_of(store, artifact.id)
+    marker = read_marker(folder)
+    if marker is None or marker.finished is None or marker.id != artifact.id:
+        return None
+    return folder if all(os.path.lexists(folder / path) for path in artifact.holds) else None
+
+
+def listing(store: Path) -> tuple[Entry, ...]:
+    """All that is unpacked and marked as ours, by id."""
+    return tuple(
+        Entry(id=path.name, folder=str(path), bytes=size_of(path), marker=read_marker(path))
+        for path in _folders(store / UNPACKED)
+        if _is_ours(path)
+    )
+
+
+def _folders(parent: Path) -> list[Path]:
+    """Folders that are no links, by name, the hidden ones left out; none below a link."""
+    with contextlib.suppress(OSError):
+        if is_folder(parent.lstat()):
+            found = [path for path in parent.iterdir() if not path.name.startswith(".")]
+            return sorted(path for path in found if is_folder(path.lstat()))
+    return []
+
+
+def _is_ours(folder: Path) -> bool:
+    marks = (folder / MARKER, folder / TOOLKIT_MARKER)
+    return any(mark.is_file() and not mark.is_symlink() for mark in marks)
+
+
+def discard(store: Path, artifact_id: str) -> None:
+    """Take away an unpacked folder of ours, to make it anew; one without our mark stays.
+
+    Raises:
+        DownloadFailed: it cannot be removed.
+    """
+    folder = folder_of(store, artifact_id)
+    if _is_ours(folder) and is_folder(folder.lstat()):
+        with told_as(DownloadFailed, folder):
+            take_away(folder)
+
+
+# ---------------------------------------------------------------- looking and removing
+
+
+def verify(store: Path) -> tuple[Finding, ...]:
+    """Hold all that is unpacked against what its mark says, one finding for each."""
+    return tuple(_verify(path) for path in _folders(store / UNPACKED))
+
+
+def _verify(folder: Path) -> Finding:
+    marker = read_marker(folder)
+    if not _is_ours(folder):
+        text = f"{folder} has no mark of this tool, and is not used"
+        return Finding(id=folder.name, status="unknown", text=text)
+    fix = f"Remove {folder} and fetch it again."
+    if marker is None or marker.finished is None:
+        text = f"{folder}: its mark cannot be read"
+        return Finding(id=folder.name, status="error", text=text, fix=fix)
+    wrong = [path for path, size in marker.files.items() if _size(folder / path) != size]
+    wrong += [path for path, target in marker.links.items() if not _says(folder / path, target)]
+    if wrong:
+        named = ", ".join(sorted(wrong)[:5]) + (" ..." if len(wrong) > 5 else "")
+        text = f"{folder}: {len(wrong)} of {len(marker.files)} files are missing or changed: {named}"
+        return Finding(id=folder.name, status="error", text=text, fix=fix)
+    return Finding(id=folder.name, status="ok", text=f"{len(marker.files)} files as they were unpacked")
+
+
+def _size(path: Path) -> int | None:
+    with contextlib.suppress(OSError):
+        return path.lstat().st_size
+    return None
+
+
+def _says(link: Path, target: str) -> bool:
+    """Whether a link is one and says so; where links became copies, those are among the files."""
+    with contextlib.suppress(OSError):
+        return link.readlink() == Path(target)
+    return False
+
+
+def prune(store: Path, keep: Collection[str], *, dry_run: bool = False) -> Pruned:
+    """Remove what no kept artifact uses: marked folders, leftovers of killed runs, downloads.
+
+    What another run holds stays, and as long as any is under way, all downloads do.
+
+    Args:
+        keep: artifact ids, names of toolkits, and sha256s of downloads to keep all the same.
+        dry_run: only say what would be removed.
+    """
+    removal = _Removal(dry_run)
+    used = {entry.marker.sha256 for entry in listing(store) if entry.id in keep and entry.marker}
+    with contextlib.ExitStack() as stack:
+        busy = {path.stem for path in _locks(store) if not stack.enter_context(_tried(path))}
+        for folder in (*_folders(store / TOOLKITS), *_folders(store / UNPACKED)):
+            if folder.name in keep:
+                continue
+            if folder.name in busy:
+                removal.keep(folder, "another run holds it")
+            elif _is_ours(folder):
+                removal.remove(folder, take_away)
+        for folder in (*leftovers(store / TOOLKITS), *leftovers(store / UNPACKED)):
+            if owner_of(folder) not in busy:
+                removal.remove(folder, remove_tree)
+        for folder in _downloads(store):
+            if busy:
+                removal.keep(folder, "a run is under way")
+            elif folder.name not in used and folder.name not in keep:
+                removal.remove(folder, take_away)
+    return removal.result()
+
+
+def _downloads(store: Path) -> Iterator[Path]:
+    """The folders of downloads, each named by its sha256, and what a killed prune left of one."""
+    for shelf in _folders(store / FILES):
+        for folder in (*_folders(shelf), *leftovers(shelf)):
+            sha256 = owner_of(folder) or folder.name
+            if _SHA256.fullmatch(sha256) and sha256.startswith(shelf.name):
+                yield folder
+
+
+class _Removal:
+    """Removes, or only counts, and remembers both."""
+
+    def __init__(self, dry_run: bool) -> None:
+        self._dry_run, self._bytes = dry_run, 0
+        self._paths: list[str] = []
+        self._kept: list[tuple[str, str]] = []
+
+    def keep(self, path: Path, why: str) -> None:
+        self._kept.append((str(path), why))
+
+    def remove(self, folder: Path, how: Callable[[Path], int]) -> None:
+        try:
+            self._bytes += size_of(folder) if self._dry_run else how(folder)
+            self._paths.append(str(folder))
+        except OSError as error:
+            self.keep(folder, error.strerror or str(error))
+
+    def result(self) -> Pruned:
+        return Pruned(paths=tuple(self._paths), bytes=self._bytes, kept=tuple(self._kept))
+
+
+# ---------------------------------------------------------------- one run at a time
+
+
+@contextlib.contextmanager
+def held(store: Path, ids: Collection[str], note: Callable[[str], None]) -> Iterator[None]:
+    """Hold artifacts against other runs; waits for one that has them, and says so.
+
+    All runs take them in the same order, so none waits for the other in a circle.
+
+    Raises:
+        DownloadFailed: the store cannot be written.
+    """
+    with contextlib.ExitStack() as stack:
+        for artifact_id in sorted(ids):
+            path = store / LOCKS / f"{artifact_id}.lock"
+            stack.enter_context(locked(path, lambda name=artifact_id: note(_waiting(name))))  # type: ignore[misc]
+        yield
+
+
+def _waiting(artifact_id: str) -> str:
+    return f"another run is fetching {artifact_id}; waiting for it"
+
+
+@contextlib.contextmanager
+def locked(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
+    """Hold one lock; calls `waiting` once when it has to wait.
+
+    Raises:
+        DownloadFailed: the lock's file cannot be written.
+    """
+    import filelock
+
+    lock = filelock.FileLock(path)
+    with told_as(DownloadFailed, path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            lock.acquire(timeout=0)
+        except filelock.Timeout:  # an OSError, too
+            waiting()
+            lock.acquire(poll_interval=0.1)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@contextlib.contextmanager
+def _tried(path: Path) -> Iterator[bool]:
+    """Hold a lock if nobody else does; says whether."""
+    import filelock
+
+    lock = filelock.FileLock(path)
+    try:
+        lock.acquire(timeout=0)
+    except OSError:  # held, or not ours to open: then it may be
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        lock.release()
+
+
+def _locks(store: Path) -> list[Path]:
+    with contextlib.suppress(OSError):
+        return sorted((store / LOCKS).glob("*.lock"))
+    return []

@@ -1,0 +1,56 @@
+"""What the `helpers` verbs found or did, as text for a person."""
+
+from __future__ import annotations
+
+from torchbuild_tasks.features.helpers.choose import HelperLine, HelperReport
+from torchbuild_tasks.fronts.output import finding_text
+from torchbuild_tasks.text.show import columns
+from torchbuild_tasks.text.transfers import size
+from torchbuild_tasks.values import replace
+
+
+def helpers_text(report: HelperReport) -> str:
+    """The report of one action."""
+    return _TEXTS[report.action](report)
+
+
+def _list(report: HelperReport) -> str:
+    head = ("", "helper", "size", "hash", "state", "what it is")
+    rows = [_row(line) for line in report.lines]
+    return columns([head, *rows], "") + "* is wanted by the build that these flags describe\n"
+
+
+def _row(line: HelperLine) -> tuple[str, ...]:
+    known = "known" if line.sha256 else "at first use"
+    state = "here" if line.here else "not here"
+    return (
+        "*" if line.wanted else "",
+        line.id,
+        size(line.size) if line.size else "-",
+        known,
+        state,
+        line.because,
+    )
+
+
+def _where(report: HelperReport) -> str:
+    """Only what is wanted; a folder that is not there yet is said to be so."""
+    rows = [
+        (x.id, x.folder if x.here else f"{x.folder}  (not fetched yet)") for x in report.lines if x.wanted
+    ]
+    return columns(rows, "") or "No helper is wanted by the build that these flags describe.\n"
+
+
+def _verify(report: HelperReport) -> str:
+    lines = (
+        finding_text(replace(finding, text=f"{finding.id}: {finding.text}")) for finding in report.findings
+    )
+    return "".join(lines) or "No helper is here.\n"
+
+
+def _prune(report: HelperReport) -> str:
+    lines = [*(f"removed {x}\n" for x in report.removed), *(f"would remove {x}\n" for x in report.removable)]
+    return "".join(lines) or "Nothing to remove.\n"
+
+
+_TEXTS = {"list": _list, "fetch": _where, "where": _where, "verify": _verify, "prune": _prune}
