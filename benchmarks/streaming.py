@@ -24,10 +24,10 @@ import sys
 from pathlib import Path
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.catalog.rows import FailureBook
-from torchbuild_tasks.core.diagnosis.scanner import LogScanner
+from torchbuild_tasks.features.diagnosis.scan import LogScanner
 from torchbuild_tasks.ninja.progress import ProgressParser
 from torchbuild_tasks.system.log import open_log
-from torchbuild_tasks.effects.search import Search, stream_searched
+from torchbuild_tasks.features.diagnosis.act import Search, stream_searched
 """
 READER = f"""{IMPORTS}
 see = ProgressParser().feed_block

@@ -10,8 +10,8 @@ import pytest
 
 from torchbuild_tasks import errors
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.core.diagnosis.judge import PAGE
-from torchbuild_tasks.core.doctor.checks import CHECKS
+from torchbuild_tasks.features.diagnosis.choose import PAGE
+from torchbuild_tasks.features.doctor.choose import CHECKS
 from torchbuild_tasks.fronts.failures_page import failures_page
 from torchbuild_tasks.fronts.nox_sessions import SESSIONS
 from torchbuild_tasks.fronts.reference import flags_page

@@ -17,13 +17,13 @@ import pytest
 import torchbuild_tasks
 from tests.support.machines import linux_facts
 from torchbuild_tasks.catalog import TABLES, Catalog
-from torchbuild_tasks.core.bisect import Bisection
-from torchbuild_tasks.effects.source.place import Note
 from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.features.bisect.choose import Bisection
 from torchbuild_tasks.features.cache.address import read_remotes
 from torchbuild_tasks.features.cache.probe import Target
 from torchbuild_tasks.features.helpers.store import ToolkitMarker
 from torchbuild_tasks.features.patches.apply import Record
+from torchbuild_tasks.features.source.places import Note
 from torchbuild_tasks.model import BuildPlan, Facts
 from torchbuild_tasks.model.facts import History, PastPeaks
 from torchbuild_tasks.model.record import Manifest

@@ -19,13 +19,13 @@ from torchbuild_tasks.system.signals import interruptible
 from torchbuild_tasks.values import replace
 
 if TYPE_CHECKING:
-    from torchbuild_tasks.core.manifest.compare import Difference
+    from torchbuild_tasks.features.bisect.act import Found
     from torchbuild_tasks.features.helpers.choose import HelperReport
+    from torchbuild_tasks.features.manifest.act import Replay
+    from torchbuild_tasks.features.manifest.compare import Difference
     from torchbuild_tasks.model.source import Answer, SourceReport
     from torchbuild_tasks.plan.versions import VersionLine
-    from torchbuild_tasks.stages.bisect import Found
     from torchbuild_tasks.stages.debug_config import DebugConfig
-    from torchbuild_tasks.stages.replay import Replay
     from torchbuild_tasks.stages.report import ReportFiles
     from torchbuild_tasks.stages.support import SupportFile
     from torchbuild_tasks.system.process import Sink
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 def support(request: BuildRequest) -> SupportFile:
     """Write one archive for somebody else to look at; what cannot be had is noted in it."""
-    from torchbuild_tasks.sight.health import PATIENCE, bare, examined
+    from torchbuild_tasks.features.doctor.health import PATIENCE, bare, examined
     from torchbuild_tasks.stages.support import Attempts, make_support
 
     attempts = Attempts()
@@ -130,8 +130,8 @@ def cluster(request: BuildRequest, report: Reporter) -> tuple[Cluster, ...]:
 
 def source(request: BuildRequest, report: Reporter) -> SourceReport:
     """Get, move on, describe, mend or mirror a checkout of PyTorch."""
+    from torchbuild_tasks.features.source.act import run_source
     from torchbuild_tasks.sight.sources import named_checkout, source_task
-    from torchbuild_tasks.stages.source import run_source
 
     sight = look(request)
     with interruptible():
@@ -153,8 +153,9 @@ def versions(request: BuildRequest) -> tuple[VersionLine, ...]:
 
 def replay(request: BuildRequest, report: Reporter) -> tuple[Replay, VerifyReport | None]:
     """Plan a recorded build again here, with all that differs in spite of it; --yes also builds it."""
-    from torchbuild_tasks.sight.again import look_again
-    from torchbuild_tasks.stages import manifest, replay
+    from torchbuild_tasks.features.manifest import act as manifest
+    from torchbuild_tasks.features.manifest import act as replay
+    from torchbuild_tasks.features.manifest.verb import look_again
 
     name, catalog = str(request.manifest), load_catalog()
     recorded = replay.load(name)
@@ -178,9 +179,9 @@ def replay(request: BuildRequest, report: Reporter) -> tuple[Replay, VerifyRepor
 
 def compare(request: BuildRequest) -> tuple[Difference, ...]:
     """What differs between two builds, each a manifest's file or the name of a build."""
-    from torchbuild_tasks.core.manifest.compare import differences
+    from torchbuild_tasks.features.manifest.act import load_named
+    from torchbuild_tasks.features.manifest.compare import differences
     from torchbuild_tasks.sight.named import named
-    from torchbuild_tasks.stages.replay import load_named
 
     about = named(request)
     return differences(load_named(str(request.manifest), about), load_named(str(request.other), about))
@@ -188,9 +189,9 @@ def compare(request: BuildRequest) -> tuple[Difference, ...]:
 
 def builds(request: BuildRequest, report: Reporter) -> Answer:
     """List the named builds, show or enter one, hold two against one another, or remove one."""
-    from torchbuild_tasks.core.build_diff import differences
+    from torchbuild_tasks.features.builds import act as stage
+    from torchbuild_tasks.features.builds.choose import differences
     from torchbuild_tasks.sight.named import named
-    from torchbuild_tasks.stages import builds as stage
 
     about = named(replace(request, name=None))
     match request.action:
@@ -239,7 +240,7 @@ def bench(request: BuildRequest, report: Reporter, out: Sink) -> int:
 
 def bisect(request: BuildRequest, report: Reporter) -> Found | None:
     """Build one commit after the other in a worktree and let a command judge; None after --reset."""
-    from torchbuild_tasks.stages import bisect
+    from torchbuild_tasks.features.bisect import act as bisect
     from torchbuild_tasks.system import lock
     from torchbuild_tasks.system.git.fetch import way_for
     from torchbuild_tasks.system.git.transfer import settings
@@ -260,7 +261,7 @@ def bisect(request: BuildRequest, report: Reporter) -> Found | None:
 
 def _try_build(flags: BuildRequest, agreed: bool, report: Reporter) -> BuildPlan:
     """Build what a bisect has checked out; what the verification says is left to the bisect's command."""
-    from torchbuild_tasks.stages.bisect_step import require_own_python
+    from torchbuild_tasks.features.bisect.act import require_own_python
 
     sight = look(flags)
     made_plan = accepted(decide(sight))

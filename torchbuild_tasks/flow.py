@@ -42,7 +42,7 @@ from torchbuild_tasks.verify.session import verify as run_verification
 
 if TYPE_CHECKING:
     from torchbuild_tasks.build.owned import Removal
-    from torchbuild_tasks.core.bootstrap import Bootstrap
+    from torchbuild_tasks.features.bootstrap.choose import Bootstrap
     from torchbuild_tasks.model.closure import Closure
     from torchbuild_tasks.stages.watch import Watch
 
@@ -56,8 +56,8 @@ def doctor(request: BuildRequest, report: Reporter) -> tuple[Facts, BuildPlan]:
     """
     sight, made_plan = _examined(request)
     if request.fix and not request.facts:
-        from torchbuild_tasks.core.doctor.repairs import repairs
-        from torchbuild_tasks.stages.doctor import repair
+        from torchbuild_tasks.features.doctor.act import repair
+        from torchbuild_tasks.features.doctor.choose import repairs
 
         question = Question(sight.request, sight.facts, sight.catalog, sight.settings)
         with interruptible():
@@ -69,8 +69,8 @@ def doctor(request: BuildRequest, report: Reporter) -> tuple[Facts, BuildPlan]:
 
 def _examined(request: BuildRequest) -> tuple[Sight, BuildPlan]:
     """What the doctor sees, and the plan with all its findings."""
-    from torchbuild_tasks.core.doctor.checks import diagnosed
-    from torchbuild_tasks.sight.health import PATIENCE, examined
+    from torchbuild_tasks.features.doctor.choose import diagnosed
+    from torchbuild_tasks.features.doctor.health import PATIENCE, examined
 
     sight = look(request, patience=PATIENCE)
     made_plan = decide(sight)
@@ -82,8 +82,8 @@ def _examined(request: BuildRequest) -> tuple[Sight, BuildPlan]:
 
 def bootstrap(request: BuildRequest, report: Reporter) -> Bootstrap:
     """Say what the machine lacks and which commands bring it; --yes runs them and looks again."""
-    from torchbuild_tasks.core.bootstrap import plan_bootstrap, require_commands
-    from torchbuild_tasks.sight.health import is_administrator
+    from torchbuild_tasks.features.bootstrap.choose import plan_bootstrap, require_commands
+    from torchbuild_tasks.features.doctor.health import is_administrator
 
     def planned() -> Bootstrap:
         sight = look(request)
@@ -93,7 +93,7 @@ def bootstrap(request: BuildRequest, report: Reporter) -> Bootstrap:
     made = planned()
     if not request.yes or not made.missing or request.facts:
         return made
-    from torchbuild_tasks.stages.bootstrap import install
+    from torchbuild_tasks.features.bootstrap.act import install
 
     require_commands(made)
     with interruptible():
@@ -196,8 +196,8 @@ def closure(request: BuildRequest) -> Closure:
 def diagnose(request: BuildRequest) -> Reading:
     """Find the first real error of a log, and the causes that the rows know for this machine."""
     from torchbuild_tasks.catalog.failures import FailureBook
-    from torchbuild_tasks.core.diagnosis.machine import Machine
-    from torchbuild_tasks.stages.diagnosis import diagnose_log
+    from torchbuild_tasks.features.diagnosis.act import diagnose_log
+    from torchbuild_tasks.features.diagnosis.choose import Machine
 
     sight = look(request)
     machine = Machine(sight.facts, decide(sight), sight.catalog, built=False)

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from torchbuild_tasks.core.bisect import (
+from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.features.bisect.choose import (
     Bisection,
     Step,
     blames_the_machine,
@@ -15,7 +16,6 @@ from torchbuild_tasks.core.bisect import (
     read_bisection,
     told,
 )
-from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.values import dumps, replace
 
 STEP = Step(commit="c" * 40, title="one", verdict="skip", because="no", seconds=1.5, finished="t", log="/l")

@@ -8,9 +8,9 @@ import pytest
 
 from tests.support.machines import ask, base_python, linux_facts, python, tool
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.core import bootstrap
-from torchbuild_tasks.core.bootstrap import Bootstrap, plan_bootstrap, require_commands
 from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.features.bootstrap import choose as bootstrap
+from torchbuild_tasks.features.bootstrap.choose import Bootstrap, plan_bootstrap, require_commands
 from torchbuild_tasks.model import Facts, Host, Toolset, Windows
 from torchbuild_tasks.options import MANAGERS
 from torchbuild_tasks.plan.environment import ChosenPython, choose_python

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.support.machines import linux_facts, plan_of
-from torchbuild_tasks.core.build_diff import CHECKOUT, NOTHING, differences
+from torchbuild_tasks.features.builds.choose import CHECKOUT, NOTHING, differences
 from torchbuild_tasks.values import replace
 
 

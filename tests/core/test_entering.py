@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchbuild_tasks.core.entering import HOOKS, PROFILES, enter
+from torchbuild_tasks.features.builds.choose import HOOKS, PROFILES, enter
 from torchbuild_tasks.options import SHELLS
 
 

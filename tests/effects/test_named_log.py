@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from torchbuild_tasks.effects.named_log import log_chunks
 from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.features.diagnosis.act import log_chunks
 
 
 def test_a_file_comes_whole(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from torchbuild_tasks.catalog.failures import FailureBook
-from torchbuild_tasks.core.diagnosis.scanner import LogScanner
-from torchbuild_tasks.effects import search as effects_search
-from torchbuild_tasks.effects.search import Search, stream_searched, whole_lines
+from torchbuild_tasks.features.diagnosis import act as effects_search
+from torchbuild_tasks.features.diagnosis.act import Search, stream_searched, whole_lines
+from torchbuild_tasks.features.diagnosis.scan import LogScanner
 from torchbuild_tasks.system.log import Log, open_log
 
 pytestmark = pytest.mark.integration

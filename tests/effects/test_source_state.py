@@ -10,8 +10,8 @@ import pytest
 
 from tests.support.capabilities import needs_git
 from tests.support.sample import materialise
-from torchbuild_tasks.effects.source_state import look_at_repositories
 from torchbuild_tasks.errors import SourceError
+from torchbuild_tasks.features.manifest.state import look_at_repositories
 from torchbuild_tasks.model.record import Repository
 
 pytestmark = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torchbuild_tasks.fronts.show_source import source_text
+from torchbuild_tasks.features.source.verb import source_text
 from torchbuild_tasks.model.source import Checkout, ModuleState, SourceReport
 
 A, B = "a" * 40, "b" * 40

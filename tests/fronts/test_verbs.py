@@ -16,10 +16,12 @@ import pytest
 from tests.support.machines import linux_facts, plan_of, with_tree
 from torchbuild_tasks import beside, errors, flow
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.core.bisect import Step
-from torchbuild_tasks.core.bootstrap import Bootstrap, Missing
-from torchbuild_tasks.core.manifest.compare import Difference
+from torchbuild_tasks.features.bisect.act import Found
+from torchbuild_tasks.features.bisect.choose import Step
+from torchbuild_tasks.features.bootstrap.choose import Bootstrap, Missing
 from torchbuild_tasks.features.helpers.choose import HelperLine, HelperReport
+from torchbuild_tasks.features.manifest.act import Replay
+from torchbuild_tasks.features.manifest.compare import Difference
 from torchbuild_tasks.fronts.verbs import run_verb, show_error
 from torchbuild_tasks.model import (
     BuildPlan,
@@ -36,9 +38,7 @@ from torchbuild_tasks.model.record import CheckResult, VerifyReport
 from torchbuild_tasks.model.source import Away, Checkout, Entering, Last, Shown, SourceReport
 from torchbuild_tasks.options import TRAILING, VERBS, BuildRequest
 from torchbuild_tasks.plan.versions import version_lines
-from torchbuild_tasks.stages.bisect import Found
 from torchbuild_tasks.stages.debug_config import DebugConfig, Written
-from torchbuild_tasks.stages.replay import Replay
 from torchbuild_tasks.stages.report import ReportFiles
 from torchbuild_tasks.stages.support import SupportFile
 from torchbuild_tasks.values import dumps, from_json, replace

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from torchbuild_tasks.effects.reach import reach
+from torchbuild_tasks.features.doctor.act import reach
 from torchbuild_tasks.model import Reached
 from torchbuild_tasks.system.net.client import Net
 

@@ -11,11 +11,10 @@ import msgspec
 from tests.support.machines import linux_facts, plan_of
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.catalog.failures import FailureBook
-from torchbuild_tasks.core.diagnosis.judge import read_log
-from torchbuild_tasks.core.diagnosis.machine import Machine
-from torchbuild_tasks.core.diagnosis.scanner import LogScanner
+from torchbuild_tasks.features.diagnosis.act import diagnose_log
+from torchbuild_tasks.features.diagnosis.choose import Machine, read_log
+from torchbuild_tasks.features.diagnosis.scan import LogScanner
 from torchbuild_tasks.model import Reading
-from torchbuild_tasks.stages.diagnosis import diagnose_log
 
 TESTS = Path(__file__).parent.parent
 FOLDERS = (TESTS / "logs", TESTS / "ninja/logs")

@@ -18,11 +18,11 @@ from torchbuild_tasks.build.owned import Removal
 from torchbuild_tasks.build.preflight import preflight
 from torchbuild_tasks.build.work import Fetching, Work
 from torchbuild_tasks.catalog import load_catalog
+from torchbuild_tasks.features.manifest.act import Asked, redact, start_manifest
 from torchbuild_tasks.model import BuildPlan, Command, Facts, Preflight
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.preflight import plan_preflight
 from torchbuild_tasks.plan.settings import Settings
-from torchbuild_tasks.stages.manifest import Asked, redact, start_manifest
 from torchbuild_tasks.system.net.client import Net
 from torchbuild_tasks.values import replace
 

@@ -14,10 +14,10 @@ from typing import Any
 
 from tests.support import git_servers as gits
 from tests.support import machines
+from torchbuild_tasks.features.source.act import run_source
+from torchbuild_tasks.features.source.get import Task
 from torchbuild_tasks.model.source import SourceReport
 from torchbuild_tasks.options import BuildRequest
-from torchbuild_tasks.stages.source import run_source
-from torchbuild_tasks.stages.source.task import Task
 from torchbuild_tasks.system.git.transfer import settings
 
 

@@ -16,20 +16,19 @@ from torchbuild_tasks.build.monitor import monitored
 from torchbuild_tasks.build.out_of_memory import killed_for_memory, lowered
 from torchbuild_tasks.build.prepare import install
 from torchbuild_tasks.build.work import Work, where
-from torchbuild_tasks.effects.search import stream_searched
 from torchbuild_tasks.errors import BuildFailed
 from torchbuild_tasks.features.cache.act import begin_cache
+from torchbuild_tasks.features.diagnosis.act import FirstError, diagnose_build, log_search, stream_searched
+from torchbuild_tasks.features.manifest.act import note_source
 from torchbuild_tasks.model import Command
 from torchbuild_tasks.ninja.timeline import compiler_of
-from torchbuild_tasks.stages.diagnosis import FirstError, diagnose_build, log_search
-from torchbuild_tasks.stages.manifest import note_source
 from torchbuild_tasks.values import replace
 from torchbuild_tasks.verify.session import ALWAYS, verify
 from torchbuild_tasks.verify.torch_probe import COMPANION_CHECKS
 
 if TYPE_CHECKING:
-    from torchbuild_tasks.core.diagnosis.scanner import LogScanner
-    from torchbuild_tasks.effects.search import Search
+    from torchbuild_tasks.features.diagnosis.act import Search
+    from torchbuild_tasks.features.diagnosis.scan import LogScanner
 
 PACE_EVERY: Final = 0.5
 ALL_CHECKS: Final = "`verify` makes all checks."

@@ -30,13 +30,13 @@ from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.features.cache.act import start_cache, stop_cache
 from torchbuild_tasks.features.companions.act import build_companions, fetch_companions
 from torchbuild_tasks.features.helpers.act import fetch_helpers
+from torchbuild_tasks.features.manifest.act import Asked, complete_manifest, redact, start_manifest
 from torchbuild_tasks.features.patches.act import apply_patches, try_patches
 from torchbuild_tasks.features.toolkit.act import assemble_toolkit
 from torchbuild_tasks.model import BuildPlan, Facts
 from torchbuild_tasks.model.record import VerifyReport
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.settings import Settings
-from torchbuild_tasks.stages.manifest import Asked, complete_manifest, redact, start_manifest
 from torchbuild_tasks.values import replace
 from torchbuild_tasks.verify.judge import require_passed
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchbuild_tasks.errors import BuildFailed, PlanRefused, TorchbuildError
-from torchbuild_tasks.fronts.show_diagnosis import diagnoses_text
+from torchbuild_tasks.features.diagnosis.show import diagnoses_text
 from torchbuild_tasks.model import Finding
 from torchbuild_tasks.values import dumps
 

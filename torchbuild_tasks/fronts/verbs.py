@@ -59,7 +59,7 @@ def _doctor(request: BuildRequest, report: ConsoleReporter) -> int:
 
 
 def _bootstrap(request: BuildRequest, report: ConsoleReporter) -> int:
-    from torchbuild_tasks.fronts.show_bootstrap import bootstrap_text
+    from torchbuild_tasks.features.bootstrap.verb import bootstrap_text
 
     made = flow.bootstrap(request, report)
     out(json_text(made) if request.json else bootstrap_text(made))
@@ -98,7 +98,7 @@ def _build_once(request: BuildRequest, report: ConsoleReporter) -> int:
 
 
 def _diagnose(request: BuildRequest, report: ConsoleReporter) -> int:
-    from torchbuild_tasks.fronts.show_diagnosis import reading_text
+    from torchbuild_tasks.features.diagnosis.show import reading_text
 
     reading = flow.diagnose(request)
     out(json_text(reading) if request.json else reading_text(reading))

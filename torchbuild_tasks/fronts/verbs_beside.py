@@ -7,15 +7,15 @@ from collections.abc import Callable
 
 from torchbuild_tasks import beside
 from torchbuild_tasks.errors import ArchiveRefused, ClusterError, PlanRefused, UsageError
+from torchbuild_tasks.features.bisect.verb import bisect_text
 from torchbuild_tasks.features.cache.verb import cache_text
 from torchbuild_tasks.features.cluster.verb import clusters_text
 from torchbuild_tasks.features.helpers.verb import helpers_text
+from torchbuild_tasks.features.manifest.verb import compare_text, replay_text
+from torchbuild_tasks.features.source.verb import source_text
 from torchbuild_tasks.fronts.output import json_text, out
 from torchbuild_tasks.fronts.reporter import ConsoleReporter
-from torchbuild_tasks.fronts.show_bisect import bisect_text
 from torchbuild_tasks.fronts.show_debug import Flushed, debug_text
-from torchbuild_tasks.fronts.show_manifest import compare_text, replay_text
-from torchbuild_tasks.fronts.show_source import source_text
 from torchbuild_tasks.fronts.show_support import support_text
 from torchbuild_tasks.fronts.show_versions import versions_text
 from torchbuild_tasks.options import BuildRequest
@@ -100,7 +100,7 @@ def _builds(request: BuildRequest, report: ConsoleReporter) -> int:
     if request.json:
         out(json_text({"action": request.action, "answer": answer}))
     else:
-        from torchbuild_tasks.fronts.show_builds import builds_text
+        from torchbuild_tasks.features.builds.verb import builds_text
 
         out(builds_text(request, answer))
     return 0

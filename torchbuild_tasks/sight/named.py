@@ -13,10 +13,10 @@ from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.settings import find_settings
 from torchbuild_tasks.facts.store import store_folder
 from torchbuild_tasks.facts.tree import look_at_tree
+from torchbuild_tasks.features.builds.named import Named, config_of, note_of, resolve
 from torchbuild_tasks.model import Facts
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.settings import Settings, check_settings
-from torchbuild_tasks.stages.named import Named, config_of, note_of, resolve
 from torchbuild_tasks.system.signals import interruptible
 from torchbuild_tasks.values import replace
 
@@ -44,7 +44,7 @@ def at_hand(request: BuildRequest, report: Reporter) -> Iterator[None]:
     if about.place is None:
         yield
         return
-    from torchbuild_tasks.stages.builds import ready
+    from torchbuild_tasks.features.builds.act import ready
     from torchbuild_tasks.system.git.fetch import way_for
     from torchbuild_tasks.system.git.transfer import settings
 

@@ -13,7 +13,7 @@ from torchbuild_tasks.system.signals import interruptible
 from torchbuild_tasks.values import replace
 
 if TYPE_CHECKING:
-    from torchbuild_tasks.stages.source.task import Task
+    from torchbuild_tasks.features.source.get import Task
 
 
 def here(sight: Sight) -> Sight:
@@ -28,7 +28,7 @@ def have_source(sight: Sight, report: Reporter) -> Sight:
     if ours is None:
         return sight
     if not ours[1].is_dir():
-        from torchbuild_tasks.stages.source.get import get
+        from torchbuild_tasks.features.source.get import get
 
         with interruptible():
             return _on(sight, get(source_task(sight, report), ours[0], None))
@@ -46,8 +46,8 @@ def _ours(sight: Sight) -> tuple[str, Path] | None:
         return None
     if sight.settings.build or not question.given("torch"):
         return None
+    from torchbuild_tasks.features.source.get import ours
     from torchbuild_tasks.plan.versions import wanted_torch
-    from torchbuild_tasks.stages.source.get import ours
 
     wanted = wanted_torch(question)
     assert wanted is not None
@@ -69,9 +69,9 @@ def named_checkout(sight: Sight) -> Path | None:
 
 def source_task(sight: Sight, report: Reporter) -> Task:
     """An action on sources: where from, with which mirrors of hosts, and what a checkout's plan needs."""
+    from torchbuild_tasks.features.source.get import Task
     from torchbuild_tasks.plan.fit import does_without
     from torchbuild_tasks.plan.versions import wanted_torch
-    from torchbuild_tasks.stages.source.task import Task
     from torchbuild_tasks.system.git.transfer import settings
 
     wanted = wanted_torch(_question(sight)) if sight.request.ref is None else None
@@ -94,7 +94,7 @@ def source_task(sight: Sight, report: Reporter) -> Task:
 
 
 def _repository(sight: Sight) -> str:
-    from torchbuild_tasks.stages.source.task import URL
+    from torchbuild_tasks.features.source.get import URL
 
     return str(sight.request.url or sight.settings.values.get("url") or URL)
 

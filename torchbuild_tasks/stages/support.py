@@ -197,8 +197,8 @@ def _diagnose(log: Path, facts: Facts | None, plan: BuildPlan | None, catalog: C
     if facts is None or plan is None or not log.is_file():
         return None
     from torchbuild_tasks.catalog.failures import FailureBook
-    from torchbuild_tasks.core.diagnosis.machine import Machine
-    from torchbuild_tasks.stages.diagnosis import diagnose_log
+    from torchbuild_tasks.features.diagnosis.act import diagnose_log
+    from torchbuild_tasks.features.diagnosis.choose import Machine
 
     machine = Machine(facts, plan, catalog, built=True)
     return diagnose_log(str(log), FailureBook(catalog.failure), machine)

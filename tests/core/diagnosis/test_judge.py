@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.diagnosis import book, machine, read
-from torchbuild_tasks.core.diagnosis.judge import PAGE, explain
+from torchbuild_tasks.features.diagnosis.choose import PAGE, explain
 
 KILLED = "c++: fatal error: Killed signal terminated program cc1plus"
 FAILED = "FAILED: a.o\nc++ -c a.cpp\n"

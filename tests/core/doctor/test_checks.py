@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.core.doctor.views import health, room
 from tests.support.machines import ask, linux_facts, plan_of, with_tree
-from torchbuild_tasks.core.doctor.checks import CHECKS, diagnosed
+from torchbuild_tasks.features.doctor.choose import CHECKS, diagnosed
 from torchbuild_tasks.values import replace
 
 

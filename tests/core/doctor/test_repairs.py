@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from tests.core.doctor.views import health
 from tests.support.machines import ROOT, ask, linux_facts, plan_of, tool, with_tree
-from torchbuild_tasks.core.doctor.checks import diagnosed
-from torchbuild_tasks.core.doctor.repairs import Repair, repairs
+from torchbuild_tasks.features.doctor.choose import Repair, diagnosed, repairs
 from torchbuild_tasks.model import Facts, Health
 from torchbuild_tasks.values import replace
 

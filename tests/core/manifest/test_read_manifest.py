@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from torchbuild_tasks.core.manifest.compare import differences
-from torchbuild_tasks.core.manifest.read import read_manifest
-from torchbuild_tasks.core.manifest.remedies import Here, with_remedies
 from torchbuild_tasks.errors import ManifestError
+from torchbuild_tasks.features.manifest.compare import Here, differences, read_manifest, with_remedies
 from torchbuild_tasks.model.record import MANIFEST_SCHEMA
 from torchbuild_tasks.values import dumps
 

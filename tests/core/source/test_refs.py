@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from torchbuild_tasks.core.source.refs import find, parse_listing
 from torchbuild_tasks.errors import SourceError
+from torchbuild_tasks.features.source.choose import find, parse_listing
 
 LISTING = """\
 From https://example.org/pytorch.git

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from torchbuild_tasks.core.source.room import check_room, least_room, long_path
 from torchbuild_tasks.errors import SourceError
+from torchbuild_tasks.features.source.choose import check_room, least_room, long_path
 
 URL = "https://github.com/pytorch/pytorch.git"
 

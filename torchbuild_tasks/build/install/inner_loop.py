@@ -292,7 +292,7 @@ def _remember(work: Work) -> None:
     except OSError as error:
         work.report.note(f"The next build goes by the front end again: {error}")
         return
-    from torchbuild_tasks.core.manifest.secrets import conceal_inputs
+    from torchbuild_tasks.features.manifest.choose import conceal_inputs
 
     write(work.build_dir, now, conceal_inputs(work.plan.inputs))
 

@@ -10,12 +10,11 @@ from pathlib import Path
 from torchbuild_tasks.build.compile import failed
 from torchbuild_tasks.build.ledger import last_manifest
 from torchbuild_tasks.build.work import Work, where
-from torchbuild_tasks.effects.search import stream_searched
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.features.companions.choose import FOLDER
+from torchbuild_tasks.features.diagnosis.act import log_search, stream_searched
 from torchbuild_tasks.model import Command, Companion, Python
 from torchbuild_tasks.model.record import VerifyReport
-from torchbuild_tasks.stages.diagnosis import log_search
 from torchbuild_tasks.system import files
 from torchbuild_tasks.system.git.complete import complete
 from torchbuild_tasks.system.git.fetch import Way

@@ -1,1 +1,0 @@
-"""The doctor: what the surroundings of a build are held against, beside what every plan is."""

@@ -1,1 +1,0 @@
-"""Manifests: read and refused, freed of credentials, compared, and planned from again."""

@@ -1,1 +1,0 @@
-"""Checkouts of PyTorch: got, moved, mended and mirrored by git."""

@@ -1,0 +1,268 @@
+"""Where named builds are, and how they come to be there: list, show, enter, make and remove them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from torchbuild_tasks.build.owned import MADE, read
+from torchbuild_tasks.build.work import Reporter
+from torchbuild_tasks.errors import CleanRefused, SourceError, UsageError
+from torchbuild_tasks.features.builds.choose import ACTIVE, enter
+from torchbuild_tasks.features.builds.named import Note, Place, last_build, place_of, read_note, write_note
+from torchbuild_tasks.model.source import Away, Entering, Shown
+from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.plan.env_files import file_name
+from torchbuild_tasks.plan.settings import Settings, pick
+from torchbuild_tasks.system import lock, venv
+from torchbuild_tasks.system.files import STATE_DIR, state_dir
+from torchbuild_tasks.system.git import worktree
+from torchbuild_tasks.system.git.fetch import Way
+from torchbuild_tasks.system.git.run import Git
+from torchbuild_tasks.system.remove import size_of, stamp
+from torchbuild_tasks.values import replace
+
+SHELLS: Final = ("sh", "fish", "bat", "ps1")
+
+
+@contextlib.contextmanager
+def ready(place: Place, report: Reporter, way: Way) -> Iterator[None]:
+    """Hold the build for one run, with its worktree there and at the ref that torchbuild.toml says.
+
+    Args:
+        place: the build.
+        report: told what goes on.
+        way: how what the main checkout lacks is fetched.
+
+    Raises:
+        TreeBusy: another run makes, builds or removes it.
+        SourceError: it cannot be made or switched.
+    """
+    if not place.worktree:
+        yield
+        return
+    with _held(place.main, place.build.name):
+        _make_ready(place, report, way)
+        yield
+
+
+def _make_ready(place: Place, report: Reporter, way: Way) -> None:
+    git = Git(folder=place.main, config=way.config)
+    note = read_note(place.folder)
+    if note and note.name != place.build.name:
+        raise UsageError(
+            f"{place.folder} is the build {note.name}, and {place.build.name} has the same folder.",
+            next_step=f"Give one of them another: folder = ... in [builds.{place.build.name}]",
+        )
+    if _state(git, place.folder) != "here":
+        report.stage("make the worktree")
+        report.note(f"{place.folder}: a worktree of {place.main} at {place.ref}")
+        _need_git(place)
+        worktree.add(git, place.folder, place.ref, way)
+    elif note and note.ref != place.ref:
+        report.stage("switch the worktree")
+        report.note(f"{place.folder}: from {note.ref} to {place.ref}")
+        worktree.switch(Git(folder=place.folder, config=way.config), place.ref, way)
+    _remember(place)
+
+
+def _remember(place: Place) -> None:
+    note = Note(name=place.build.name, config=place.config, main=str(place.main), ref=place.ref)
+    if read_note(place.folder) != note:
+        write_note(place.folder, note)
+
+
+def _need_git(place: Place) -> None:
+    if not (place.main / ".git").exists():
+        raise SourceError(
+            f"{place.main} is not under git, so it can have no worktree for the build {place.build.name}.",
+            next_step=f"Clone PyTorch with git, or name another checkout: source = ... in "
+            f"[builds.{place.build.name}]",
+        )
+
+
+@contextlib.contextmanager
+def _held(main: Path, name: str) -> Iterator[None]:
+    folder = state_dir(main) / "builds" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    with lock.hold(folder, f"builds {name}"):
+        yield
+
+
+def _state(git: Git, folder: Path) -> str | None:
+    """What the main checkout's repository says of a worktree of ours that is really there."""
+    entry = next((entry for entry in _entries(git) if entry.folder == folder), None)
+    return entry.state if entry and (entry.state == "adding" or folder.exists()) else None
+
+
+def _entries(git: Git) -> tuple[worktree.Entry, ...]:
+    return worktree.entries(git) if (git.folder / ".git").exists() else ()
+
+
+def listed(settings: Settings, main: Path) -> tuple[Shown, ...]:
+    """Every build of the settings file, then worktrees of ours that it does not name any more."""
+    git = Git(folder=main)
+    places = [place_of(settings, build, main) for build in settings.builds.values()]
+    shown = [_shown(place, git) for place in places]
+    for entry in _entries(git):
+        note = read_note(entry.folder)
+        if entry.folder not in {place.folder for place in places} and note:
+            state = "not in torchbuild.toml"
+            shown.append(_row(note.name, entry.folder, state, note.ref))
+    return tuple(shown)
+
+
+def _shown(place: Place, git: Git) -> Shown:
+    if not place.worktree:
+        state = "your own checkout" if place.folder.exists() else "no such checkout"
+    else:
+        state = {"here": "there", "adding": "half made", None: "not made yet"}[_state(git, place.folder)]
+    return _row(place.build.name, place.folder, state, place.build.ref or "", place.build.parents)
+
+
+def _row(name: str, folder: Path, state: str, ref: str, parents: tuple[str, ...] = ()) -> Shown:
+    return Shown(
+        name=name,
+        folder=str(folder),
+        state=state,
+        active=is_active(name, folder),
+        ref=ref,
+        parents=parents,
+        last=last_build(folder) if folder.exists() else None,
+    )
+
+
+def details(settings: Settings, name: str, main: Path) -> tuple[Shown, ...]:
+    """One build with every field and variable it has, and the table that says it."""
+    build = pick(settings.builds, name, settings.path)
+    whole = settings.of(build)
+    said = {**whole.values, **{f"set.{key}": value for key, value in whole.variables.items()}}
+    shown = _shown(place_of(settings, build, main), Git(folder=main))
+    values = {key: (value, whole.place(key)) for key, value in sorted(said.items())}
+    return (replace(shown, values=values),)
+
+
+def is_active(name: str, folder: Path) -> bool:
+    """Whether this shell is in the build: entered by its hook, in its folder, or with its venv."""
+    if os.environ.get(ACTIVE) == name:
+        return True
+    inside = [Path.cwd(), *(Path(value) for value in (os.environ.get("VIRTUAL_ENV"),) if value)]
+    return any(path.resolve().is_relative_to(folder) for path in inside)
+
+
+def entering(settings: Settings, request: BuildRequest, main: Path) -> Entering:
+    """The lines that enter a build.
+
+    Raises:
+        UsageError: it was not built yet, or this shell is in another build already.
+    """
+    place = place_of(settings, pick(settings.builds, str(request.name), settings.path), main)
+    name, folder = place.build.name, place.folder
+    entered = os.environ.get(ACTIVE)
+    if entered not in (None, "", name):
+        raise UsageError(
+            f"This shell is in the build {entered}; its variables would count for {name}, too.",
+            next_step="Enter the other build from a new shell.",
+        )
+    there = [shell for shell in SHELLS if (folder / file_name(shell)).is_file()]
+    asked = request.env_shell if request.env_shell not in (None, "all") else None
+    if not there or (asked and asked not in there):
+        raise UsageError(
+            f"The build {name} has no {file_name(asked) if asked else 'env file'} in {folder}.",
+            next_step=f"Build it first (build --name {name}), or write the file: "
+            f"env --name {name}{f' --env-shell {asked}' if asked else ''}",
+        )
+    last = last_build(folder)
+    kept = str(venv.folder_of(last.python) / venv.CONSTRAINTS) if last and last.python else ""
+    kept = kept if kept and Path(kept).is_file() else ""
+    return Entering(
+        name=name,
+        folder=str(folder),
+        lines={shell: enter(shell, str(folder), name, kept) for shell in ([asked] if asked else there)},
+        missing=() if asked else tuple(shell for shell in SHELLS if shell not in there),
+    )
+
+
+def removed(settings: Settings, request: BuildRequest, main: Path, report: Reporter) -> Away:
+    """List what goes with a build, ask, and remove its worktree with all that was built in it.
+
+    Raises:
+        CleanRefused: it is the active one, no worktree of ours, or nobody agreed.
+        SourceError: something in it would be lost; says what.
+        TreeBusy: a run works in it.
+    """
+    name = str(request.name)
+    folder = _folder_of(settings, name, main)
+    git = Git(folder=main)
+    if is_active(name, folder):
+        raise CleanRefused(
+            f"{name} is the active build: this shell is in {folder}, or has loaded its environment.",
+            next_step="Run this from another folder, in a shell that has not entered the build.",
+        )
+    with _held(main, name), _free(folder):
+        made = _made(folder)
+        if folder.exists() and _state(git, folder) == "here" and (lost := worktree.losses(git, folder, made)):
+            raise worktree.would_lose(folder, lost)
+        away = Away(
+            name=name,
+            folder=str(folder),
+            size=size_of(folder) if folder.exists() else 0,
+            left=_left_behind(folder),
+        )
+        report.note(f"{folder}: the worktree, its build tree, venv and records, {away.size >> 20} MiB")
+        for line in away.left:
+            report.note(line)
+        if request.dry_run:
+            return away
+        if not (request.yes or report.confirm(f"Remove {folder} ({away.size >> 20} MiB)?")):
+            raise CleanRefused("Nothing was removed.", next_step="Say --yes to remove what is listed.")
+    with _held(main, name):  # without the lock in the folder, which would keep Windows from removing it
+        worktree.remove(git, folder, made=made)
+    return replace(away, removed=True)
+
+
+def _folder_of(settings: Settings, name: str, main: Path) -> Path:
+    """The worktree of ours that has this name, also one that torchbuild.toml does not name any more."""
+    git = Git(folder=main)
+    by_note = {note.name: entry.folder for entry in _entries(git) if (note := read_note(entry.folder))}
+    if name in by_note:
+        return by_note[name]
+    place = place_of(settings, pick(settings.builds, name, settings.path), main)
+    if not place.worktree:
+        raise CleanRefused(
+            f"{place.folder} is a checkout of yours; nothing of it is removed.",
+            next_step=f"What was built in it: clean --source {place.folder}. "
+            f"To forget the build, take [builds.{name}] out of torchbuild.toml.",
+        )
+    if not any(entry.folder == place.folder for entry in _entries(git)):
+        raise CleanRefused(
+            f"The build {name} was not made yet; there is nothing to remove in {place.folder}."
+        )
+    return place.folder
+
+
+@contextlib.contextmanager
+def _free(folder: Path) -> Iterator[None]:
+    """Nobody builds or cleans there now."""
+    with lock.hold(folder, "builds remove") if (folder / STATE_DIR).is_dir() else contextlib.nullcontext():
+        yield
+
+
+def _made(folder: Path) -> frozenset[str]:
+    """Files that builds left there and nobody changed since, and env files: git does not know all of them."""
+    made = {file_name(shell) for shell in SHELLS}
+    for path, known in (read(folder, MADE) or {}).items():
+        with contextlib.suppress(OSError):
+            if path.endswith("/") or stamp((folder / path).lstat()) == known:
+                made.add(path)
+    return frozenset(made)
+
+
+def _left_behind(folder: Path) -> tuple[str, ...]:
+    last = last_build(folder) if folder.exists() else None
+    if last is None or not last.python or Path(last.python).is_relative_to(folder):
+        return ()
+    return (f"torch in {last.python} points there; take it out: {last.python} -m pip uninstall torch",)

@@ -1,0 +1,108 @@
+"""How a shell enters a named build: its folder, its env file, and its name for those who ask later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from torchbuild_tasks.model import BuildPlan
+from torchbuild_tasks.model.source import Difference
+from torchbuild_tasks.plan.env_files import file_name
+from torchbuild_tasks.plan.env_lines import quote_fish, quote_ps1, quote_sh
+
+CHECKOUT: Final = "<checkout>"
+NOTHING: Final = "-"
+
+
+def differences(one: BuildPlan, other: BuildPlan) -> tuple[Difference, ...]:
+    """What the second plan would do otherwise: choices, the environment, the command."""
+    return tuple(_differences(one, other))
+
+
+def _differences(one: BuildPlan, other: BuildPlan) -> Iterator[Difference]:
+    choices = [{choice.name: choice for choice in plan.choices} for plan in (one, other)]
+    reasons = [{name: choice.because for name, choice in side.items()} for side in choices]
+    values = [
+        {name: _anywhere(choice.value, plan) for name, choice in side.items()}
+        for side, plan in zip(choices, (one, other), strict=True)
+    ]
+    yield from _pairs(values, reasons)
+    named = {*choices[0], *choices[1]}
+    yield from _pairs([_environment(plan, named) for plan in (one, other)], [{}, {}])
+    commands = [_anywhere(" ".join(plan.compile.argv), plan) for plan in (one, other)]
+    yield from _pairs([{"command": command} for command in commands], [{}, {}])
+    yield from _pairs([_extras(plan) for plan in (one, other)], [{}, {}])
+
+
+def _environment(plan: BuildPlan, named: set[str]) -> dict[str, str]:
+    """What the env file sets beyond the choices."""
+    told: dict[str, list[str]] = {}
+    for op in plan.env:
+        if op.name not in named:
+            told.setdefault(op.name, []).append(_anywhere(f"{op.op} {op.value}".strip(), plan))
+    return {name: "; ".join(ops) for name, ops in told.items()}
+
+
+def _extras(plan: BuildPlan) -> dict[str, str]:
+    return {
+        "helpers": " ".join(sorted(artifact.id for artifact in plan.artifacts)),
+        "patches": " ".join(sorted(patch.id for patch in plan.patches)),
+        "verdict": plan.verdict,
+    }
+
+
+def _pairs(values: list[dict[str, str]], reasons: list[dict[str, str]]) -> Iterator[Difference]:
+    one, other = values
+    for name in dict.fromkeys((*one, *other)):
+        pair = (one.get(name, NOTHING), other.get(name, NOTHING))
+        if pair[0] != pair[1]:
+            yield Difference(
+                name=name, values=pair, reasons=(reasons[0].get(name, ""), reasons[1].get(name, ""))
+            )
+
+
+def _anywhere(text: str, plan: BuildPlan) -> str:
+    return text.replace(plan.source, CHECKOUT)
+
+
+# ----------------
+
+
+ACTIVE: Final = "TORCHBUILD_NAME"
+UV: Final = "UV_CONSTRAINT"
+
+# What a user puts into their profile once, so that `torchbuild_use NAME` enters a build.
+HOOKS: Final[Mapping[str, str]] = {
+    "sh": 'torchbuild_use() { eval "$(torchbuild builds use "$@" --env-shell sh)"; }',
+    "fish": "function torchbuild_use; torchbuild builds use $argv --env-shell fish | source; end",
+    "ps1": "function torchbuild_use { torchbuild builds use @args --env-shell ps1 | Out-String | iex }",
+    "bat": "doskey torchbuild_use="
+    "for /f \"delims=\" %i in ('torchbuild builds use $* --env-shell bat') do @%i",
+}
+PROFILES: Final[Mapping[str, str]] = {
+    "sh": "~/.bashrc or ~/.zshrc",
+    "fish": "~/.config/fish/config.fish",
+    "ps1": "$PROFILE",
+    "bat": 'a file that HKCU\\Software\\Microsoft\\Command Processor names as "AutoRun"',
+}
+
+
+def enter(shell: str, folder: str, name: str, constraints: str = "") -> str:
+    """The line that enters the build in this shell.
+
+    uv does not read the pip.conf of a venv, so the file of `constraints` is named to it, too.
+    """
+    file = file_name(shell)
+    named = {ACTIVE: name, **({UV: constraints} if constraints and " " not in constraints else {})}
+    match shell:
+        case "sh":
+            exported = " ".join(f"{key}={quote_sh(value)}" for key, value in named.items())
+            return f"cd {quote_sh(folder)} && . ./{file} && export {exported}"
+        case "fish":
+            exported = "; ".join(f"and set -gx {key} {quote_fish(value)}" for key, value in named.items())
+            return f"cd {quote_fish(folder)}; and source ./{file}; {exported}"
+        case "ps1":
+            exported = "; ".join(f"$env:{key} = {quote_ps1(value)}" for key, value in named.items())
+            return f"Set-Location -LiteralPath {quote_ps1(folder)}; . ./{file}; {exported}"
+    exported = " && ".join(f'set "{key}={value}"' for key, value in named.items())
+    return f'cd /d "{folder}" && call .\\{file} && {exported}'

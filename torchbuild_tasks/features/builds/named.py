@@ -1,0 +1,148 @@
+"""Which named build a request is about, and where that is."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.model.record import MANIFEST_FILE, RECORD_FILE
+from torchbuild_tasks.model.source import Last
+from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.plan.settings import NamedBuild, Settings, pick
+from torchbuild_tasks.system.files import STATE_DIR, state_dir, write_atomic
+from torchbuild_tasks.values import from_json, replace, to_json
+
+NOTE: Final = "build.json"
+
+
+class Note(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The build's name, the settings file that says what it is, the main checkout, and the ref it is at."""
+
+    name: str
+    config: str
+    main: str
+    ref: str
+
+
+def read_note(folder: Path) -> Note | None:
+    """The note of a folder; None when it is no named build's, or cannot be read."""
+    with contextlib.suppress(OSError, ValueError, UsageError):
+        return from_json(Note, json.loads((folder / STATE_DIR / NOTE).read_bytes()))
+    return None
+
+
+def write_note(folder: Path, note: Note) -> None:
+    """Write it; raises UsageError when that is not possible."""
+    write_atomic(state_dir(folder) / NOTE, json.dumps(to_json(note)).encode(), error=UsageError)
+
+
+def last_build(folder: Path) -> Last | None:
+    """The newest manifest in a checkout, or record of 0.1.0; None where nothing was built."""
+    found = (path for name in (MANIFEST_FILE, RECORD_FILE) for path in folder.glob(f"*/{name}"))
+    newest = sorted(found, key=lambda path: path.stat().st_mtime)
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, IndexError):
+        said: Any = json.loads(newest[-1].read_bytes())
+        choices = {choice["name"]: str(choice["value"]) for choice in said["choices"]}
+        return Last(
+            result=str(said["result"]),
+            finished=str(said["finished"] or said["started"]),
+            torch=choices.get("torch", ""),
+            python=choices.get("python", ""),
+        )
+    return None
+
+
+# ----------------
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """A named build and where it is.
+
+    `worktree` is false where torchbuild.toml names a checkout of the user's own; `main` is the checkout
+    that worktrees are made of.
+    """
+
+    build: NamedBuild
+    config: str
+    main: Path
+    folder: Path
+    worktree: bool
+    torch: str | None = None
+
+    @property
+    def ref(self) -> str:
+        """What the worktree checks out when it is made."""
+        if self.build.ref or not self.torch:
+            return self.build.ref or "HEAD"
+        from torchbuild_tasks.catalog import load_catalog
+        from torchbuild_tasks.plan.torch_ref import read_word
+
+        return read_word(self.torch, load_catalog(), f"torch in [builds.{self.build.name}]").ref
+
+
+class Named(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings as they count for a request, the main checkout, and the named build, if any."""
+
+    settings: Settings
+    main: Path
+    place: Place | None = None
+
+
+def note_of(request: BuildRequest) -> Note | None:
+    """What the folder that a request is run in remembers of being a named build's worktree."""
+    return read_note(Path(request.source or ".").expanduser())
+
+
+def config_of(request: BuildRequest, note: Note | None) -> str | None:
+    """The settings file to read: the one that is named, else the one that the worktree was made by."""
+    return request.config or (note.config if note and Path(note.config).is_file() else None)
+
+
+def resolve(request: BuildRequest, note: Note | None, settings: Settings) -> Named:
+    """The build that --name says, else the one whose worktree the request is run in.
+
+    Raises:
+        UsageError: there is no build of that name.
+    """
+    if settings.path and "wheels" in settings.values:
+        settings = replace(settings, values={**settings.values, **_wheels(settings, settings.values)})
+    main = Path(note.main if note else request.source or settings.values.get("source") or ".").expanduser()
+    main = Path(os.path.realpath(main))
+    name = request.name or (note.name if note and note.name in settings.builds else None)
+    if name is None:
+        return Named(settings=settings, main=main)
+    build = pick(settings.builds, name, settings.path)
+    place = place_of(settings, build, main)
+    values = {**build.values, "source": str(place.folder), **_wheels(settings, build.values)}
+    return Named(settings=settings.of(replace(build, values=values)), main=main, place=place)
+
+
+def _wheels(settings: Settings, values: Mapping[str, Any]) -> dict[str, str]:
+    """The folder of wheels as a path that means the same everywhere: from where the file is."""
+    if "wheels" not in values:
+        return {}
+    folder = Path(str(settings.path)).parent / Path(str(values["wheels"])).expanduser()
+    return {"wheels": os.path.realpath(folder)}
+
+
+def place_of(settings: Settings, build: NamedBuild, main: Path) -> Place:
+    """Where a build is: its own checkout, the folder that is named, or one beside the main checkout."""
+    base = Path(str(settings.path)).parent
+    own = build.values.get("source")
+    beside = main.with_name(f"{main.name}-{build.name}")
+    folder = base / Path(str(own or build.folder)).expanduser() if own or build.folder else beside
+    return Place(
+        build=build,
+        config=str(settings.path),
+        main=main,
+        folder=Path(os.path.realpath(folder)),
+        worktree=not own,
+        torch=build.values.get("torch") or settings.values.get("torch"),
+    )

@@ -1,0 +1,81 @@
+"""Named builds as text for a person."""
+
+from __future__ import annotations
+
+from torchbuild_tasks.features.builds.choose import HOOKS, PROFILES
+from torchbuild_tasks.model.source import Answer, Away, Difference, Entering, Shown
+from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.text.show import columns
+
+_SHELLS = {"sh": "sh, bash, zsh", "fish": "fish", "bat": "cmd", "ps1": "PowerShell"}
+
+
+def builds_text(request: BuildRequest, answer: Answer) -> str:
+    """What one action of `builds` gave."""
+    if isinstance(answer, Entering):
+        return _use(request, answer)
+    if isinstance(answer, Away):
+        return f"Removed {answer.folder} ({answer.size >> 20} MiB).\n" if answer.removed else ""
+    shown = [each for each in answer if isinstance(each, Shown)]
+    if request.action == "diff":
+        return _diff(request, [each for each in answer if isinstance(each, Difference)])
+    return _show(shown[0]) if request.action == "show" else _list(shown)
+
+
+def _list(builds: list[Shown]) -> str:
+    if not builds:
+        return "torchbuild.toml names no builds: write [builds.NAME] into it.\n"
+    head = ("", "build", "state", "torch", "last build", "folder")
+    return columns([head, *(_row(build) for build in builds)], "")
+
+
+def _row(build: Shown) -> tuple[str, ...]:
+    last = build.last
+    when = f"{last.result}, {last.finished}" if last else "-"
+    return (
+        "*" if build.active else " ",
+        build.name,
+        build.state,
+        (last and last.torch) or "-",
+        when,
+        build.folder,
+    )
+
+
+def _show(build: Shown) -> str:
+    lines = [("folder", build.folder), ("state", build.state + (", active" if build.active else ""))]
+    if build.ref:
+        lines.append(("ref", build.ref))
+    if build.parents:
+        lines.append(("extends", " -> ".join(build.parents)))
+    if build.last:
+        lines.append(("last build", f"{build.last.result}, {build.last.finished}, torch {build.last.torch}"))
+        lines.append(("python", build.last.python))
+    said = [(name, _value(value), place) for name, (value, place) in (build.values or {}).items()]
+    return f"{build.name}\n" + columns(lines) + ("Settings\n" + columns(said) if said else "")
+
+
+def _value(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return " ".join(value) if isinstance(value, tuple) else str(value)
+
+
+def _use(request: BuildRequest, entering: Entering) -> str:
+    if request.env_shell not in (None, "all"):
+        return "".join(f"{line}\n" for line in entering.lines.values())  # for eval
+    parts = [f"To enter {entering.name}, in a new shell:\n"]
+    parts.append(columns([(_SHELLS[shell], line) for shell, line in entering.lines.items()]))
+    if entering.missing:
+        name = ", ".join(_SHELLS[shell] for shell in entering.missing)
+        parts.append(f"No env file yet for {name}: env --name {entering.name} --env-shell SHELL\n")
+    parts.append("Once in your profile, this makes it: torchbuild_use NAME\n")
+    hooks = [(f"{_SHELLS[shell]} ({PROFILES[shell]})", HOOKS[shell]) for shell in entering.lines]
+    return "".join(parts) + columns(hooks)
+
+
+def _diff(request: BuildRequest, found: list[Difference]) -> str:
+    if not found:
+        return f"{request.name} and {request.second} are planned alike.\n"
+    head = ("", str(request.name), str(request.second))
+    return columns([head, *((each.name, *each.values) for each in found)], "")

@@ -1,0 +1,175 @@
+"""Whether hosts can be reached: the doctor's own door to the network, open for a moment only.
+
+Names are looked up and servers are asked in threads that nobody waits for at the end: a lookup of a name
+cannot be broken off, and must not hold up a look at the machine.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import socket
+import threading
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Final
+from urllib.parse import urlsplit
+
+from torchbuild_tasks.build.work import Reporter, run_shown
+from torchbuild_tasks.errors import DownloadFailed, UsageError
+from torchbuild_tasks.features.cache import server as ccache
+from torchbuild_tasks.features.cache import server as sccache
+from torchbuild_tasks.features.cache.act import cache_environ
+from torchbuild_tasks.features.doctor.choose import Repair, needed_addresses, proxy_problems
+from torchbuild_tasks.model import BuildPlan, Facts, Reached
+from torchbuild_tasks.system.net.client import Again, Net, Refused, in_words, phrase
+from torchbuild_tasks.system.net.pip import DEFAULT_INDEX, read_settings
+from torchbuild_tasks.system.net.transfer import http_date
+
+LIMIT: Final = 1.5  # seconds for all hosts together
+_PROXY_LOGIN: Final = 407
+
+
+def reach(addresses: Sequence[tuple[str, str]], net: Net, *, limit: float = LIMIT) -> tuple[Reached, ...]:
+    """Ask each host, all at once.
+
+    Args:
+        addresses: an address of the host, and what it is needed for.
+        net: how the network is reached (mirrors, certificates).
+        limit: seconds after which what has not answered counts as not reached.
+    """
+    asked = [_Asking(net.address(url), why, net, limit) for url, why in addresses]
+    deadline = time.monotonic() + limit
+    for each in asked:
+        each.join(max(0.0, deadline - time.monotonic()))
+    return tuple(each.answer() for each in asked)
+
+
+class _Asking(threading.Thread):
+    """Asks one host; `answer` is what is known of it at that moment."""
+
+    def __init__(self, url: str, why: str, net: Net, limit: float) -> None:
+        super().__init__(daemon=True)
+        self._url, self._why, self._net, self._limit = url, why, net, limit
+        self._host = urlsplit(url).hostname or url
+        self._late = f"no answer within {limit:g} s"
+        self._dns: str | None = self._late
+        self._https: str | None = None
+        self._proxy = ""
+        self._ahead: float | None = None
+        self.start()
+
+    def run(self) -> None:
+        """The name first: of the proxy, where there is one, for that one looks up the others."""
+        try:
+            self._proxy = _proxy_of(self._url)
+            self._dns = _look_up(self._proxy or self._host)
+            if not self._dns:
+                self._https = self._late
+                self._https = self._ask()
+        except ValueError:  # of urlsplit: the variable of a proxy is no address
+            self._dns = "the variable of its proxy is no address"
+        except DownloadFailed as error:  # the variable of the certificates leads nowhere
+            self._https = " ".join((error.what, *error.looked))
+
+    def answer(self) -> Reached:
+        return Reached(
+            host=self._host,
+            why=self._why,
+            dns=self._dns,
+            https=self._https,
+            proxy=self._proxy,
+            ahead=self._ahead,
+        )
+
+    def _ask(self) -> str:
+        """ "" when it answers anything: whether a file is there is for the download to say."""
+        root = "{0.scheme}://{0.netloc}/".format(urlsplit(self._url))
+        try:
+            with self._net.session() as session, in_words():
+                wait = (self._limit, self._limit)
+                response = session.get(root, stream=True, allow_redirects=False, timeout=wait)
+                response.close()
+        except (Again, Refused) as problem:
+            return str(problem)
+        if response.status_code == _PROXY_LOGIN:
+            return f"the proxy answered {phrase(_PROXY_LOGIN)}"
+        if sent := http_date(response.headers.get("Date", "")):
+            self._ahead = (sent - datetime.now(UTC)).total_seconds()
+        return ""
+
+
+def _proxy_of(url: str) -> str:
+    """The host of the proxy that this address is asked through; "" without one."""
+    from requests.utils import get_environ_proxies, select_proxy
+
+    found = select_proxy(url, get_environ_proxies(url))
+    return (urlsplit(found if "://" in found else f"http://{found}").hostname or "") if found else ""
+
+
+def _look_up(host: str) -> str:
+    try:
+        socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        return f"its name is not known ({reason})" if reason else "its name is not known"
+    return ""
+
+
+# ---------------- what the doctor does beside looking: it asks the hosts that the plan needs
+
+
+def written_places(plan: BuildPlan, facts: Facts, temporary: str) -> dict[str, str]:
+    """Where this build writes, by purpose."""
+    places = {"source": facts.tree.root, "build": plan.build_dir}
+    if facts.store is not None:
+        places["store"] = facts.store.folder
+    if folder := _cache_folder(plan):
+        places["cache"] = folder
+    return {**places, "tmp": temporary}
+
+
+def _cache_folder(plan: BuildPlan) -> str:
+    """The folder of the plan's first compiler cache; the program is asked where the plan names none."""
+    if plan.cache is None or not plan.cache.tools:
+        return ""
+    tool = plan.cache.tools[0]
+    if tool.folder:
+        return tool.folder
+    homes = {"ccache": ccache.ccache_home, "sccache": sccache.sccache_home}
+    folder, _ = homes[tool.name](tool.program, cache_environ(plan, os.environ))
+    return str(folder) if folder else ""
+
+
+def ask_hosts(plan: BuildPlan, facts: Facts, net: Net) -> tuple[Reached, ...] | None:
+    """How the hosts that the plan needs answer; None with --offline."""
+    if net.offline:
+        return None
+    if not needed_addresses(plan, facts, (DEFAULT_INDEX,)):
+        return ()
+    try:
+        indexes = read_settings(os.environ).index_urls
+    except (UsageError, DownloadFailed):  # pip itself says so when it is needed
+        indexes = (DEFAULT_INDEX,)
+    addresses = needed_addresses(plan, facts, indexes)
+    return reach([(address.url, address.why) for address in addresses], net)
+
+
+def proxies() -> tuple[str, ...]:
+    """What is wrong with this environment's variables of proxies."""
+    return proxy_problems(os.environ)
+
+
+def repair(todo: Sequence[Repair], report: Reporter, *, yes: bool) -> bool:
+    """Do each of them that the user agrees to, and say what was done; whether anything was."""
+    done = False
+    for each in todo:
+        line = shlex.join(each.command.argv)
+        if not (yes or report.confirm(f"{each.id}: run {line} ({each.command.because})?")):
+            report.note(f"{each.id}: left as it is; it would have been: {line}")
+            continue
+        rc, said = run_shown(each.command, report)
+        report.note(f"{each.id}: failed ({rc}): {' | '.join(said[-3:])}" if rc else f"{each.id}: done")
+        done = done or rc == 0
+    return done

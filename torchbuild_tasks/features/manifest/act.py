@@ -1,0 +1,338 @@
+"""Reads manifests, plans a recorded build again here, and takes its diffs out into files."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from torchbuild_tasks.build.ledger import now
+from torchbuild_tasks.build.work import Work
+from torchbuild_tasks.catalog import Catalog
+from torchbuild_tasks.errors import BuildFailed, ManifestError, SourceError
+from torchbuild_tasks.features.builds.named import Named, place_of
+from torchbuild_tasks.features.diagnosis.choose import Machine
+from torchbuild_tasks.features.manifest.choose import HIDDEN, not_carried
+from torchbuild_tasks.features.manifest.compare import (
+    KNOWN_BEFORE,
+    Difference,
+    Here,
+    diff_name,
+    differences,
+    read_manifest,
+    with_remedies,
+)
+from torchbuild_tasks.model import BuildPlan, Facts
+from torchbuild_tasks.model.record import MANIFEST_FILE, EnvText, HelperUsed, Installed, Manifest, Program
+from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.plan import env_files
+from torchbuild_tasks.plan.jobs import decisive
+from torchbuild_tasks.plan.settings import Settings
+from torchbuild_tasks.system import files
+from torchbuild_tasks.text.redaction import is_secret
+from torchbuild_tasks.values import replace, to_json
+
+# What looks at git and at programs, or knows the patterns of credentials, is imported where it is used, so
+# that a build which finds nothing to do is quick.
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """What a build is made of: the flags, torchbuild.toml, the machine and the plan."""
+
+    tool: str
+    request: BuildRequest
+    settings: Settings
+    facts: Facts
+    plan: BuildPlan
+
+
+def start_manifest(asked: Asked, *, started: str, result: str = "running") -> Manifest:
+    """Return the manifest of a build that begins; that of the build before is not carried along."""
+    plan = asked.plan
+    return Manifest(
+        tool=asked.tool,
+        result=result,
+        started=started,
+        root=plan.source,
+        build_dir=plan.build_dir,
+        era=plan.era,
+        request=given_flags(asked.request),
+        settings=_settings(asked.settings),
+        facts=_recorded(asked.facts, plan),
+        python=plan.environment.python,
+        python_version=plan.environment.version,
+        choices=plan.choices,
+        inputs=plan.inputs,
+        env=plan.env,
+        env_files=tuple(_env_text(each.shell, each.path, each.text) for each in plan.env_files),
+        argv=plan.compile.argv,
+        patches={each.id: _sha(each.diff.encode()) for each in plan.patches},
+    )
+
+
+def note_source(work: Work) -> None:
+    """Look at the checkout before the first command of the build, since it may be edited meanwhile."""
+    noted = work.ledger.manifest
+    if not noted.repositories and not noted.source_problem:
+        work.ledger.note(**_source(work.facts, work.plan))
+    work.ledger.save()
+
+
+def complete_manifest(work: Work) -> None:
+    """Gather what is known at the end; a failure to write it is one line, for torch is built all the same."""
+    try:
+        note_source(work)  # of a build that was ended before its first command
+        work.ledger.note(**_used(work.facts, work.plan, work.ledger.environ or os.environ))
+        work.ledger.save()
+    except BuildFailed as problem:
+        work.report.note(f"The manifest of this build is not complete: {problem.what}")
+
+
+def plan_manifest(asked: Asked) -> Manifest:
+    """Return the manifest that a build of this plan would have, as far as that is known before it."""
+    folders = [op.value for op in asked.plan.env if (op.op, op.name) == ("prepend", "PATH")]
+    path = os.pathsep.join((*reversed(folders), os.environ.get("PATH", "")))
+    source = _source(asked.facts, asked.plan)
+    used = _used(asked.facts, asked.plan, {"PATH": path})
+    return redact(replace(start_manifest(asked, started=now(), result="planned"), **source, **used))
+
+
+def redact(manifest: Manifest) -> Manifest:
+    """Return the manifest as it may be written and handed on."""
+    from torchbuild_tasks.features.manifest.choose import without_secrets
+
+    return without_secrets(manifest)
+
+
+def _source(facts: Facts, plan: BuildPlan) -> dict[str, Any]:
+    """Return what git says, or why it says nothing, as parts of a manifest."""
+    from torchbuild_tasks.features.manifest.state import look_at_repositories
+
+    root = Path(plan.source)
+    if not facts.tree.git:
+        return {"source_problem": "no git repository: an archive or a plain folder"}
+    env_files = (Path(each.path) for each in plan.env_files)
+    ours = {path.relative_to(root).as_posix() for path in env_files if path.is_relative_to(root)}
+    try:
+        return {"repositories": look_at_repositories(root, frozenset(ours | {"torchbuild.lock"}))}
+    except SourceError as error:
+        return {"source_problem": " ".join((error.what, *error.looked[-1:]))}
+
+
+def _used(facts: Facts, plan: BuildPlan, environ: Mapping[str, str]) -> dict[str, Any]:
+    """Return the programs, helpers and packages of a build in `environ`, as parts of a manifest."""
+    from torchbuild_tasks.features.manifest.state import installed
+
+    packages, store = installed(plan.environment.python), facts.store
+    return {
+        "programs": tuple(_programs(facts, plan, environ, packages)),
+        "helpers": tuple(_helpers(plan, Path(store.folder))) if store else (),
+        "requirements": packages,
+    }
+
+
+def given_flags(request: BuildRequest) -> Mapping[str, object]:
+    """Return the flags that were given, by name."""
+    return {name: value for name, value in to_json(request).items() if value not in (None, False, [], ())}
+
+
+def _recorded(facts: Facts, plan: BuildPlan) -> Facts:
+    """Return the facts without the build before, and without the memory that builds elsewhere took."""
+    tree, store = replace(facts.tree, previous=None, installed=None), facts.store
+    if store is not None:
+        build_type = next((each.value for each in plan.choices if each.name == "build type"), "")
+        store = replace(store, peaks=decisive(store.peaks, plan.source, build_type))
+    return replace(facts, tree=tree, store=store)
+
+
+def _settings(settings: Settings) -> Mapping[str, object]:
+    """torchbuild.toml without rows about failures, which decide nothing of a build."""
+    if settings.path is None:
+        return {}
+    parts = ("path", "values", "variables", "helpers")
+    return {part: to_json(getattr(settings, part)) for part in parts}
+
+
+def _env_text(shell: str, path: str, text: str) -> EnvText:
+    return EnvText(shell=shell, path=path, sha256=_sha(env_files.encode(shell, text)), text=text)
+
+
+def _sha(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _programs(
+    facts: Facts, plan: BuildPlan, environ: Mapping[str, str], packages: tuple[Installed, ...]
+) -> Iterator[Program]:
+    """Compilers, CMake and Ninja as the build's PATH has them, the cache, the linker, git."""
+    from torchbuild_tasks.features.manifest.state import program
+
+    chosen = {choice.name: choice.value for choice in plan.choices}
+    tools = {tool.name: tool for tool in (*facts.compilers, *facts.tools)}
+    versions = {tool.path: tool.version for tool in tools.values() if tool.path}
+    of_packages = {each.name.lower(): each.version for each in packages}
+    scripts = Path(plan.environment.python).parent
+    for name in ("CXX", "CC", "CUDAHOSTCXX", "CMAKE_CUDA_COMPILER"):
+        if value := chosen.get(name):
+            path = _cl(facts, chosen) or value if value == "cl" else value
+            path = path if Path(path).exists() else path.split()[0]
+            yield program(name, path, versions.get(path), environ)
+    for name in ("cmake", "ninja", "git"):
+        seen = program(name, name, None, environ)
+        if seen.sha256:
+            here = of_packages.get(name) if Path(seen.path).parent == scripts else versions.get(seen.path)
+            yield program(name, name, here, environ)
+    if plan.cache:
+        yield from (program(each.name, each.program, each.version, environ) for each in plan.cache.tools)
+    if plan.linker:
+        tool = tools.get(plan.linker.tool)
+        yield program("linker", plan.linker.program, tool.version if tool else None, environ)
+    root, _, version = plan.inputs.get("cuda toolkit", "").rpartition(" ")
+    if root:
+        yield program("nvcc", str(Path(root) / "bin" / "nvcc"), version, environ)
+
+
+def _cl(facts: Facts, chosen: Mapping[str, str]) -> str | None:
+    """MSVC's compiler by its toolset: on PATH it is only where vcvarsall.bat has been."""
+    toolsets = facts.windows.toolsets if facts.windows else ()
+    return next((each.cl for each in toolsets if each.version == chosen.get("toolset")), None)
+
+
+def _helpers(plan: BuildPlan, store: Path) -> Iterator[HelperUsed]:
+    """The helpers of the plan and the parts of a toolkit, each with the hash of what was unpacked."""
+    from torchbuild_tasks.features.helpers.store import folder_of
+    from torchbuild_tasks.system.mark import read_marker
+
+    used = [id for name, id in plan.inputs.items() if name.startswith("helper ")]
+    for id in sorted({*used, *(plan.toolkit.parts if plan.toolkit else ())}):
+        marker = read_marker(folder_of(store, id))
+        version = next((each.version for each in plan.artifacts if each.id == id), "")
+        yield HelperUsed(id=id, version=version, sha256=marker.sha256 if marker else None)
+
+
+# ----------------
+
+
+class Replay(msgspec.Struct, frozen=True, kw_only=True):
+    """A recorded build planned again here: the plan, what differs all the same, what could not be carried."""
+
+    plan: BuildPlan
+    differences: tuple[Difference, ...]
+    not_carried: tuple[str, ...] = ()
+    written: tuple[str, ...] = ()
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Each difference as one line, for the log of a build."""
+        return tuple(f"{x.group}: {x.name}: {x.there} there, {x.here} here" for x in self.differences)
+
+
+def load(name: str) -> Manifest:
+    """Read the manifest in a file.
+
+    Raises:
+        ManifestError: there is none, it cannot be read, or it is a folder.
+    """
+    path = Path(name).expanduser()
+    if path.is_dir():
+        inside = (path / MANIFEST_FILE, path / "build" / MANIFEST_FILE)
+        found = next((each for each in inside if each.is_file()), None)
+        raise ManifestError(
+            f"{path} is a folder, not a manifest.",
+            looked=tuple(map(str, inside)),
+            next_step=f"Name the file: {found}" if found else "A build writes one into its build tree.",
+        )
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        why = "there is no such file" if error.errno == errno.ENOENT else error.strerror
+        raise ManifestError(
+            f"{path} cannot be read: {why}.",
+            next_step=f"Every build writes {MANIFEST_FILE} into its build tree.",
+        ) from None
+    return read_manifest(data, str(path))
+
+
+def load_named(word: str, about: Named) -> Manifest:
+    """Read the last manifest of the build that a word names, else the one in the file of this name.
+
+    Raises:
+        ManifestError: as `load`; a build that was not built yet has none.
+    """
+    build = about.settings.builds.get(word)
+    if build is None or Path(word).expanduser().exists():
+        return load(word)
+    return load(str(place_of(about.settings, build, about.main).folder / "build" / MANIFEST_FILE))
+
+
+def source_of(manifest: Manifest, given: str | None) -> str:
+    """Return the checkout to replay in: the one that is named, else that of then if it is here, else `.`."""
+    return given or (manifest.root if Path(manifest.root).is_dir() else ".")
+
+
+@contextlib.contextmanager
+def variables_of(manifest: Manifest, catalog: Catalog) -> Iterator[None]:
+    """With the user's build variables of then in the place of those of now; credentials stay as they are."""
+    patterns = tuple(row.name for row in catalog.variable)
+    now = {
+        name: value
+        for name, value in os.environ.items()
+        if any(fnmatchcase(name, pattern) for pattern in patterns) and not is_secret(name)
+    }
+    then = {name: value for name, value in manifest.facts.environ.items() if HIDDEN not in value}
+    for name in now:
+        del os.environ[name]
+    os.environ.update(then)
+    try:
+        yield
+    finally:
+        for name in then:
+            os.environ.pop(name, None)
+        os.environ.update(now)
+
+
+def compare_plan(
+    manifest: Manifest, path: str, asked: Asked, catalog: Catalog, written: tuple[str, ...]
+) -> Replay:
+    """Compare the plan that was made here with the manifest."""
+    facts: Facts = asked.facts
+    found = differences(manifest, plan_manifest(asked), KNOWN_BEFORE)
+    machine = Machine(facts, asked.plan, catalog, built=False)
+    here = Here(
+        root=asked.plan.source,
+        python=asked.plan.environment.python,
+        manifest=path,
+        install=lambda package: machine.value(f"package:{package}"),
+    )
+    return Replay(
+        plan=asked.plan,
+        differences=with_remedies(found, manifest, here),
+        not_carried=not_carried(manifest),
+        written=written,
+    )
+
+
+def write_diffs(manifest: Manifest, folder: Path) -> tuple[str, ...]:
+    """Write the diffs of torch and its submodules as files for `git apply`; those that are whole.
+
+    Raises:
+        ManifestError: a file cannot be written.
+    """
+    written = []
+    for repository in manifest.repositories:
+        data = repository.diff.encode("utf-8", "surrogateescape")
+        if not data or hashlib.sha256(data).hexdigest() != repository.diff_sha256:
+            continue
+        path = folder / diff_name(repository.path)
+        with files.told_as(ManifestError, path):
+            folder.mkdir(parents=True, exist_ok=True)
+        files.write_atomic(path, data, error=ManifestError)
+        written.append(str(path))
+    return tuple(written)

@@ -1,0 +1,426 @@
+"""A manifest from the text of a file, or the reason why it is none.
+
+torchbuild_tasks 0.1.0 (schema 1) had two files: a manifest without the fingerprint and with parts of the
+facts, and a record with all facts and without the source, the programs and the packages. Both are read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from torchbuild_tasks.errors import ManifestError, UsageError
+from torchbuild_tasks.features.manifest.choose import without_secrets
+from torchbuild_tasks.model.record import (
+    MANIFEST_FILE,
+    MANIFEST_SCHEMA,
+    EnvText,
+    Installed,
+    Manifest,
+    Program,
+    Repository,
+)
+from torchbuild_tasks.values import from_json, replace
+
+ABSENT: Final = "-"
+# In the order in which they are shown. What stands last differs between any two builds.
+GROUPS: Final = (
+    *("source", "machine", "toolchain", "python", "requirements", "helpers", "asked for", "decided"),
+    *("environment", "env file", "commands", "result", "cache", "times"),
+)
+# Gathered when a build has ended: one that was killed, or a record of 0.1.0, has nothing there.
+_LATE: Final = ("toolchain", "requirements", "env file", "commands")
+_HASH: Final = 12  # hex digits that are shown
+
+
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that differs; `remedy` is the command or the step that would remove it ("" for none)."""
+
+    group: str
+    name: str
+    there: str
+    here: str
+    remedy: str = ""
+
+
+def differences(there: Manifest, here: Manifest, groups: Iterable[str] = GROUPS) -> tuple[Difference, ...]:
+    """Return what differs between two builds, group by group.
+
+    The checkout's own place does not count, nor a group of which one of them knows nothing.
+    """
+    one = _lines(there, here)
+    other = _lines(here, there)
+    return tuple(
+        Difference(
+            group=group, name=name, there=one[group].get(name, ABSENT), here=other[group].get(name, ABSENT)
+        )
+        for group in groups
+        if group not in _LATE or (one[group] and other[group])
+        for name in {**one[group], **other[group]}
+        if one[group].get(name) != other[group].get(name)
+    )
+
+
+def short(digest: str | None) -> str:
+    """The first digits of a hash, as they are shown."""
+    return (digest or "")[:_HASH]
+
+
+def _lines(manifest: Manifest, beside: Manifest) -> Mapping[str, Mapping[str, str]]:
+    """Every group as names with their texts, with `<checkout>` and `<store>` for those places."""
+    raw = {
+        "source": _source(manifest),
+        "machine": _machine(manifest),
+        "toolchain": {program.name: _program(program) for program in manifest.programs},
+        "python": _python(manifest),
+        "requirements": {each.name: _installed(each) for each in manifest.requirements},
+        "helpers": {each.id: short(each.sha256) or "hash unknown" for each in manifest.helpers},
+        "asked for": _asked(manifest),
+        "decided": _decided(manifest),
+        "environment": _environment(manifest),
+        "env file": {each.shell: _env_file(each, beside) for each in manifest.env_files},
+        "commands": {str(n): " ".join(each.argv) for n, each in enumerate(manifest.commands, 1)},
+        "result": _result(manifest),
+        "cache": _cache(manifest),
+        "times": {each.stage: f"{each.seconds:.1f} s" for each in manifest.stages},
+    }
+    return {group: {name: _placed(manifest, text) for name, text in raw[group].items()} for group in GROUPS}
+
+
+def _placed(manifest: Manifest, text: str) -> str:
+    for place, word in ((manifest.root, "<checkout>"), (manifest.store, "<store>")):
+        text = text.replace(place, word) if place else text
+    return text
+
+
+def _source(manifest: Manifest) -> dict[str, str]:
+    lines = {"torch": manifest.torch}
+    if manifest.source_problem:
+        lines["git"] = manifest.source_problem
+    for repository in manifest.repositories:
+        lines |= _repository(repository)
+    return lines | {f"patch {id}": short(digest) for id, digest in manifest.patches.items()}
+
+
+def _repository(repository: Repository) -> dict[str, str]:
+    path = repository.path
+    lines = {f"submodule {path}" if path else "commit": repository.commit or "not checked out"}
+    if repository.diff_sha256:
+        lines[f"changes in {path}" if path else "changes"] = f"diff {short(repository.diff_sha256)}"
+    prefix = f"{path}/" if path else ""
+    seen = {
+        f"untracked {prefix}{file.path}": short(file.sha256) or f"{file.size} bytes"
+        for file in repository.untracked
+    }
+    return lines | seen
+
+
+def _machine(manifest: Manifest) -> dict[str, str]:
+    host, cpu, memory = manifest.facts.host, manifest.facts.cpu, manifest.facts.memory.total
+    texts = {"system": host.os, "arch": host.arch, "distribution": host.distribution, "libc": host.libc}
+    texts |= {"kernel": host.kernel, "cores": str(cpu.affinity or cpu.cores)}
+    texts["memory"] = f"{memory / (1 << 30):.1f} GiB" if memory else None
+    return {name: text for name, text in texts.items() if text}
+
+
+def _program(program: Program) -> str:
+    digest = f"sha256 {short(program.sha256)}" if program.sha256 else ""
+    return "  ".join(filter(None, (program.version or "version unknown", program.path, digest)))
+
+
+def _python(manifest: Manifest) -> dict[str, str]:
+    return {"python": manifest.python, "version": manifest.python_version or "unknown"}
+
+
+def _installed(installed: Installed) -> str:
+    """The archive's hash where it is known; a RECORD also differs by the scripts' own place."""
+    digest = f"sha256 {short(installed.archive)}" if installed.archive else ""
+    return "  ".join(filter(None, (installed.version, installed.origin, digest)))
+
+
+def _asked(manifest: Manifest) -> dict[str, str]:
+    asked = {name: _flat(value) for name, value in manifest.request.items()}
+    values = manifest.settings.get("values")
+    variables = manifest.settings.get("variables")
+    for prefix, table in (("toml", values), ("toml [set]", variables)):
+        if isinstance(table, Mapping):
+            asked |= {f"{prefix} {name}": _flat(value) for name, value in table.items()}
+    return asked | {f"environment {name}": value for name, value in manifest.facts.environ.items()}
+
+
+def _flat(value: object) -> str:
+    return " ".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
+
+
+def _decided(manifest: Manifest) -> dict[str, str]:
+    """The choices that are no variables of the environment: those have a group of their own."""
+    variables = {op.name for op in manifest.env}
+    lines = {choice.name: choice.value for choice in manifest.choices if choice.name not in variables}
+    if "linker" in lines:  # its version stands among the programs, and in a choice only before the first link
+        lines["linker"] = lines["linker"].partition(" ")[0]
+    return {"tool": manifest.tool, **lines}
+
+
+def _environment(manifest: Manifest) -> dict[str, str]:
+    lines: dict[str, str] = {}
+    for op in manifest.env:
+        text = " ".join(filter(None, (op.value, *op.arguments)))
+        name = op.name if op.op == "set" else f"{op.op} {op.name}"
+        lines[name] = f"{lines[name]}, {text}" if name in lines else text or "unset"
+    return lines
+
+
+def _env_file(file: EnvText, beside: Manifest) -> str:
+    """Its hash, and the first line that the other's lacks or has otherwise: that may be a mere reason."""
+    other = next((each for each in beside.env_files if each.shell == file.shell), None)
+    if other is None or other.sha256 == file.sha256:
+        return short(file.sha256)
+    theirs = set(other.text.splitlines())
+    line = next((line for line in file.text.splitlines() if line not in theirs), "")
+    return f"{short(file.sha256)}  {line}".rstrip()
+
+
+def _result(manifest: Manifest) -> dict[str, str]:
+    lines = {"result": manifest.result}
+    for check in manifest.verify.checks if manifest.verify else ():
+        lines[f"check {check.check}"] = check.outcome
+    return lines
+
+
+def _cache(manifest: Manifest) -> dict[str, str]:
+    return {
+        each.tool: f"{sum(each.hits.values())} hits, {sum(each.misses.values())} misses, {each.errors} errors"
+        for each in manifest.caches
+    }
+
+
+# ----------------
+# for each difference between a recorded build and its replay: the command or the step that removes it
+
+
+# What a plan can know before the build: not what it ran, and how that ended.
+KNOWN_BEFORE: Final = (
+    *("source", "machine", "toolchain", "python", "requirements", "helpers"),
+    *("decided", "environment", "env file"),
+)
+
+
+class Here(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the replay is made: the checkout, the Python, the manifest's file, how a package is installed."""
+
+    root: str
+    python: str
+    manifest: str
+    install: Callable[[str], str]
+
+
+def with_remedies(found: tuple[Difference, ...], manifest: Manifest, here: Here) -> tuple[Difference, ...]:
+    """The differences, each with what would remove it, where something does."""
+    makers = {
+        "source": _source_remedy,
+        "toolchain": _toolchain,
+        "python": _python_remedy,
+        "requirements": _requirement,
+        "helpers": _helper,
+        "decided": _decision_remedies,
+        "environment": _variable,
+    }
+    return tuple(
+        replace(each, remedy=makers[each.group](each, manifest, here)) if each.group in makers else each
+        for each in found
+    )
+
+
+def _source_remedy(found: Difference, manifest: Manifest, here: Here) -> str:
+    if manifest.source_problem and found.there == ABSENT:
+        return ""  # it does not know what was there
+    kind, _, path = found.name.partition(" ")
+    if found.name == "commit":
+        url = next((each.url for each in manifest.repositories if not each.path), "") or "origin"
+        return _checkout(here.root, url, found.there) + (
+            f" && git -C {_quoted(here.root)} submodule update --init --recursive"
+        )
+    if kind == "submodule":
+        return _submodule(found, path, here)
+    if kind == "changes":
+        return _changes(found, path.removeprefix("in "), here)
+    if kind == "untracked":
+        gone = "a manifest holds its hash, not its content: copy it from there"
+        return gone if found.there != ABSENT else "it was not there: move it away"
+    return ""
+
+
+def _checkout(folder: str, url: str, commit: str) -> str:
+    git = f"git -C {_quoted(folder)}"
+    return f"{git} fetch {_quoted(url)} {commit} && {git} checkout --detach {commit}"
+
+
+def _submodule(found: Difference, path: str, here: Here) -> str:
+    if found.there == ABSENT or " " in found.there:
+        return ""
+    if found.here == ABSENT or " " in found.here:
+        return f"git -C {_quoted(here.root)} submodule update --init --recursive"
+    return _checkout(f"{here.root}/{path}", "origin", found.there)
+
+
+def _changes(found: Difference, path: str, here: Here) -> str:
+    git = f"git -C {_quoted(f'{here.root}/{path}'.rstrip('/'))}"
+    away = f"{git} stash" if found.here != ABSENT else ""
+    if found.there == ABSENT:
+        return away
+    folder = f"{here.root}/.torchbuild/diffs"  # a whole path: git -C would take another from there
+    taken = f"torchbuild replay {_quoted(here.manifest)} --out {_quoted(folder)}"
+    applied = f"{git} apply {_quoted(f'{folder}/{diff_name(path)}')}"
+    return " && ".join(filter(None, (away, taken, applied)))
+
+
+def diff_name(path: str) -> str:
+    """The file name of the diff of a submodule; "" is torch itself."""
+    return f"{path.replace('/', '-') or 'torch'}.diff"
+
+
+def _toolchain(found: Difference, manifest: Manifest, here: Here) -> str:
+    program = next((each for each in manifest.programs if each.name == found.name), None)
+    if program is None or not program.version or program.version == found.here.partition("  ")[0]:
+        return ""
+    if found.name in ("CXX", "CC", "CUDAHOSTCXX"):
+        return _compiler(program, here)
+    if found.name in ("cmake", "ninja"):
+        return f"{_quoted(here.python)} -m pip install {found.name}=={program.version}"
+    if found.name == "nvcc":
+        series = ".".join(program.version.split(".")[:2])
+        return f"install CUDA {series}, or let it be put together: build --cuda-toolkit pypi:{series}"
+    return ""
+
+
+def _compiler(program: Program, here: Here) -> str:
+    major = str(program.version).partition(".")[0]
+    name = program.path.replace("\\", "/").rpartition("/")[2]
+    if "clang" in name:
+        return here.install(f"clang-{major}")
+    if name.startswith(("g++", "gcc", "c++", "cc")):
+        return f"{here.install(f'g++-{major}')}, then --set CXX=g++-{major}"
+    return f"install {name} {program.version}"
+
+
+def _python_remedy(found: Difference, manifest: Manifest, here: Here) -> str:
+    if found.name != "version" or manifest.python_version is None:
+        return ""
+    return f"install Python {manifest.python_version} and name it: --python PATH"
+
+
+def _requirement(found: Difference, manifest: Manifest, here: Here) -> str:
+    package = next((each for each in manifest.requirements if each.name == found.name), None)
+    if package is None:
+        return f"{_quoted(here.python)} -m pip uninstall {found.name}"
+    if found.name == "torch" or package.origin.startswith(("editable", "file:")):
+        return ""
+    return f"{_quoted(here.python)} -m pip install {package.name}=={package.version}"
+
+
+def _helper(found: Difference, manifest: Manifest, here: Here) -> str:
+    return "torchbuild helpers fetch" if found.there != ABSENT else ""
+
+
+def _decision_remedies(found: Difference, manifest: Manifest, here: Here) -> str:
+    if found.name != "tool":
+        return ""
+    name, _, version = manifest.tool.partition(" ")
+    return f"pip install {name.replace('_', '-')}=={version}"
+
+
+def _variable(found: Difference, manifest: Manifest, here: Here) -> str:
+    if found.there == ABSENT or " " in found.name:
+        return ""
+    return f"--set {found.name}={_quoted(found.there)}" if "<checkout>" not in found.there else ""
+
+
+def _quoted(text: str) -> str:
+    return f'"{text}"' if " " in text else text
+
+
+# ----------------
+
+
+_WHERE: Final = f"Every build writes one: {MANIFEST_FILE} in the build tree."
+_FIRST: Final = "torchbuild_tasks 0.1.0"
+_OF_FACTS: Final = ("host", "cpu", "memory", "environ")
+
+
+def read_manifest(data: bytes, path: str) -> Manifest:
+    """Read a manifest, also a manifest or a record of 0.1.0.
+
+    Args:
+        data: the file's content.
+        path: its name, for messages.
+
+    Raises:
+        ManifestError: it is empty, cut off, no manifest, of a newer schema, or does not fit its schema.
+    """
+    if not data.strip():
+        raise ManifestError(f"{path} is empty.", next_step=_WHERE)
+    try:
+        found: Any = json.loads(data)
+    except ValueError as error:  # also bytes that are no UTF-8
+        what = "is cut off or damaged" if data.lstrip()[:1] == b"{" else "is no manifest"
+        raise ManifestError(f"{path} {what}: {error}.", next_step=_WHERE) from None
+    is_ours = isinstance(found, dict) and {"schema", "env"} <= set(found)
+    if not is_ours or not {"repositories", "inputs"} & set(found):
+        raise ManifestError(f"{path} is JSON, but no manifest of a build.", next_step=_WHERE)
+    schema = found["schema"]
+    if isinstance(schema, int) and schema > MANIFEST_SCHEMA:
+        raise ManifestError(
+            f"{path} has schema {schema}, and this torchbuild_tasks reads up to {MANIFEST_SCHEMA}.",
+            looked=(f"written by {found.get('tool', 'a newer torchbuild_tasks')}",),
+            next_step="Update torchbuild_tasks here: pip install --upgrade torchbuild-tasks",
+        )
+    try:
+        if schema != 1:
+            return from_json(Manifest, found, "manifest")
+        if "repositories" in found:
+            return from_json(Manifest, _first_manifest(found), "manifest")
+        return without_secrets(from_json(Manifest, _first_record(found), "record"))
+    except UsageError as error:
+        raise ManifestError(
+            f"{path} does not fit the schema of a manifest: {error.what}.",
+            looked=error.looked,
+            next_step="It was edited or damaged. Use the file as the build wrote it.",
+        ) from None
+
+
+def _first_manifest(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a manifest of 0.1.0 as one of today."""
+    moved = (*_OF_FACTS, "torch", "store", "peaks")
+    rest = {name: value for name, value in found.items() if name not in moved}
+    facts = {name: found[name] for name in _OF_FACTS if name in found}
+    root, store = found.get("root"), found.get("store")
+    facts["disk"] = {"path": root}
+    facts["tree"] = {"root": root, "version": found.get("torch"), "era": found.get("era")}
+    if store:
+        facts["store"] = {"folder": store, "peaks": found.get("peaks", [])}
+    return {**rest, "schema": MANIFEST_SCHEMA, "facts": facts}
+
+
+def _first_record(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record of 0.1.0 as a manifest; what it never held is empty."""
+    facts, inputs, request = (_mapping(found.get(name)) for name in ("facts", "inputs", "request"))
+    root, commit = inputs.get("source"), inputs.get("commit")
+    return {
+        **found,
+        "schema": MANIFEST_SCHEMA,
+        "tool": _FIRST,
+        "root": root,
+        "build_dir": _mapping(facts.get("tree")).get("build_dir") or f"{root}/build",
+        "era": inputs.get("era"),
+        "repositories": [{"path": "", "commit": commit}] if commit else [],
+        "source_problem": f"a record of {_FIRST} holds no more than the commit",
+        "request": {name: value for name, value in request.items() if value not in (None, False, [])},
+        "python": str(inputs.get("python")).rpartition(" ")[0],
+    }
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,220 @@
+"""Which programs and packages made a build: paths, hashes, and what a Python has installed.
+
+Looked at only when something was built: the hash of a compiler takes milliseconds, the packages a start
+of the Python that has them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from torchbuild_tasks.errors import SourceError
+from torchbuild_tasks.model.record import FileSeen, Installed, Program, Repository
+from torchbuild_tasks.system import process
+from torchbuild_tasks.system.git import run as gitmodules
+from torchbuild_tasks.system.git.run import Git, failed
+
+_SECONDS: Final = 120.0
+_MOST_DIFF: Final = 16 << 20  # bytes that are kept of one diff
+_MOST_HASHED: Final = 4 << 20  # bytes of an untracked file that is worth a hash
+_MOST_UNTRACKED: Final = 1000  # files of one repository
+_DEPTH: Final = 8
+_STATUS: Final = ("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all")
+_DIFF: Final = (
+    *("diff", "--binary", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames"),
+    *("--src-prefix=a/", "--dst-prefix=b/", "--ignore-submodules=all", "HEAD"),
+)
+
+
+def look_at_repositories(root: Path, ours: frozenset[str]) -> tuple[Repository, ...]:
+    """torch and its submodules, each after the one that holds it.
+
+    Args:
+        root: the checkout.
+        ours: untracked files that the tool itself writes there, relative to it.
+
+    Raises:
+        SourceError: git is missing, or does not answer about the checkout.
+    """
+    return tuple(_walk(root, "", "", ours, _DEPTH))
+
+
+def _walk(root: Path, path: str, url: str, ours: frozenset[str], depth: int) -> Iterator[Repository]:
+    git = Git(folder=root / path, config=("core.quotePath=false",))
+    if path and not (git.folder / ".git").exists():
+        yield Repository(path=path, url=url, problem="not checked out")
+        return
+    try:
+        yield _look(git, path, url or git.said("config", "--get", "remote.origin.url") or "", ours)
+    except SourceError as error:
+        if not path:
+            raise
+        yield Repository(path=path, url=url, problem=" ".join((error.what, *error.looked[-1:])))
+        return
+    for inner, address in _submodules(git) if depth else ():
+        yield from _walk(root, f"{path}/{inner}".lstrip("/"), address, frozenset(), depth - 1)
+
+
+def _look(git: Git, path: str, url: str, ours: frozenset[str]) -> Repository:
+    # --ignore-submodules: each is looked at itself. No optional locks: the user's git may be at work.
+    words = (*_STATUS, "--ignore-submodules=all")
+    commit, changed, names = _status(_output(git, "--no-optional-locks", *words))
+    files = sorted(name for name in names if name not in ours and not name.startswith(".torchbuild/"))
+    untracked = tuple(_seen(git.folder, name) for name in files[:_MOST_UNTRACKED])
+    left = len(files) - len(untracked)
+    problem = f"{left} more untracked files are not listed" if left else ""
+    if not changed or commit is None:
+        return Repository(path=path, commit=commit, url=url, untracked=untracked, problem=problem)
+    diff = _output(git, "--no-optional-locks", *_DIFF)
+    whole = len(diff) <= _MOST_DIFF
+    if not whole:
+        problem = f"the diff has {len(diff)} bytes, too many to keep"
+    return Repository(
+        path=path,
+        commit=commit,
+        url=url,
+        diff=diff.decode("utf-8", "surrogateescape") if whole else "",
+        diff_sha256=hashlib.sha256(diff).hexdigest() if diff else "",
+        untracked=untracked,
+        problem=problem,
+    )
+
+
+def _output(git: Git, *words: str) -> bytes:
+    done = git.ask(*words, timeout=_SECONDS)
+    if done.rc != 0:
+        raise failed(git.argv(words), done)
+    return done.stdout
+
+
+def _status(output: bytes) -> tuple[str | None, bool, list[str]]:
+    """The commit, whether a tracked file is changed, and the untracked files."""
+    commit, changed, untracked = None, False, []
+    for line in output.decode("utf-8", "surrogateescape").split("\0"):
+        if line.startswith("# branch.oid "):
+            commit = None if line.endswith("(initial)") else line.rpartition(" ")[2]
+        elif line.startswith("? "):
+            untracked.append(line[2:])
+        elif line[:2] in ("1 ", "2 ", "u "):
+            changed = True
+    return commit, changed, untracked
+
+
+def _seen(folder: Path, name: str) -> FileSeen:
+    path = folder / name
+    try:
+        size = path.lstat().st_size
+        small = path.is_file() and size <= _MOST_HASHED
+        digest = hashlib.sha256(path.read_bytes()).hexdigest() if small else None
+    except OSError:
+        return FileSeen(path=name, size=0)
+    return FileSeen(path=name, size=size, sha256=digest)
+
+
+def _submodules(git: Git) -> list[tuple[str, str]]:
+    """Path and address of each, as .gitmodules has them."""
+    said = gitmodules.settings(git, "--file", str(git.folder / ".gitmodules")).values()
+    found = [(each["path"], each.get("url", "")) for each in said if "path" in each]
+    return sorted((path, url) for path, url in found if ".." not in Path(path).parts)
+
+
+# ----------------
+
+
+_MOST_HASHED_TOOLS: Final = 256 << 20  # bytes; a compiler has less
+_TOOL_SECONDS: Final = 60.0
+
+# Runs in the Python that gets torch, which may be an old one. A RECORD names every file with its hash.
+_LIST: Final = """
+import sys
+sys.path = [path for path in sys.path if path]
+import hashlib, json
+from importlib import metadata
+found = {}
+for one in metadata.distributions():
+    name = one.metadata["Name"]
+    if name and name not in found:
+        record = one.read_text("RECORD")
+        found[name] = {
+            "version": one.version,
+            "record": record and hashlib.sha256(record.encode("utf-8", "surrogateescape")).hexdigest(),
+            "direct_url": one.read_text("direct_url.json"),
+        }
+print(json.dumps(found))
+"""
+NO_ARCHIVE: Final = "installed from an index: pip keeps no hash of the wheel, only of each file (RECORD)"
+NO_RECORD: Final = "it has no RECORD: not installed from a wheel"
+
+
+def program(name: str, path: str, version: str | None, environ: Mapping[str, str]) -> Program:
+    """A program by name or path, as a build in `environ` finds it; without a hash where it cannot be read."""
+    search = next((value for key, value in environ.items() if key.upper() == "PATH"), None)
+    found = shutil.which(path, path=search) or path
+    try:
+        real = Path(found).resolve()
+        status = real.stat()
+        small = status.st_size <= _MOST_HASHED_TOOLS
+        digest = _digest(real) if small else None
+    except OSError:
+        return Program(name=name, path=found, version=version)
+    modified = datetime.fromtimestamp(status.st_mtime, UTC).isoformat(timespec="seconds")
+    return Program(
+        name=name, path=found, version=version, sha256=digest, size=status.st_size, modified=modified
+    )
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def installed(python: str) -> tuple[Installed, ...]:
+    """What is installed in a Python, by name; nothing when it does not say."""
+    if not Path(python).is_file():
+        return ()
+    said = process.capture((python, "-c", _LIST), cwd=Path(python).parent, timeout=_TOOL_SECONDS)
+    try:
+        found = json.loads(said.stdout) if said.rc == 0 else {}
+    except ValueError:
+        found = {}
+    return tuple(_installed(name, found[name]) for name in sorted(found, key=str.lower))
+
+
+def _installed(name: str, entry: Mapping[str, str | None]) -> Installed:
+    archive, origin = _direct(entry["direct_url"])
+    record = entry["record"]
+    unknown = NO_RECORD if not record else "" if archive or origin else NO_ARCHIVE
+    return Installed(
+        name=name,
+        version=str(entry["version"]),
+        record=record,
+        archive=archive,
+        origin=origin,
+        unknown=unknown,
+    )
+
+
+def _direct(text: str | None) -> tuple[str | None, str]:
+    """The archive's hash and the address, from direct_url.json (PEP 610)."""
+    try:
+        said = json.loads(text or "{}")
+        url = str(said.get("url", ""))
+        if "archive_info" in said:
+            info = said["archive_info"]
+            hashes = dict(info.get("hashes") or {})
+            if "=" in str(info.get("hash", "")):
+                kind, _, value = info["hash"].partition("=")
+                hashes.setdefault(kind, value)
+            return hashes.get("sha256"), url
+        if "vcs_info" in said:
+            return None, f"{said['vcs_info'].get('vcs')}+{url}@{said['vcs_info'].get('commit_id')}"
+        editable = said.get("dir_info", {}).get("editable")
+        return None, f"editable {url}" if editable else url
+    except (ValueError, AttributeError, TypeError, KeyError):
+        return None, ""
