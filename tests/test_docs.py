@@ -12,9 +12,8 @@ from torchbuild_tasks import errors
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.features.diagnosis.choose import PAGE
 from torchbuild_tasks.features.doctor.choose import CHECKS
-from torchbuild_tasks.fronts.failures_page import failures_page
+from torchbuild_tasks.fronts.docs import failures_page, flags_page
 from torchbuild_tasks.fronts.nox_sessions import SESSIONS
-from torchbuild_tasks.fronts.reference import flags_page
 from torchbuild_tasks.options import VERBS
 from torchbuild_tasks.text.redaction import OWN_RULES, RULES
 

@@ -8,26 +8,26 @@ from typing import TYPE_CHECKING
 
 from torchbuild_tasks.build.work import Reporter
 from torchbuild_tasks.catalog import load_catalog
+from torchbuild_tasks.context import accepted, cache_words, checkout, decide, look, network, our_shelf, writer
 from torchbuild_tasks.errors import VerifyFailed
 from torchbuild_tasks.flow import built
 from torchbuild_tasks.model import BuildPlan, CacheState, Cluster
 from torchbuild_tasks.model.record import VerifyReport
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.question import Question
-from torchbuild_tasks.sight import accepted, cache_words, checkout, decide, look, network, our_shelf, writer
 from torchbuild_tasks.system.signals import interruptible
 from torchbuild_tasks.values import replace
 
 if TYPE_CHECKING:
     from torchbuild_tasks.features.bisect.act import Found
+    from torchbuild_tasks.features.develop.act import DebugConfig
     from torchbuild_tasks.features.helpers.choose import HelperReport
     from torchbuild_tasks.features.manifest.act import Replay
     from torchbuild_tasks.features.manifest.compare import Difference
+    from torchbuild_tasks.features.report.act import ReportFiles
+    from torchbuild_tasks.features.support.act import SupportFile
     from torchbuild_tasks.model.source import Answer, SourceReport
     from torchbuild_tasks.plan.versions import VersionLine
-    from torchbuild_tasks.stages.debug_config import DebugConfig
-    from torchbuild_tasks.stages.report import ReportFiles
-    from torchbuild_tasks.stages.support import SupportFile
     from torchbuild_tasks.system.process import Sink
 
 # What one verb alone needs is imported inside it, so that a build which finds nothing to do is quick.
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 def support(request: BuildRequest) -> SupportFile:
     """Write one archive for somebody else to look at; what cannot be had is noted in it."""
     from torchbuild_tasks.features.doctor.health import PATIENCE, bare, examined
-    from torchbuild_tasks.stages.support import Attempts, make_support
+    from torchbuild_tasks.features.support.act import Attempts, make_support
 
     attempts = Attempts()
     seen = attempts("look", lambda: look(request, patience=PATIENCE))
@@ -52,7 +52,7 @@ def support(request: BuildRequest) -> SupportFile:
 
 def report(request: BuildRequest) -> ReportFiles:
     """Write the report of the last build: one HTML page, with --trace also a timeline for Perfetto."""
-    from torchbuild_tasks.stages.report import make_report
+    from torchbuild_tasks.features.report.act import make_report
 
     sight = look(request)
     root, build_dir = Path(checkout(sight)), sight.facts.tree.build_dir
@@ -130,8 +130,8 @@ def cluster(request: BuildRequest, report: Reporter) -> tuple[Cluster, ...]:
 
 def source(request: BuildRequest, report: Reporter) -> SourceReport:
     """Get, move on, describe, mend or mirror a checkout of PyTorch."""
+    from torchbuild_tasks.checkout import named_checkout, source_task
     from torchbuild_tasks.features.source.act import run_source
-    from torchbuild_tasks.sight.sources import named_checkout, source_task
 
     sight = look(request)
     with interruptible():
@@ -179,9 +179,9 @@ def replay(request: BuildRequest, report: Reporter) -> tuple[Replay, VerifyRepor
 
 def compare(request: BuildRequest) -> tuple[Difference, ...]:
     """What differs between two builds, each a manifest's file or the name of a build."""
+    from torchbuild_tasks.context import named
     from torchbuild_tasks.features.manifest.act import load_named
     from torchbuild_tasks.features.manifest.compare import differences
-    from torchbuild_tasks.sight.named import named
 
     about = named(request)
     return differences(load_named(str(request.manifest), about), load_named(str(request.other), about))
@@ -189,9 +189,9 @@ def compare(request: BuildRequest) -> tuple[Difference, ...]:
 
 def builds(request: BuildRequest, report: Reporter) -> Answer:
     """List the named builds, show or enter one, hold two against one another, or remove one."""
+    from torchbuild_tasks.context import named
     from torchbuild_tasks.features.builds import act as stage
     from torchbuild_tasks.features.builds.choose import differences
-    from torchbuild_tasks.sight.named import named
 
     about = named(replace(request, name=None))
     match request.action:
@@ -210,8 +210,8 @@ def builds(request: BuildRequest, report: Reporter) -> Answer:
 
 def debug_config(request: BuildRequest) -> DebugConfig:
     """Write entries for VS Code's debuggers, link compile_commands.json, check what a debugger needs."""
-    from torchbuild_tasks.sight.debugging import debugging
-    from torchbuild_tasks.stages.debug_config import write_debug_config
+    from torchbuild_tasks.features.develop.act import write_debug_config
+    from torchbuild_tasks.features.develop.verb import debugging
 
     sight = look(request)
     root, python = Path(checkout(sight)), decide(sight).environment.python
@@ -220,7 +220,7 @@ def debug_config(request: BuildRequest) -> DebugConfig:
 
 def test(request: BuildRequest, report: Reporter, out: Sink) -> int:
     """Run upstream's own tests with the Python that got torch, what they say to `out`; their exit code."""
-    from torchbuild_tasks.stages.upstream import run_tests
+    from torchbuild_tasks.features.develop.act import run_tests
 
     sight = look(request)
     with interruptible():
@@ -230,7 +230,7 @@ def test(request: BuildRequest, report: Reporter, out: Sink) -> int:
 
 def bench(request: BuildRequest, report: Reporter, out: Sink) -> int:
     """Run upstream's operator benchmarks the same way; their exit code."""
-    from torchbuild_tasks.stages.upstream import run_benchmarks
+    from torchbuild_tasks.features.develop.act import run_benchmarks
 
     sight = look(request)
     with interruptible():

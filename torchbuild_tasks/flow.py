@@ -15,16 +15,11 @@ from typing import TYPE_CHECKING
 from torchbuild_tasks.build.linker import place_linker
 from torchbuild_tasks.build.run import run_stages
 from torchbuild_tasks.build.work import Reporter
-from torchbuild_tasks.errors import EnvFileError, PlanRefused
-from torchbuild_tasks.features.patches.act import fit
-from torchbuild_tasks.model import BuildPlan, Facts, Reading
-from torchbuild_tasks.model.record import VerifyReport
-from torchbuild_tasks.options import BuildRequest
-from torchbuild_tasks.plan.env_files import encode
-from torchbuild_tasks.plan.question import Question
-from torchbuild_tasks.sight import (
+from torchbuild_tasks.checkout import have_source, here
+from torchbuild_tasks.context import (
     Sight,
     accepted,
+    at_hand,
     cache_words,
     checkout,
     decide,
@@ -33,8 +28,13 @@ from torchbuild_tasks.sight import (
     settled,
     writer,
 )
-from torchbuild_tasks.sight.named import at_hand
-from torchbuild_tasks.sight.sources import have_source, here
+from torchbuild_tasks.errors import EnvFileError, PlanRefused
+from torchbuild_tasks.features.patches.act import fit
+from torchbuild_tasks.model import BuildPlan, Facts, Reading
+from torchbuild_tasks.model.record import VerifyReport
+from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.plan.env_files import encode
+from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.system import files, lock
 from torchbuild_tasks.system.signals import interruptible
 from torchbuild_tasks.values import replace
@@ -43,8 +43,8 @@ from torchbuild_tasks.verify.session import verify as run_verification
 if TYPE_CHECKING:
     from torchbuild_tasks.build.owned import Removal
     from torchbuild_tasks.features.bootstrap.choose import Bootstrap
+    from torchbuild_tasks.features.watch.act import Watch
     from torchbuild_tasks.model.closure import Closure
-    from torchbuild_tasks.stages.watch import Watch
 
 # What one verb alone needs is imported inside it, so that a build which finds nothing to do is quick.
 
@@ -164,7 +164,7 @@ def built(sight: Sight, made_plan: BuildPlan, report: Reporter) -> tuple[BuildPl
 
 def watch(request: BuildRequest) -> Watch:
     """The saves in the checkout from now on, each of which is worth a build."""
-    from torchbuild_tasks.stages.watch import Watch
+    from torchbuild_tasks.features.watch.act import Watch
 
     sight = look(request)
     return Watch(Path(checkout(sight)), sight.facts.tree, sight.catalog)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.machines import found
-from torchbuild_tasks.core.debug_config import BOTH, findings, launch_lists, task_lists
-from torchbuild_tasks.model.debugging import Debugging
+from torchbuild_tasks.features.develop.choose import BOTH, Debugging, findings, launch_lists, task_lists
 from torchbuild_tasks.values import replace
 
 READY = Debugging(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchbuild_tasks.core.jsonc import NotEditable, read, with_entries
+from torchbuild_tasks.features.develop.jsonc import NotEditable, read, with_entries
 
 ENTRY = {"name": "ours: one", "type": "x"}
 LISTS: Any = {

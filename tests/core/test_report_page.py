@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from torchbuild_tasks.core import markup
-from torchbuild_tasks.core.report_page import Page, Report, render
+from torchbuild_tasks.features.report import page as markup
+from torchbuild_tasks.features.report.act import load_page
+from torchbuild_tasks.features.report.page import Page, Report, render
 from torchbuild_tasks.model import CacheReport
 from torchbuild_tasks.model.facts import PastBuild, Peak
 from torchbuild_tasks.ninja.log import Step
 from torchbuild_tasks.ninja.timeline import Chain, Difference, lanes
-from torchbuild_tasks.stages.report import load_page
 
 HOSTILE = "a/</script><script>alert(1)</script>&\"'<b>@{data}\u2028\udcff.cpp.o"
 

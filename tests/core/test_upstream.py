@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchbuild_tasks.core.upstream import argv_of_benchmarks, argv_of_tests, nodes, pinned, without
+from torchbuild_tasks.features.develop.choose import argv_of_benchmarks, argv_of_tests, nodes, pinned, without
 
 # As numactl 2.0.16 says it of a machine with two sockets, and of one without any memory of its own on node 1.
 TWO = """available: 2 nodes (0-1)

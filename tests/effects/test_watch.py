@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from torchbuild_tasks.effects.watch import Saves
 from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.features.watch.act import Saves
 
 
 def test_what_is_saved_while_nobody_waits_is_told(tmp_path: Path) -> None:

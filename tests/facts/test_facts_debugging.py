@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.facts.fakes import machine, windows_machine
-from torchbuild_tasks.facts.debugging import SCOPE, look_at_debugging
 from torchbuild_tasks.facts.probe import Probe
-from torchbuild_tasks.model.debugging import Debugging
+from torchbuild_tasks.features.develop.choose import Debugging
+from torchbuild_tasks.features.develop.look import SCOPE, look_at_debugging
 
 
 def elf(*sections: bytes) -> bytes:

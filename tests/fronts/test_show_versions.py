@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.support.machines import linux_facts, tool
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.fronts.show_versions import versions_text
+from torchbuild_tasks.features.versions.verb import versions_text
 from torchbuild_tasks.plan.versions import version_lines
 
 

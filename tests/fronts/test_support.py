@@ -13,13 +13,13 @@ import pytest
 from tests.support.machines import linux_facts, plan_of, with_tree
 from torchbuild_tasks import beside
 from torchbuild_tasks.catalog import load_catalog
+from torchbuild_tasks.context import read_facts
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.features.doctor import health
+from torchbuild_tasks.features.support.act import Attempts, SupportFile, make_support
 from torchbuild_tasks.fronts.verbs import run_verb
 from torchbuild_tasks.model import BuildPlan, Facts
 from torchbuild_tasks.options import BuildRequest
-from torchbuild_tasks.sight.dump import read_facts
-from torchbuild_tasks.stages.support import Attempts, SupportFile, make_support
 from torchbuild_tasks.values import from_json
 
 SECRET = "Zq9xK3vT7nB2wL8mR4"

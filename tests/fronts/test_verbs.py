@@ -19,9 +19,12 @@ from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.features.bisect.act import Found
 from torchbuild_tasks.features.bisect.choose import Step
 from torchbuild_tasks.features.bootstrap.choose import Bootstrap, Missing
+from torchbuild_tasks.features.develop.act import DebugConfig, Written
 from torchbuild_tasks.features.helpers.choose import HelperLine, HelperReport
 from torchbuild_tasks.features.manifest.act import Replay
 from torchbuild_tasks.features.manifest.compare import Difference
+from torchbuild_tasks.features.report.act import ReportFiles
+from torchbuild_tasks.features.support.act import SupportFile
 from torchbuild_tasks.fronts.verbs import run_verb, show_error
 from torchbuild_tasks.model import (
     BuildPlan,
@@ -38,9 +41,6 @@ from torchbuild_tasks.model.record import CheckResult, VerifyReport
 from torchbuild_tasks.model.source import Away, Checkout, Entering, Last, Shown, SourceReport
 from torchbuild_tasks.options import TRAILING, VERBS, BuildRequest
 from torchbuild_tasks.plan.versions import version_lines
-from torchbuild_tasks.stages.debug_config import DebugConfig, Written
-from torchbuild_tasks.stages.report import ReportFiles
-from torchbuild_tasks.stages.support import SupportFile
 from torchbuild_tasks.values import dumps, from_json, replace
 
 SOUND = plan_of(env_shell="fish")

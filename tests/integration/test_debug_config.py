@@ -13,7 +13,7 @@ import pytest
 from tests.support.capabilities import needs_symlinks
 from tests.support.driver import Run, in_venv, torchbuild
 from tests.support.sample import materialise
-from torchbuild_tasks.core.jsonc import read
+from torchbuild_tasks.features.develop.jsonc import read
 
 pytestmark = pytest.mark.integration
 

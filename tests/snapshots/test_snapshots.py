@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from tests.support.machines import found, plan_of, statuses
+from torchbuild_tasks.context import SUPPORT_FACTS, read_facts
 from torchbuild_tasks.model import BuildPlan, Facts
-from torchbuild_tasks.sight.dump import SUPPORT_FACTS, read_facts
 from torchbuild_tasks.values import dumps, from_json, replace, to_json
 
 HERE = Path(__file__).parent

@@ -81,7 +81,7 @@ def _env(request: BuildRequest, report: ConsoleReporter) -> int:
 def _build(request: BuildRequest, report: ConsoleReporter) -> int:
     if not request.watch:
         return _build_once(request, report)
-    from torchbuild_tasks.fronts.watching import watch
+    from torchbuild_tasks.features.watch.verb import watch
 
     return watch(request, report, _build_once)
 

@@ -10,14 +10,14 @@ from torchbuild_tasks.errors import ArchiveRefused, ClusterError, PlanRefused, U
 from torchbuild_tasks.features.bisect.verb import bisect_text
 from torchbuild_tasks.features.cache.verb import cache_text
 from torchbuild_tasks.features.cluster.verb import clusters_text
+from torchbuild_tasks.features.develop.verb import Flushed, debug_text
 from torchbuild_tasks.features.helpers.verb import helpers_text
 from torchbuild_tasks.features.manifest.verb import compare_text, replay_text
 from torchbuild_tasks.features.source.verb import source_text
+from torchbuild_tasks.features.support.verb import support_text
+from torchbuild_tasks.features.versions.verb import versions_text
 from torchbuild_tasks.fronts.output import json_text, out
 from torchbuild_tasks.fronts.reporter import ConsoleReporter
-from torchbuild_tasks.fronts.show_debug import Flushed, debug_text
-from torchbuild_tasks.fronts.show_support import support_text
-from torchbuild_tasks.fronts.show_versions import versions_text
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.text import show
 

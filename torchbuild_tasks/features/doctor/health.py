@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Final
 
 from torchbuild_tasks.catalog import load_catalog
+from torchbuild_tasks.context import Sight, network
 from torchbuild_tasks.facts.gather import gather
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.model import BuildPlan
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.settings import Settings
-from torchbuild_tasks.sight import Sight, network
 from torchbuild_tasks.values import replace
 
 # Seconds that the doctor waits for a program. Compilers and the like say their version in hundredths;

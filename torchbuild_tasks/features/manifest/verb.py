@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Protocol
 
+from torchbuild_tasks.context import Sight, decide, look
 from torchbuild_tasks.features.manifest.choose import pinned, pins, request_of, settings_of
 from torchbuild_tasks.model import BuildPlan
 from torchbuild_tasks.model.record import Manifest
 from torchbuild_tasks.options import BuildRequest
-from torchbuild_tasks.sight import Sight, decide, look
 from torchbuild_tasks.values import replace
 
 _SAME = "Nothing that a manifest knows differs.\n"

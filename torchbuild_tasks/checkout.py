@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchbuild_tasks.build.work import Reporter
+from torchbuild_tasks.context import Sight, look, network
 from torchbuild_tasks.plan.question import Question
-from torchbuild_tasks.sight import Sight, look, network
 from torchbuild_tasks.system.signals import interruptible
 from torchbuild_tasks.values import replace
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 from torchbuild_tasks.facts.probe import Probe
-from torchbuild_tasks.model.debugging import Debugging
+from torchbuild_tasks.features.develop.choose import Debugging
 
 SCOPE = "/proc/sys/kernel/yama/ptrace_scope"
 LIBRARIES = ("c10", "torch_cpu", "torch_python", "torch_cuda")

@@ -1,4 +1,4 @@
-"""Waits until files are saved; what is saved while nobody waits is not forgotten."""
+"""`build --watch`: what is watched, and the wait for the next save."""
 
 from __future__ import annotations
 
@@ -8,10 +8,16 @@ from collections.abc import Callable, Iterator, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from torchbuild_tasks.build import owned
+from torchbuild_tasks.build.outputs import patterns, starts_build
+from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.model import Tree
+from torchbuild_tasks.system.signals import interruptible
 
 if TYPE_CHECKING:
     from watchfiles import Change
+
 
 # Milliseconds without a further save that end a group of them (an editor writes several files,
 # git hundreds), and how long a group may last.
@@ -68,3 +74,24 @@ class Saves:
         with contextlib.suppress(ValueError):
             return Path(path).relative_to(self._root).as_posix()
         return path
+
+
+# ----------------
+
+
+class Watch:
+    """The saves in a checkout from now on."""
+
+    def __init__(self, root: Path, tree: Tree, catalog: Catalog) -> None:
+        within = owned.within(root, Path(tree.build_dir or root / "build"))
+        outputs = patterns(catalog, tree.era or "setuptools").below(within)
+        self._saves = Saves(root, lambda path: starts_build(path, outputs))
+
+    def wait(self) -> tuple[str, ...]:
+        """The files saved since the last answer, relative to the checkout; waits for one.
+
+        Raises:
+            Interrupted: Ctrl-C or SIGTERM.
+        """
+        with interruptible():
+            return self._saves.wait()

@@ -5,10 +5,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import json
 import math
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, Final
 
 import msgspec
 
@@ -20,7 +24,10 @@ from torchbuild_tasks.catalog.templates import load_templates
 from torchbuild_tasks.errors import PlanRefused, UsageError
 from torchbuild_tasks.facts.gather import gather
 from torchbuild_tasks.facts.probe import Probe
-from torchbuild_tasks.facts.tree import look_at_patches, patch_folders
+from torchbuild_tasks.facts.settings import find_settings
+from torchbuild_tasks.facts.store import store_folder
+from torchbuild_tasks.facts.tree import look_at_patches, look_at_tree, patch_folders
+from torchbuild_tasks.features.builds.named import Named, config_of, note_of, resolve
 from torchbuild_tasks.features.cluster import ask as keep
 from torchbuild_tasks.features.cluster.ask import look_at_cluster
 from torchbuild_tasks.features.cluster.choose import file_name, scheduler_url
@@ -29,13 +36,111 @@ from torchbuild_tasks.model import BuildPlan, Cluster, Facts
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.linker import left_out
 from torchbuild_tasks.plan.make import make_plan
-from torchbuild_tasks.plan.settings import Settings, check_value, split_assignment
+from torchbuild_tasks.plan.settings import Settings, check_settings, check_value, split_assignment
 from torchbuild_tasks.plan.variables import may_be_cuda
-from torchbuild_tasks.sight.dump import read_facts
-from torchbuild_tasks.sight.named import before_it_is_there, named, seen_from_main
 from torchbuild_tasks.system import files
 from torchbuild_tasks.system.net.client import Net, read_mirrors
-from torchbuild_tasks.values import replace
+from torchbuild_tasks.system.signals import interruptible
+from torchbuild_tasks.values import from_json, replace
+
+SUPPORT_FACTS: Final = "facts.json"  # in the archive of `support`
+
+
+def read_facts(path: Path) -> Facts:
+    """Read a `doctor --json` dump, whole or its facts alone, or the archive of `support`.
+
+    Raises:
+        UsageError: no such file, no JSON, or not such a dump.
+    """
+    try:
+        data: Any = json.loads(_dump(path).decode("utf-8"))
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise UsageError(f"{path} is not JSON: {error}", next_step="Make one with: doctor --json") from None
+    return from_json(Facts, data.get("facts", data) if isinstance(data, dict) else data, "facts")
+
+
+def _dump(path: Path) -> bytes:
+    """The bytes of a dump; of an archive those of its facts."""
+    data = path.read_bytes()
+    if not data.startswith(b"PK"):
+        return data
+    import io
+    import zipfile
+
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            return archive.read(SUPPORT_FACTS)
+    except (zipfile.BadZipFile, KeyError):
+        raise UsageError(
+            f"{path} is no archive of `support` with facts in it", next_step="Make one with: support"
+        ) from None
+
+
+# ---------------- which of the named builds a request is about, and its worktree
+
+
+def named(request: BuildRequest, settings: Settings | None = None) -> Named:
+    """Read the settings file; --name, or the worktree that we are in, says which of its builds counts.
+
+    `settings` are taken instead of those of a file, and then no build is named.
+    """
+    if settings is not None:
+        return Named(settings=settings, main=Path(request.source or "."))
+    note = note_of(request)
+    found = find_settings(config_of(request, note), request.source or ".")
+    settings = check_settings(found.path, found.data, found.lines) if found else Settings()
+    return resolve(request, note, settings)
+
+
+@contextlib.contextmanager
+def at_hand(request: BuildRequest, report: Reporter) -> Iterator[None]:
+    """Hold the named build that is to be built, with its worktree there; nothing without a name."""
+    if request.dry_run or not (request.name or note_of(request)):
+        yield
+        return
+    about = named(request)
+    if about.place is None:
+        yield
+        return
+    from torchbuild_tasks.features.builds.act import ready
+    from torchbuild_tasks.system.git.fetch import way_for
+    from torchbuild_tasks.system.git.transfer import settings
+
+    way = way_for(
+        about.place.folder,
+        report,
+        config=settings(about.settings.mirrors),
+        store=Path(store_folder(Probe(environ=dict(os.environ)))),
+        offline=request.offline or bool(about.settings.values.get("offline")),
+    )
+    with interruptible(), ready(about.place, report, way):
+        yield
+
+
+def before_it_is_there(facts: Facts, about: Named, catalog: Catalog) -> Facts:
+    """The facts with the tree that a worktree will have: that of the checkout it is made of."""
+    read = tuple(row.path for row in catalog.front_end if row.role == "reads")
+    tree = look_at_tree(Probe(environ=dict(os.environ)), str(about.main), read)
+    if tree.problem is None and about.place:
+        root = str(about.place.folder)
+        build_dir = tree.build_dir and tree.build_dir.replace(tree.root, root, 1)
+        tree = replace(
+            tree, root=root, build_dir=build_dir, dirty=False, cache=None, previous=None, installed=None
+        )
+    return replace(facts, tree=tree)
+
+
+def seen_from_main(settings: Settings, about: Named) -> Settings:
+    """The settings while a build's worktree is not there yet; the main checkout is not held to its torch."""
+    ref = about.place.ref if about.place else "HEAD"
+    seen = str(about.main) + ("" if ref == "HEAD" else f", and it will be at {ref}")
+    values = {name: value for name, value in settings.values.items() if name != "torch"}
+    return replace(settings, values=values, seen_from=seen)
+
+
+# ----------------
 
 
 class Sight(msgspec.Struct, frozen=True, kw_only=True):

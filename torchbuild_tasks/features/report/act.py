@@ -19,9 +19,9 @@ import msgspec
 from torchbuild_tasks.build.history import NINJA_LOG, ninja_graph, read_ninja_log, recall
 from torchbuild_tasks.build.ledger import last_manifest
 from torchbuild_tasks.catalog import GIB, Catalog
-from torchbuild_tasks.core.report_page import Page, Report, render
 from torchbuild_tasks.errors import ManifestError, UsageError
 from torchbuild_tasks.features.manifest.compare import read_manifest
+from torchbuild_tasks.features.report.page import Page, Report, render
 from torchbuild_tasks.model import Facts
 from torchbuild_tasks.model.facts import History
 from torchbuild_tasks.model.record import Manifest

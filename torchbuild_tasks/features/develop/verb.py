@@ -1,11 +1,16 @@
-"""What `debug-config` did, as text for a person; and the output of upstream's programs, as it comes."""
+"""What a debugger finds on this machine and in the build: looked at for `debug-config` alone."""
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO, Protocol
 
+from torchbuild_tasks.context import Sight
+from torchbuild_tasks.facts.probe import Probe
+from torchbuild_tasks.features.develop.choose import Debugging
+from torchbuild_tasks.features.develop.look import look_at_debugging
 from torchbuild_tasks.model import Finding
 from torchbuild_tasks.text.show import findings_text
 
@@ -52,3 +57,14 @@ class Flushed:
         """Write and flush."""
         self._stream.write(data)
         return self._stream.flush()
+
+
+# ----------------
+
+
+def debugging(sight: Sight, python: str) -> Debugging:
+    """The debugger, the right to attach, the debug information of what is built for this Python."""
+    tree, probe = sight.facts.tree, Probe(environ=dict(os.environ))
+    packages = (each.packages for each in sight.facts.pythons if each.executable == python)
+    build_dir = tree.build_dir or probe.join(tree.root, "build")
+    return look_at_debugging(tree.root, build_dir, python, tuple(next(packages, ())), probe)
