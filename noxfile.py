@@ -93,8 +93,7 @@ def types(session: nox.Session) -> None:
 def docs(session: nox.Session) -> None:
     """Write docs/flags.md from the declarations of the flags, docs/failures.md from the rows of failures."""
     session.install("-e", ".")
-    session.run("python", "-m", "torchbuild_tasks.fronts.docs", "docs/flags.md")
-    session.run("python", "-m", "torchbuild_tasks.fronts.docs", "docs/failures.md")
+    session.run("python", "-m", "torchbuild_tasks.fronts.docs", "docs")
 
 
 @nox.session

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import gc
 import itertools
 import re
@@ -27,6 +28,28 @@ for name in ("SIGINT", "SIGHUP"):
 
 
 SLOW_SECONDS = 3600  # the bound of a long test; that of every other is `timeout` in pyproject.toml
+
+
+# What is decided is the same on every system: under Windows' Python these tests only cost time.
+# Windows machines are planned for in them, too.
+PURE = (
+    *("plan/*", "ninja/*", "text/*", "catalog/test_match*", "catalog/test_failures*"),
+    *("build/test_outputs*", "build/test_hints*", "build/test_out_of_memory*", "build/test_time_left*"),
+    *("build/install/test_installed*", "build/jobserver/test_tokens*"),
+    *("features/*/test_choose*", "features/cache/test_address*", "features/cache/test_stats*"),
+    *("features/closure/test_linux*", "features/closure/test_windows*"),
+    *("features/diagnosis/test_lines*", "features/diagnosis/test_scan*", "features/diagnosis/test_logs*"),
+    *("features/doctor/test_machine*", "features/doctor/test_surroundings*"),
+    *("features/manifest/test_compare*", "features/report/test_page*", "features/develop/test_jsonc*"),
+)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave tests of pure decisions out under Windows, but for --slow."""
+    if sys.platform != "win32" or config.getoption("--slow") or collection_path.is_dir():
+        return None
+    path = collection_path.relative_to(Path(__file__).parent)
+    return True if any(fnmatch.fnmatch(path.as_posix(), pattern) for pattern in PURE) else None
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -39,12 +39,16 @@ def finding_ids() -> set[str]:
     What `debug-config` finds is its own: a build does not depend on it.
     """
     found = set()
-    for path in (ROOT / "torchbuild_tasks/core").rglob("*.py"):
-        if path.name == "debug_config.py":
+    for path in (ROOT / "torchbuild_tasks").rglob("*.py"):
+        if path.parent.name == "develop":
             continue
         tree = ast.parse(path.read_text("utf-8"))
         for node in ast.walk(tree):
-            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "ID":
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in (
+                "ID",
+                "ARCHS_ID",
+                "TOOLKIT_ID",
+            ):
                 found.add(ast.literal_eval(node.value))
             if isinstance(node, ast.Call) and ast.unparse(node.func) in ("Finding", "said"):
                 ids = [word.value for word in node.keywords if word.arg == "id"] + node.args[:1]

@@ -1,8 +1,16 @@
-"""The import table of docs/design.md, kept: who may import whom, and who may print or run."""
+"""The rules of the rooms, kept: who may import whom by role, which capability may ask which, who may print.
+
+A role is what a file does: hold values, decide, look, act, speak. Rooms have one role; in a capability's folder
+the file's name says it. docs/design.md has the same in words.
+"""
 
 from __future__ import annotations
 
 import ast
+import fnmatch
+import functools
+import graphlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,107 +18,213 @@ import pytest
 import torchbuild_tasks
 
 PACKAGE = Path(torchbuild_tasks.__file__).parent
-LEAVES = {
-    "errors",
-    "request",
-    "model",
-    "record",
-    "values",
-    "catalog",
-    "templates",
-    "pins",
-    "manifest",
-    "diffs",
-}
+PACKAGE_NAME = "torchbuild_tasks"
 
-# The door to programs, and to the memory of Windows: leaves that `facts` looks through as well, though
-# they lie in `effects`.
-DOOR = {
-    f"effects.{name}" for name in ("blocks", "job", "process", "reading", "signals", "tree", "windows_memory")
+# Patterns of files, the first that fits counts.
+ROLES: tuple[tuple[str, str], ...] = (
+    # run by another interpreter, or started as a program: imports nothing of ours
+    (
+        "alone",
+        "verify/*_probe.py verify/*_checks.py verify/cuda_*.py facts/python_report.py facts/cuda/nvml_probe.py",
+    ),
+    ("value", "__init__.py */__init__.py */*/__init__.py verbs.py errors.py values.py options.py about.py"),
+    ("value", "model/*.py catalog/*.py"),
+    ("choose", "text/*.py plan/*.py plan/cuda/*.py ninja/*.py"),
+    ("door", "system/*.py system/*/*.py"),
+    ("choose", "build/hints.py build/out_of_memory.py build/outputs.py build/time_left.py"),
+    ("choose", "build/install/installed.py build/jobserver/tokens.py verify/judge.py"),
+    ("choose", "features/*/choose.py features/cache/address.py features/cache/stats.py features/*/show.py"),
+    ("choose", "features/closure/graph.py features/closure/linux.py features/closure/windows.py"),
+    ("choose", "features/develop/jsonc.py features/diagnosis/lines.py features/diagnosis/scan.py"),
+    ("choose", "features/doctor/machine.py features/doctor/surroundings.py features/doctor/view.py"),
+    ("choose", "features/manifest/compare.py features/report/page.py"),
+    ("look", "facts/*.py facts/cuda/*.py features/*/look.py"),
+    ("verb", "features/*/verb.py"),
+    ("front", "fronts/*.py"),
+    ("flow", "flow.py context.py checkout.py beside.py features/doctor/health.py"),
+    ("act", "build/*.py build/*/*.py features/*/*.py verify/session.py"),
+)
+EVERYTHING = {"value", "choose", "door", "look", "act", "flow", "verb", "front"}
+MAY: dict[str, set[str]] = {
+    "alone": set(),
+    "value": {"value"},
+    "choose": {"value", "choose"},
+    "door": {"value", "door"},
+    "look": {"value", "choose", "look"},
+    "act": (EVERYTHING - {"flow", "verb", "front"}) | {"alone"},
+    "flow": EVERYTHING - {"verb", "front"},
+    "verb": EVERYTHING - {"verb", "front"},  # its line in verbs.py names it
+    "front": EVERYTHING,
 }
-
-# Room or module of the package -> what of ours it may import.
-TABLE: dict[str, set[str]] = {
-    "errors": {"model"},
-    "request": {"request"},
-    "model": {"model"},
-    "record": {"values", "model", "request"},
-    "manifest": {"model", "record"},
-    "values": {"errors"},
-    "catalog": {"catalog", "errors", "model", "values"},
-    "templates": {"errors"},
-    "pins": {"errors"},
-    "diffs": set(),
-    "core": LEAVES | {"core"},
-    "door": {"door", "errors"},
-    "facts": LEAVES | {"door", "facts"},
-    "effects": LEAVES | {"door", "effects"},
-    "verify": LEAVES | {"core", "effects", "verify", "door"},
-    "stages": LEAVES | {"core", "effects", "verify", "stages", "door"},
-    "sight": LEAVES | {"core", "facts", "effects", "stages", "sight", "", "door"},
-    "flow": LEAVES | {"core", "effects", "verify", "stages", "sight", "door"},
-    "beside": LEAVES | {"core", "effects", "verify", "stages", "sight", "flow", "door"},
-    "fronts": LEAVES | {"core", "flow", "beside", "fronts", ""},
-    "data": set(),
-    "": {"fronts"},
+# The doors that a look may use: each only reads, and a program that is looked at ends as a whole.
+LOOKS_THROUGH = {
+    "system.process",
+    "system.process_tree",
+    "system.windows_job",
+    "system.windows_memory",
+    "system.signals",
+}
+# Values that need a reader of their own, or the package itself for its version.
+EXCEPT: dict[str, set[str]] = {
+    "catalog/failures.py": {"text.words"},
+    "text/show.py": set(),
+}
+HARMLESS = {
+    *(f"pathlib.{kind}" for kind in ("PurePath", "PurePosixPath", "PureWindowsPath")),
+    "subprocess.list2cmdline",
 }
 PURE = ("os", "subprocess", "time", "datetime", "pathlib", "shutil", "socket", "tempfile", "platform")
 
+# Which capability may ask which others; it should only get shorter.
+ASKS: dict[str, set[str]] = {
+    "bisect": {"manifest", "patches"},
+    "cache": {"cluster", "helpers"},
+    "cluster": {"cache", "helpers"},
+    "companions": {"source"},
+    "doctor": {"cache"},
+    "manifest": {"builds", "cache", "diagnosis", "helpers"},
+    "report": {"cache", "manifest"},
+    "support": {"diagnosis"},
+    "toolkit": {"helpers"},
+}
+# What of a capability the stages of a build call themselves, and what of one is part of every plan.
+BUILD_ASKS = {"cache", "companions", "diagnosis", "helpers", "manifest", "patches", "toolkit"}
+PLAN_ASKS = {"cache", "cluster", "companions", "helpers", "patches"}
 
-def modules() -> list[Path]:
+
+def files() -> list[Path]:
     return sorted(PACKAGE.rglob("*.py"))
 
 
-def room(path: Path) -> str:
-    parts = path.relative_to(PACKAGE).with_suffix("").parts
-    if ".".join(parts) in DOOR:
-        return "door"
-    return "" if parts == ("__init__",) else parts[0]
+def place(path: Path) -> str:
+    return path.relative_to(PACKAGE).as_posix()
 
 
-def imports(path: Path) -> list[str]:
-    """Every imported module by its dotted name, also inside functions."""
-    found = []
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: relative import"
-            found += [f"{node.module}.{alias.name}" for alias in node.names]
+def role(name: str) -> str:
+    """The role of a file by its place."""
+    for found, patterns in ROLES:
+        if any(fnmatch.fnmatch(name, pattern) for pattern in patterns.split()):
+            return found
+    raise AssertionError(
+        f"{name} has no role: add it to a row of ROLES, and to docs/design.md where it is a new one"
+    )
+
+
+def feature(name: str) -> str | None:
+    parts = name.split("/")
+    return parts[1] if parts[0] == "features" and len(parts) > 2 else None
+
+
+@functools.cache
+def modules() -> dict[str, str]:
+    """Dotted name -> place."""
+    found = {}
+    for path in files():
+        dotted = ".".join((PACKAGE_NAME, *path.relative_to(PACKAGE).with_suffix("").parts))
+        found[dotted.removesuffix(".__init__")] = place(path)
     return found
 
 
-def our_room(name: str) -> str | None:
-    if not name.startswith("torchbuild_tasks"):
-        return None
-    if any(f"{name}.".startswith(f"torchbuild_tasks.{each}.") for each in DOOR):
-        return "door"
-    second = name.split(".")[1] if "." in name else ""
-    return second if second in TABLE else ""
+def is_type_checking(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_imports_only_what_its_room_may(path: Path) -> None:
-    """core, facts and effects never import each other; only fronts stand above flow."""
-    if room(path) not in TABLE:
-        return  # a room that capabilities move into: judged by role when all are there
-    allowed = TABLE[room(path)]
-    bad = [name for name in imports(path) if (target := our_room(name)) is not None and target not in allowed]
-    assert not bad, f"{room(path)} may import only {sorted(allowed)}, see docs/design.md"
+def names_in(tree: ast.AST, *, types: bool = True) -> Iterator[str]:
+    """Every imported name, dotted, also inside functions; without `types` not what only types need."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "a relative import"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif types or not is_type_checking(node):
+            yield from names_in(node, types=types)
 
 
-@pytest.mark.parametrize("path", sorted((PACKAGE / "core").rglob("*.py")), ids=lambda p: p.name)
-def test_core_is_pure(path: Path) -> None:
-    """core decides from values alone: no environment, process, clock or file system."""
-    bad = [name for name in imports(path) if name.split(".")[0] in PURE]
+@functools.cache
+def imports(path: Path) -> tuple[str, ...]:
+    return tuple(names_in(ast.parse(path.read_text("utf-8"))))
+
+
+def ours(names: tuple[str, ...]) -> set[str]:
+    """The places of our modules among imported names; the package itself is asked for its version alone."""
+    found = set()
+    for name in names:
+        for dotted in (name, name.rpartition(".")[0]):
+            if dotted in modules():
+                found.add(modules()[dotted])
+                break
+    return found - {"__init__.py"}
+
+
+@pytest.mark.parametrize("path", files(), ids=place)
+def test_imports_only_what_its_role_may(path: Path) -> None:
+    """What decides imports no door; what looks changes nothing; only the fronts stand above the verbs."""
+    name, own = place(path), role(place(path))
+    if name == "__init__.py":
+        return  # the fronts, on first use
+    bad = []
+    for other in sorted(ours(imports(path))):
+        dotted = other.removesuffix(".py").replace("/", ".")
+        if own == "look" and dotted in LOOKS_THROUGH or dotted in EXCEPT.get(name, ()):
+            continue
+        if role(other) not in MAY[own]:
+            bad.append(f"{other} ({role(other)})")
+    assert not bad, f"{name} ({own}) may import only {sorted(MAY[own])}, see docs/design.md"
+
+
+@pytest.mark.parametrize("path", files(), ids=place)
+def test_capabilities_ask_only_whom_the_table_names(path: Path) -> None:
+    """A capability that is deleted leaves nobody behind who did not say that it asks it."""
+    name = place(path)
+    own = feature(name)
+    asked = {each for other in ours(imports(path)) if (each := feature(other)) and each != own}
+    room = name.partition("/")[0]
+    allowed = {"build": BUILD_ASKS, "plan": PLAN_ASKS}.get(room, set())
+    if own is not None:
+        allowed = ASKS.get(own, set())
+    elif role(name) in ("flow", "front", "verb") or room == "verify":
+        return
+    assert asked <= allowed, f"a new arrow from {own or room}: see docs/design.md"
+
+
+def test_the_table_of_capabilities_holds_no_arrow_that_is_gone() -> None:
+    seen: dict[str, set[str]] = {}
+    for path in files():
+        own = feature(place(path))
+        for other in ours(imports(path)):
+            asked = feature(other)
+            if own and asked and own != asked:
+                seen.setdefault(own, set()).add(asked)
+    assert {own: asked for own, asked in ASKS.items() if seen.get(own, set()) != asked} == {}
+
+
+@pytest.mark.parametrize("path", [path for path in files() if role(place(path)) == "choose"], ids=place)
+def test_what_decides_is_pure(path: Path) -> None:
+    """From values alone: no environment, process, clock or file system."""
+    bad = [name for name in imports(path) if name.split(".")[0] in PURE and name not in HARMLESS]
     assert not bad
+
+
+def test_no_circle_of_files() -> None:
+    graph = {}
+    for path in files():
+        names = tuple(names_in(ast.parse(path.read_text("utf-8")), types=False))
+        graph[place(path)] = ours(names) - {place(path)}
+    del graph["__init__.py"]
+    graphlib.TopologicalSorter(graph).prepare()
 
 
 def test_only_fronts_catch_our_errors() -> None:
     """`except TorchbuildError` stands in the fronts alone; others catch what they mean."""
-    for path in modules():
-        if room(path) == "fronts":
+    for path in files():
+        if role(place(path)) == "front":
             continue
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.ExceptHandler) and node.type is not None:
                 assert "TorchbuildError" not in ast.unparse(node.type), path
+
+
+@pytest.mark.parametrize("path", files(), ids=place)
+def test_no_module_is_above_600_lines(path: Path) -> None:
+    assert path.read_text("utf-8").count("\n") <= 600

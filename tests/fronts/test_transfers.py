@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from torchbuild_tasks.text.transfers import Transfers, size
+from torchbuild_tasks.fronts.transfers import Transfers
+from torchbuild_tasks.text.show import size
 
 
 @pytest.fixture

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
-import shlex
 import sys
-from collections.abc import Sequence
 from typing import Any
 
 from torchbuild_tasks.errors import BuildFailed, PlanRefused, TorchbuildError
 from torchbuild_tasks.features.diagnosis.show import diagnoses_text
-from torchbuild_tasks.model import Finding
+from torchbuild_tasks.text.show import finding_text
 from torchbuild_tasks.values import dumps
 
 
@@ -27,27 +24,6 @@ def out(text: str) -> None:
 
 
 # ---------------- errors and findings as paragraphs to a person, or as an object for a program
-
-
-MARK = {"ok": "ok     ", "warn": "warning", "error": "error  ", "unknown": "unknown", "skipped": "skipped"}
-
-
-_OF_WINDOWS = re.compile(r"[A-Za-z]:[\\/]|.*\.(?:exe|bat|cmd)$", re.IGNORECASE)
-
-
-def typed(argv: Sequence[str]) -> str:
-    """A command as it could be typed into a shell of the system that its program is of."""
-    if argv and _OF_WINDOWS.match(argv[0]):
-        import subprocess
-
-        return subprocess.list2cmdline(argv)
-    return shlex.join(argv)
-
-
-def finding_text(finding: Finding) -> str:
-    """One finding with its mark; what to do stands under it."""
-    fix = f"           -> {finding.fix}\n" if finding.fix else ""
-    return f"  {MARK[finding.status]}  {finding.text}\n{fix}"
 
 
 def error_text(error: TorchbuildError) -> str:

@@ -13,11 +13,10 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from torchbuild_tasks.fronts.output import typed
+from torchbuild_tasks.fronts.transfers import Transfers
 from torchbuild_tasks.model import Command
 from torchbuild_tasks.ninja.progress import Progress, ProgressParser, eta
-from torchbuild_tasks.text.show import Removable, removal_text
-from torchbuild_tasks.text.transfers import Transfers
+from torchbuild_tasks.text.show import Removable, removal_text, typed
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar

@@ -6,11 +6,12 @@ is printed here.
 
 from __future__ import annotations
 
+import re
+import shlex
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
-from torchbuild_tasks.fronts.output import finding_text, typed
 from torchbuild_tasks.model import (
     BuildPlan,
     Command,
@@ -24,6 +25,27 @@ from torchbuild_tasks.model import (
     Windows,
 )
 from torchbuild_tasks.model.record import VerifyReport
+
+MARK = {"ok": "ok     ", "warn": "warning", "error": "error  ", "unknown": "unknown", "skipped": "skipped"}
+
+
+_OF_WINDOWS = re.compile(r"[A-Za-z]:[\\/]|.*\.(?:exe|bat|cmd)$", re.IGNORECASE)
+
+
+def typed(argv: Sequence[str]) -> str:
+    """A command as it could be typed into a shell of the system that its program is of."""
+    if argv and _OF_WINDOWS.match(argv[0]):
+        from subprocess import list2cmdline
+
+        return list2cmdline(argv)
+    return shlex.join(argv)
+
+
+def finding_text(finding: Finding) -> str:
+    """One finding with its mark; what to do stands under it."""
+    fix = f"           -> {finding.fix}\n" if finding.fix else ""
+    return f"  {MARK[finding.status]}  {finding.text}\n{fix}"
+
 
 GIB = 1 << 30
 
@@ -279,3 +301,11 @@ def removal_text(removal: Removable, uninstall: Command | None) -> str:
     if removal.kept:
         parts += ["Kept\n", columns(removal.kept)]
     return "".join(parts)
+
+
+def size(count: int) -> str:
+    """Bytes in decimal units, as disks and networks are sold."""
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= factor:
+            return f"{count / factor:.1f} {unit}"
+    return f"{count} bytes"

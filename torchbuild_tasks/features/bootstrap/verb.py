@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from torchbuild_tasks.features.bootstrap.choose import Bootstrap, Missing
-from torchbuild_tasks.fronts.output import typed
+from torchbuild_tasks.text.show import typed
 
 
 def bootstrap_text(plan: Bootstrap) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from torchbuild_tasks.model import CacheState
-from torchbuild_tasks.text.show import columns
-from torchbuild_tasks.text.transfers import size
+from torchbuild_tasks.text.show import columns, size
 
 
 def cache_text(states: Sequence[CacheState]) -> str:

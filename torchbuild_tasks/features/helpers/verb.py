@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from torchbuild_tasks.features.helpers.choose import HelperLine, HelperReport
-from torchbuild_tasks.fronts.output import finding_text
-from torchbuild_tasks.text.show import columns
-from torchbuild_tasks.text.transfers import size
+from torchbuild_tasks.text.show import columns, finding_text, size
 from torchbuild_tasks.values import replace
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from torchbuild_tasks.fronts.output import MARK
 from torchbuild_tasks.plan.versions import VersionLine
-from torchbuild_tasks.text.show import columns
+from torchbuild_tasks.text.show import MARK, columns
 
 HEAD = (
     "",

@@ -1,0 +1,116 @@
+"""Room, memory, limits, locale and clock, each against what the plan needs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.features.doctor.views import check, checks, health, room
+from tests.support.machines import linux_facts, tool
+from torchbuild_tasks.catalog import GIB
+from torchbuild_tasks.model import Host, Memory, Reached, Room
+
+
+def test_what_shares_a_file_system_is_counted_together() -> None:
+    """12 GiB for the tree of the dev preset and 1 for temporary files: 12.5 is enough for either alone."""
+    apart = (room("build", 12.5, "/"), room("tmp", 12.5, "/tmp"))
+    together = (room("build", 12.5), room("tmp", 12.5))
+    assert [finding.status for finding in checks("disk", seen=health(rooms=apart))] == ["ok", "ok"]
+    assert check("disk", seen=health(rooms=together)).status == "error"
+
+
+def test_without_a_mount_table_the_same_free_bytes_are_the_same_disk() -> None:
+    rooms = tuple(room(purpose, 12.5, mount="") for purpose in ("build", "tmp"))
+    found = check("disk", seen=health(rooms=rooms))
+    assert (found.status, "file system of /build" in found.text) == ("error", True)
+
+
+def test_the_preset_says_how_much() -> None:
+    seen = health(rooms=(room("build", 9),))
+    assert check("disk", seen=seen).status == "error"
+    assert check("disk", seen=seen, preset="minimal").status == "ok"
+    assert check("disk", seen=health(rooms=(room("build", 30),)), preset="debug").status == "error"
+
+
+def test_a_compiler_cache_can_do_with_less() -> None:
+    facts = linux_facts(tools=(*linux_facts().tools, tool("ccache", "4.7.5")))
+    found = check("disk", facts, health(rooms=(room("build", 20), room("cache", 20))))
+    assert found.status == "warn"
+    assert "--cache-size" in found.fix
+
+
+def test_a_disk_that_says_nothing_is_unknown() -> None:
+    silent = Room(purpose="build", path="/x")
+    assert check("disk", seen=health(rooms=(silent,))).status == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("changed", "status"),
+    [({"noexec": True}, "error"), ({"writable": False}, "error"), ({"kind": "nfs4"}, "warn"), ({}, "ok")],
+)
+def test_a_place_must_be_written_to_and_started_from(changed: dict[str, Any], status: str) -> None:
+    purpose = "tmp" if changed.get("writable") is False else "build"
+    assert check("places", seen=health(rooms=(room(purpose, **changed),))).status == status
+
+
+@pytest.mark.parametrize(
+    ("available", "swap", "status"), [(30.0, 0.0, "ok"), (1.5, 0.0, "error"), (1.0, 8.0, "warn")]
+)
+def test_one_compile_must_fit(available: float, swap: float, status: str) -> None:
+    memory = Memory(total=32 * GIB, available=int(available * GIB), swap_free=int(swap * GIB))
+    found = check("memory", linux_facts(memory=memory))
+    assert found.status == status
+    assert ("no swap" in found.text) == (not swap)
+
+
+def test_a_cgroup_counts() -> None:
+    memory = Memory(
+        total=32 * GIB, available=30 * GIB, limit=2 * GIB, used_in_limit=GIB, limit_via="memory.max"
+    )
+    found = check("memory", linux_facts(memory=memory))
+    assert (found.status, "memory.max" in found.text) == ("error", True)
+
+
+def test_open_files_follow_the_jobs() -> None:
+    assert check("open-files", seen=health(open_files=256), jobs=1).status == "warn"
+    assert check("open-files", seen=health(open_files=1024), jobs=8).status == "ok"
+    found = check("open-files", seen=health(open_files=1024), jobs=200)
+    assert (found.status, found.fix) == ("warn", "ulimit -n 1856")
+    assert "root" in check("open-files", seen=health(open_files=256, open_files_most=256)).fix
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "status"),
+    [
+        ("de_DE.UTF-8", True, "ok"),
+        ("de_DE.UTF-8", False, "warn"),
+        ("de_DE@euro", True, "warn"),
+        ("C", True, "ok"),
+        (None, None, "ok"),
+    ],
+)
+def test_a_locale_is_utf_8_and_installed(name: str | None, known: bool | None, status: str) -> None:
+    assert check("locale", seen=health(locale=name, locale_known=known)).status == status
+
+
+def test_a_file_from_the_future_is_named() -> None:
+    found = check("clock", seen=health(newest="/src/pytorch/version.txt", ahead=7300.0))
+    assert found.status == "warn"
+    assert "2 h" in found.text
+    assert "touch /src/pytorch/version.txt" in found.fix
+    assert check("clock", seen=health(newest="/x", ahead=1.0)).status == "ok"
+
+
+def test_the_servers_tell_the_time_too() -> None:
+    server = Reached(host="pypi.org", why="x", dns="", https="", ahead=4000.0)
+    found = check("clock", seen=health(reached=(server,)))
+    assert (found.status, "behind" in found.text) == ("warn", True)
+
+
+def test_what_a_system_does_not_have_is_skipped() -> None:
+    windows = linux_facts(host=Host(os="windows", arch="x86_64"))
+    assert check("open-files", windows, health(open_files=None)).status == "skipped"
+    assert check("locale", windows).status == "skipped"
+    assert check("dev-drive").status == "skipped"
+    assert check("dev-drive", windows, health(rooms=(room("build", kind="ReFS"),))).status == "ok"

@@ -1,0 +1,148 @@
+"""The choices that are fields of the plan: preset, build type, mode, generator, and what is built."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+from packaging.version import Version
+
+from tests.support.cuda import cuda_facts, gpu, toolkit
+from tests.support.jetsons import orin_nano
+from tests.support.machines import ask, linux_facts, modern_tree, plan_of, settings, statuses, with_tree
+from torchbuild_tasks.plan.decisions import choose_generator, decide_build
+from torchbuild_tasks.plan.jetson import check_jetson
+from torchbuild_tasks.plan.variables import choose_build_type
+from torchbuild_tasks.values import replace
+
+
+@pytest.mark.parametrize(
+    ("flags", "said", "value", "source"),
+    [
+        ({"preset": "full"}, {"preset": "minimal"}, "full", "flag"),
+        ({}, {"preset": "minimal"}, "minimal", "torchbuild.toml"),
+        ({}, {}, "dev", "default"),
+    ],
+)
+def test_the_preset(flags: dict[str, Any], said: dict[str, str], value: str, source: str) -> None:
+    choice = decide_build(ask(said=settings(said), **flags)).preset
+    assert (choice.value, choice.source) == (value, source)
+
+
+@pytest.mark.parametrize(
+    ("flags", "environ", "said", "variables", "value", "source"),
+    [
+        ({}, {}, {}, {}, "Release", "preset"),
+        ({"preset": "debug"}, {}, {}, {}, "Debug", "preset"),
+        ({"preset": "debug"}, {}, {"build_type": "MinSizeRel"}, {}, "MinSizeRel", "torchbuild.toml"),
+        ({}, {}, {"build_type": "Debug"}, {}, "Debug", "torchbuild.toml"),
+        ({}, {}, {}, {"DEBUG": "1"}, "Debug", "torchbuild.toml"),
+        ({}, {"DEBUG": "1"}, {}, {}, "Debug", "environment"),
+        ({}, {"DEBUG": "0"}, {}, {}, "Release", "preset"),
+        ({}, {"DEBUG": "OFF"}, {}, {}, "Release", "preset"),
+        ({}, {"DEBUG": ""}, {}, {}, "Release", "preset"),
+        ({}, {"REL_WITH_DEB_INFO": "1"}, {}, {}, "RelWithDebInfo", "environment"),
+        ({}, {"DEBUG": "1", "REL_WITH_DEB_INFO": "1"}, {}, {}, "Debug", "environment"),
+        ({}, {"DEBUG": "0", "REL_WITH_DEB_INFO": "1"}, {}, {}, "RelWithDebInfo", "environment"),
+        ({}, {"CMAKE_BUILD_TYPE": "MinSizeRel", "DEBUG": "1"}, {}, {}, "MinSizeRel", "environment"),
+        ({"set": ("DEBUG=1",)}, {}, {"build_type": "Release"}, {}, "Debug", "flag"),
+        ({"set": ("CMAKE_BUILD_TYPE=Debug",)}, {"CMAKE_BUILD_TYPE": "Release"}, {}, {}, "Debug", "flag"),
+        ({"set": ("DEBUG=1",)}, {"CMAKE_BUILD_TYPE": "Release"}, {}, {}, "Debug", "flag"),
+        ({}, {"DEBUG": "1"}, {}, {"CMAKE_BUILD_TYPE": "Release"}, "Debug", "environment"),
+        ({}, {"DEBUG": "1"}, {"build_type": "Release"}, {}, "Debug", "environment"),
+        ({"build_type": "Release"}, {"DEBUG": "1"}, {}, {}, "Release", "flag"),
+        ({"build_type": "Debug", "set": ("CMAKE_BUILD_TYPE=Release",)}, {}, {}, {}, "Debug", "flag"),
+    ],
+)
+def test_the_build_type(
+    flags: dict[str, Any],
+    environ: dict[str, str],
+    said: dict[str, str],
+    variables: dict[str, str],
+    value: str,
+    source: str,
+) -> None:
+    choice = choose_build_type(ask(linux_facts(environ=environ), settings(said, variables), **flags))
+    assert (choice.value, choice.source) == (value, source)
+    assert choice.because
+
+
+@pytest.mark.parametrize("mode", ["develop", "wheel"])
+def test_the_mode(mode: str) -> None:
+    assert plan_of(mode=mode).mode == mode
+    assert plan_of(said=settings({"mode": mode})).mode == mode
+
+
+def test_the_generator_is_ninja_unless_another_is_named() -> None:
+    assert choose_generator(ask()).value == "Ninja"
+    named = choose_generator(ask(linux_facts(environ={"CMAKE_GENERATOR": "Unix Makefiles"})))
+    assert (named.value, named.source) == ("Unix Makefiles", "environment")
+
+
+def test_every_choice_has_value_reason_and_a_name_of_its_own() -> None:
+    facts = linux_facts(environ={"USE_MKLDNN": "0", "MAX_JOBS": "3"})
+    choices = plan_of(facts, settings({"mode": "wheel"}, {"BLAS": "MKL"}), set=("WERROR=0",)).choices
+    assert all(choice.value and choice.because for choice in choices)
+    names = [choice.name for choice in choices]
+    assert len(names) == len(set(names))
+    assert {"flag", "environment", "torchbuild.toml", "preset", "default"} == {c.source for c in choices}
+
+
+def test_what_is_built_is_shown_first() -> None:
+    facts = linux_facts(tree=modern_tree())
+    source, torch, era = plan_of(facts, source="pytorch").choices[:3]
+    assert (source.value, source.source) == ("/src/pytorch", "flag")
+    assert torch.value == "2.14.0a0"
+    assert "0123456789" in torch.because
+    assert era.value == "scikit-build-core"
+    assert "pytorch_build_backend" in era.because
+
+
+def test_the_sample_says_that_it_is_one() -> None:
+    torch = plan_of(with_tree(linux_facts(), sample=True, commit=None)).choices[1]
+    assert "sample" in torch.because
+    assert "commit" not in torch.because
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "choose_toolkit",
+        "choose_python",
+        "choose_build_type",
+        "choose_generator",
+        "choose_mode",
+        "choose_archs",
+        "choose_toolset",
+        "choose_compilers",
+        "choose_linker",
+        "choose_helpers",
+        "choose_cache",
+        "choose_jobs",
+        "devices",
+    ],
+)
+@pytest.mark.parametrize("machine", ["gpu", "jetson"])
+def test_a_plan_decides_each_thing_once(machine: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is decided is handed on: decided again with other arguments it could be another."""
+    facts = orin_nano() if machine == "jetson" else cuda_facts(toolkit(), gpus=(gpu(),))
+    calls = []
+    for module in [each for key, each in sys.modules.items() if key.startswith("torchbuild_tasks.")]:
+        if callable(real := getattr(module, name, None)):
+
+            def counted(*args: Any, _real: Any = real, **words: Any) -> Any:
+                calls.append(args)
+                return _real(*args, **words)
+
+            monkeypatch.setattr(module, name, counted)
+    plan_of(facts, cuda=True)
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize("wanted", ["12.6", "11.8"])
+def test_a_jetson_is_held_to_the_toolkit_that_was_decided(wanted: str) -> None:
+    question = ask(orin_nano(), cuda=True)
+    decided = replace(decide_build(question).toolkit, version=Version(wanted))
+    told = statuses(check_jetson(question, decided), "jetpack-cuda")
+    assert told == ([] if wanted == "12.6" else ["warn"])
