@@ -1,7 +1,7 @@
-"""The rules of the rooms, kept: who may import whom by role, which capability may ask which, who may print.
+"""The rules of the rooms, kept: who may import whom, which capability may ask which, who may print.
 
-A role is what a file does: hold values, decide, look, act, speak. Rooms have one role; in a capability's folder
-the file's name says it. docs/design.md has the same in words.
+A role is what a file does: hold values, decide, look, act, speak. Rooms have one role; in a capability's
+folder the file's name says it. docs/design.md has the same in words.
 """
 
 from __future__ import annotations
@@ -10,12 +10,19 @@ import ast
 import fnmatch
 import functools
 import graphlib
+import inspect
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import torchbuild_tasks
+from torchbuild_tasks.flow import STAGES, load_stage
+from torchbuild_tasks.fronts.parsing import load, request_class
+from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.verbs import VERBS
 
 PACKAGE = Path(torchbuild_tasks.__file__).parent
 PACKAGE_NAME = "torchbuild_tasks"
@@ -25,7 +32,8 @@ ROLES: tuple[tuple[str, str], ...] = (
     # run by another interpreter, or started as a program: imports nothing of ours
     (
         "alone",
-        "verify/*_probe.py verify/*_checks.py verify/cuda_*.py facts/python_report.py facts/cuda/nvml_probe.py",
+        "verify/*_probe.py verify/*_checks.py verify/cuda_*.py facts/python_report.py "
+        "facts/cuda/nvml_probe.py",
     ),
     ("value", "__init__.py */__init__.py */*/__init__.py verbs.py errors.py values.py options.py about.py"),
     ("value", "model/*.py catalog/*.py"),
@@ -41,7 +49,7 @@ ROLES: tuple[tuple[str, str], ...] = (
     ("look", "facts/*.py facts/cuda/*.py features/*/look.py"),
     ("verb", "features/*/verb.py"),
     ("front", "fronts/*.py"),
-    ("flow", "flow.py context.py checkout.py beside.py features/doctor/health.py"),
+    ("flow", "flow.py context.py checkout.py features/doctor/health.py"),
     ("act", "build/*.py build/*/*.py features/*/*.py verify/session.py"),
 )
 EVERYTHING = {"value", "choose", "door", "look", "act", "flow", "verb", "front"}
@@ -80,11 +88,11 @@ ASKS: dict[str, set[str]] = {
     "bisect": {"manifest", "patches"},
     "cache": {"cluster", "helpers"},
     "cluster": {"cache", "helpers"},
-    "companions": {"source"},
+    "companions": {"diagnosis"},
     "doctor": {"cache"},
     "manifest": {"builds", "cache", "diagnosis", "helpers"},
     "report": {"cache", "manifest"},
-    "support": {"diagnosis"},
+    "support": {"diagnosis", "doctor"},
     "toolkit": {"helpers"},
 }
 # What of a capability the stages of a build call themselves, and what of one is part of every plan.
@@ -228,3 +236,43 @@ def test_only_fronts_catch_our_errors() -> None:
 @pytest.mark.parametrize("path", files(), ids=place)
 def test_no_module_is_above_600_lines(path: Path) -> None:
     assert path.read_text("utf-8").count("\n") <= 600
+
+
+LOOK_AT_IMPORTS = """
+import sys
+sys.argv = ["torchbuild", "plan", "--source", sys.argv[1], "--quiet"]
+from torchbuild_tasks.fronts.console import main
+try:
+    main()
+except SystemExit:
+    pass
+sys.stderr.write(" ".join(sorted(name for name in sys.modules if name.startswith("torchbuild_tasks"))))
+"""
+
+
+@pytest.mark.integration
+def test_a_plan_imports_nothing_that_acts_and_few_modules(tmp_path: Path) -> None:
+    """`plan` writes nothing, and whoever waits for it pays only for what it uses."""
+    sample = Path(__file__).parents[1] / "samples" / "minitorch"
+    argv = [sys.executable, "-c", LOOK_AT_IMPORTS, str(sample)]
+    ran = subprocess.run(argv, capture_output=True, text=True, check=True, cwd=tmp_path, timeout=120)
+    read = ran.stderr.splitlines()[-1].split()
+    assert 50 < len(read) <= 130
+    acts = {modules()[name] for name in read if role(modules()[name]) in ("act", "door")}
+    # which build a folder is, and what a looked-at program runs through
+    assert acts <= {"features/builds/named.py", *(f"system/{name}.py" for name in PLAN_NEEDS)}
+
+
+PLAN_NEEDS = ("__init__", "files", "lock", "process", "process_tree", "signals")
+
+
+def test_every_verb_is_where_its_line_says() -> None:
+    """A verb's function takes a request and a reporter; the class of its request declares its flags."""
+    for verb in VERBS:
+        assert issubclass(request_class(verb), BuildRequest)
+        assert list(inspect.signature(load(verb)).parameters) == ["request", "report"]
+
+
+def test_every_stage_is_where_its_line_says() -> None:
+    for stage in STAGES:
+        assert list(inspect.signature(load_stage(stage)).parameters) == ["work"], stage

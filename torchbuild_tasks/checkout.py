@@ -1,50 +1,53 @@
-"""Which checkout a verb is about, and ours where there is none, which is got first."""
+"""Find the checkout that a verb is about; where there is none, the one that --torch names, fetched first.
+
+Outside of a checkout `--torch 2.9.1` means a checkout of that version in the tool's own store.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torchbuild_tasks.build.work import Reporter
-from torchbuild_tasks.context import Sight, look, network
+from torchbuild_tasks.context import look, network
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.system.signals import interruptible
-from torchbuild_tasks.values import replace
 
 if TYPE_CHECKING:
+    from torchbuild_tasks.build.work import Reporter
     from torchbuild_tasks.features.source.get import Task
 
 
-def here(sight: Sight) -> Sight:
-    """The sight; outside of a checkout that of ours of the torch that --torch names, where it was got."""
-    ours = _ours(sight)
-    return _on(sight, ours[1]) if ours and ours[1].is_dir() else sight
+def use_stored_checkout(question: Question) -> Question:
+    """Look at the stored checkout of the torch that --torch names, where it was fetched before."""
+    stored = _stored_checkout(question)
+    return _look_in(question, stored[1]) if stored and stored[1].is_dir() else question
 
 
-def have_source(sight: Sight, report: Reporter) -> Sight:
-    """The same, and ours is got first where it is not there."""
-    ours = _ours(sight)
-    if ours is None:
-        return sight
-    if not ours[1].is_dir():
+def fetch_checkout(question: Question, report: Reporter) -> Question:
+    """Look at the stored checkout of the torch that --torch names; fetch it first where it is absent."""
+    stored = _stored_checkout(question)
+    if stored is None:
+        return question
+    ref, folder = stored
+    if not folder.is_dir():
         from torchbuild_tasks.features.source.get import get
 
         with interruptible():
-            return _on(sight, get(source_task(sight, report), ours[0], None))
-    return _on(sight, ours[1])
+            folder = get(source_task(question, report), ref, None)
+    return _look_in(question, folder)
 
 
-def _on(sight: Sight, root: Path) -> Sight:
-    return look(replace(sight.request, source=str(root), name=None), sight.settings)
+def _look_in(question: Question, root: Path) -> Question:
+    return look(dataclasses.replace(question.request, source=str(root), name=None), question.settings)
 
 
-def _ours(sight: Sight) -> tuple[str, Path] | None:
-    """The torch that is asked for where there is no checkout, and the folder of ours that is for it."""
-    question = _question(sight)
-    if sight.facts.tree.version or question.given("source") or sight.request.facts:
+def _stored_checkout(question: Question) -> tuple[str, Path] | None:
+    """Return the ref that --torch means where there is no checkout, and its folder in the store."""
+    if question.facts.tree.version or question.given("source") or question.request.facts:
         return None
-    if sight.settings.build or not question.given("torch"):
+    if question.settings.build or not question.given("torch"):
         return None
     from torchbuild_tasks.features.source.get import ours
     from torchbuild_tasks.plan.versions import wanted_torch
@@ -53,51 +56,46 @@ def _ours(sight: Sight) -> tuple[str, Path] | None:
     assert wanted is not None
     ref = wanted.ref.ref
     name = ref[:12] if wanted.ref.kind == "commit" else ref
-    return ref, ours(network(sight).store, _repository(sight), name)
+    return ref, ours(network(question).store, _repository(question), name)
 
 
-def named_checkout(sight: Sight) -> Path | None:
-    """The checkout that an action on sources is about: the one that was named, else the current folder.
+def named_checkout(question: Question) -> Path | None:
+    """Return the checkout that `source` is about: the one that was named, else the current folder.
 
-    A new one is got into the current folder only when that is named.
+    A new one goes into the current folder only when that was named.
     """
-    named = _question(sight).given("source")
-    if not named and (sight.request.action == "get" or sight.facts.tree.version is None):
+    named = question.given("source")
+    if not named and (question.request.action == "get" or question.facts.tree.version is None):
         return None
-    return Path(sight.facts.tree.root)
+    return Path(question.facts.tree.root)
 
 
-def source_task(sight: Sight, report: Reporter) -> Task:
-    """An action on sources: where from, with which mirrors of hosts, and what a checkout's plan needs."""
+def source_task(question: Question, report: Reporter) -> Task:
+    """Return what `source` is to do: where from, with which mirrors, and what a checkout's plan needs."""
     from torchbuild_tasks.features.source.get import Task
     from torchbuild_tasks.plan.fit import does_without
     from torchbuild_tasks.plan.versions import wanted_torch
     from torchbuild_tasks.system.git.transfer import settings
 
-    wanted = wanted_torch(_question(sight)) if sight.request.ref is None else None
+    wanted = wanted_torch(question) if question.request.ref is None else None
 
     def needs(root: Path) -> Callable[[str], bool]:
-        there = _on(sight, root)
-        question = _question(there)
-        return lambda path: bool(there.facts.tree.problem) or not does_without(question, path)
+        there = _look_in(question, root)
+        return lambda path: bool(there.facts.tree.problem) or not does_without(there, path)
 
     return Task(
-        request=sight.request,
-        facts=sight.facts,
+        request=question.request,
+        facts=question.facts,
         report=report,
-        store=network(sight).store,
-        url=_repository(sight),
-        config=settings(sight.settings.mirrors),
+        store=network(question).store,
+        url=_repository(question),
+        config=settings(question.settings.mirrors),
         needs=needs,
         newest=wanted.ref.ref if wanted else "latest",
     )
 
 
-def _repository(sight: Sight) -> str:
+def _repository(question: Question) -> str:
     from torchbuild_tasks.features.source.get import URL
 
-    return str(sight.request.url or sight.settings.values.get("url") or URL)
-
-
-def _question(sight: Sight) -> Question:
-    return Question(sight.request, sight.facts, sight.catalog, sight.settings)
+    return str(question.request.url or question.settings.values.get("url") or URL)

@@ -1,7 +1,4 @@
-"""What every verb starts from: the request checked, the settings read, the machine looked at, the plan.
-
-`flow.py` and `beside.py` are the verbs; this is what they share.
-"""
+"""Prepare what every verb starts from: check the request, read the settings, look at the machine, decide."""
 
 from __future__ import annotations
 
@@ -12,13 +9,9 @@ import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
-
-from torchbuild_tasks import version
-from torchbuild_tasks.build.linker import try_linker
-from torchbuild_tasks.build.work import Fetching, Reporter
+from torchbuild_tasks.about import __version__
 from torchbuild_tasks.catalog import Catalog, load_catalog
 from torchbuild_tasks.catalog.templates import load_templates
 from torchbuild_tasks.errors import PlanRefused, UsageError
@@ -28,20 +21,20 @@ from torchbuild_tasks.facts.settings import find_settings
 from torchbuild_tasks.facts.store import store_folder
 from torchbuild_tasks.facts.tree import look_at_patches, look_at_tree, patch_folders
 from torchbuild_tasks.features.builds.named import Named, config_of, note_of, resolve
-from torchbuild_tasks.features.cluster import ask as keep
-from torchbuild_tasks.features.cluster.ask import look_at_cluster
-from torchbuild_tasks.features.cluster.choose import file_name, scheduler_url
-from torchbuild_tasks.features.companions.look import with_companions
 from torchbuild_tasks.model import BuildPlan, Cluster, Facts
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.linker import left_out
 from torchbuild_tasks.plan.make import make_plan
+from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.settings import Settings, check_settings, check_value, split_assignment
 from torchbuild_tasks.plan.variables import may_be_cuda
 from torchbuild_tasks.system import files
-from torchbuild_tasks.system.net.client import Net, read_mirrors
 from torchbuild_tasks.system.signals import interruptible
 from torchbuild_tasks.values import from_json, replace
+
+if TYPE_CHECKING:
+    from torchbuild_tasks.build.work import Fetching, Reporter
+    from torchbuild_tasks.features.cluster.ask import Shelf
 
 SUPPORT_FACTS: Final = "facts.json"  # in the archive of `support`
 
@@ -95,7 +88,7 @@ def named(request: BuildRequest, settings: Settings | None = None) -> Named:
 
 
 @contextlib.contextmanager
-def at_hand(request: BuildRequest, report: Reporter) -> Iterator[None]:
+def hold_named_build(request: BuildRequest, report: Reporter) -> Iterator[None]:
     """Hold the named build that is to be built, with its worktree there; nothing without a name."""
     if request.dry_run or not (request.name or note_of(request)):
         yield
@@ -140,25 +133,13 @@ def seen_from_main(settings: Settings, about: Named) -> Settings:
     return replace(settings, values=values, seen_from=seen)
 
 
-# ----------------
-
-
-class Sight(msgspec.Struct, frozen=True, kw_only=True):
-    """What every verb starts from: the request, the settings file, the rows and the facts."""
-
-    request: BuildRequest
-    settings: Settings
-    catalog: Catalog
-    facts: Facts
-
-
 def look(
     request: BuildRequest,
     settings: Settings | None = None,
     *,
     everything: bool = True,
     patience: float = math.inf,
-) -> Sight:
+) -> Question:
     """Check the request, read the settings file, load the rows, look at the machine.
 
     Args:
@@ -178,20 +159,19 @@ def look(
     if settings.failures:  # the user's own stand before ours
         catalog = Catalog(failure=(*settings.failures, *catalog.failure))
     if request.facts:
-        return Sight(
-            request=request, settings=settings, catalog=catalog, facts=read_facts(Path(request.facts))
-        )
+        return Question(request, read_facts(Path(request.facts)), catalog, settings)
+
     facts = _facts(request, settings, catalog, everything, patience)
     if about.place and about.place.worktree and not about.place.folder.exists():
         facts = before_it_is_there(facts, about, catalog)
         settings = seen_from_main(settings, about)
-    return Sight(request=request, settings=settings, catalog=catalog, facts=facts)
+    return Question(request, facts, catalog, settings)
 
 
 def _facts(
     request: BuildRequest, settings: Settings, catalog: Catalog, everything: bool, patience: float
 ) -> Facts:
-    """The machine, the checkout, what is built beside it, and the scheduler."""
+    """Look at the machine, the checkout, the companions that are built with it, and the scheduler."""
     source = request.source or settings.values.get("source") or "."
     facts = gather(
         source=str(Path(source).expanduser().resolve()),
@@ -203,8 +183,10 @@ def _facts(
         tags=bool(request.torch or settings.values.get("torch")),
         probe=Probe(environ=dict(os.environ), patience=patience),
     )
-    if said := request.with_ or settings.values.get("with_"):
-        facts = with_companions(facts, said, catalog)
+    if companions := request.with_ or settings.values.get("with_"):
+        from torchbuild_tasks.features.companions.look import with_companions
+
+        facts = with_companions(facts, companions, catalog)
     folder = request.patch_dir or settings.values.get("patch_dir")
     if own := look_at_patches(patch_folders(folder, settings.path, facts.tree.root)):
         facts = replace(facts, patches=own)
@@ -213,48 +195,56 @@ def _facts(
     return facts
 
 
-def our_shelf(facts: Facts) -> keep.Shelf:
-    """Where this user's files of clusters are."""
-    return keep.shelf(facts.store.folder if facts.store else str(Path(facts.tree.root) / files.STATE_DIR))
+def cluster_files(facts: Facts) -> Shelf:
+    """Return where this user's files of clusters are."""
+    from torchbuild_tasks.features.cluster.ask import shelf
+
+    return shelf(facts.store.folder if facts.store else str(Path(facts.tree.root) / files.STATE_DIR))
 
 
 def _ask_scheduler(text: str, facts: Facts) -> Cluster:
+    from torchbuild_tasks.features.cluster.ask import look_at_cluster
+    from torchbuild_tasks.features.cluster.choose import file_name, scheduler_url
+
     url = scheduler_url(text)
-    return look_at_cluster(url, our_shelf(facts).client(file_name(url)))
+    return look_at_cluster(url, cluster_files(facts).client(file_name(url)))
 
 
-def network(sight: Sight) -> Fetching:
-    """How helpers are fetched in this run: flag, else environment, else torchbuild.toml."""
-    values, store = sight.settings.values, sight.facts.store
-    mirror = sight.request.mirror or os.environ.get("TORCHBUILD_MIRROR") or values.get("mirror")
-    root = Path(sight.facts.tree.root)
+def network(question: Question) -> Fetching:
+    """Return how things are fetched in this run: flag, else environment, else torchbuild.toml."""
+    from torchbuild_tasks.build.work import Fetching
+    from torchbuild_tasks.system.net.client import Net, read_mirrors
+
+    values, store = question.settings.values, question.facts.store
+    mirror = question.request.mirror or os.environ.get("TORCHBUILD_MIRROR") or values.get("mirror")
+    root = Path(question.facts.tree.root)
     return Fetching(
         store=Path(store.folder) if store else root / files.STATE_DIR / "store",
         lock_file=root / "torchbuild.lock",
         net=Net(
             mirrors=read_mirrors(mirror) if mirror else (),
-            offline=sight.request.offline or bool(values.get("offline")),
-            wheels=sight.request.wheels or values.get("wheels") or "",
+            offline=question.request.offline or bool(values.get("offline")),
+            wheels=question.request.wheels or values.get("wheels") or "",
         ),
-        require_hashes=sight.request.require_hashes or bool(values.get("require_hashes")),
-        git_mirrors=sight.settings.mirrors,
+        require_hashes=question.request.require_hashes or bool(values.get("require_hashes")),
+        git_mirrors=question.settings.mirrors,
     )
 
 
-def cache_words(sight: Sight) -> str:
-    """What --cache says, with the passwords that neither plan nor record hold."""
-    return str(sight.request.cache or sight.settings.values.get("cache") or "")
+def cache_words(question: Question) -> str:
+    """Return the value of --cache with the passwords that neither plan nor manifest hold."""
+    return str(question.request.cache or question.settings.values.get("cache") or "")
 
 
-def checkout(sight: Sight) -> str:
-    """The checkout's folder.
+def checkout(question: Question) -> str:
+    """Return the checkout's folder.
 
     Raises:
         UsageError: there is no PyTorch in it, or it is a named build's that was not made yet.
     """
-    tree = sight.facts.tree
-    if sight.settings.seen_from and sight.settings.build:
-        name = sight.settings.build.name
+    tree = question.facts.tree
+    if question.settings.seen_from and question.settings.build:
+        name = question.settings.build.name
         raise UsageError(
             f"The build {name} is not there yet: {tree.root}", next_step=f"Make it: build --name {name}"
         )
@@ -269,47 +259,52 @@ def check_request(request: BuildRequest) -> None:
     Raises:
         UsageError: a value is none of its choices, a job count is below 1, a --set is no KEY=VALUE.
     """
-    for field in dataclasses.fields(request):
+    for field in dataclasses.fields(BuildRequest):
         check_value(field.name, getattr(request, field.name))
     for assignment in request.set:
         split_assignment(assignment)
 
 
 def writer() -> str:
-    """The name and version of this tool, as it stands in what it writes."""
-    return f"torchbuild_tasks {version()}"
+    """Return the name and version of this tool, as they stand in what it writes."""
+    return f"torchbuild_tasks {__version__}"
 
 
-def decide(sight: Sight) -> BuildPlan:
-    """The plan of what was seen; its verdict may be refuse."""
+def decide(question: Question) -> BuildPlan:
+    """Make the plan; its verdict may be refuse."""
     templates = {shell: template.text for shell, template in load_templates(Path.cwd()).items()}
     return make_plan(
-        sight.request,
-        sight.facts,
-        sight.catalog,
-        settings=sight.settings,
+        question.request,
+        question.facts,
+        question.catalog,
+        settings=question.settings,
         templates=templates,
         writer=writer(),
     )
 
 
-def settled(sight: Sight, made_plan: BuildPlan, report: Reporter) -> BuildPlan:
-    """The plan with a linker that links here: the planned one is tried, and left out if it does not."""
-    while made_plan.linker and (reason := try_linker(made_plan, report)):
-        sight = replace(sight, catalog=left_out(sight.catalog, made_plan.linker, reason))
-        made_plan = accepted(decide(sight))
-    return made_plan
+def settle_linker(question: Question, plan: BuildPlan, report: Reporter) -> BuildPlan:
+    """Try the planned linker; where it does not link here, plan again without it."""
+    while plan.linker:
+        from torchbuild_tasks.build.linker import try_linker
+
+        reason = try_linker(plan, report)
+        if not reason:
+            break
+        question = replace(question, catalog=left_out(question.catalog, plan.linker, reason))
+        plan = accept(decide(question))
+    return plan
 
 
-def accepted(made_plan: BuildPlan) -> BuildPlan:
-    """The plan itself, when it can work.
+def accept(plan: BuildPlan) -> BuildPlan:
+    """Return the plan itself when it can work.
 
     Raises:
         PlanRefused: a finding is an error; all that are stand in it.
     """
-    if made_plan.verdict != "refuse":
-        return made_plan
-    errors = [finding for finding in made_plan.findings if finding.status == "error"]
+    if plan.verdict != "refuse":
+        return plan
+    errors = [finding for finding in plan.findings if finding.status == "error"]
     reasons = "one reason" if len(errors) == 1 else f"{len(errors)} reasons"
     raise PlanRefused(
         f"This build cannot work, for {reasons}. Nothing was written.",

@@ -1,220 +1,194 @@
-"""A build on one page, from the first look to the proof, every verb as the steps it takes. Read this first.
+"""A build on one page, from the first look to the proof. Read this first.
 
-    request + facts + catalog -> plan -> stages -> record -> report
+    request + facts + catalog -> plan -> stages -> manifest -> report
 
-A verb returns a value and prints nothing; the fronts print it. What a verb says while
-it works goes through the reporter that the front hands in. `beside.py` has the other verbs.
+`look` (context.py) gathers what decides, `decide` makes the plan of it (plan/make.py), and the stages below do
+what the plan says. A stage takes the build as it stands (build/work.py) and returns it as it then is; none
+decides anything. One that fails raises, and the manifest is written either way: planning again is how a
+build resumes. Nothing here prints: a verb returns a value, and says through the reporter what goes on meanwhile.
 """
 
 from __future__ import annotations
 
+import importlib
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from torchbuild_tasks.build.linker import place_linker
-from torchbuild_tasks.build.run import run_stages
-from torchbuild_tasks.build.work import Reporter
-from torchbuild_tasks.checkout import have_source, here
+from torchbuild_tasks.checkout import fetch_checkout, use_stored_checkout
 from torchbuild_tasks.context import (
-    Sight,
-    accepted,
-    at_hand,
+    accept,
     cache_words,
     checkout,
     decide,
+    hold_named_build,
     look,
     network,
-    settled,
+    settle_linker,
     writer,
 )
 from torchbuild_tasks.errors import EnvFileError, PlanRefused
-from torchbuild_tasks.features.patches.act import fit
-from torchbuild_tasks.model import BuildPlan, Facts, Reading
-from torchbuild_tasks.model.record import VerifyReport
+from torchbuild_tasks.features.patches.choose import PATCH_RECORD
+from torchbuild_tasks.model import BuildPlan
 from torchbuild_tasks.options import BuildRequest
-from torchbuild_tasks.plan.env_files import encode
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.system import files, lock
 from torchbuild_tasks.system.signals import interruptible
-from torchbuild_tasks.values import replace
-from torchbuild_tasks.verify.session import verify as run_verification
 
 if TYPE_CHECKING:
-    from torchbuild_tasks.build.owned import Removal
-    from torchbuild_tasks.features.bootstrap.choose import Bootstrap
-    from torchbuild_tasks.features.watch.act import Watch
-    from torchbuild_tasks.model.closure import Closure
-
-# What one verb alone needs is imported inside it, so that a build which finds nothing to do is quick.
+    from torchbuild_tasks.build.work import Reporter, Work
+    from torchbuild_tasks.model.record import VerifyReport
 
 
-def doctor(request: BuildRequest, report: Reporter) -> tuple[Facts, BuildPlan]:
-    """Look at the machine, the tree and their surroundings; the plan carries what is wrong with them.
+class Stage(NamedTuple):
+    """One stage: what is said of it, and "module:function", read when it is its turn."""
 
-    With --fix what can be put right safely is, and everything is looked at again.
-    """
-    sight, made_plan = _examined(request)
-    if request.fix and not request.facts:
-        from torchbuild_tasks.features.doctor.act import repair
-        from torchbuild_tasks.features.doctor.choose import repairs
-
-        question = Question(sight.request, sight.facts, sight.catalog, sight.settings)
-        with interruptible():
-            done = repair(repairs(question, made_plan), report, yes=request.yes)
-        if done:
-            sight, made_plan = _examined(request)
-    return sight.facts, made_plan
+    title: str
+    run: str
 
 
-def _examined(request: BuildRequest) -> tuple[Sight, BuildPlan]:
-    """What the doctor sees, and the plan with all its findings."""
-    from torchbuild_tasks.features.doctor.choose import diagnosed
-    from torchbuild_tasks.features.doctor.health import PATIENCE, examined
-
-    sight = look(request, patience=PATIENCE)
-    made_plan = decide(sight)
-    if not request.facts:
-        sight = examined(sight, made_plan)
-    question = Question(sight.request, sight.facts, sight.catalog, sight.settings)
-    return sight, diagnosed(question, made_plan)
-
-
-def bootstrap(request: BuildRequest, report: Reporter) -> Bootstrap:
-    """Say what the machine lacks and which commands bring it; --yes runs them and looks again."""
-    from torchbuild_tasks.features.bootstrap.choose import plan_bootstrap, require_commands
-    from torchbuild_tasks.features.doctor.health import is_administrator
-
-    def planned() -> Bootstrap:
-        sight = look(request)
-        question = Question(sight.request, sight.facts, sight.catalog, sight.settings)
-        return plan_bootstrap(question, administrator=is_administrator())
-
-    made = planned()
-    if not request.yes or not made.missing or request.facts:
-        return made
-    from torchbuild_tasks.features.bootstrap.act import install
-
-    require_commands(made)
-    with interruptible():
-        install(made, report)
-    return replace(made, ran=True, left=planned().missing)
+STAGES: Final = (
+    Stage("try the patches", "features.patches.act:try_patches"),
+    Stage("fetch helpers", "features.helpers.act:fetch_helpers"),
+    Stage("fetch what is built beside torch", "features.companions.act:fetch_companions"),
+    Stage("assemble the CUDA toolkit", "features.toolkit.act:assemble_toolkit"),
+    Stage("write env files", "build.prepare:write_env_files"),
+    Stage("source the env file", "build.prepare:source_env_file"),
+    Stage("start the compiler cache", "features.cache.act:start_cache"),
+    Stage("try the compilers", "build.preflight:preflight"),
+    Stage("check what is there", "build.prepare:make_fresh"),
+    Stage("prepare Python", "build.prepare:prepare_python"),
+    Stage("patch the source", "features.patches.act:apply_patches"),
+    Stage("build one target", "build.target:build_target"),
+    Stage("compile", "build.compile:compile_tree"),
+    Stage("remove what is stale", "build.clean:remove_stale"),
+    Stage("install the wheel", "build.compile:install_wheel"),
+    Stage("keep the built torch", "build.prepare:keep_torch"),
+    Stage("stop the compiler cache", "features.cache.act:stop_cache"),
+    Stage("verify", "build.compile:verify_torch"),
+    Stage("build beside torch", "features.companions.act:build_companions"),
+)
 
 
-def plan(request: BuildRequest) -> BuildPlan:
+def make_build_plan(request: BuildRequest) -> BuildPlan:
     """Decide everything and do nothing; patches are tried in memory."""
-    made_plan = decide(here(look(request)))
-    if made_plan.verdict != "refuse" and not request.facts:
-        fit(made_plan)
-    return made_plan
+    plan = decide(use_stored_checkout(look(request)))
+    applied = Path(plan.source) / files.STATE_DIR / PATCH_RECORD
+    if plan.verdict != "refuse" and not request.facts and (plan.patches or applied.exists()):
+        from torchbuild_tasks.features.patches.act import fit
+
+        fit(plan)
+    return plan
 
 
-def env(request: BuildRequest) -> BuildPlan:
+def write_env(request: BuildRequest) -> BuildPlan:
     """Write the env files of the plan, unless --dry-run."""
-    sight = here(look(request))
-    made_plan = accepted(decide(sight))
+    from torchbuild_tasks.build.linker import place_linker
+    from torchbuild_tasks.plan.env_files import encode
+
+    question = use_stored_checkout(look(request))
+    plan = accept(decide(question))
     if not request.dry_run:
-        checkout(sight)
-        place_linker(made_plan)
-        for env_file in made_plan.env_files:
+        checkout(question)
+        place_linker(plan)
+        for env_file in plan.env_files:
             data = encode(env_file.shell, env_file.text)
             files.write_atomic(Path(env_file.path), data, error=EnvFileError)
-    return made_plan
+    return plan
 
 
 def build(request: BuildRequest, report: Reporter) -> tuple[BuildPlan, VerifyReport | None]:
-    """Plan, build, record and verify; --dry-run stops after the plan.
+    """Plan, build, record and verify.
 
-    Outside of a checkout --torch means one of ours, which is got first.
+    Outside of a checkout --torch means one in our store, which is fetched first.
 
     Returns:
-        The plan, and the verification's report (None when nothing had to be built).
+        The plan, and the verification's report; None when nothing had to be built.
+
+    Raises:
+        PlanRefused: the build cannot work; nothing was written.
+        TorchbuildError: that of the stage that failed.
     """
-    with at_hand(request, report):
-        return _build(request, report)
+    with hold_named_build(request, report):
+        question = fetch_checkout(look(request, everything=False), report)
+        return build_plan(question, accept(decide(question)), report)
 
 
-def _build(request: BuildRequest, report: Reporter) -> tuple[BuildPlan, VerifyReport | None]:
-    sight = look(request, everything=False)
-    if not request.dry_run:
-        sight = have_source(sight, report)
-    made_plan = accepted(decide(sight))
-    if request.dry_run:
-        fit(made_plan)
-        return made_plan, None
-    return built(sight, made_plan, report)
+def build_plan(
+    question: Question, plan: BuildPlan, report: Reporter
+) -> tuple[BuildPlan, VerifyReport | None]:
+    """Run the stages of an accepted plan, alone in its checkout.
+
+    Returns:
+        The plan, with another linker where the planned one does not link here; the verification's report.
+    """
+    with interruptible(), lock.hold(Path(plan.source), "build"):
+        plan = settle_linker(question, plan, report)
+        return plan, run_stages(question, plan, report)
 
 
-def built(sight: Sight, made_plan: BuildPlan, report: Reporter) -> tuple[BuildPlan, VerifyReport | None]:
-    """Run the stages of an accepted plan, alone in its checkout."""
-    with interruptible(), lock.hold(Path(made_plan.source), "build"):
-        made_plan = settled(sight, made_plan, report)
-        return made_plan, run_stages(
-            sight.request,
-            sight.facts,
-            made_plan,
-            sight.catalog,
-            report,
-            network(sight),
-            cache_words=cache_words(sight),
-            settings=sight.settings,
-            writer=writer(),
-        )
+def run_stages(question: Question, plan: BuildPlan, report: Reporter) -> VerifyReport | None:
+    """Run every stage, time it, and keep the manifest in the build tree true at each step.
+
+    Returns:
+        The verification's report; None when nothing had to be built or verified.
+
+    Raises:
+        TorchbuildError: the error of the stage that failed; the manifest says which.
+        VerifyFailed: all stages ran and a check failed.
+    """
+    from torchbuild_tasks.build.ledger import Ledger, now
+    from torchbuild_tasks.build.notify import ended
+    from torchbuild_tasks.build.outputs import recordable
+    from torchbuild_tasks.build.work import Work
+    from torchbuild_tasks.features.manifest.act import Asked, complete_manifest, redact, start_manifest
+    from torchbuild_tasks.verify.judge import require_passed
+
+    request, facts, catalog = question.request, question.facts, question.catalog
+    root = Path(plan.source)
+    asked = Asked(tool=writer(), request=request, settings=question.settings, facts=facts, plan=plan)
+    outputs = recordable(catalog, plan.era)
+    ledger = Ledger(start_manifest(asked, started=now()), root, Path(plan.build_dir), outputs, redact)
+    work = Work(
+        request=request,
+        facts=facts,
+        plan=plan,
+        catalog=catalog,
+        report=report,
+        ledger=ledger,
+        fetching=network(question),
+        cache_words=cache_words(question),
+    )
+    ledger.epilogue = lambda: complete_manifest(work)
+    with ended(request, report, root), ledger, work.at_end:
+        for stage in STAGES:
+            report.stage(stage.title)
+            with ledger.stage(stage.title):
+                work = load_stage(stage)(work)
+    require_passed(work.verified, f"Every check is in the manifest: {ledger.manifest_path}")
+    return work.verified
 
 
-def watch(request: BuildRequest) -> Watch:
-    """The saves in the checkout from now on, each of which is worth a build."""
-    from torchbuild_tasks.features.watch.act import Watch
-
-    sight = look(request)
-    return Watch(Path(checkout(sight)), sight.facts.tree, sight.catalog)
+def load_stage(stage: Stage) -> Callable[[Work], Work]:
+    """Return the function of a stage."""
+    module, _, name = stage.run.partition(":")
+    run: Callable[[Work], Work] = getattr(importlib.import_module(f"torchbuild_tasks.{module}"), name)
+    return run
 
 
 def verify(request: BuildRequest, report: Reporter) -> VerifyReport:
     """Hold the torch that is installed to what the plan of this request promises."""
-    sight = here(look(request))
-    made_plan = decide(sight)
-    if sight.settings.seen_from:
-        checkout(sight)
-    if made_plan.environment.python == "":
-        raise PlanRefused("No Python was found to verify.", findings=made_plan.findings)
+    from torchbuild_tasks.verify import session
+
+    question = use_stored_checkout(look(request))
+    plan = decide(question)
+    if question.settings.seen_from:
+        checkout(question)
+    if plan.environment.python == "":
+        raise PlanRefused("No Python was found to verify.", findings=plan.findings)
     report.stage("verify")
     with interruptible():
-        return run_verification(
-            python=made_plan.environment.python, expectations=made_plan.expectations, environ=os.environ
+        return session.verify(
+            python=plan.environment.python, expectations=plan.expectations, environ=os.environ
         )
-
-
-def closure(request: BuildRequest) -> Closure:
-    """Every library that `import torch` loads and where it is found, without loading one."""
-    from torchbuild_tasks.features.closure.act import find_closure
-
-    with interruptible():
-        return find_closure(decide(look(request)).environment.python, os.environ)
-
-
-def diagnose(request: BuildRequest) -> Reading:
-    """Find the first real error of a log, and the causes that the rows know for this machine."""
-    from torchbuild_tasks.catalog.failures import FailureBook
-    from torchbuild_tasks.features.diagnosis.act import diagnose_log
-    from torchbuild_tasks.features.diagnosis.choose import Machine
-
-    sight = look(request)
-    machine = Machine(sight.facts, decide(sight), sight.catalog, built=False)
-    with interruptible():
-        return diagnose_log(request.log or "", FailureBook(sight.catalog.failure), machine)
-
-
-def clean(request: BuildRequest, report: Reporter) -> Removal:
-    """Remove what the build made, and nothing else; lists first, --dry-run stops there.
-
-    With --patches it undoes the source patches instead, and removes nothing.
-    """
-    from torchbuild_tasks.build.clean import remove_build, remove_patches
-
-    sight = look(request)
-    root = Path(checkout(sight))
-    with interruptible(), lock.hold(root, "clean"):
-        if request.patches:
-            return remove_patches(root, report, request.dry_run)
-        return remove_build(request, sight.facts, sight.catalog, report)

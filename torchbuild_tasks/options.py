@@ -11,53 +11,18 @@ and nothing else, and making one frozen dataclass costs about a millisecond.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
 
-VERBS: Final = (
-    *("doctor", "bootstrap", "plan", "env", "build", "diagnose", "support", "report", "clean", "verify"),
-    *("helpers", "cache", "cluster", "versions", "builds", "replay", "compare", "source"),
-    *("debug-config", "test", "bench", "bisect"),
-)
+from torchbuild_tasks.verbs import VERBS
+
+# The verbs that share a group of flags.
 HOLDING: Final = ("doctor", "bootstrap", "plan", "env", "build", "support", "verify")
 BUILDING: Final = (*HOLDING, "bisect")
 PLANNING: Final = (*BUILDING, "replay")
 FETCHING: Final = (*BUILDING, "helpers")
 CACHING: Final = (*BUILDING, "cache")
-EVERY: Final = VERBS
-
-# Verbs that pass on the words behind a `--` of their own.
-TRAILING: Final = ("test", "bench", "bisect")
-# Verbs that take a word after them: `helpers fetch`.
-ACTIONS: Final = {
-    "helpers": ("list", "fetch", "where", "verify", "prune"),
-    "cache": ("stats", "clear", "serve"),
-    "cluster": ("scheduler", "server", "join", "status"),
-    "builds": ("list", "show", "use", "remove", "diff"),
-    "source": ("get", "update", "status", "reset", "mirror"),
-}
-# Actions that take further words, the values of those fields: `cluster join http://host:10600`.
-OBJECTS: Final = {
-    ("cluster", "server"): ("scheduler",),
-    ("cluster", "join"): ("scheduler",),
-    ("builds", "show"): ("name",),
-    ("builds", "use"): ("name",),
-    ("builds", "remove"): ("name",),
-    ("builds", "diff"): ("name", "second"),
-}
-# Actions after which a further word may stand, unless it is a verb: `source get 2.9.1`.
-MAYBE: Final = {("source", action): "ref" for action in ("get", "update", "mirror")}
-# Verbs that take words, the values of those fields, and no action: `diagnose build.log`.
-WORDS: Final = {"diagnose": ("log",), "replay": ("manifest",), "compare": ("manifest", "other")}
-# What such a word is, and how it is written, for whoever left it out.
-SAMPLES: Final = {
-    "scheduler": ("scheduler", "http://HOST:10600"),
-    "name": ("build", "NAME"),
-    "second": ("other build", "OTHER"),
-    "log": ("log", "LOG"),
-    "manifest": ("manifest", "MANIFEST"),
-    "other": ("other manifest", "OTHER"),
-}
-WORDED: Final = (*ACTIONS, *WORDS)
+EVERY: Final = tuple(VERBS)
 
 PRESETS: Final = ("dev", "minimal", "full", "debug", "jetson")
 BUILD_TYPES: Final = ("Release", "Debug", "RelWithDebInfo", "MinSizeRel")
@@ -79,10 +44,12 @@ def flag(
     default: Any = None,
     in_file: bool = True,
     positional: bool = False,
+    sample: tuple[str, str] = ("", ""),
 ) -> Any:
     """Declare a flag; `in_file` says whether torchbuild.toml may carry a default for it.
 
-    A `positional` one has no dashes: it is the word after the verb.
+    A `positional` one has no dashes: it is a word after the verb, and `sample` says for whoever left it out
+    what it is and how it is written.
     """
     metadata = {
         "help": help,
@@ -91,65 +58,52 @@ def flag(
         "choices": choices,
         "in_file": in_file,
         "positional": positional,
+        "sample": sample,
     }
     return dataclasses.field(default=default, metadata=metadata)
 
 
-# ---------------- what is built, from which source, for which Python
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BuildRequest:
+    """The flags as given; `None` and `False` mean the user said nothing.
 
+    `set` holds `KEY=VALUE` strings in the order given; a later one wins.
 
-@dataclasses.dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class WhatFlags:
-    """What is built, from which source, for which Python."""
+    A verb with words or flags of its own has a subclass, with which the first parameter of its function is
+    annotated. Such a class also says which words follow its verb:
 
-    action: str | None = flag(
-        "what to do",
-        verbs=tuple(ACTIONS),
-        metavar="ACTION",
-        choices=tuple(word for words in ACTIONS.values() for word in words),
-        in_file=False,
-        positional=True,
-    )
+    * `actions`: one of these must: `helpers fetch`.
+    * `objects`: by action, the fields whose values follow it: `cluster join URL`.
+    * `optional`: by action, the field whose value may follow it: `source get 2.9.1`.
+    * `positionals`: the fields whose values follow the verb itself: `diagnose build.log`.
+    * `trailing`: words behind a `--` of their own are passed on: `test -- -k name`.
+    * `takes`: flags of other verbs, by name, that this one has, too.
+    """
+
+    actions: ClassVar[tuple[str, ...]] = ()
+    objects: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    optional: ClassVar[Mapping[str, str]] = {}
+    positionals: ClassVar[tuple[str, ...]] = ()
+    trailing: ClassVar[bool] = False
+    takes: ClassVar[tuple[str, ...]] = ()
+
+    # ---------------- what is built, from which source, for which Python
+
+    action: str | None = flag("what to do", verbs=(), metavar="ACTION", in_file=False, positional=True)
     scheduler: str | None = flag(
         "the scheduler of distributed compiles (with status: default all that were joined)",
         verbs=("cluster",),
         metavar="URL",
         in_file=False,
         positional=True,
-    )
-    log: str | None = flag(
-        "log of a build, or - for what comes in by a pipe",
-        verbs=("diagnose",),
-        metavar="LOG",
-        in_file=False,
-        positional=True,
-    )
-    manifest: str | None = flag(
-        "manifest of a build (torchbuild-manifest.json in its build tree); for compare also its name",
-        verbs=("replay", "compare"),
-        metavar="MANIFEST",
-        in_file=False,
-        positional=True,
-    )
-    other: str | None = flag(
-        "manifest of another build, or its name",
-        verbs=("compare",),
-        metavar="OTHER",
-        in_file=False,
-        positional=True,
+        sample=("scheduler", "http://HOST:10600"),
     )
     name: str | None = flag(
         "the build of this name, [builds.NAME] in torchbuild.toml: its settings, in a worktree of its own",
         verbs=EVERY,
         metavar="NAME",
         in_file=False,
-    )
-    second: str | None = flag(
-        "the build that it is held against",
-        verbs=("builds",),
-        metavar="NAME",
-        in_file=False,
-        positional=True,
+        sample=("build", "NAME"),
     )
     ref: str | None = flag(
         "which PyTorch: 2.9, 2.9.1, latest, a tag, branch or commit, or the file of a release archive "
@@ -223,7 +177,7 @@ class WhatFlags:
     )
     only: str | None = flag(
         "one test file (test_torch) or one operator's benchmarks (add) instead of all",
-        verbs=TRAILING,
+        verbs=("test", "bench", "bisect"),
         metavar="NAME",
         in_file=False,
     )
@@ -258,13 +212,7 @@ class WhatFlags:
         metavar="NAME|PATH",
     )
 
-
-# ---------------- how it is built: in which steps, with how much of the machine, with which accelerators
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class HowFlags:
-    """How it is built: in which steps, with how much of the machine, with which accelerators."""
+    # ---------------- how it is built: in which steps, with how much of the machine, with which accelerators
 
     clean: bool = flag(
         "remove what the last build made before building",
@@ -353,13 +301,7 @@ class HowFlags:
         in_file=False,
     )
 
-
-# ---------------- where things come from and go to, and how much is said and asked
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class SaidFlags:
-    """Where things come from and go to, and how much is said and asked."""
+    # ---------------- where things come from and go to, and how much is said and asked
 
     mirror: str | None = flag(
         "where downloads come from instead: OLD=NEW prefixes, or one NEW for all (TORCHBUILD_MIRROR)",
@@ -397,29 +339,11 @@ class SaidFlags:
         metavar="NAME",
         choices=MANAGERS,
     )
-    fix: bool = flag(
-        "put right what can be put right safely, each after a question (--yes answers them)",
-        verbs=("doctor",),
-        default=False,
-        in_file=False,
-    )
     out: str | None = flag(
         "where to write: report its page (default: .torchbuild/report.html), support its archive, "
         "replay the recorded diffs",
         verbs=("report", "support", "replay"),
         metavar="PATH",
-        in_file=False,
-    )
-    trace: str | None = flag(
-        "also write the timeline as a trace that Perfetto and Chrome show",
-        verbs=("report",),
-        metavar="FILE",
-        in_file=False,
-    )
-    closure: bool = flag(
-        "list every library that `import torch` loads and where it is found; load none, check nothing else",
-        verbs=("verify",),
-        default=False,
         in_file=False,
     )
     dry_run: bool = flag(
@@ -477,19 +401,6 @@ class SaidFlags:
 
 
 # ----------------
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class BuildRequest(SaidFlags, HowFlags, WhatFlags):
-    """The flags as given; `None` and `False` mean the user said nothing.
-
-    `set` holds `KEY=VALUE` strings in the order given; a later one wins.
-    """
-
-
-def flags(verb: str) -> tuple[dataclasses.Field[Any], ...]:
-    """The flags that `verb` takes, in the order of their declaration."""
-    return tuple(field for field in dataclasses.fields(BuildRequest) if verb in field.metadata["verbs"])
 
 
 def flag_name(field: str) -> str:

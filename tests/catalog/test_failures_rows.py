@@ -13,7 +13,7 @@ from tests.support.machines import linux_facts, with_tree
 from torchbuild_tasks.catalog import FailureRow, load_catalog
 from torchbuild_tasks.catalog.failures import FailureBook, fitting
 from torchbuild_tasks.fronts.parsing import parse
-from torchbuild_tasks.options import VERBS
+from torchbuild_tasks.verbs import VERBS
 
 ROWS = load_catalog().failure
 WITH_SAMPLES = [row for row in ROWS if row.samples]

@@ -8,10 +8,19 @@ from typing import Any
 
 import pytest
 
-from tests.support.machines import actions, example, spelled
+from tests.support.machines import actions, example, request_of, spelled
 from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.fronts.parsing import SHORT, arguments, help_text, parse, unknown_word, words_by_verb
-from torchbuild_tasks.options import VERBS, BuildRequest, flag_name, flags
+from torchbuild_tasks.fronts.parsing import (
+    SHORT,
+    arguments,
+    flags,
+    help_text,
+    parse,
+    unknown_word,
+    words_by_verb,
+)
+from torchbuild_tasks.options import BuildRequest, flag_name
+from torchbuild_tasks.verbs import VERBS
 
 EVERY = [(verb, field.name) for verb in VERBS for field in flags(verb)]
 FIELDS = dataclasses.fields(BuildRequest)
@@ -20,17 +29,17 @@ FIELDS = dataclasses.fields(BuildRequest)
 @pytest.mark.parametrize(("verb", "name"), EVERY, ids=lambda value: value)
 def test_every_flag_of_every_verb_is_taken(verb: str, name: str) -> None:
     values = {**actions(verb), name: example(name, verb)}
-    words = [word for field, value in values.items() for word in spelled(field, value)]
-    assert parse(verb, words) == BuildRequest(**values)
+    words = [word for field, value in values.items() for word in spelled(field, value, verb)]
+    assert parse(verb, words) == request_of(verb, **values)
 
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_all_flags_of_a_verb_at_once(verb: str) -> None:
     values = {field.name: example(field.name, verb) for field in flags(verb)}
-    words = [word for name, value in values.items() for word in spelled(name, value)]
-    assert parse(verb, words) == BuildRequest(**values)
+    words = [word for name, value in values.items() for word in spelled(name, value, verb)]
+    assert parse(verb, words) == request_of(verb, **values)
     first: dict[str, Any] = actions(verb)
-    assert parse(verb, list(first.values())) == BuildRequest(**first)
+    assert parse(verb, list(first.values())) == request_of(verb, **first)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +151,7 @@ def test_a_verb_with_actions_needs_one(words: list[str], says: str) -> None:
 
 def test_a_log_may_be_called_anything() -> None:
     for name in ("-", "build.log", "build", "a b/ü.log"):
-        assert parse("diagnose", ["--json", name]) == BuildRequest(log=name, json=True)
+        assert parse("diagnose", ["--json", name]) == request_of("diagnose", log=name, json=True)
         assert words_by_verb(["diagnose", name, "--json"]) == [("diagnose", [name, "--json"])]
     with pytest.raises(UsageError, match="which log"):
         parse("diagnose", ["--json"])
@@ -173,7 +182,7 @@ def test_an_action_may_be_called_like_a_verb() -> None:
     ],
 )
 def test_the_word_after_an_action(words: list[str]) -> None:
-    wanted = BuildRequest(action="join", scheduler="big:10600", token_file="t")
+    wanted = request_of("cluster", action="join", scheduler="big:10600", token_file="t")
     assert parse("cluster", words) == wanted
 
 
@@ -216,8 +225,8 @@ def test_the_next_verb_is_no_ref() -> None:
 def test_what_follows_two_dashes_is_a_command_word_for_word() -> None:
     words = ["--good", "a", "--bad", "b", "--", "python", "-c", "import torch; torch.x( 1 )", "--", "--cpu"]
     request = parse("bisect", words)
-    assert request == BuildRequest(
-        good=("a",), bad="b", words=("python", "-c", "import torch; torch.x( 1 )", "--", "--cpu")
+    assert request == request_of(
+        "bisect", good=("a",), bad="b", words=("python", "-c", "import torch; torch.x( 1 )", "--", "--cpu")
     )
     with pytest.raises(UsageError, match="--"):
         parse("build", ["--cpu", "--", "python"])

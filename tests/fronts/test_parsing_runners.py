@@ -12,13 +12,14 @@ from invoke.collection import Collection
 from invoke.program import Program
 
 import torchbuild_tasks
-from tests.support.machines import actions, example, spelled
-from torchbuild_tasks.fronts import nox_sessions, verbs
+from tests.support.machines import actions, example, request_of, spelled
+from torchbuild_tasks.fronts import nox_sessions
+from torchbuild_tasks.fronts import run as fronts_run
 from torchbuild_tasks.fronts.console import TorchbuildProgram
 from torchbuild_tasks.fronts.invoke_tasks import make_namespace
-from torchbuild_tasks.fronts.parsing import parse, words_by_verb
-from torchbuild_tasks.fronts.summaries import SUMMARIES
-from torchbuild_tasks.options import VERBS, BuildRequest, flag_name, flags
+from torchbuild_tasks.fronts.parsing import flags, parse, words_by_verb
+from torchbuild_tasks.options import BuildRequest, flag_name
+from torchbuild_tasks.verbs import VERBS
 
 EVERY = [(verb, field.name) for verb in VERBS for field in flags(verb)]
 Ran = list[tuple[str, BuildRequest]]
@@ -34,7 +35,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> Ran:
         seen.append((verb, request))
         return 0
 
-    monkeypatch.setattr(verbs, "run_verb", run_verb)
+    monkeypatch.setattr(fronts_run, "run_verb", run_verb)
     return seen
 
 
@@ -81,14 +82,14 @@ def test_each_flag_means_the_same_everywhere(
     verb: str, name: str, inv: Run, torchbuild: Run, ran: Ran
 ) -> None:
     values = {**actions(verb), name: example(name, verb)}
-    words = [word for field, value in values.items() for word in spelled(field, value)]
+    words = [word for field, value in values.items() for word in spelled(field, value, verb)]
     assert [inv([verb, *words]), torchbuild([verb, *words]), through_nox(verb, words)] == [0, 0, 0]
-    assert ran == [(verb, BuildRequest(**values))] * 3
+    assert ran == [(verb, request_of(verb, **values))] * 3
 
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_all_flags_at_once_mean_the_same_everywhere(verb: str, inv: Run, torchbuild: Run, ran: Ran) -> None:
-    words = [word for field in flags(verb) for word in spelled(field.name, example(field.name, verb))]
+    words = [word for field in flags(verb) for word in spelled(field.name, example(field.name, verb), verb)]
     assert [inv([verb, *words]), torchbuild([verb, *words]), through_nox(verb, words)] == [0, 0, 0]
     assert ran == [(verb, parse(verb, words))] * 3
 
@@ -177,7 +178,7 @@ def test_invokes_own_dry_run_does_not_build(inv: Run, ran: Ran) -> None:
 def test_the_exit_code_of_a_verb_is_that_of_the_runner(
     code: int, inv: Run, torchbuild: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(verbs, "run_verb", lambda verb, request: code)
+    monkeypatch.setattr(fronts_run, "run_verb", lambda verb, request: code)
     assert [inv(["plan"]), torchbuild(["plan"]), through_nox("plan", [])] == [code, code, code]
 
 
@@ -189,7 +190,7 @@ def test_the_collection_lists_all_verbs(inv: Run, capsys: pytest.CaptureFixture[
     listed = capsys.readouterr().out
     for verb in VERBS:
         assert any(line.split()[:1] == [verb] for line in listed.splitlines())
-        assert SUMMARIES[verb][:30] in listed
+        assert VERBS[verb].summary[:30] in listed
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -217,7 +218,9 @@ def test_what_stands_behind_two_dashes_belongs_to_another_program(
 ) -> None:
     words = ["--only", "test_torch", "--", "-k", "a b", "--source", "plan"]
     assert [inv(["test", *words]), torchbuild(["test", *words]), through_nox("test", words)] == [0, 0, 0]
-    assert ran == [("test", BuildRequest(only="test_torch", words=("-k", "a b", "--source", "plan")))] * 3
+    assert (
+        ran == [("test", request_of("test", only="test_torch", words=("-k", "a b", "--source", "plan")))] * 3
+    )
 
 
 @pytest.mark.parametrize("words", [["plan", "--", "x"], ["test", "plan", "--", "x"]])
@@ -275,9 +278,9 @@ def test_a_name_that_is_no_session_is_told(which: str) -> None:
     [
         ("build_cpu", "build", BuildRequest(cpu=True, jobs=3)),
         ("build_cuda", "build", BuildRequest(cuda=True, jobs=3)),
-        ("verify", "verify", BuildRequest(jobs=3)),
+        ("verify", "verify", request_of("verify", jobs=3)),
         ("env", "env", BuildRequest(jobs=3)),
-        ("doctor", "doctor", BuildRequest(jobs=3)),
+        ("doctor", "doctor", request_of("doctor", jobs=3)),
     ],
 )
 def test_a_session_adds_its_device(name: str, verb: str, request_: BuildRequest, ran: Ran) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import json
 import re
@@ -13,8 +14,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.support.machines import linux_facts, plan_of, with_tree
-from torchbuild_tasks import beside, errors, flow
+from tests.support.machines import linux_facts, plan_of, request_of, with_tree
+from torchbuild_tasks import errors
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.features.bisect.act import Found
 from torchbuild_tasks.features.bisect.choose import Step
@@ -25,7 +26,8 @@ from torchbuild_tasks.features.manifest.act import Replay
 from torchbuild_tasks.features.manifest.compare import Difference
 from torchbuild_tasks.features.report.act import ReportFiles
 from torchbuild_tasks.features.support.act import SupportFile
-from torchbuild_tasks.fronts.verbs import run_verb, show_error
+from torchbuild_tasks.fronts.parsing import request_class
+from torchbuild_tasks.fronts.run import run_verb, show_error
 from torchbuild_tasks.model import (
     BuildPlan,
     CacheState,
@@ -39,9 +41,10 @@ from torchbuild_tasks.model import (
 )
 from torchbuild_tasks.model.record import CheckResult, VerifyReport
 from torchbuild_tasks.model.source import Away, Checkout, Entering, Last, Shown, SourceReport
-from torchbuild_tasks.options import TRAILING, VERBS, BuildRequest
+from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.versions import version_lines
 from torchbuild_tasks.values import dumps, from_json, replace
+from torchbuild_tasks.verbs import VERBS
 
 SOUND = plan_of(env_shell="fish")
 HOPELESS = plan_of(linux_facts(compilers=()))
@@ -125,6 +128,28 @@ WORDS: dict[str, dict[str, Any]] = {
     "compare": {"manifest": "a.json", "other": "b.json"},
     "source": {"action": "get"},
 }
+# What a verb runs before it shows what came of it.
+WORKERS = {
+    "doctor": ("features.doctor.verb", "examine"),
+    "bootstrap": ("features.bootstrap.verb", "install_missing"),
+    "plan": ("flow", "make_build_plan"),
+    "env": ("flow", "write_env"),
+    "build": ("flow", "build"),
+    "diagnose": ("features.diagnosis.verb", "read_log"),
+    "support": ("features.support.verb", "write_archive"),
+    "report": ("features.report.verb", "write_report"),
+    "clean": ("fronts.build_verbs", "remove"),
+    "verify": ("flow", "verify"),
+    "versions": ("features.versions.verb", "list_versions"),
+    "replay": ("features.manifest.verb", "replay_build"),
+    "compare": ("features.manifest.verb", "find_differences"),
+    "debug-config": ("features.develop.verb", "write_entries"),
+    "test": ("features.develop.verb", "run_upstream"),
+    "bench": ("features.develop.verb", "run_upstream"),
+    "bisect": ("features.bisect.verb", "find_first_bad"),
+    **{verb: (f"features.{verb}.verb", "run_action") for verb in ("helpers", "cache", "cluster")},
+    **{verb: (f"features.{verb}.verb", "run_action") for verb in ("builds", "source")},
+}
 Give = Callable[[str, Any], None]
 
 
@@ -138,8 +163,8 @@ def give(monkeypatch: pytest.MonkeyPatch) -> Give:
                 raise result
             return result
 
-        name = verb.replace("-", "_")
-        monkeypatch.setattr(flow if hasattr(flow, name) else beside, name, run)
+        module, name = WORKERS[verb]
+        monkeypatch.setattr(importlib.import_module(f"torchbuild_tasks.{module}"), name, run)
 
     return make
 
@@ -149,19 +174,21 @@ def test_json_is_one_object_and_nothing_else(
     verb: str, give: Give, capsys: pytest.CaptureFixture[str]
 ) -> None:
     give(verb, RESULTS[verb])
-    assert run_verb(verb, BuildRequest(json=True, **WORDS.get(verb, {}))) == 0
+    assert run_verb(verb, request_of(verb, json=True, **WORDS.get(verb, {}))) == 0
     said = capsys.readouterr()
     assert isinstance(json.loads(said.out), dict)
     assert said.err == ""
 
 
-OWN_WORDS = [verb for verb in VERBS if verb not in TRAILING]  # those pass on what another program says
+OWN_WORDS = [
+    verb for verb in VERBS if not request_class(verb).trailing
+]  # those pass on what another program says
 
 
 @pytest.mark.parametrize("verb", OWN_WORDS)
 def test_a_person_gets_text(verb: str, give: Give, capsys: pytest.CaptureFixture[str]) -> None:
     give(verb, RESULTS[verb])
-    assert run_verb(verb, BuildRequest(**WORDS.get(verb, {}))) == 0
+    assert run_verb(verb, request_of(verb, **WORDS.get(verb, {}))) == 0
     out = capsys.readouterr().out
     assert out.endswith("\n")
     assert not out.startswith("{")
@@ -189,13 +216,13 @@ def test_every_action_of_builds(
     action: str, answer: Any, says: str, give: Give, capsys: pytest.CaptureFixture[str]
 ) -> None:
     give("builds", answer)
-    assert run_verb("builds", BuildRequest(action=action, name="debug", second="other")) == 0
+    assert run_verb("builds", request_of("builds", action=action, name="debug", second="other")) == 0
     assert re.search(says, capsys.readouterr().out)
 
 
 def test_a_reading_shows_the_error_and_each_cause(give: Give, capsys: pytest.CaptureFixture[str]) -> None:
     give("diagnose", READING)
-    assert run_verb("diagnose", BuildRequest(log="-")) == 0
+    assert run_verb("diagnose", request_of("diagnose", log="-")) == 0
     out = capsys.readouterr().out.splitlines()
     assert out[:3] == ["The first error, line 7:", "   Killed", "Cause: Memory ran out."]
     assert out[3:6] == ["  -> Less at once.", "     $ torchbuild build", "     x#oom"]
@@ -206,7 +233,7 @@ def test_a_reading_in_json_is_one_object_of_these_keys(
     give: Give, capsys: pytest.CaptureFixture[str]
 ) -> None:
     give("diagnose", READING)
-    assert run_verb("diagnose", BuildRequest(log="-", json=True)) == 0
+    assert run_verb("diagnose", request_of("diagnose", log="-", json=True)) == 0
     said = json.loads(capsys.readouterr().out)
     assert list(said)[:5] == ["status", "error_line", "error_block", "line_number", "diagnoses"]
     assert {"id", "cause", "fix", "see"} <= set(said["diagnoses"][0])
@@ -214,28 +241,28 @@ def test_a_reading_in_json_is_one_object_of_these_keys(
 
 def test_of_an_unknown_error_nothing_is_made_up(give: Give, capsys: pytest.CaptureFixture[str]) -> None:
     give("diagnose", replace(READING, status="unknown", diagnoses=()))
-    assert run_verb("diagnose", BuildRequest(log="-")) == 0
+    assert run_verb("diagnose", request_of("diagnose", log="-")) == 0
     assert "No row knows this error" in capsys.readouterr().out
 
 
 def test_a_log_without_a_failure_is_said_to_be_so(give: Give, capsys: pytest.CaptureFixture[str]) -> None:
     give("diagnose", Reading(status="clean", notes=(TOLD,)))
-    assert run_verb("diagnose", BuildRequest(log="-")) == 0
+    assert run_verb("diagnose", request_of("diagnose", log="-")) == 0
     assert capsys.readouterr().out.startswith("No failure in this log.\nIt does say: Memory ran out.\n")
 
 
 def test_a_failed_build_names_its_causes(give: Give, capsys: pytest.CaptureFixture[str]) -> None:
     give("build", errors.BuildFailed("It failed.", looked=("Killed",), diagnoses=(TOLD,), next_step="Next."))
-    assert run_verb("build", BuildRequest()) == 6
+    assert run_verb("build", request_of("build")) == 6
     said = capsys.readouterr().err
     assert said.index("Killed") < said.index("Cause: Memory ran out.") < said.index("Next.")
-    assert run_verb("build", BuildRequest(json=True)) == 6
+    assert run_verb("build", request_of("build", json=True)) == 6
     assert json.loads(capsys.readouterr().out)["diagnoses"][0]["id"] == "oom"
 
 
 def test_the_plan_in_json_is_the_plan(give: Give, capsys: pytest.CaptureFixture[str]) -> None:
     give("plan", SOUND)
-    run_verb("plan", BuildRequest(json=True))
+    run_verb("plan", request_of("plan", json=True))
     assert from_json(BuildPlan, json.loads(capsys.readouterr().out)) == SOUND
 
 
@@ -245,7 +272,7 @@ def test_a_refusing_plan_ends_with_3_and_is_shown(
     verb: str, result: Any, as_json: bool, give: Give, capsys: pytest.CaptureFixture[str]
 ) -> None:
     give(verb, result)
-    assert run_verb(verb, BuildRequest(json=as_json)) == 3
+    assert run_verb(verb, request_of(verb, json=as_json)) == 3
     assert "no C++ compiler was found" in capsys.readouterr().out
 
 
@@ -253,15 +280,15 @@ def test_a_refusing_plan_ends_with_3_and_is_shown(
 def test_a_dry_build_is_the_plan(as_json: bool, give: Give, capsys: pytest.CaptureFixture[str]) -> None:
     give("plan", SOUND)
     give("build", AssertionError("it was built"))
-    assert run_verb("build", BuildRequest(dry_run=True, json=as_json)) == 0
+    assert run_verb("build", request_of("build", dry_run=True, json=as_json)) == 0
     dry = capsys.readouterr().out
-    run_verb("plan", BuildRequest(json=as_json))
+    run_verb("plan", request_of("plan", json=as_json))
     assert capsys.readouterr().out == dry
 
 
 def test_an_up_to_date_build_has_nothing_to_report(give: Give, capsys: pytest.CaptureFixture[str]) -> None:
     give("build", (SOUND, None))
-    assert run_verb("build", BuildRequest()) == 0
+    assert run_verb("build", request_of("build")) == 0
     assert capsys.readouterr().out == ""
 
 
@@ -270,15 +297,15 @@ def test_a_failed_check_ends_with_7_and_the_whole_report(
     as_json: bool, give: Give, capsys: pytest.CaptureFixture[str]
 ) -> None:
     give("verify", BAD)
-    assert run_verb("verify", BuildRequest(json=as_json)) == 7
+    assert run_verb("verify", request_of("verify", json=as_json)) == 7
     assert "no LAPACK" in capsys.readouterr().out
 
 
 def test_a_clean_says_what_it_removed(give: Give, capsys: pytest.CaptureFixture[str]) -> None:
     give("clean", Removal())
-    run_verb("clean", BuildRequest(yes=True))
+    run_verb("clean", request_of("clean", yes=True))
     assert "2 files" in capsys.readouterr().out
-    run_verb("clean", BuildRequest(dry_run=True))
+    run_verb("clean", request_of("clean", dry_run=True))
     assert "Removed" not in capsys.readouterr().out
 
 
@@ -311,7 +338,7 @@ def test_an_error_is_a_paragraph_on_stderr_and_its_code(
     error: errors.TorchbuildError, give: Give, capsys: pytest.CaptureFixture[str]
 ) -> None:
     give("build", error)
-    assert run_verb("build", BuildRequest(quiet=True)) == error.exit_code
+    assert run_verb("build", request_of("build", quiet=True)) == error.exit_code
     said = capsys.readouterr()
     assert said.out == ""
     for part in (error.what, *error.looked, error.next_step):
@@ -323,7 +350,7 @@ def test_an_error_is_an_object_for_a_program(
     error: errors.TorchbuildError, give: Give, capsys: pytest.CaptureFixture[str]
 ) -> None:
     give("build", error)
-    assert run_verb("build", BuildRequest(json=True)) == error.exit_code
+    assert run_verb("build", request_of("build", json=True)) == error.exit_code
     said = capsys.readouterr()
     data = json.loads(said.out)
     assert (data["exit_code"], data["what"]) == (error.exit_code, error.what)
@@ -340,7 +367,7 @@ def test_every_error_has_a_code_of_its_own() -> None:
 def test_a_bug_is_not_hidden(give: Give) -> None:
     give("plan", ZeroDivisionError("a bug"))
     with pytest.raises(ZeroDivisionError):
-        run_verb("plan", BuildRequest())
+        run_verb("plan", request_of("plan"))
 
 
 def test_showing_an_error(capsys: pytest.CaptureFixture[str]) -> None:
@@ -372,13 +399,13 @@ def dump(folder: Path, facts: Facts) -> str:
 def test_a_dump_is_planned_for(
     facts: Facts, code: int, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run_verb("plan", BuildRequest(facts=dump(here, facts))) == code
+    assert run_verb("plan", request_of("plan", facts=dump(here, facts))) == code
     assert "Verdict:" in capsys.readouterr().out
     assert [path.name for path in here.iterdir()] == ["facts.json"]
 
 
 def test_what_doctor_dumps_can_be_planned_from(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    request = BuildRequest(facts=dump(here, linux_facts()), json=True)
+    request = request_of("doctor", facts=dump(here, linux_facts()), json=True)
     assert run_verb("doctor", request) == 0
     again = here / "again.json"
     again.write_text(capsys.readouterr().out, "utf-8")
@@ -420,14 +447,14 @@ def test_a_broken_settings_file_names_file_line_and_key(
     text: str, says: str, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (here / "torchbuild.toml").write_text(text, "utf-8")
-    assert run_verb("plan", BuildRequest(facts=dump(here, linux_facts()))) == 2
+    assert run_verb("plan", request_of("plan", facts=dump(here, linux_facts()))) == 2
     assert says in capsys.readouterr().err
 
 
 def test_a_dump_that_is_none_is_refused(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for text in ("{", "[]", '{"facts": 3}', '"x"', '{"schema": 1}'):
         (here / "bad.json").write_text(text, "utf-8")
-        assert run_verb("plan", BuildRequest(facts="bad.json")) == 2
+        assert run_verb("plan", request_of("plan", facts="bad.json")) == 2
         assert capsys.readouterr().err.strip()
 
 
@@ -438,13 +465,13 @@ def test_how_it_speaks_is_no_matter_of_the_settings_file(
     """A program that reads --json must not depend on a file in the folder it runs in."""
     facts = dump(here, linux_facts())
     (here / "torchbuild.toml").write_text(f"{name} = true\n", "utf-8")
-    assert run_verb("plan", BuildRequest(facts=facts)) == 2
+    assert run_verb("plan", request_of("plan", facts=facts)) == 2
     assert f"torchbuild.toml, line 1: unknown key '{name}'" in capsys.readouterr().err
 
 
 def helpers_said(capsys: pytest.CaptureFixture[str], give: Give, report: HelperReport) -> tuple[int, str]:
     give("helpers", report)
-    code = run_verb("helpers", BuildRequest(action=report.action))
+    code = run_verb("helpers", request_of("helpers", action=report.action))
     return code, capsys.readouterr().out
 
 
@@ -481,7 +508,7 @@ def test_a_pipe_that_is_no_utf8_can_carry_every_name(
     give("helpers", HelperReport(action="where", lines=(line,)))
     pipe = io.TextIOWrapper(io.BytesIO(), encoding="cp1252")
     monkeypatch.setattr(sys, "stdout", pipe)
-    assert run_verb("helpers", BuildRequest(action="where", json=as_json)) == 0
+    assert run_verb("helpers", request_of("helpers", action="where", json=as_json)) == 0
     said = pipe.buffer.getvalue()
     if as_json:
         assert json.loads(said.decode("ascii"))["lines"][0]["folder"] == line.folder

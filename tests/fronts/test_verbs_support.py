@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from tests.support.machines import linux_facts, plan_of, with_tree
-from torchbuild_tasks import beside
+from tests.support.machines import linux_facts, plan_of, request_of, with_tree
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.context import read_facts
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.features.doctor import health
+from torchbuild_tasks.features.support import verb as support_verb
 from torchbuild_tasks.features.support.act import Attempts, SupportFile, make_support
-from torchbuild_tasks.fronts.verbs import run_verb
+from torchbuild_tasks.fronts.run import run_verb
 from torchbuild_tasks.model import BuildPlan, Facts
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.values import from_json
@@ -125,9 +125,9 @@ def broken(*args: Any, **flags: Any) -> Any:
 def test_a_bug_in_the_plan_is_noted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(beside, "look", broken)
+    monkeypatch.setattr(support_verb, "look", broken)
     monkeypatch.setattr(health, "bare", broken)
-    assert run_verb("support", BuildRequest(out=str(tmp_path / "a.zip"))) == 0
+    assert run_verb("support", request_of("support", out=str(tmp_path / "a.zip"))) == 0
     assert "RuntimeError: a bug" in capsys.readouterr().out
     assert "problems.txt" in contents(tmp_path)
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from torchbuild_tasks.catalog import GIB, load_catalog
+from torchbuild_tasks.fronts.parsing import request_class
 from torchbuild_tasks.model import (
     BuildPlan,
     CMakeCache,
@@ -21,7 +22,7 @@ from torchbuild_tasks.model import (
     Tool,
     Tree,
 )
-from torchbuild_tasks.options import ACTIONS, SHELLS, WORDS, BuildRequest, flag_name
+from torchbuild_tasks.options import SHELLS, BuildRequest, flag_name
 from torchbuild_tasks.plan.make import make_plan
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.settings import Settings
@@ -158,11 +159,16 @@ def statuses(findings: tuple[Finding, ...], id: str) -> list[str]:
     return [finding.status for finding in findings if finding.id == id]
 
 
-def example(name: str, verb: str = "helpers") -> Any:
+def request_of(verb: str, **values: Any) -> BuildRequest:
+    """The request of a verb with these flags."""
+    return request_class(verb)(**values)
+
+
+def example(name: str, verb: str = "build") -> Any:
     """A value that the flag takes; what an action may be is up to the verb."""
     if name == "action":
-        return ACTIONS[verb][0]
-    (flag,) = [flag for flag in dataclasses.fields(BuildRequest) if flag.name == name]
+        return request_class(verb).actions[0]
+    (flag,) = [flag for flag in dataclasses.fields(request_class(verb)) if flag.name == name]
     if flag.default is False:
         return True
     if flag.default == ():
@@ -170,9 +176,9 @@ def example(name: str, verb: str = "helpers") -> Any:
     return 3 if name == "jobs" else next(iter(flag.metadata["choices"]), f"some {name}")
 
 
-def spelled(name: str, value: Any) -> list[str]:
-    """The words that give a flag this value; an action is a word of its own."""
-    if name == "action" or any(name in words for words in WORDS.values()):
+def spelled(name: str, value: Any, verb: str = "build") -> list[str]:
+    """The words that give a flag this value; an action, and what a verb is about, is a word of its own."""
+    if name == "action" or name in request_class(verb).positionals:
         return [str(value)]
     word = flag_name(name)
     if value is True:
@@ -183,6 +189,7 @@ def spelled(name: str, value: Any) -> list[str]:
 
 def actions(verb: str) -> dict[str, Any]:
     """The fields without which a verb does not know what to do, and a value for each."""
-    if verb in WORDS:
-        return {field: f"some.{field}" for field in WORDS[verb]}
-    return {"action": ACTIONS[verb][0]} if verb in ACTIONS else {}
+    asked = request_class(verb)
+    if asked.positionals:
+        return {field: f"some.{field}" for field in asked.positionals}
+    return {"action": asked.actions[0]} if asked.actions else {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import shutil
@@ -24,6 +25,7 @@ from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.preflight import plan_preflight
 from torchbuild_tasks.plan.settings import Settings
 from torchbuild_tasks.system.net.client import Net
+from torchbuild_tasks.system.process import Sink
 from torchbuild_tasks.values import replace
 
 CXX = shutil.which("g++") or shutil.which("clang++") or ""
@@ -43,6 +45,10 @@ needs_nvcc = needs(bool(NVCC), "nvcc")
 
 class Said:
     """A reporter that keeps what is said and agrees to nothing."""
+
+    def stream(self) -> Sink:
+        """Nobody reads it."""
+        return io.BytesIO()
 
     def __init__(self) -> None:
         self.notes: list[str] = []

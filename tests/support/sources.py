@@ -6,6 +6,7 @@ As a program it runs one action: `python -m tests.support.sources STORE URL ACTI
 from __future__ import annotations
 
 import hashlib
+import io
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from torchbuild_tasks.features.source.get import Task
 from torchbuild_tasks.model.source import SourceReport
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.system.git.transfer import settings
+from torchbuild_tasks.system.process import Sink
 
 
 @dataclass
@@ -27,6 +29,10 @@ class Said:
 
     notes: list[str] = field(default_factory=list)
     transfers: list[tuple[str, int]] = field(default_factory=list)
+
+    def stream(self) -> Sink:
+        """Nobody reads it."""
+        return io.BytesIO()
 
     def stage(self, title: str) -> None:
         """Keep a stage."""

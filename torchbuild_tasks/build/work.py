@@ -18,6 +18,7 @@ from torchbuild_tasks.model.record import VerifyReport
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.system import process
 from torchbuild_tasks.system.net.client import Net
+from torchbuild_tasks.system.process import Sink
 from torchbuild_tasks.values import repr_without
 
 
@@ -45,6 +46,7 @@ class Reporter(Protocol):
     def transfer(self, name: str, done: int, total: int | None) -> None: ...
     def removal(self, removal: owned.Removal, uninstall: Command | None) -> None: ...
     def confirm(self, question: str) -> bool: ...
+    def stream(self) -> Sink: ...
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""The pages of docs/ that are written from code and rows: flags.md and failures.md; `nox -s docs` runs this."""
+"""Write the pages of docs/ that come from code and rows, flags.md and failures.md: `nox -s docs`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from torchbuild_tasks.catalog import PHASES, FailureRow, load_catalog
-from torchbuild_tasks.fronts.parsing import SHORT, help_text
-from torchbuild_tasks.options import VERBS, BuildRequest, flag_name
+from torchbuild_tasks.fronts.parsing import SHORT, flags, help_text
+from torchbuild_tasks.options import BuildRequest, flag_name
+from torchbuild_tasks.verbs import VERBS
 
 FAILURES_HEAD = """# Failures
 
@@ -86,7 +87,45 @@ def _limits(row: FailureRow) -> str:
     return f" ({found})" if found else ""
 
 
-if __name__ == "__main__":
-    folder = Path(sys.argv[1])
+FLAGS_HEAD = """# Flags
+
+Written by `nox -s docs` from [`options.py`](../torchbuild_tasks/options.py) and the verbs' own; the same in nox
+(after `--`), Invoke and `torchbuild`. A flag marked *file* may have its default in
+`torchbuild.toml`.
+
+| flag | verbs | file | meaning |
+| --- | --- | --- | --- |
+"""
+
+
+def flags_page() -> str:
+    """Return the page of all flags as Markdown: those that several verbs take, then each verb's own."""
+    shared = {field.name for field in dataclasses.fields(BuildRequest)}
+    rows = [(field, _takers(field)) for field in dataclasses.fields(BuildRequest)]
+    for verb in VERBS:
+        rows += [(field, (verb,)) for field in flags(verb) if field.name not in shared]
+    return FLAGS_HEAD + "".join(_flag_row(field, verbs) for field, verbs in rows if verbs)
+
+
+def _takers(field: dataclasses.Field[Any]) -> tuple[str, ...]:
+    return tuple(verb for verb in VERBS if field.name in {each.name for each in flags(verb)})
+
+
+def _flag_row(field: dataclasses.Field[Any], verbs: tuple[str, ...]) -> str:
+    short = f", `-{SHORT[field.name]}`" if field.name in SHORT else ""
+    metavar = f" {field.metadata['metavar']}" if field.metadata["metavar"] else ""
+    where = "all" if verbs == tuple(VERBS) else ", ".join(verbs)
+    in_file = "file" if field.metadata["in_file"] else ""
+    name = field.metadata["metavar"] if field.metadata["positional"] else f"{flag_name(field.name)}{metavar}"
+    flag = f"`{name}`".replace("|", "\\|")
+    return f"| {flag}{short} | {where} | {in_file} | {help_text(field).replace('|', ', ')} |\n"
+
+
+def write_pages(folder: Path) -> None:
+    """Write both pages."""
     (folder / "flags.md").write_text(flags_page(), "utf-8")
     (folder / "failures.md").write_text(failures_page(), "utf-8")
+
+
+if __name__ == "__main__":
+    write_pages(Path(sys.argv[1]))

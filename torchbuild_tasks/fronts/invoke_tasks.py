@@ -12,23 +12,29 @@ from invoke.parser.argument import Argument
 from invoke.tasks import Task
 
 from torchbuild_tasks.errors import TorchbuildError, UsageError
-from torchbuild_tasks.fronts.parsing import apart, arguments, make_request, refuse_unknown, words_by_verb
-from torchbuild_tasks.fronts.summaries import SUMMARIES
-from torchbuild_tasks.options import ACTIONS, TRAILING, VERBS
+from torchbuild_tasks.fronts.parsing import (
+    apart,
+    arguments,
+    make_request,
+    refuse_unknown,
+    request_class,
+    words_by_verb,
+)
+from torchbuild_tasks.verbs import VERBS
 
 
 class VerbTask(Task[Any]):
-    """A task whose arguments come from the declarations in `request/`."""
+    """A task whose arguments come from the declared flags."""
 
     def __init__(self, verb: str) -> None:
         def body(context: Context, **values: Any) -> None:
             if context.config.run.dry and "dry_run" in values:  # `inv --dry build`
                 values["dry_run"] = True
-            if verb in TRAILING:  # from argv: Invoke joins these words with blanks
+            if request_class(verb).trailing:  # from argv: Invoke joins these words with blanks
                 values["words"] = apart(sys.argv[1:])[1]
             run(verb, values)
 
-        body.__doc__ = SUMMARIES[verb]
+        body.__doc__ = VERBS[verb].summary
         super().__init__(body, name=verb, positional=())
 
     def get_arguments(self, ignore_unknown_help: bool | None = None) -> list[Argument]:
@@ -39,7 +45,7 @@ class VerbTask(Task[Any]):
         """
         if {"-h", "--help"}.intersection(sys.argv[1:]):
             # A task that still waits for its action would take --help for it.
-            named = set(ACTIONS.get(self.name, ())).intersection(sys.argv)
+            named = set(request_class(self.name).actions).intersection(sys.argv)
             return arguments(self.name, positional=bool(named))
         if self.name not in {word.rpartition(".")[2] for word in sys.argv[1:]}:
             return []  # Invoke copies the flags of every task
@@ -66,10 +72,10 @@ def make_namespace() -> Collection:
 
 def run(verb: str, values: dict[str, Any]) -> None:
     """Run a verb for Invoke; an error becomes Invoke's own way to end with a code."""
-    from torchbuild_tasks.fronts.verbs import run_verb, show_error
+    from torchbuild_tasks.fronts.run import run_verb, show_error
 
     try:
-        request = make_request(values)
+        request = make_request(verb, values)
     except TorchbuildError as error:
         show_error(error, as_json=bool(values.get("json")))
         raise Exit(code=error.exit_code) from None

@@ -11,13 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from torchbuild_tasks.fronts.summaries import SUMMARIES
-from torchbuild_tasks.values import replace
+from torchbuild_tasks.verbs import VERBS
 
 SESSIONS: Final[Mapping[str, tuple[str, Mapping[str, Any], str]]] = {
     "build_cpu": ("build", {"cpu": True}, "Build, record and verify torch without CUDA."),
     "build_cuda": ("build", {"cuda": True}, "Build, record and verify torch with CUDA."),
-    **{verb: (verb, {}, summary) for verb, summary in SUMMARIES.items() if verb != "build"},
+    **{name: (name, {}, verb.summary) for name, verb in VERBS.items() if name != "build"},
 }
 
 
@@ -59,15 +58,16 @@ def run(verb: str, fixed: Mapping[str, Any], posargs: tuple[str, ...]) -> None:
     Raises:
         SystemExit: with the verb's exit code; nox itself knows only 0 and 1.
     """
+    import dataclasses
     import logging
 
     from torchbuild_tasks.errors import TorchbuildError
     from torchbuild_tasks.fronts.parsing import parse
-    from torchbuild_tasks.fronts.verbs import run_verb, show_error
+    from torchbuild_tasks.fronts.run import run_verb, show_error
 
     logging.getLogger("invoke").setLevel(logging.WARNING)  # nox shows every logger's debug lines
     try:
-        request = replace(parse(verb, posargs), **fixed)
+        request = dataclasses.replace(parse(verb, posargs), **fixed)
     except TorchbuildError as error:
         show_error(error, as_json="--json" in posargs)
         raise SystemExit(error.exit_code) from None

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, BinaryIO, Self
 
 from torchbuild_tasks.fronts.transfers import Transfers
 from torchbuild_tasks.model import Command
@@ -32,6 +32,18 @@ def clock(seconds: float | None) -> str:
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+class Flushed:
+    """A stream that shows each piece at once."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+
+    def write(self, data: bytes, /) -> object:
+        """Write and flush."""
+        self._stream.write(data)
+        return self._stream.flush()
 
 
 class ConsoleReporter:
@@ -85,6 +97,10 @@ class ConsoleReporter:
         if newest and not self._quiet:
             self._newest = newest
             self._show(newest)
+
+    def stream(self) -> Flushed:
+        """Return where another program's output goes: with --json stderr, for stdout holds one object."""
+        return Flushed((sys.stderr if self._silent else sys.stdout).buffer)
 
     def left(self, seconds: float | None) -> None:
         """So many seconds are left, by the history of this machine; None where it says nothing.

@@ -33,6 +33,7 @@ from torchbuild_tasks.errors import PatchRefused
 from torchbuild_tasks.features.patches import apply as patched_files
 from torchbuild_tasks.features.patches import apply as patches
 from torchbuild_tasks.features.patches.apply import DoesNotApply, changed, fits
+from torchbuild_tasks.features.patches.choose import PATCH_RECORD
 from torchbuild_tasks.model import Patch
 from torchbuild_tasks.system import files
 from torchbuild_tasks.text.diffs import sections
@@ -79,7 +80,7 @@ def state(root: Path, diff: str) -> str:
 
 
 def record(root: Path) -> Any:
-    return json.loads((root / files.STATE_DIR / patches.RECORD).read_bytes())["patches"]
+    return json.loads((root / files.STATE_DIR / PATCH_RECORD).read_bytes())["patches"]
 
 
 def edit(root: Path, name: str, old: str, new: str) -> None:
@@ -108,7 +109,7 @@ def test_applied_and_taken_back(tmp_path: Path, version: str, crlf: bool) -> Non
         assert data.count(b"\r\n") == (data.count(b"\n") if crlf else 0), name
     assert undo(root) == (patch.id,)
     assert contents(root) == before
-    assert not (root / files.STATE_DIR / patches.RECORD).exists()
+    assert not (root / files.STATE_DIR / PATCH_RECORD).exists()
     assert undo(root) == ()
 
 
@@ -152,7 +153,7 @@ def test_a_dry_run_says_and_does_nothing(tmp_path: Path) -> None:
 def test_one_that_somebody_else_applied_is_neither_applied_again_nor_taken_back(tmp_path: Path) -> None:
     root = lay_out(tmp_path)
     apply(root, [BOUNDS])
-    (root / files.STATE_DIR / patches.RECORD).unlink()
+    (root / files.STATE_DIR / PATCH_RECORD).unlink()
     after = contents(root)
     assert apply(root, [BOUNDS]) == ()
     assert undo(root) == ()
@@ -215,7 +216,7 @@ def test_files_that_git_restored_have_nothing_to_take_back(tmp_path: Path) -> No
     (root / KERNELS).write_bytes(before[KERNELS] + b"// newer\n")
     assert undo(root) == ("launch-bounds",)
     assert (root / KERNELS).read_bytes() == before[KERNELS] + b"// newer\n"
-    assert not (root / files.STATE_DIR / patches.RECORD).exists()
+    assert not (root / files.STATE_DIR / PATCH_RECORD).exists()
 
 
 # ---------------------------------------------------------------- what does not fit
@@ -387,7 +388,7 @@ def test_a_new_file_is_not_made_through_a_link(tmp_path: Path) -> None:
 def test_one_that_the_source_has_already_is_left_out_and_said(tmp_path: Path) -> None:
     root = lay_out(tmp_path)
     apply(root, [FIRST])
-    (root / files.STATE_DIR / patches.RECORD).unlink()
+    (root / files.STATE_DIR / PATCH_RECORD).unlink()
     after = contents(root)
     assert patches.bring(root, [FIRST, NEW]) == patches.Outcome(
         applied=("0003.patch",), there=("0001.patch",)
@@ -402,7 +403,7 @@ def test_one_that_the_source_had_and_lost_is_applied(tmp_path: Path) -> None:
     root = lay_out(tmp_path)
     before = contents(root)
     apply(root, [FIRST])
-    (root / files.STATE_DIR / patches.RECORD).unlink()
+    (root / files.STATE_DIR / PATCH_RECORD).unlink()
     assert patches.bring(root, [FIRST]).there == ("0001.patch",)
     (root / KERNELS).write_bytes(before[KERNELS])
     assert apply(root, [FIRST]) == ("0001.patch",)
@@ -513,7 +514,7 @@ def test_a_killed_undo_is_finished_by_the_next(
 def test_a_record_that_cannot_be_read_is_said(tmp_path: Path, text: str) -> None:
     root = lay_out(tmp_path)
     apply(root, [BOUNDS])
-    path = root / files.STATE_DIR / patches.RECORD
+    path = root / files.STATE_DIR / PATCH_RECORD
     path.write_text(text, encoding="utf-8")
     after = contents(root)
     for planned in ([], [BLOCKS]):
@@ -527,7 +528,7 @@ def test_a_record_that_cannot_be_read_is_said(tmp_path: Path, text: str) -> None
 def test_a_diff_in_the_record_that_was_edited_is_not_trusted(tmp_path: Path) -> None:
     root = lay_out(tmp_path)
     apply(root, [BOUNDS])
-    path = root / files.STATE_DIR / patches.RECORD
+    path = root / files.STATE_DIR / PATCH_RECORD
     path.write_text(path.read_text("utf-8").replace("= 512", "= 511"), encoding="utf-8")
     with pytest.raises(PatchRefused):
         undo(root)

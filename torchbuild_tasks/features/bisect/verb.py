@@ -1,6 +1,19 @@
-"""How a bisect ended, as text for a person."""
+"""`bisect`: find the commit that broke something, one build and one command at a time."""
 
 from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torchbuild_tasks.errors import VerifyFailed
+from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.verbs import Outcome
+
+if TYPE_CHECKING:
+    from torchbuild_tasks.build.work import Reporter
+    from torchbuild_tasks.features.bisect.act import Found
+    from torchbuild_tasks.model import BuildPlan
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -40,3 +53,55 @@ def bisect_text(found: FoundBad) -> str:
     else:
         head = f"Commits were skipped, so the first bad one is any of these {len(found.first_bad)}:\n"
     return f"Steps\n{steps}\n{head}\n" + "\n\n".join(found.messages) + f"\n\nLog: {found.log}\n"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BisectRequest(BuildRequest):
+    """The words of `bisect`."""
+
+    trailing = True
+
+
+def run(request: BisectRequest, report: Reporter) -> Outcome:
+    """Find the commit that broke something: bisect --good REF --bad REF -- COMMAND."""
+    found = find_first_bad(request, report)
+    return Outcome({"bisect": found}, bisect_text(found) if found else "")
+
+
+def find_first_bad(request: BisectRequest, report: Reporter) -> Found | None:
+    """Build one commit after the other in a worktree and let a command judge; None after --reset."""
+    from torchbuild_tasks.context import checkout, look, network
+    from torchbuild_tasks.features.bisect import act
+    from torchbuild_tasks.system import lock
+    from torchbuild_tasks.system.git.fetch import way_for
+    from torchbuild_tasks.system.git.transfer import settings
+    from torchbuild_tasks.system.signals import interruptible
+
+    question = look(request)
+    fetching = network(question)
+    config, offline = settings(fetching.git_mirrors), fetching.net.offline
+    ground = act.ground_of(Path(checkout(question)), config)
+    way = way_for(ground.tree.folder, report, config=config, store=fetching.store, offline=offline)
+    with interruptible(), lock.hold(ground.folder, "bisect"):
+        if request.reset:
+            act.reset(ground, report)
+            return None
+        memory = act.memory_of(ground, request)
+        flags = act.flags_of(memory, request, ground, question.settings.path)
+        return act.run(ground, memory, lambda: _try_build(flags, request.yes, report), report, way)
+
+
+def _try_build(flags: BuildRequest, agreed: bool, report: Reporter) -> BuildPlan:
+    """Build what is checked out now; what the verification says is left to the bisect's command."""
+    from torchbuild_tasks import flow
+    from torchbuild_tasks.context import accept, decide, look
+    from torchbuild_tasks.features.bisect.act import require_own_python
+
+    question = look(flags)
+    plan = accept(decide(question))
+    require_own_python(plan, agreed)
+    try:
+        flow.build_plan(question, plan, report)
+    except VerifyFailed as error:
+        report.note(f"{error.what} The command decides.")
+    return plan

@@ -1,6 +1,16 @@
-"""What a build misses and the commands for it, as text for a person."""
+"""`bootstrap`: say what the machine lacks and which commands bring it; --yes runs them."""
 
 from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from torchbuild_tasks.errors import RequirementsError
+from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.verbs import Outcome
+
+if TYPE_CHECKING:
+    from torchbuild_tasks.build.work import Reporter
 
 from torchbuild_tasks.features.bootstrap.choose import Bootstrap, Missing
 from torchbuild_tasks.text.show import typed
@@ -26,3 +36,35 @@ def bootstrap_text(plan: Bootstrap) -> str:
 
 def _line(each: Missing) -> str:
     return f"  {each.kind}  {each.package}: {each.because}"
+
+
+def run(request: BuildRequest, report: Reporter) -> Outcome:
+    """Say what the machine lacks and which commands bring it; --yes runs them and looks again."""
+    bootstrap = install_missing(request, report)
+    lacks = any(each.kind == "needed" for each in bootstrap.left)
+    return Outcome(bootstrap, bootstrap_text(bootstrap), RequirementsError.exit_code if lacks else 0)
+
+
+def install_missing(request: BuildRequest, report: Reporter) -> Bootstrap:
+    """Plan the commands; with --yes run them, and say what is missing still."""
+    from torchbuild_tasks.features.bootstrap.act import install
+    from torchbuild_tasks.features.bootstrap.choose import require_commands
+    from torchbuild_tasks.system.signals import interruptible
+    from torchbuild_tasks.values import replace
+
+    bootstrap = _plan(request)
+    if not request.yes or not bootstrap.missing or request.facts:
+        return bootstrap
+    require_commands(bootstrap)
+    with interruptible():
+        install(bootstrap, report)
+    return replace(bootstrap, ran=True, left=_plan(request).missing)
+
+
+def _plan(request: BuildRequest) -> Bootstrap:
+    from torchbuild_tasks.context import look
+    from torchbuild_tasks.facts.probe import Probe
+    from torchbuild_tasks.features.bootstrap.choose import plan_bootstrap
+
+    administrator = Probe(environ=os.environ).administrator() is True
+    return plan_bootstrap(look(request), administrator=administrator)

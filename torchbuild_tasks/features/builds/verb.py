@@ -1,16 +1,24 @@
-"""Named builds as text for a person."""
+"""`builds`: list, show, enter, compare or remove the named builds of torchbuild.toml."""
 
 from __future__ import annotations
 
+import dataclasses
+from typing import TYPE_CHECKING
+
+from torchbuild_tasks.options import BuildRequest, flag
+from torchbuild_tasks.verbs import Outcome
+
+if TYPE_CHECKING:
+    from torchbuild_tasks.build.work import Reporter
+
 from torchbuild_tasks.features.builds.choose import HOOKS, PROFILES
 from torchbuild_tasks.model.source import Answer, Away, Difference, Entering, Shown
-from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.text.show import columns
 
 _SHELLS = {"sh": "sh, bash, zsh", "fish": "fish", "bat": "cmd", "ps1": "PowerShell"}
 
 
-def builds_text(request: BuildRequest, answer: Answer) -> str:
+def builds_text(request: BuildsRequest, answer: Answer) -> str:
     """What one action of `builds` gave."""
     if isinstance(answer, Entering):
         return _use(request, answer)
@@ -61,7 +69,7 @@ def _value(value: object) -> str:
     return " ".join(value) if isinstance(value, tuple) else str(value)
 
 
-def _use(request: BuildRequest, entering: Entering) -> str:
+def _use(request: BuildsRequest, entering: Entering) -> str:
     if request.env_shell not in (None, "all"):
         return "".join(f"{line}\n" for line in entering.lines.values())  # for eval
     parts = [f"To enter {entering.name}, in a new shell:\n"]
@@ -74,8 +82,54 @@ def _use(request: BuildRequest, entering: Entering) -> str:
     return "".join(parts) + columns(hooks)
 
 
-def _diff(request: BuildRequest, found: list[Difference]) -> str:
+def _diff(request: BuildsRequest, found: list[Difference]) -> str:
     if not found:
         return f"{request.name} and {request.second} are planned alike.\n"
     head = ("", str(request.name), str(request.second))
     return columns([head, *((each.name, *each.values) for each in found)], "")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BuildsRequest(BuildRequest):
+    """The words of `builds`."""
+
+    actions = ("list", "show", "use", "remove", "diff")
+    objects = {"show": ("name",), "use": ("name",), "remove": ("name",), "diff": ("name", "second")}
+
+    second: str | None = flag(
+        "the build that it is compared with",
+        metavar="NAME",
+        in_file=False,
+        positional=True,
+        sample=("other build", "OTHER"),
+    )
+
+
+def run(request: BuildsRequest, report: Reporter) -> Outcome:
+    """List the named builds, show or enter one, compare two, or remove one."""
+    answer = run_action(request, report)
+    text = "" if request.json else builds_text(request, answer)
+    return Outcome({"action": request.action, "answer": answer}, text)
+
+
+def run_action(request: BuildsRequest, report: Reporter) -> Answer:
+    """Run the action that was asked for."""
+    from torchbuild_tasks.context import decide, look, named
+    from torchbuild_tasks.features.builds import act
+    from torchbuild_tasks.features.builds.choose import differences
+    from torchbuild_tasks.system.signals import interruptible
+
+    about = named(dataclasses.replace(request, name=None))
+    match request.action:
+        case "show":
+            return act.details(about.settings, str(request.name), about.main)
+        case "use":
+            return act.entering(about.settings, request, about.main)
+        case "remove":
+            with interruptible():
+                return act.removed(about.settings, request, about.main, report)
+        case "diff":
+            one = decide(look(dataclasses.replace(request, name=request.name)))
+            other = decide(look(dataclasses.replace(request, name=request.second)))
+            return differences(one, other)
+    return act.listed(about.settings, about.main)

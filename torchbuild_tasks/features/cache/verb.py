@@ -1,6 +1,17 @@
-"""The compiler caches as text for a person."""
+"""`cache`: tell how full the compiler caches are, empty them, or serve one for builds by hand."""
 
 from __future__ import annotations
+
+import dataclasses
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.verbs import Outcome
+
+if TYPE_CHECKING:
+    from torchbuild_tasks.build.work import Reporter
 
 from collections.abc import Sequence
 
@@ -22,3 +33,45 @@ def cache_text(states: Sequence[CacheState]) -> str:
         for state in states
     ]
     return columns([head, *rows], "")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CacheRequest(BuildRequest):
+    """The words of `cache`."""
+
+    actions = ("stats", "clear", "serve")
+
+
+def run(request: CacheRequest, report: Reporter) -> Outcome:
+    """Tell how full the compiler caches of a build are, empty them, or serve one for builds by hand."""
+    states = run_action(request, report)
+    text = cache_text(states) if request.action == "stats" else ""
+    return Outcome({"action": request.action, "caches": states}, text)
+
+
+def run_action(request: CacheRequest, report: Reporter) -> tuple[CacheState, ...]:
+    """Run the action that was asked for.
+
+    Returns:
+        The caches as they are; after clear as they were before; after serve none.
+    """
+    from torchbuild_tasks.context import cache_words, checkout, decide, look
+    from torchbuild_tasks.features.cache import act
+    from torchbuild_tasks.system.signals import interruptible
+
+    question = look(request)
+    plan = decide(question)
+    caches = act.caches_of(plan)
+    environ = act.cache_environ(plan, os.environ)
+    with interruptible():
+        match request.action:
+            case "clear":
+                return act.clear_caches(
+                    caches, environ, lambda ask: request.yes or report.confirm(ask), report.note
+                )
+            case "serve":
+                words = cache_words(question)
+                root = Path(checkout(question))
+                act.serve_cache(caches, words, environ, root, report.note, act.until_interrupted)
+                return ()
+    return act.cache_states(caches, environ)

@@ -1,12 +1,15 @@
-"""Where the libraries of a torch are found, as text for a person."""
+"""`verify --closure`: list every library that `import torch` loads, and where it is found."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from torchbuild_tasks.errors import VerifyFailed
 from torchbuild_tasks.features.closure.choose import looked
+from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.text.show import columns
+from torchbuild_tasks.verbs import Outcome
 
 if TYPE_CHECKING:
     from torchbuild_tasks.model.closure import Break, Closure
@@ -50,3 +53,22 @@ _OTHERS = {
     "api set": "API sets of Windows",
     "on demand": "only on demand",
 }
+
+
+def list_libraries(request: BuildRequest) -> Outcome:
+    """List every library that `import torch` loads and where it is found, without loading one."""
+    closure = find_libraries(request)
+    broken = closure.problem or any(found.status == "error" for found in closure.breaks)
+    return Outcome(closure, closure_text(closure), VerifyFailed.exit_code if broken else 0)
+
+
+def find_libraries(request: BuildRequest) -> Closure:
+    """Follow the libraries of the torch that the plan's Python has."""
+    import os
+
+    from torchbuild_tasks.context import decide, look
+    from torchbuild_tasks.features.closure.act import find_closure
+    from torchbuild_tasks.system.signals import interruptible
+
+    with interruptible():
+        return find_closure(decide(look(request)).environment.python, os.environ)

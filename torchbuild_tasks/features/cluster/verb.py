@@ -1,6 +1,16 @@
-"""Schedulers of distributed compiles, as text for a person."""
+"""`cluster`: run a scheduler or a server of distributed compiles, join one, or say how they are."""
 
 from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from torchbuild_tasks.errors import ClusterError
+from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.verbs import Outcome
+
+if TYPE_CHECKING:
+    from torchbuild_tasks.build.work import Reporter
 
 from torchbuild_tasks.model import Cluster
 from torchbuild_tasks.text.show import columns
@@ -19,3 +29,40 @@ def _row(cluster: Cluster) -> tuple[str, ...]:
         return cluster.url, "-", "-", "-", cluster.problem
     joined = "" if cluster.conf else "not joined from here"
     return cluster.url, str(cluster.servers), str(cluster.cpus), str(cluster.busy), joined
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ClusterRequest(BuildRequest):
+    """The words of `cluster`."""
+
+    actions = ("scheduler", "server", "join", "status")
+    objects = {"server": ("scheduler",), "join": ("scheduler",)}
+
+
+def run(request: ClusterRequest, report: Reporter) -> Outcome:
+    """Run a scheduler or a server of distributed compiles, join one, or say how they are."""
+    clusters = run_action(request, report)
+    text = clusters_text(clusters) if request.action in ("join", "status") else ""
+    unusable = any(cluster.problem for cluster in clusters)
+    value = {"action": request.action, "clusters": clusters}
+    return Outcome(value, text, ClusterError.exit_code if unusable else 0)
+
+
+def run_action(request: ClusterRequest, report: Reporter) -> tuple[Cluster, ...]:
+    """Run the action that was asked for; a scheduler or a server until Ctrl-C."""
+    from torchbuild_tasks.context import cluster_files, look, network
+    from torchbuild_tasks.features.cluster import act
+    from torchbuild_tasks.system.signals import interruptible
+
+    question = look(request)
+    folder = cluster_files(question.facts)
+    if request.action == "status":
+        return act.states(folder, request)
+    act.refuse_windows(question.facts)
+    if request.action == "join":
+        return (act.join(folder, request, report.note),)
+    with interruptible():
+        program = act.have_dist(question, network(question), report)
+        run_it = act.run_scheduler if request.action == "scheduler" else act.run_server
+        run_it(folder, program, request, report.note)
+    return ()

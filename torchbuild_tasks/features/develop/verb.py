@@ -1,17 +1,30 @@
-"""What a debugger finds on this machine and in the build: looked at for `debug-config` alone."""
+"""`debug-config`, `test` and `bench`: work on torch with a debugger, upstream's tests and benchmarks."""
 
 from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.verbs import Outcome
+
+if TYPE_CHECKING:
+    from torchbuild_tasks.build.work import Reporter
+    from torchbuild_tasks.features.develop.act import DebugConfig
 
 import json
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, BinaryIO, Protocol
+from typing import Any, Protocol
 
-from torchbuild_tasks.context import Sight
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.features.develop.choose import Debugging
 from torchbuild_tasks.features.develop.look import look_at_debugging
 from torchbuild_tasks.model import Finding
+from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.text.show import findings_text
 
 
@@ -47,24 +60,62 @@ def debug_text(done: Configured, *, dry_run: bool) -> str:
     return "\n".join((*lines, done.commands, "")) + findings_text(done.findings)
 
 
-class Flushed:
-    """A stream that shows each piece at once."""
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
-
-    def write(self, data: bytes, /) -> object:
-        """Write and flush."""
-        self._stream.write(data)
-        return self._stream.flush()
-
-
-# ----------------
-
-
-def debugging(sight: Sight, python: str) -> Debugging:
+def debugging(question: Question, python: str) -> Debugging:
     """The debugger, the right to attach, the debug information of what is built for this Python."""
-    tree, probe = sight.facts.tree, Probe(environ=dict(os.environ))
-    packages = (each.packages for each in sight.facts.pythons if each.executable == python)
+    tree, probe = question.facts.tree, Probe(environ=dict(os.environ))
+    packages = (each.packages for each in question.facts.pythons if each.executable == python)
     build_dir = tree.build_dir or probe.join(tree.root, "build")
     return look_at_debugging(tree.root, build_dir, python, tuple(next(packages, ())), probe)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class UpstreamRequest(BuildRequest):
+    """The words of `test` and `bench`."""
+
+    trailing = True
+
+
+def debug_config(request: BuildRequest, report: Reporter) -> Outcome:
+    """Write entries for VS Code's debuggers, link compile_commands.json, and check."""
+    done = write_entries(request)
+    bad = any(file.problem for file in done.files)
+    return Outcome(done, debug_text(done, dry_run=request.dry_run), UsageError.exit_code if bad else 0)
+
+
+def write_entries(request: BuildRequest) -> DebugConfig:
+    """Write what a debugger needs, and check what is missing for one."""
+    from torchbuild_tasks.context import checkout, decide, look
+    from torchbuild_tasks.features.develop.act import write_debug_config
+
+    question = look(request)
+    root = Path(checkout(question))
+    python = decide(question).environment.python
+    return write_debug_config(root, debugging(question, python), dry_run=request.dry_run)
+
+
+def test(request: UpstreamRequest, report: Reporter) -> Outcome:
+    """Run upstream's own tests with the built torch; words behind a -- of their own are passed on."""
+    from torchbuild_tasks.features.develop.act import run_tests
+
+    code = run_upstream(request, report, run_tests)
+    return Outcome({"exit_code": code}, exit_code=code)
+
+
+def bench(request: UpstreamRequest, report: Reporter) -> Outcome:
+    """Run upstream's operator benchmarks with the built torch; words behind a -- are passed on."""
+    from torchbuild_tasks.features.develop.act import run_benchmarks
+
+    code = run_upstream(request, report, run_benchmarks)
+    return Outcome({"exit_code": code}, exit_code=code)
+
+
+def run_upstream(request: UpstreamRequest, report: Reporter, program: Callable[..., int]) -> int:
+    """Run a program of the checkout with the Python that got torch; return its exit code."""
+    from torchbuild_tasks.context import checkout, decide, look
+    from torchbuild_tasks.system.signals import interruptible
+
+    question = look(request)
+    with interruptible():
+        root = Path(checkout(question))
+        python = decide(question).environment.python
+        return program(root, python, request.only, request.words, report.stream(), report.note)

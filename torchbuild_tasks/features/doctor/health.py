@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Final
 
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.context import Sight, network
+from torchbuild_tasks.context import network
 from torchbuild_tasks.facts.gather import gather
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.model import BuildPlan
 from torchbuild_tasks.options import BuildRequest
-from torchbuild_tasks.plan.settings import Settings
+from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.values import replace
 
 # Seconds that the doctor waits for a program. Compilers and the like say their version in hundredths;
@@ -20,40 +20,30 @@ from torchbuild_tasks.values import replace
 PATIENCE: Final = 5.0
 
 
-def examined(sight: Sight, made_plan: BuildPlan) -> Sight:
+def examined(question: Question, made_plan: BuildPlan) -> Question:
     """The same with what only the doctor looks at: the surroundings, and the hosts that the plan needs."""
     from concurrent.futures import ThreadPoolExecutor
 
     from torchbuild_tasks.features.doctor.act import ask_hosts, proxies, written_places
     from torchbuild_tasks.features.doctor.look import look_at_health, temporary
 
-    facts, net = sight.facts, network(sight).net
+    facts, net = question.facts, network(question).net
     probe = Probe(environ=dict(os.environ), patience=PATIENCE)
-    patterns = tuple(row.name for row in sight.catalog.variable)
+    patterns = tuple(row.name for row in question.catalog.variable)
     with ThreadPoolExecutor(max_workers=1) as pool:
         answers = pool.submit(ask_hosts, made_plan, facts, net)
         places = written_places(made_plan, facts, temporary(probe))
         health = look_at_health(probe, facts, places, patterns, made_plan.build_dir)
         health = replace(health, reached=answers.result(), offline=net.offline, proxies=proxies())
     cut = tuple(sorted({*facts.cut, *probe.cut}))
-    return replace(sight, facts=replace(facts, cut=cut, health=health))
+    return replace(question, facts=replace(facts, cut=cut, health=health))
 
 
-def bare(request: BuildRequest) -> Sight:
+def bare(request: BuildRequest) -> Question:
     """The machine and the checkout alone, where the settings or the flags cannot be understood."""
     root = str(Path(request.source or ".").expanduser().resolve())
     catalog = load_catalog()
     patterns = tuple(row.name for row in catalog.variable)
     probe = Probe(environ=dict(os.environ), patience=PATIENCE)
     facts = gather(source=root, python=None, patterns=patterns, probe=probe)
-    return Sight(
-        request=BuildRequest(source=request.source, out=request.out, offline=True),
-        settings=Settings(),
-        catalog=catalog,
-        facts=facts,
-    )
-
-
-def is_administrator() -> bool:
-    """Whether this process may change the system."""
-    return Probe(environ=os.environ).administrator() is True
+    return Question(BuildRequest(source=request.source, out=request.out, offline=True), facts, catalog)

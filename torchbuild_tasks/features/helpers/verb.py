@@ -1,6 +1,16 @@
-"""What the `helpers` verbs found or did, as text for a person."""
+"""`helpers`: list, fetch, find, verify or prune the libraries and tools that builds download."""
 
 from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from torchbuild_tasks.errors import ArchiveRefused
+from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.verbs import Outcome
+
+if TYPE_CHECKING:
+    from torchbuild_tasks.build.work import Reporter
 
 from torchbuild_tasks.features.helpers.choose import HelperLine, HelperReport
 from torchbuild_tasks.text.show import columns, finding_text, size
@@ -52,3 +62,36 @@ def _prune(report: HelperReport) -> str:
 
 
 _TEXTS = {"list": _list, "fetch": _where, "where": _where, "verify": _verify, "prune": _prune}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class HelpersRequest(BuildRequest):
+    """The words of `helpers`."""
+
+    actions = ("list", "fetch", "where", "verify", "prune")
+
+
+def run(request: HelpersRequest, report: Reporter) -> Outcome:
+    """List, fetch, find, verify or prune the libraries and tools that builds download."""
+    done = run_action(request, report)
+    bad = any(finding.status == "error" for finding in done.findings)
+    return Outcome(done, helpers_text(done), ArchiveRefused.exit_code if bad else 0)
+
+
+def run_action(request: HelpersRequest, report: Reporter) -> HelperReport:
+    """Run the action that was asked for."""
+    from torchbuild_tasks.context import look, network
+    from torchbuild_tasks.features.helpers.act import fetched, proved, pruned, wanted
+    from torchbuild_tasks.system.signals import interruptible
+
+    question = look(request)
+    listed, artifacts, kept = wanted(question, str(request.action))
+    with interruptible():
+        match request.action:
+            case "fetch":
+                return fetched(listed, artifacts, network(question), request, report)
+            case "verify":
+                return proved(listed, question, network(question))
+            case "prune":
+                return pruned(listed, kept, network(question), request, report)
+    return listed

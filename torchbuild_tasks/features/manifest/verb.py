@@ -1,16 +1,30 @@
-"""A recorded build, looked at once more here and now."""
+"""`replay` and `compare`: build what a manifest recorded again, and say what differs."""
 
 from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torchbuild_tasks.errors import PlanRefused
+from torchbuild_tasks.options import BuildRequest, flag
+from torchbuild_tasks.verbs import Outcome
+
+if TYPE_CHECKING:
+    from torchbuild_tasks.build.work import Reporter
+    from torchbuild_tasks.features.manifest.act import Replay
+    from torchbuild_tasks.features.manifest.compare import Difference
+    from torchbuild_tasks.model.record import VerifyReport
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Protocol
 
-from torchbuild_tasks.context import Sight, decide, look
+from torchbuild_tasks.context import decide, look
 from torchbuild_tasks.features.manifest.choose import pinned, pins, request_of, settings_of
 from torchbuild_tasks.model import BuildPlan
 from torchbuild_tasks.model.record import Manifest
-from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.values import replace
 
 _SAME = "Nothing that a manifest knows differs.\n"
@@ -78,16 +92,114 @@ def _lines(each: Differs) -> Iterator[str]:
         yield f"    -> {each.remedy}\n"
 
 
-# ----------------
-
-
-def look_again(request: BuildRequest, manifest: Manifest, source: str) -> tuple[Sight, BuildPlan]:
+def look_again(request: BuildRequest, manifest: Manifest, source: str) -> tuple[Question, BuildPlan]:
     """What a recorded build starts from, here and now, and its plan brought as near to that one as can be."""
-    sight = look(request_of(manifest, request, source), settings_of(manifest))
-    sight = replace(sight, facts=pinned(sight.facts, manifest))
-    made_plan = decide(sight)
-    if more := pins(manifest, made_plan, sight.facts):
-        asked = replace(sight.request, set=(*sight.request.set, *more))
-        sight = replace(sight, request=asked)
-        made_plan = decide(sight)
-    return sight, made_plan
+    question = look(request_of(manifest, request, source), settings_of(manifest))
+    question = replace(question, facts=pinned(question.facts, manifest))
+    plan = decide(question)
+    if more := pins(manifest, plan, question.facts):
+        asked = replace(question.request, set=(*question.request.set, *more))
+        question = replace(question, request=asked)
+        plan = decide(question)
+    return question, plan
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ReplayRequest(BuildRequest):
+    """The words of `replay`."""
+
+    positionals = ("manifest",)
+
+    manifest: str | None = flag(
+        "manifest of a build (torchbuild-manifest.json in its build tree)",
+        metavar="MANIFEST",
+        in_file=False,
+        positional=True,
+        sample=("manifest", "MANIFEST"),
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CompareRequest(BuildRequest):
+    """The words of `compare`."""
+
+    positionals = ("manifest", "other")
+
+    manifest: str | None = flag(
+        "manifest of a build (torchbuild-manifest.json in its build tree), or the build's name",
+        metavar="MANIFEST",
+        in_file=False,
+        positional=True,
+        sample=("manifest", "MANIFEST"),
+    )
+    other: str | None = flag(
+        "manifest of another build, or its name",
+        metavar="OTHER",
+        in_file=False,
+        positional=True,
+        sample=("other manifest", "OTHER"),
+    )
+
+
+def replay(request: ReplayRequest, report: Reporter) -> Outcome:
+    """Plan a recorded build again here, and say what differs all the same; --yes builds it."""
+    from torchbuild_tasks.text.show import plan_text, report_text
+
+    found, verified = replay_build(request, report)
+    code = PlanRefused.exit_code if found.plan.verdict == "refuse" else 0
+    value = {"replay": found, "verify": verified}
+    if request.json:
+        return Outcome(value, exit_code=code)
+    for path in found.written:
+        report.note(f"wrote {path}")
+    text = ""
+    if verified is not None:
+        text = report_text(verified)
+    elif not request.yes:
+        text = plan_text(found.plan, verbose=request.verbose)
+    return Outcome(value, text + replay_text(found), code)
+
+
+def replay_build(request: ReplayRequest, report: Reporter) -> tuple[Replay, VerifyReport | None]:
+    """Plan a recorded build again here, with all that differs in spite of it; --yes also builds it."""
+    from torchbuild_tasks import flow
+    from torchbuild_tasks.catalog import load_catalog
+    from torchbuild_tasks.context import accept, writer
+    from torchbuild_tasks.features.manifest import act
+
+    name = str(request.manifest)
+    catalog = load_catalog()
+    recorded = act.load(name)
+    written = act.write_diffs(recorded, Path(request.out).expanduser()) if request.out else ()
+    with act.variables_of(recorded, catalog):
+        question, plan = look_again(request, recorded, act.source_of(recorded, request.source))
+        asked = act.Asked(
+            tool=writer(),
+            request=question.request,
+            settings=question.settings,
+            facts=question.facts,
+            plan=plan,
+        )
+        found = act.compare_plan(recorded, name, asked, catalog, written)
+        if not request.yes:
+            return found, None
+        for line in found.lines:
+            report.note(line)
+        return found, flow.build_plan(question, accept(plan), report)[1]
+
+
+def compare(request: CompareRequest, report: Reporter) -> Outcome:
+    """Say what differs between the manifests of two builds."""
+    names = (str(request.manifest), str(request.other))
+    found = find_differences(request)
+    return Outcome({"there": names[0], "here": names[1], "differences": found}, compare_text(found, names))
+
+
+def find_differences(request: CompareRequest) -> tuple[Difference, ...]:
+    """Compare two builds, each a manifest's file or the name of a build."""
+    from torchbuild_tasks.context import named
+    from torchbuild_tasks.features.manifest.act import load_named
+    from torchbuild_tasks.features.manifest.compare import differences
+
+    about = named(request)
+    return differences(load_named(str(request.manifest), about), load_named(str(request.other), about))

@@ -23,6 +23,7 @@ from typing import Final
 import msgspec
 
 from torchbuild_tasks.errors import PatchRefused, UsageError
+from torchbuild_tasks.features.patches.choose import PATCH_RECORD
 from torchbuild_tasks.model import Patch
 from torchbuild_tasks.system import process
 from torchbuild_tasks.system.files import STATE_DIR, state_dir, told_as, unlink, write_atomic
@@ -215,9 +216,6 @@ def fits(content: bytes | None, section: Section, *, reverse: bool = False) -> b
 # ---------------- brings the patches of the source to what a plan wants, and remembers what they changed
 
 
-RECORD: Final = "patches.json"
-
-
 class FileChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The sha256 of a file before and after a patch; the same where the change stood there already."""
 
@@ -270,9 +268,9 @@ def recorded(root: Path) -> Record:
     Raises:
         PatchRefused: the record cannot be read.
     """
-    path = root / STATE_DIR / RECORD
+    path = root / STATE_DIR / PATCH_RECORD
     try:
-        record = from_json(Record, json.loads(path.read_bytes()), RECORD)
+        record = from_json(Record, json.loads(path.read_bytes()), PATCH_RECORD)
     except FileNotFoundError:
         return Record()
     except (OSError, ValueError, UsageError) as error:
@@ -406,9 +404,9 @@ def _forth(
 
 
 def _write_record(root: Path, record: Record) -> None:
-    if not (record.patches or record.replaced) and not (root / STATE_DIR / RECORD).exists():
+    if not (record.patches or record.replaced) and not (root / STATE_DIR / PATCH_RECORD).exists():
         return
-    path = state_dir(root) / RECORD
+    path = state_dir(root) / PATCH_RECORD
     if record.patches or record.replaced:
         write_atomic(path, dumps(record).encode(), error=PatchRefused)
         return

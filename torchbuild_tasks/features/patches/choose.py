@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from torchbuild_tasks.catalog import PatchRow
 from torchbuild_tasks.catalog.match import admits
@@ -13,6 +14,8 @@ from torchbuild_tasks.plan.variables import is_cuda
 from torchbuild_tasks.text.diffs import problem, sections
 
 LAUNCH_BOUNDS = "launch-bounds"
+
+PATCH_RECORD: Final = "patches.json"  # in the tool's folder of a checkout: the patches that were applied
 
 
 def choose_patches(question: Question) -> tuple[Patch, ...]:

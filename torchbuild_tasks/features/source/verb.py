@@ -1,6 +1,15 @@
-"""What the `source` verbs found or did, as text for a person."""
+"""`source`: get, update, look at, mend or mirror a checkout of PyTorch."""
 
 from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.verbs import Outcome
+
+if TYPE_CHECKING:
+    from torchbuild_tasks.build.work import Reporter
 
 from torchbuild_tasks.model.source import Checkout, ModuleState, SourceReport
 from torchbuild_tasks.text.show import columns
@@ -90,3 +99,29 @@ def _reset(report: SourceReport, dry_run: bool) -> str:
     if report.kept:
         text += "--yes throws such changes away.\n"
     return text
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SourceRequest(BuildRequest):
+    """The words of `source`."""
+
+    actions = ("get", "update", "status", "reset", "mirror")
+    optional = {"get": "ref", "update": "ref", "mirror": "ref"}
+
+
+def run(request: SourceRequest, report: Reporter) -> Outcome:
+    """Get, update, look at, mend or mirror a checkout of PyTorch."""
+    done = run_action(request, report)
+    return Outcome(done, source_text(done, dry_run=request.dry_run))
+
+
+def run_action(request: SourceRequest, report: Reporter) -> SourceReport:
+    """Run the action that was asked for."""
+    from torchbuild_tasks.checkout import named_checkout, source_task
+    from torchbuild_tasks.context import look
+    from torchbuild_tasks.features.source.act import run_source
+    from torchbuild_tasks.system.signals import interruptible
+
+    question = look(request)
+    with interruptible():
+        return run_source(source_task(question, report), named_checkout(question))

@@ -1,6 +1,16 @@
-"""What `support` wrote, as text for a person."""
+"""`support`: write one archive for somebody else to look at, without secrets."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from torchbuild_tasks.context import look
+from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.verbs import Outcome
+
+if TYPE_CHECKING:
+    from torchbuild_tasks.build.work import Reporter
+    from torchbuild_tasks.features.support.act import SupportFile
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -25,3 +35,28 @@ def support_text(made: Written) -> str:
     lines = [f"wrote {made.path}", f"  in it: {', '.join(made.members)}", f"  taken out: {taken}"]
     lines += [f"  could not be had: {problem}" for problem in made.problems]
     return "\n".join(lines) + "\n  Look through it before you hand it on.\n"
+
+
+def run(request: BuildRequest, report: Reporter) -> Outcome:
+    """Write one archive for somebody else to look at."""
+    written = write_archive(request)
+    return Outcome(written, support_text(written))
+
+
+def write_archive(request: BuildRequest) -> SupportFile:
+    """Write the archive; what cannot be had is noted in it."""
+    from torchbuild_tasks.catalog import load_catalog
+    from torchbuild_tasks.context import decide, writer
+    from torchbuild_tasks.features.doctor import health
+    from torchbuild_tasks.features.support.act import Attempts, make_support
+
+    attempts = Attempts()
+    question = attempts("look", lambda: look(request, patience=health.PATIENCE))
+    question = question or attempts("look without flags and settings", lambda: health.bare(request))
+    if question is None:
+        return make_support(request, None, None, load_catalog(), attempts, writer=writer())
+    seen = question
+    plan = attempts("plan", lambda: decide(seen))
+    if plan is not None:
+        seen = attempts("doctor", lambda: health.examined(question, plan)) or question
+    return make_support(request, seen.facts, plan, seen.catalog, attempts, writer=writer())

@@ -1,6 +1,14 @@
-"""The table of torch versions as text, and one row of it in detail."""
+"""`versions`: show the torch versions and which of them fit this machine."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.verbs import Outcome
+
+if TYPE_CHECKING:
+    from torchbuild_tasks.build.work import Reporter
 
 from collections.abc import Iterator, Sequence
 
@@ -69,3 +77,23 @@ def _verdict(line: VersionLine) -> str:
     here = "; the checkout is of this series" if line.here else ""
     newest = "; the newest that fits" if line.newest_fit else ""
     return f"This machine: {MARK[line.status].strip()}: {line.because}{here}{newest}\n"
+
+
+def run(request: BuildRequest, report: Reporter) -> Outcome:
+    """Show the torch versions, each held against this machine; with --torch the row of that one."""
+    lines = list_versions(request)
+    return Outcome({"versions": lines}, versions_text(lines, detail=bool(request.torch)))
+
+
+def list_versions(request: BuildRequest) -> tuple[VersionLine, ...]:
+    """Return the table of torch versions, or the row of the one that was asked for."""
+    from torchbuild_tasks.context import look
+    from torchbuild_tasks.plan.torch_ref import read_word
+    from torchbuild_tasks.plan.versions import version_lines
+
+    question = look(request)
+    lines = version_lines(question.catalog, question.facts)
+    if not request.torch:
+        return lines
+    row = read_word(request.torch, question.catalog).row
+    return tuple(line for line in lines if line.version == row.version)

@@ -1,0 +1,50 @@
+"""`diagnose`: find the first real error of a log, its cause, and what to do about it."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from torchbuild_tasks.options import BuildRequest, flag
+from torchbuild_tasks.verbs import Outcome
+
+if TYPE_CHECKING:
+    from torchbuild_tasks.build.work import Reporter
+    from torchbuild_tasks.model import Reading
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DiagnoseRequest(BuildRequest):
+    """The flags of `diagnose`."""
+
+    positionals = ("log",)
+
+    log: str | None = flag(
+        "log of a build, or - for what comes in by a pipe",
+        metavar="LOG",
+        in_file=False,
+        positional=True,
+        sample=("log", "LOG"),
+    )
+
+
+def run(request: DiagnoseRequest, report: Reporter) -> Outcome:
+    """Find the first real error of a log, its cause, and what to do about it."""
+    from torchbuild_tasks.features.diagnosis.show import reading_text
+
+    reading = read_log(request)
+    return Outcome(reading, reading_text(reading))
+
+
+def read_log(request: DiagnoseRequest) -> Reading:
+    """Find the first real error of a log, and the causes that the rows know for this machine."""
+    from torchbuild_tasks.catalog.failures import FailureBook
+    from torchbuild_tasks.context import decide, look
+    from torchbuild_tasks.features.diagnosis.act import diagnose_log
+    from torchbuild_tasks.features.diagnosis.choose import Machine
+    from torchbuild_tasks.system.signals import interruptible
+
+    question = look(request)
+    machine = Machine(question.facts, decide(question), question.catalog, built=False)
+    with interruptible():
+        return diagnose_log(request.log or "", FailureBook(question.catalog.failure), machine)

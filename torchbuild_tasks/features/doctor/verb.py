@@ -1,0 +1,69 @@
+"""`doctor`: look at the machine and the checkout, and say what is wrong."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from torchbuild_tasks.errors import PlanRefused
+from torchbuild_tasks.options import BuildRequest, flag
+from torchbuild_tasks.verbs import Outcome
+
+if TYPE_CHECKING:
+    from torchbuild_tasks.build.work import Reporter
+    from torchbuild_tasks.model import BuildPlan, Facts
+    from torchbuild_tasks.plan.question import Question
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DoctorRequest(BuildRequest):
+    """The flags of `doctor`."""
+
+    fix: bool = flag(
+        "put right what can be put right safely, each after a question (--yes answers them)",
+        default=False,
+        in_file=False,
+    )
+
+
+def run(request: DoctorRequest, report: Reporter) -> Outcome:
+    """Look at the machine, the tree and their surroundings, and say what is wrong with them."""
+    from torchbuild_tasks.text.show import facts_text, findings_text
+
+    facts, plan = examine(request, report)
+    return Outcome(
+        {"verdict": plan.verdict, "findings": plan.findings, "facts": facts},
+        facts_text(facts, verbose=request.verbose) + findings_text(plan.findings),
+        PlanRefused.exit_code if plan.verdict == "refuse" else 0,
+    )
+
+
+def examine(request: DoctorRequest, report: Reporter) -> tuple[Facts, BuildPlan]:
+    """Look at everything; with --fix put right what can be, and look again.
+
+    Returns:
+        What was seen, and the plan with everything that is wrong among its findings.
+    """
+    question, plan = _look(request)
+    if request.fix and not request.facts:
+        from torchbuild_tasks.features.doctor.act import repair
+        from torchbuild_tasks.features.doctor.choose import repairs
+        from torchbuild_tasks.system.signals import interruptible
+
+        with interruptible():
+            repaired = repair(repairs(question, plan), report, yes=request.yes)
+        if repaired:
+            question, plan = _look(request)
+    return question.facts, plan
+
+
+def _look(request: DoctorRequest) -> tuple[Question, BuildPlan]:
+    from torchbuild_tasks.context import decide, look
+    from torchbuild_tasks.features.doctor.choose import diagnosed
+    from torchbuild_tasks.features.doctor.health import PATIENCE, examined
+
+    question = look(request, patience=PATIENCE)
+    plan = decide(question)
+    if not request.facts:
+        question = examined(question, plan)
+    return question, diagnosed(question, plan)

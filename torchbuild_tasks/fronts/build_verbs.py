@@ -1,0 +1,156 @@
+"""The verbs of a build itself: `plan`, `env`, `build`, `verify` and `clean`."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torchbuild_tasks.errors import (
+    BuildFailed,
+    Interrupted,
+    PlanRefused,
+    TorchbuildError,
+    UsageError,
+    VerifyFailed,
+)
+from torchbuild_tasks.options import BuildRequest, flag, flag_name
+from torchbuild_tasks.verbs import Outcome
+
+if TYPE_CHECKING:
+    from torchbuild_tasks.build.owned import Removal
+    from torchbuild_tasks.build.work import Reporter
+    from torchbuild_tasks.model import BuildPlan
+
+# What a verb runs is imported in it: this file is also read for the flags alone.
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class VerifyRequest(BuildRequest):
+    """The flags of `verify`."""
+
+    closure: bool = flag(
+        "list every library that `import torch` loads and where it is found; load none, check nothing else",
+        default=False,
+        in_file=False,
+    )
+
+
+def plan(request: BuildRequest, report: Reporter) -> Outcome:
+    """Show every decision of a build with its reason; write nothing."""
+    from torchbuild_tasks import flow
+
+    return _planned(request, flow.make_build_plan(request))
+
+
+def _planned(request: BuildRequest, build_plan: BuildPlan) -> Outcome:
+    from torchbuild_tasks.text.show import plan_text
+
+    code = PlanRefused.exit_code if build_plan.verdict == "refuse" else 0
+    return Outcome(build_plan, "" if request.json else plan_text(build_plan, verbose=request.verbose), code)
+
+
+def env(request: BuildRequest, report: Reporter) -> Outcome:
+    """Write the env files of the plan."""
+    from torchbuild_tasks import flow
+    from torchbuild_tasks.text.show import env_text
+
+    build_plan = flow.write_env(request)
+    return Outcome({"env_files": build_plan.env_files}, env_text(build_plan, request.dry_run))
+
+
+def build(request: BuildRequest, report: Reporter) -> Outcome:
+    """Build, record and verify torch; with --watch after every save."""
+    if request.watch:
+        return _watch(request, report)
+    from torchbuild_tasks import flow
+
+    if request.dry_run:
+        return _planned(request, flow.make_build_plan(request))
+    build_plan, verified = flow.build(request, report)
+    text = ""
+    if verified is not None and not request.json:
+        from torchbuild_tasks.text.show import report_text
+
+        text = report_text(verified)
+    return Outcome({"plan": build_plan, "verify": verified}, text)
+
+
+def _watch(request: BuildRequest, report: Reporter) -> Outcome:
+    """Build now and after every save, until Ctrl-C.
+
+    What is wrong from the start ends it; a failed build is shown, and the next save waited for.
+    """
+    from torchbuild_tasks.build.outputs import listed
+    from torchbuild_tasks.context import checkout, look
+    from torchbuild_tasks.features.watch.act import Watch
+
+    for name in ("json", "dry_run"):
+        if getattr(request, name):
+            raise UsageError(f"--watch builds again and again; {flag_name(name)} shows one thing and ends")
+    question = look(request)
+    watched = Watch(Path(checkout(question)), question.facts.tree, question.catalog)
+    _build_once(request, report, first=True)
+    again = dataclasses.replace(request, clean=False)
+    while True:
+        report.note("Waiting for a save; Ctrl-C ends this.")
+        try:
+            saved = watched.wait()
+        except Interrupted:
+            return Outcome(None)
+        report.stage(f"saved: {listed(saved)}")
+        _build_once(again, report)
+
+
+def _build_once(request: BuildRequest, report: Reporter, *, first: bool = False) -> None:
+    from torchbuild_tasks.fronts.output import error_text
+    from torchbuild_tasks.fronts.run import show_outcome
+
+    try:
+        show_outcome(build(dataclasses.replace(request, watch=False), report), as_json=False)
+    except Interrupted:
+        raise
+    except TorchbuildError as error:
+        if first and not isinstance(error, BuildFailed | VerifyFailed):
+            raise
+        report.note("Not built:")
+        sys.stderr.write(error_text(error))
+
+
+def verify(request: VerifyRequest, report: Reporter) -> Outcome:
+    """Hold the installed torch to what the plan promises."""
+    if request.closure:
+        from torchbuild_tasks.features.closure.verb import list_libraries
+
+        return list_libraries(request)
+    from torchbuild_tasks import flow
+    from torchbuild_tasks.text.show import report_text
+
+    verified = flow.verify(request, report)
+    failed = any(check.outcome == "failed" for check in verified.checks)
+    return Outcome(verified, report_text(verified), VerifyFailed.exit_code if failed else 0)
+
+
+def clean(request: BuildRequest, report: Reporter) -> Outcome:
+    """Remove what the build made, and nothing else."""
+    removal = remove(request, report)
+    text = ""
+    if not request.dry_run and removal.files:
+        text = f"Removed {len(removal.files)} files and {len(removal.folders)} folders.\n"
+    return Outcome(removal, text)
+
+
+def remove(request: BuildRequest, report: Reporter) -> Removal:
+    """Remove what the build made, or with --patches undo the source patches; --dry-run only lists."""
+    from torchbuild_tasks.build.clean import remove_build, remove_patches
+    from torchbuild_tasks.context import checkout, look
+    from torchbuild_tasks.system import lock
+    from torchbuild_tasks.system.signals import interruptible
+
+    question = look(request)
+    root = Path(checkout(question))
+    with interruptible(), lock.hold(root, "clean"):
+        if request.patches:
+            return remove_patches(root, report, request.dry_run)
+        return remove_build(request, question.facts, question.catalog, report)

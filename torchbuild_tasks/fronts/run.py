@@ -1,0 +1,48 @@
+"""Run a verb for either runner: the only `except TorchbuildError`.
+
+Results go to stdout, everything else to stderr; with --json stdout holds one JSON object and nothing else.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from torchbuild_tasks.errors import TorchbuildError
+from torchbuild_tasks.fronts.output import error_object, error_text, json_text, out
+from torchbuild_tasks.fronts.parsing import load
+from torchbuild_tasks.fronts.reporter import ConsoleReporter
+from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.verbs import Outcome
+
+
+def run_verb(verb: str, request: BuildRequest) -> int:
+    """Run one verb and print its outcome.
+
+    Returns:
+        The exit code: 0, or that of the error (errors.py).
+    """
+    report = ConsoleReporter(quiet=request.quiet, verbose=request.verbose, silent=request.json)
+    try:
+        with report:
+            outcome = load(verb)(request, report)
+            show_outcome(outcome, as_json=request.json)
+            return outcome.exit_code
+    except TorchbuildError as error:
+        show_error(error, as_json=request.json)
+        return error.exit_code
+
+
+def show_outcome(outcome: Outcome, *, as_json: bool) -> None:
+    """Print the value for a program, or the text for a person."""
+    if as_json:
+        out(json_text(outcome.value))
+    elif outcome.text:
+        out(outcome.text)
+
+
+def show_error(error: TorchbuildError, *, as_json: bool) -> None:
+    """Print an error as a paragraph, or as one JSON object for a program."""
+    if as_json:
+        out(json_text(error_object(error)))
+    else:
+        sys.stderr.write(error_text(error))

@@ -1,0 +1,94 @@
+"""The verbs: where each is run, and what the runners' lists say of it. `nox -l` reads this and nothing else.
+
+A verb is a function of a request and a reporter that returns an `Outcome`; the class that its first
+parameter is annotated with declares its flags (`options.py`). A line here is all that registers it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+
+class Verb(NamedTuple):
+    """Where a verb is run ("module:function", without the package's name), and its summary."""
+
+    run: str
+    summary: str
+
+
+class Outcome(NamedTuple):
+    """What a verb gives: `value` for a program (--json), `text` for a person, the process's exit code."""
+
+    value: Any
+    text: str = ""
+    exit_code: int = 0
+
+
+VERBS: Final = {
+    "doctor": Verb(
+        "features.doctor.verb:run", "Look at the machine and the checkout, and say what is wrong."
+    ),
+    "bootstrap": Verb(
+        "features.bootstrap.verb:run",
+        "Print the package manager's commands for what is missing, or run them.",
+    ),
+    "plan": Verb("fronts.build_verbs:plan", "Show every decision of a build with its reason; write nothing."),
+    "env": Verb("fronts.build_verbs:env", "Write the env files of the plan."),
+    "build": Verb("fronts.build_verbs:build", "Build, record and verify torch."),
+    "diagnose": Verb(
+        "features.diagnosis.verb:run",
+        "Find the first real error of a log, its cause, and what to do about it.",
+    ),
+    "support": Verb(
+        "features.support.verb:run", "Write one archive for somebody else to look at, without secrets."
+    ),
+    "report": Verb(
+        "features.report.verb:run",
+        "Write the last build's timeline, slowest files and critical path as one HTML page.",
+    ),
+    "clean": Verb("fronts.build_verbs:clean", "Remove what the build made, and nothing else."),
+    "verify": Verb("fronts.build_verbs:verify", "Hold the installed torch to what the plan promises."),
+    "helpers": Verb(
+        "features.helpers.verb:run",
+        "List, fetch, find, verify or prune the libraries and tools that builds download.",
+    ),
+    "cache": Verb(
+        "features.cache.verb:run",
+        "Tell how full the compiler caches are, empty them, or serve one for builds by hand.",
+    ),
+    "cluster": Verb(
+        "features.cluster.verb:run",
+        "Run a scheduler or a server of distributed compiles, join one, or say how they are.",
+    ),
+    "versions": Verb(
+        "features.versions.verb:run", "Show the torch versions and which of them fit this machine."
+    ),
+    "builds": Verb(
+        "features.builds.verb:run",
+        "List, show, enter, compare or remove the named builds of torchbuild.toml.",
+    ),
+    "replay": Verb(
+        "features.manifest.verb:replay",
+        "Plan a recorded build again here, say what differs all the same; --yes builds it.",
+    ),
+    "compare": Verb(
+        "features.manifest.verb:compare", "Say what differs between the manifests of two builds."
+    ),
+    "source": Verb("features.source.verb:run", "Get, update, look at, mend or mirror a checkout of PyTorch."),
+    "debug-config": Verb(
+        "features.develop.verb:debug_config",
+        "Write entries for VS Code's debuggers, link compile_commands.json, and check.",
+    ),
+    "test": Verb(
+        "features.develop.verb:test",
+        "Run upstream's own tests with the built torch; words behind a -- of their own are passed on.",
+    ),
+    "bench": Verb(
+        "features.develop.verb:bench",
+        "Run upstream's operator benchmarks with the built torch; words behind a -- are passed on.",
+    ),
+    "bisect": Verb(
+        "features.bisect.verb:run",
+        "Find the commit that broke something: bisect --good REF --bad REF -- COMMAND.",
+    ),
+}
