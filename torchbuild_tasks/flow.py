@@ -2,10 +2,10 @@
 
     request + facts + catalog -> plan -> stages -> manifest -> report
 
-`look` (context.py) gathers what decides, `decide` makes the plan of it (plan/make.py), and the stages below do
-what the plan says. A stage takes the build as it stands (build/work.py) and returns it as it then is; none
-decides anything. One that fails raises, and the manifest is written either way: planning again is how a
-build resumes. Nothing here prints: a verb returns a value, and says through the reporter what goes on meanwhile.
+`look` (context.py) gathers what decides, `decide` makes the plan of it (plan/make.py), and the stages below
+do what the plan says. A stage takes the build as it stands (build/work.py) and returns it as it then is; none
+decides anything. One that fails raises, and the manifest is written either way: planning again is how a build
+resumes. Nothing here prints: a verb returns a value, and the reporter is told what goes on meanwhile.
 """
 
 from __future__ import annotations
