@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
-
-import msgspec
 
 ENDS: Final = ("passed", "failed", "skipped")
 
 
-class Past(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Past:
     """What a record says."""
 
     ended: dict[str, str]  # the id of a test -> the last way it ended
