@@ -42,44 +42,66 @@ if TYPE_CHECKING:
 
 
 class Stage(NamedTuple):
-    """One stage: what is said of it, and "module:function", read when it is its turn."""
+    """One stage: its title, "module:function", which is read at its turn, and when it has anything to do."""
 
     title: str
     run: str
+    when: Callable[[Work], object] = lambda work: True
+
+
+def is_patched(work: Work) -> bool:
+    """Say whether patches are planned, or an earlier build has applied some."""
+    return bool(work.plan.patches) or has_patches(work.plan)
 
 
 STAGES: Final = (
-    Stage("try the patches", "features.patches.act:try_patches"),
-    Stage("fetch helpers", "features.helpers.act:fetch_helpers"),
-    Stage("fetch what is built beside torch", "features.companions.act:fetch_companions"),
-    Stage("assemble the CUDA toolkit", "features.toolkit.act:assemble_toolkit"),
+    Stage("try the patches", "features.patches.act:try_patches", is_patched),
+    Stage("fetch helpers", "features.helpers.act:fetch_helpers", lambda work: work.plan.artifacts),
+    Stage(
+        "fetch what is built beside torch",
+        "features.companions.act:fetch_companions",
+        lambda work: work.plan.companions,
+    ),
+    Stage(
+        "assemble the CUDA toolkit", "features.toolkit.act:assemble_toolkit", lambda work: work.plan.toolkit
+    ),
     Stage("write env files", "build.prepare:write_env_files"),
     Stage("source the env file", "build.prepare:source_env_file"),
-    Stage("start the compiler cache", "features.cache.act:start_cache"),
-    Stage("try the compilers", "build.preflight:preflight"),
+    Stage(
+        "start the compiler cache",
+        "features.cache.act:start_cache",
+        lambda work: work.plan.way.name != "install",  # else Ninja may find nothing to do
+    ),
+    Stage("try the compilers", "build.preflight:preflight", lambda work: work.plan.preflight),
     Stage("check what is there", "build.prepare:make_fresh"),
     Stage("prepare Python", "build.prepare:prepare_python"),
-    Stage("patch the source", "features.patches.act:apply_patches"),
-    Stage("build one target", "build.target:build_target"),
+    Stage("patch the source", "features.patches.act:apply_patches", is_patched),
+    Stage("build one target", "build.target:build_target", lambda work: work.request.target),
     Stage("compile", "build.compile:compile_tree"),
     Stage("remove what is stale", "build.clean:remove_stale"),
-    Stage("install the wheel", "build.compile:install_wheel"),
+    Stage("install the wheel", "build.compile:install_wheel", lambda work: work.plan.mode == "wheel"),
     Stage("keep the built torch", "build.prepare:keep_torch"),
-    Stage("stop the compiler cache", "features.cache.act:stop_cache"),
+    Stage("stop the compiler cache", "features.cache.act:stop_cache", lambda work: not work.up_to_date),
     Stage("verify", "build.compile:verify_torch"),
-    Stage("build beside torch", "features.companions.act:build_companions"),
+    Stage(
+        "build beside torch", "features.companions.act:build_companions", lambda work: work.plan.companions
+    ),
 )
 
 
 def make_build_plan(request: BuildRequest) -> BuildPlan:
     """Decide everything and do nothing; patches are tried in memory."""
     plan = decide(use_stored_checkout(look(request)))
-    applied = Path(plan.source) / files.STATE_DIR / PATCH_RECORD
-    if plan.verdict != "refuse" and not request.facts and (plan.patches or applied.exists()):
+    if plan.verdict != "refuse" and not request.facts and (plan.patches or has_patches(plan)):
         from torchbuild_tasks.features.patches.act import fit
 
         fit(plan)
     return plan
+
+
+def has_patches(plan: BuildPlan) -> bool:
+    """Say whether an earlier build has applied patches to the checkout."""
+    return (Path(plan.source) / files.STATE_DIR / PATCH_RECORD).exists()
 
 
 def write_env(request: BuildRequest) -> BuildPlan:
@@ -165,7 +187,8 @@ def run_stages(question: Question, plan: BuildPlan, report: Reporter) -> VerifyR
         for stage in STAGES:
             report.stage(stage.title)
             with ledger.stage(stage.title):
-                work = load_stage(stage)(work)
+                if stage.when(work):
+                    work = load_stage(stage)(work)
     require_passed(work.verified, f"Every check is in the manifest: {ledger.manifest_path}")
     return work.verified
 

@@ -90,7 +90,8 @@ def _limits(row: FailureRow) -> str:
 FLAGS_HEAD = """# Flags
 
 Written by `nox -s docs` from [`options.py`](../torchbuild_tasks/options.py) and the verbs' own;
-the same in nox (after `--`), Invoke and `torchbuild`. A flag marked *file* may have its default in `torchbuild.toml`.
+the same in nox (after `--`), Invoke and `torchbuild`. A flag marked *file* may have its default in
+`torchbuild.toml`.
 
 | flag | verbs | file | meaning |
 | --- | --- | --- | --- |
