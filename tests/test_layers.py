@@ -11,6 +11,7 @@ import fnmatch
 import functools
 import graphlib
 import inspect
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -255,7 +256,10 @@ def test_a_plan_imports_nothing_that_acts_and_few_modules(tmp_path: Path) -> Non
     """`plan` writes nothing, and whoever waits for it pays only for what it uses."""
     sample = Path(__file__).parents[1] / "samples" / "minitorch"
     argv = [sys.executable, "-c", LOOK_AT_IMPORTS, str(sample)]
-    ran = subprocess.run(argv, capture_output=True, text=True, check=True, cwd=tmp_path, timeout=120)
+    environ = {**os.environ, "PYTHONPATH": str(PACKAGE.parent)}
+    ran = subprocess.run(
+        argv, capture_output=True, text=True, check=True, cwd=tmp_path, timeout=120, env=environ
+    )
     read = ran.stderr.splitlines()[-1].split()
     assert 50 < len(read) <= 130
     acts = {modules()[name] for name in read if role(modules()[name]) in ("act", "door")}
