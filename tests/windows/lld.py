@@ -59,9 +59,18 @@ def expanded(words: Iterable[str]) -> Iterator[str]:
             yield word
 
 
+# Words that hold for what follows them: what they switch, and to which state.
+SWITCHES: dict[str, tuple[str, bool]] = {
+    **{word: ("static", state) for word, state in STATIC.items()},
+    "--whole-archive": ("whole", True),
+    "--no-whole-archive": ("whole", False),
+}
+
+
 def understood(words: Iterable[str]) -> Link:
     """Read the words of a GNU ld command line."""
-    link, static, whole = Link(), False, False
+    link = Link()
+    states = {"static": False, "whole": False}
     left = iter(words)
     for word in left:
         name, equals, value = word.partition("=")
@@ -71,19 +80,18 @@ def understood(words: Iterable[str]) -> Link:
             next(left)
         elif word in SHARED:
             link.shared = True
-        elif word in STATIC:
-            static = STATIC[word]
-        elif word in ("--whole-archive", "--no-whole-archive"):
-            whole = word == "--whole-archive"
+        elif word in SWITCHES:
+            name, state = SWITCHES[word]
+            states[name] = state
         elif word in SAME_MEANING:
             link.more.append(SAME_MEANING[word])
         elif word.startswith("-L"):
             link.folders.append(word[2:] or next(left))
         elif word.startswith("-l"):
-            link.libraries[len(link.inputs)] = static
-            link.inputs.append((word[2:] or next(left), whole))
+            link.libraries[len(link.inputs)] = states["static"]
+            link.inputs.append((word[2:] or next(left), states["whole"]))
         elif not word.startswith("-"):
-            link.inputs.append((word, whole))
+            link.inputs.append((word, states["whole"]))
         # What is left says how to lay the program out, and lld-link's own way is as good.
     return link
 
