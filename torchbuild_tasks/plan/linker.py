@@ -1,8 +1,13 @@
-"""What the user and the tree have said about linking: it comes before what would be taken otherwise."""
+"""Which linker a build uses, and the small program on which it is tried before.
+
+What the user's variables and the finished tree say about linking comes first; else it is the fastest by
+linkers.toml of those that are installed and that the compiler can be asked to call.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -10,14 +15,16 @@ import msgspec
 from torchbuild_tasks.catalog import Catalog, LinkerRow
 from torchbuild_tasks.catalog.match import admits
 from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.model import Choice, Finding, LinkerPlan, Source, Tool
+from torchbuild_tasks.model import Choice, Finding, LinkerPlan, LinkTrial, Need, Source, Tool
 from torchbuild_tasks.plan.compiler import Compilers
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_off
 from torchbuild_tasks.text.words import did_you_mean, flag_words
 from torchbuild_tasks.values import replace
 
+AUTO: Final = "auto"
 DEFAULT: Final = "default"
+OFFERED: Final = "lld"
 # With one of these the user decides about linking; CMake takes the first three instead of LDFLAGS.
 OWN: Final = (
     "CMAKE_EXE_LINKER_FLAGS",
@@ -28,55 +35,49 @@ OWN: Final = (
     "USE_GOLD_LINKER",
 )
 
-
-def link_words(question: Question) -> tuple[str, ...]:
-    """The words of LDFLAGS."""
-    flags = decide(question, "LDFLAGS")
-    return flag_words(flags.value) if flags else ()
-
-
-def linker_folder(question: Question) -> str:
-    """The folder in which a linker is called ld, for compilers that cannot be told its name."""
-    return question.join(".torchbuild", "linker")
-
-
-def own_linking(question: Question) -> str:
-    """Why linking is left as the user has it; "" when it is ours to decide."""
-    for name in OWN:
-        asked = decide(question, name)
-        if asked and asked.value and not is_off(asked.value):
-            return f"{name} is set"
-    known = {f"-fuse-ld={row.name}" for row in question.catalog.linker}
-    ours = f"-B{linker_folder(question)}"
-    for word in link_words(question):
-        if word.startswith(("-fuse-ld=", "--ld-path=", "-B")) and word not in known and word != ours:
-            return f"LDFLAGS has {word}"
-    return ""
-
-
-def unreached(question: Question) -> tuple[Finding, ...]:
-    """Variables that CMake takes instead of LDFLAGS, so that what is asked for would not reach it."""
-    names = [name for name in OWN[:3] if (asked := decide(question, name)) and asked.value]
-    if not names:
-        return ()
-    text = f"{' and '.join(names)} is set, which CMake takes instead of LDFLAGS: --linker does not reach it"
-    return (Finding(id="linker", status="warn", text=text, fix="Put -fuse-ld= into it, or drop it."),)
-
-
-def kept_linker(question: Question) -> str:
-    """The linker of a finished tree; "" where there is none to keep."""
-    previous = question.facts.tree.previous
-    if previous is None or previous.result != "ok" or question.request.clean:
-        return ""
-    return previous.inputs.get("linker", DEFAULT)
-
-
-# ----------------
-# which linker: rows of linkers.toml, held against what is here and what the compiler can be told
-
-
-AUTO: Final = "auto"
-OFFERED: Final = "lld"
+# What linkers get wrong where they do not fit the compiler, its runtime or the flags (`-flto` for one): debug
+# information, and an exception, a vtable and a thread-local that cross a library's border.
+TRIAL_LIBRARY: Final = "libtorchbuild_trial.so"
+TRIAL_PROGRAM: Final = "trial"
+_HEADER: Final = """\
+#pragma once
+#include <string>
+struct Shape {
+  virtual ~Shape();
+  virtual int corners() const;
+};
+extern thread_local int calls;
+int half(int number);
+"""
+_LIBRARY_SOURCE: Final = """\
+#include "trial.h"
+#include <stdexcept>
+Shape::~Shape() {}
+int Shape::corners() const { return 0; }
+thread_local int calls = 0;
+int half(int number) {
+  ++calls;
+  if (number % 2) throw std::invalid_argument("odd: " + std::to_string(number));
+  return number / 2;
+}
+"""
+_PROGRAM_SOURCE: Final = """\
+#include "trial.h"
+#include <stdexcept>
+struct Square : Shape {
+  int corners() const override { return half(8); }
+};
+int main() {
+  Square square;
+  const Shape& shape = square;
+  try {
+    half(3);
+  } catch (const std::invalid_argument& error) {
+    return shape.corners() == 4 && calls == 2 && error.what() == std::string("odd: 3") ? 0 : 2;
+  }
+  return 1;
+}
+"""
 
 
 class ChosenLinker(msgspec.Struct, frozen=True, kw_only=True):
@@ -278,3 +279,90 @@ def _install(question: Question, row: LinkerRow) -> str:
 
 def _said(value: str, because: str, source: Source = "default") -> Choice:
     return Choice(name="linker", value=value, because=because, source=source)
+
+
+# ---------------- what the user's variables and the tree say about linking
+
+
+def link_words(question: Question) -> tuple[str, ...]:
+    """The words of LDFLAGS."""
+    flags = decide(question, "LDFLAGS")
+    return flag_words(flags.value) if flags else ()
+
+
+def linker_folder(question: Question) -> str:
+    """The folder in which a linker is called ld, for compilers that cannot be told its name."""
+    return question.join(".torchbuild", "linker")
+
+
+def own_linking(question: Question) -> str:
+    """Why linking is left as the user has it; "" when it is ours to decide."""
+    for name in OWN:
+        asked = decide(question, name)
+        if asked and asked.value and not is_off(asked.value):
+            return f"{name} is set"
+    known = {f"-fuse-ld={row.name}" for row in question.catalog.linker}
+    ours = f"-B{linker_folder(question)}"
+    for word in link_words(question):
+        if word.startswith(("-fuse-ld=", "--ld-path=", "-B")) and word not in known and word != ours:
+            return f"LDFLAGS has {word}"
+    return ""
+
+
+def unreached(question: Question) -> tuple[Finding, ...]:
+    """Variables that CMake takes instead of LDFLAGS, so that what is asked for would not reach it."""
+    names = [name for name in OWN[:3] if (asked := decide(question, name)) and asked.value]
+    if not names:
+        return ()
+    text = f"{' and '.join(names)} is set, which CMake takes instead of LDFLAGS: --linker does not reach it"
+    return (Finding(id="linker", status="warn", text=text, fix="Put -fuse-ld= into it, or drop it."),)
+
+
+def kept_linker(question: Question) -> str:
+    """The linker of a finished tree; "" where there is none to keep."""
+    previous = question.facts.tree.previous
+    if previous is None or previous.result != "ok" or question.request.clean:
+        return ""
+    return previous.inputs.get("linker", DEFAULT)
+
+
+# ---------------- the trial of the chosen linker, before a build
+
+
+def plan_linker(
+    question: Question,
+    chosen: ChosenLinker,
+    compilers: Compilers,
+    variables: Mapping[str, str],
+    needs: Need,
+) -> LinkerPlan | None:
+    """Return the linker to use, with its trial unless the last build has proved it (or --no-preflight).
+
+    Args:
+        question: the request, the facts, the rows.
+        chosen: the linker that was decided.
+        compilers: they call the linker.
+        variables: the build variables, for their flags.
+        needs: what the build tree needs.
+    """
+    plan, previous = chosen.plan, question.facts.tree.previous
+    if plan is None or compilers.cxx is None:
+        return None
+    proved = previous is not None and previous.result == "ok" and needs in ("nothing", "build")
+    if proved or question.given("no_preflight"):
+        return plan
+    compiler = flag_words(variables.get("CXXFLAGS") or variables.get("CFLAGS", ""))
+    linker = flag_words(variables.get("LDFLAGS", ""))
+    words = (*compilers.command, *compiler, f"-std=c++{question.row.cxx}", "-g", "-fPIC", *linker)
+    mark = next((row.mark for row in question.catalog.linker if row.name == plan.name), "")
+    trial = LinkTrial(
+        sources={"trial.h": _HEADER, "library.cpp": _LIBRARY_SOURCE, "program.cpp": _PROGRAM_SOURCE},
+        commands=(
+            (*words, "-shared", "-o", TRIAL_LIBRARY, "library.cpp"),
+            (*words, "-o", TRIAL_PROGRAM, "program.cpp", f"./{TRIAL_LIBRARY}"),
+        ),
+        run=(f"./{TRIAL_PROGRAM}",),
+        library=TRIAL_LIBRARY,
+        mark=mark,
+    )
+    return replace(plan, trial=trial)

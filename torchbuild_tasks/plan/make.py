@@ -11,7 +11,17 @@ from torchbuild_tasks.features.cache.choose import check_cache, plan_cache
 from torchbuild_tasks.features.companions.choose import check_companions, check_development
 from torchbuild_tasks.features.helpers.choose import check_helpers
 from torchbuild_tasks.features.patches.choose import check_patches
-from torchbuild_tasks.model import BuildPlan, CachePlan, Command, EnvFile, EnvOp, Facts, Finding
+from torchbuild_tasks.model import (
+    BuildPlan,
+    CachePlan,
+    Command,
+    EnvFile,
+    EnvOp,
+    Facts,
+    Finding,
+    Freshness,
+    LinkerPlan,
+)
 from torchbuild_tasks.options import SHELLS, BuildRequest
 from torchbuild_tasks.plan import env_files
 from torchbuild_tasks.plan.compiler import check_compilers, check_host
@@ -26,9 +36,9 @@ from torchbuild_tasks.plan.fresh import compare, fingerprint
 from torchbuild_tasks.plan.install import check_loop, choose_way
 from torchbuild_tasks.plan.jetson import check_jetson
 from torchbuild_tasks.plan.jobs import check_jobs
-from torchbuild_tasks.plan.linker import check_linker
+from torchbuild_tasks.plan.linker import check_linker, plan_linker
 from torchbuild_tasks.plan.operations import operations
-from torchbuild_tasks.plan.preflight import choose_preflight, plan_linker
+from torchbuild_tasks.plan.preflight import choose_preflight
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.settings import Settings
 from torchbuild_tasks.plan.toolset import check_toolset
@@ -81,7 +91,7 @@ def _plan(decisions: Decisions, templates: Mapping[str, str], writer: str) -> Bu
         toolkit=decisions.toolkit.managed,
         patches=decisions.patches,
         preflight=choose_preflight(decisions, freshness),
-        linker=plan_linker(decisions, freshness),
+        linker=_linker(decisions, freshness),
         companions=decisions.companions,
         cache=_cache(decisions, inputs["compiler"]),
         jobserver=decisions.jobserver.serve,
@@ -147,6 +157,11 @@ def _cuda_findings(decisions: Decisions) -> tuple[Finding, ...]:
         *check_archs(question, decisions.toolkit, decisions.archs, decisions.gpus),
         *check_jetson(question, decisions.toolkit),
     )
+
+
+def _linker(decisions: Decisions, freshness: Freshness) -> LinkerPlan | None:
+    question, compilers = decisions.question, decisions.compilers
+    return plan_linker(question, decisions.linker, compilers, decisions.variables, freshness.needs)
 
 
 def _cache(decisions: Decisions, compiler: str) -> CachePlan | None:
