@@ -1,7 +1,7 @@
 """PowerShell itself: what env_set.ps1 sets comes back equal, and what it loads is loaded once.
 
-tests/plan/test_env_lines_ps1.py has the text of the file. Here PowerShell 7 runs it on any system that has it, and
-Windows its own 5.1 too; wine has neither.
+tests/plan/test_env_lines_ps1.py has the text of the file. Here PowerShell 7 runs it on any system that has
+it, and Windows its own 5.1 too; wine has neither.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.integration.test_env_cmd_load import load, runs, stand_in
 from tests.support import cmd
 from tests.support.capabilities import needs_cmd, needs_powershell
 from torchbuild_tasks.model import EnvOp
-from torchbuild_tasks.plan.env_files import refusal
+from torchbuild_tasks.plan.env_limits import refusal
 
 pytestmark = pytest.mark.integration
 

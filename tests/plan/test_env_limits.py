@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchbuild_tasks.model import EnvOp
-from torchbuild_tasks.plan.env_files import LINUX_BYTES, WINDOWS_CHARACTERS, refusal, undone
+from torchbuild_tasks.plan.env_limits import LINUX_BYTES, WINDOWS_CHARACTERS, refusal, undone
 from torchbuild_tasks.plan.env_lines import LINE_BYTES
 
 SHELLS = ("sh", "bat", "ps1", "fish")
