@@ -47,7 +47,7 @@ def _ours(sight: Sight) -> tuple[str, Path] | None:
     if sight.settings.build or not question.given("torch"):
         return None
     from torchbuild_tasks.features.source.get import ours
-    from torchbuild_tasks.plan.versions import wanted_torch
+    from torchbuild_tasks.plan.torch_ref import wanted_torch
 
     wanted = wanted_torch(question)
     assert wanted is not None
@@ -71,7 +71,7 @@ def source_task(sight: Sight, report: Reporter) -> Task:
     """An action on sources: where from, with which mirrors of hosts, and what a checkout's plan needs."""
     from torchbuild_tasks.features.source.get import Task
     from torchbuild_tasks.plan.fit import does_without
-    from torchbuild_tasks.plan.versions import wanted_torch
+    from torchbuild_tasks.plan.torch_ref import wanted_torch
     from torchbuild_tasks.system.git.transfer import settings
 
     wanted = wanted_torch(_question(sight)) if sight.request.ref is None else None

@@ -30,8 +30,8 @@ from torchbuild_tasks.plan.jobserver import ChosenJobserver, choose_jobserver
 from torchbuild_tasks.plan.linker import ChosenLinker, choose_linker
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.toolset import ChosenToolset, choose_toolset, toolset_variables
+from torchbuild_tasks.plan.torch_ref import wanted_torch
 from torchbuild_tasks.plan.variables import choose_build_type, decide, decide_all
-from torchbuild_tasks.plan.versions import wanted_torch
 
 
 class Decisions(msgspec.Struct, frozen=True, kw_only=True, dict=True):

@@ -7,8 +7,8 @@ from torchbuild_tasks.catalog.match import admits, preset_rows, series, torch_ro
 from torchbuild_tasks.model import Finding
 from torchbuild_tasks.plan.decisions import Decisions
 from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.plan.torch_ref import check_torch
 from torchbuild_tasks.plan.variables import decide, is_off
-from torchbuild_tasks.plan.versions import check_torch
 
 ARCHITECTURES = ("x86_64", "aarch64")
 SAMPLE_DISK = 0.5
