@@ -72,6 +72,6 @@ def _pins(probe: Probe, lock_file: str) -> dict[str, str]:
     text = probe.read(lock_file)
     if text is None:
         return {}
-    from torchbuild_tasks.plan.artifacts import read_pins
+    from torchbuild_tasks.plan.pins import read_pins
 
     return {name: pin.sha256 for name, pin in read_pins(text).items()}

@@ -31,7 +31,7 @@ from torchbuild_tasks.plan.cuda.driver import check_driver
 from torchbuild_tasks.plan.decisions import Decisions, build_dir, decide_build
 from torchbuild_tasks.plan.environment import check_python
 from torchbuild_tasks.plan.expect import called, expectations
-from torchbuild_tasks.plan.fit import check_machine_and_tree, check_windows
+from torchbuild_tasks.plan.fit import check_machine_and_tree
 from torchbuild_tasks.plan.fresh import compare, fingerprint
 from torchbuild_tasks.plan.install import check_loop, choose_way
 from torchbuild_tasks.plan.jetson import check_jetson
@@ -131,7 +131,7 @@ def _findings(decisions: Decisions, ops: tuple[EnvOp, ...]) -> tuple[Finding, ..
         *check_compilers(question, decisions.compilers),
         *_cuda_findings(decisions),
         *check_patches(question),
-        *check_windows(decisions),
+        *_windows_findings(decisions),
         *check_helpers(question, decisions.helpers),
         *check_cache(question, decisions.cache),
         *decisions.distribution.problems,
@@ -157,6 +157,14 @@ def _cuda_findings(decisions: Decisions) -> tuple[Finding, ...]:
         *check_archs(question, decisions.toolkit, decisions.archs, decisions.gpus),
         *check_jetson(question, decisions.toolkit),
     )
+
+
+def _windows_findings(decisions: Decisions) -> tuple[Finding, ...]:
+    if decisions.question.facts.windows is None:
+        return ()
+    from torchbuild_tasks.plan.windows import check_windows  # Linux does without it
+
+    return check_windows(decisions)
 
 
 def _linker(decisions: Decisions, freshness: Freshness) -> LinkerPlan | None:
