@@ -8,7 +8,7 @@ import msgspec
 
 from torchbuild_tasks.catalog.match import admits
 from torchbuild_tasks.model import Choice, Finding, Tool
-from torchbuild_tasks.plan.cuda.toolkit import NO_LIMITS, HostLimits, refusal
+from torchbuild_tasks.plan.cuda.chosen import NO_LIMITS, HostLimits
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.toolset import ChosenToolset
 from torchbuild_tasks.plan.variables import decide
@@ -70,10 +70,10 @@ def _choose_cxx(
     if not found:
         return None, None
     able = [tool for tool in found if _fits(question, tool) is not False]
-    tool = next((tool for tool in able if limits.allowed or not refusal(limits, tool)), (able or found)[0])
+    tool = next((tool for tool in able if limits.allowed or not limits.refusal(tool)), (able or found)[0])
     because = f"{tool.name} {tool.version}, found via {tool.found_via}"
     if tool is not found[0]:
-        reason = "cannot compile this torch" if found[0] not in able else refusal(limits, found[0])
+        reason = "cannot compile this torch" if found[0] not in able else limits.refusal(found[0])
         because += f"; {found[0].name} {found[0].version} comes first but {reason}"
     return Choice(name="CXX", value=str(tool.path), because=because), tool
 
@@ -83,11 +83,11 @@ def _choose_host(question: Question, cxx: Tool | None, limits: HostLimits) -> Ch
     asked = decide(question, "CUDAHOSTCXX")
     if question.facts.windows is not None or cxx is None or (asked and asked.value):
         return None
-    if limits.allowed or not (reason := refusal(limits, cxx)):
+    if limits.allowed or not (reason := limits.refusal(cxx)):
         because = "nvcc's host compiler is the C++ compiler"
         return Choice(name="CUDAHOSTCXX", value=str(cxx.path), because=because)
     for tool in found_cxx(question):
-        if not refusal(limits, tool) and _fits(question, tool) is not False:
+        if not limits.refusal(tool) and _fits(question, tool) is not False:
             because = f"nvcc's host compiler: {reason}, and {tool.name} {tool.version} is here"
             return Choice(name="CUDAHOSTCXX", value=str(tool.path), because=because)
     return None
@@ -187,7 +187,7 @@ def check_host(question: Question, compilers: Compilers, limits: HostLimits) -> 
         if named is None:
             return _not_found(question, asked)
         tool = named
-    reason = refusal(limits, tool)
+    reason = limits.refusal(tool)
     if not reason:
         return ()
     text = f"{tool.path} is {tool.name} {tool.version}, and {reason}"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from torchbuild_tasks.catalog import CheckRow
 from torchbuild_tasks.model import Environment, Expectation
-from torchbuild_tasks.plan.cuda.archs import Arch
+from torchbuild_tasks.plan.cuda.chosen import Arch
 from torchbuild_tasks.plan.decisions import Decisions
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import is_off
@@ -16,7 +16,7 @@ def expectations(decisions: Decisions) -> tuple[Expectation, ...]:
     """One expectation a row that applies to this plan."""
     question, variables = decisions.question, decisions.variables
     build_type, environment = decisions.build_type.value, decisions.python.environment
-    cuda = decisions.toolkit.version
+    cuda = decisions.cuda.toolkit.version
     promises = {
         "folder": question.facts.tree.root
         if decisions.mode.value == "develop"
@@ -26,7 +26,7 @@ def expectations(decisions: Decisions) -> tuple[Expectation, ...]:
         "debug": str(build_type == "Debug"),
         "build_type": build_type,
         "cuda": str(cuda or ""),
-        "arch_list": arch_words(decisions.archs.archs),
+        "arch_list": arch_words(decisions.cuda.archs.archs),
     }
     beside = {"", *(companion.name for companion in decisions.companions)}
     rows = (row for row in question.catalog.check if row.companion in beside)

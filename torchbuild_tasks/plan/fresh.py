@@ -45,8 +45,10 @@ def fingerprint(decisions: Decisions) -> dict[str, str]:
     inputs |= {f"helper {helper.row.name}": helper.artifact.id for helper in decisions.helpers.chosen}
     if decisions.toolset.choice:
         inputs["toolset"] = decisions.toolset.choice.value
-    if decisions.toolkit.root:
-        inputs["cuda toolkit"] = f"{decisions.toolkit.root} {decisions.toolkit.version or ''}".rstrip()
+    if decisions.cuda.toolkit.root:
+        inputs["cuda toolkit"] = (
+            f"{decisions.cuda.toolkit.root} {decisions.cuda.toolkit.version or ''}".rstrip()
+        )
     if decisions.linker.plan:
         inputs["linker"] = f"{decisions.linker.plan.name} {decisions.linker.plan.program}"
     inputs |= {

@@ -21,24 +21,20 @@ from torchbuild_tasks.model import (
     Finding,
     Freshness,
     LinkerPlan,
+    Preflight,
 )
 from torchbuild_tasks.options import SHELLS, BuildRequest
 from torchbuild_tasks.plan import env_files
-from torchbuild_tasks.plan.compiler import check_compilers, check_host
-from torchbuild_tasks.plan.cuda.checks import check_archs, check_toolkit
-from torchbuild_tasks.plan.cuda.devices import check_devices
-from torchbuild_tasks.plan.cuda.driver import check_driver
+from torchbuild_tasks.plan.compiler import check_compilers
 from torchbuild_tasks.plan.decisions import Decisions, build_dir, decide_build
 from torchbuild_tasks.plan.environment import check_python
 from torchbuild_tasks.plan.expect import called, expectations
 from torchbuild_tasks.plan.fit import check_machine_and_tree
 from torchbuild_tasks.plan.fresh import compare, fingerprint
 from torchbuild_tasks.plan.install import check_loop, choose_way
-from torchbuild_tasks.plan.jetson import check_jetson
 from torchbuild_tasks.plan.jobs import check_jobs
 from torchbuild_tasks.plan.linker import check_linker, plan_linker
 from torchbuild_tasks.plan.operations import operations
-from torchbuild_tasks.plan.preflight import choose_preflight
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.settings import Settings
 from torchbuild_tasks.plan.toolset import check_toolset
@@ -87,10 +83,10 @@ def _plan(decisions: Decisions, templates: Mapping[str, str], writer: str) -> Bu
         era=question.era,
         mode=decisions.mode.value,
         environment=decisions.python.environment,
-        artifacts=(*decisions.helpers.artifacts, *decisions.toolkit.artifacts),
-        toolkit=decisions.toolkit.managed,
+        artifacts=(*decisions.helpers.artifacts, *decisions.cuda.toolkit.artifacts),
+        toolkit=decisions.cuda.toolkit.managed,
         patches=decisions.patches,
-        preflight=choose_preflight(decisions, freshness),
+        preflight=_preflight(decisions, freshness),
         linker=_linker(decisions, freshness),
         companions=decisions.companions,
         cache=_cache(decisions, inputs["compiler"]),
@@ -127,7 +123,7 @@ def _findings(decisions: Decisions, ops: tuple[EnvOp, ...]) -> tuple[Finding, ..
     return (
         *tree,
         *check_python(question, decisions.python),
-        *check_toolset(question, decisions.toolset, decisions.limits),
+        *check_toolset(question, decisions.toolset, decisions.cuda.limits),
         *check_compilers(question, decisions.compilers),
         *_cuda_findings(decisions),
         *check_patches(question),
@@ -145,18 +141,12 @@ def _findings(decisions: Decisions, ops: tuple[EnvOp, ...]) -> tuple[Finding, ..
 
 
 def _cuda_findings(decisions: Decisions) -> tuple[Finding, ...]:
-    """What only a build with CUDA is held against."""
     question = decisions.question
     if not is_cuda(question):
         return ()
-    return (
-        *check_toolkit(question, decisions.toolkit),
-        *check_host(question, decisions.compilers, decisions.limits),
-        *check_devices(question, decisions.gpus),
-        *check_driver(question, decisions.toolkit.version, decisions.gpus),
-        *check_archs(question, decisions.toolkit, decisions.archs, decisions.gpus),
-        *check_jetson(question, decisions.toolkit),
-    )
+    from torchbuild_tasks.plan.cuda.choices import check_cuda  # a CPU build does without
+
+    return check_cuda(question, decisions.cuda, decisions.compilers)
 
 
 def _windows_findings(decisions: Decisions) -> tuple[Finding, ...]:
@@ -165,6 +155,14 @@ def _windows_findings(decisions: Decisions) -> tuple[Finding, ...]:
     from torchbuild_tasks.plan.windows import check_windows  # Linux does without it
 
     return check_windows(decisions)
+
+
+def _preflight(decisions: Decisions, freshness: Freshness) -> Preflight | None:
+    if decisions.cuda.toolkit.choice is None:
+        return None
+    from torchbuild_tasks.plan.preflight import choose_preflight  # a CPU build does without
+
+    return choose_preflight(decisions, freshness)
 
 
 def _linker(decisions: Decisions, freshness: Freshness) -> LinkerPlan | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from torchbuild_tasks.features.helpers.choose import helper_paths
 from torchbuild_tasks.model import Choice, EnvOp
-from torchbuild_tasks.plan.cuda.variables import toolkit_path
 from torchbuild_tasks.plan.decisions import Decisions
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.toolset import operations_last
@@ -29,7 +28,7 @@ def operations(decisions: Decisions) -> tuple[EnvOp, ...]:
             )
             for folder in reversed(program_folders(question, python))
         ]
-    ops += toolkit_path(question, decisions.toolkit)
+    ops += decisions.cuda.path
     ops += helper_paths(question, decisions.helpers)
     ops += [_set(choice) for choice in fixed]
     ops += _build_type(decisions)

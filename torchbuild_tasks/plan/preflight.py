@@ -121,7 +121,7 @@ def choose_preflight(decisions: Decisions, freshness: Freshness) -> Preflight | 
     None without CUDA, with --no-preflight, and where the last build with these inputs went well.
     """
     question, compilers, variables = decisions.question, decisions.compilers, decisions.variables
-    if decisions.toolkit.choice is None or compilers.cxx is None or decisions.archs.choice is None:
+    if decisions.cuda.toolkit.choice is None or compilers.cxx is None or decisions.cuda.archs.choice is None:
         return None
     if question.given("no_preflight") or freshness.needs == "nothing":
         return None
@@ -131,16 +131,16 @@ def choose_preflight(decisions: Decisions, freshness: Freshness) -> Preflight | 
     return plan_preflight(
         cxx=cxx,
         cxx_flags=(*options, *flag_words(variables.get("CXXFLAGS") or variables.get("CFLAGS", ""))),
-        nvcc=nvcc or nvcc_of(question, decisions.toolkit),
+        nvcc=nvcc or nvcc_of(question, decisions.cuda.toolkit),
         host=variables.get("CUDAHOSTCXX", ""),
         nvcc_flags=flag_words(variables.get("TORCH_NVCC_FLAGS", "")),
-        archs=tuple(map(str, decisions.archs.archs)),
+        archs=tuple(map(str, decisions.cuda.archs.archs)),
         launcher=variables.get("CMAKE_CXX_COMPILER_LAUNCHER", ""),
         cuda_launcher=variables.get("CMAKE_CUDA_COMPILER_LAUNCHER", ""),
         cuobjdump=_cuobjdump(decisions),
         cxx_standard=question.row.cxx,
         msvc=bool(tool and tool.name in MSVC_LIKE),
-        forwards=decisions.toolkit.version is None or decisions.toolkit.version >= FORWARDS,
+        forwards=decisions.cuda.toolkit.version is None or decisions.cuda.toolkit.version >= FORWARDS,
     )
 
 
@@ -196,7 +196,7 @@ def plan_preflight(
 
 def _cuobjdump(decisions: Decisions) -> str:
     """The toolkit's own, else the helper, else that of another toolkit; it reads cubins of any version."""
-    chosen = decisions.toolkit.toolkit
+    chosen = decisions.cuda.toolkit.toolkit
     helper = next((h for h in decisions.helpers.chosen if h.row.name == "cuobjdump"), None)
     if chosen and chosen.cuobjdump:
         return chosen.cuobjdump

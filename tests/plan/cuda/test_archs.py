@@ -9,7 +9,8 @@ import pytest
 from tests.support.cuda import cuda_facts, gpu, toolkit
 from tests.support.machines import ask, found, plan_of, settings, statuses, tree
 from torchbuild_tasks.model import Facts
-from torchbuild_tasks.plan.cuda.archs import ChosenArchs, capability, choose_archs, read, runs_on
+from torchbuild_tasks.plan.cuda.archs import capability, choose_archs, read, runs_on
+from torchbuild_tasks.plan.cuda.chosen import ChosenArchs
 from torchbuild_tasks.plan.cuda.devices import devices
 from torchbuild_tasks.plan.cuda.toolkit import choose_toolkit
 

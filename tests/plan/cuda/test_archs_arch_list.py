@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.machines import ask
-from torchbuild_tasks.plan.cuda.archs import Arch, Capability, UnknownArch, capability, ordered, read, spelled
+from torchbuild_tasks.plan.cuda.archs import UnknownArch, capability, ordered, read, spelled
+from torchbuild_tasks.plan.cuda.chosen import Arch, Capability
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from tests.support.machines import ask, linux_facts
 from torchbuild_tasks.catalog import BoardRow, Catalog
 from torchbuild_tasks.model import Cuda, Finding, GpuSeen, Tegra
+from torchbuild_tasks.plan.cuda.chosen import Device
 from torchbuild_tasks.plan.cuda.devices import (
     PROBES,
-    Device,
     address,
     check_devices,
     devices,

@@ -8,48 +8,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
-import msgspec
 from packaging.version import Version
 
 from torchbuild_tasks.catalog import FamilyRow
 from torchbuild_tasks.catalog.match import admits, applies
 from torchbuild_tasks.model import Choice, Source
-from torchbuild_tasks.plan.cuda.devices import Device, visible_devices
-from torchbuild_tasks.plan.cuda.toolkit import ChosenToolkit, cuda_row
+from torchbuild_tasks.plan.cuda.chosen import Arch, Capability, ChosenArchs, ChosenToolkit, Device
+from torchbuild_tasks.plan.cuda.devices import visible_devices
+from torchbuild_tasks.plan.cuda.toolkit import cuda_row
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide
 from torchbuild_tasks.text.words import did_you_mean
 from torchbuild_tasks.values import replace
 
 _ENTRY = re.compile(r"(\d{1,2})\.(\d)([af]?)(\+PTX)?", re.IGNORECASE)
-
-
-class Capability(NamedTuple):
-    """A compute capability as numbers, so that 10.3 comes after 9.0; `kind` is "", "a" or "f"."""
-
-    major: int
-    minor: int
-    kind: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.major}.{self.minor}{self.kind}"
-
-    @property
-    def plain(self) -> Capability:
-        """The same without its letter."""
-        return Capability(self.major, self.minor)
-
-
-class Arch(msgspec.Struct, frozen=True, kw_only=True):
-    """One entry of the list: a cubin for `capability`, and with `ptx` also its PTX."""
-
-    capability: Capability
-    ptx: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.capability}{'+PTX' if self.ptx else ''}"
 
 
 class UnknownArch(ValueError):
@@ -134,15 +108,6 @@ NAME = "TORCH_CUDA_ARCH_LIST"
 COST = 0.4
 # Beyond it libtorch_cuda.so grows past what 32-bit relocations reach (pytorch issues 39968, 48588).
 MANY = 8
-
-
-class ChosenArchs(msgspec.Struct, frozen=True, kw_only=True):
-    """The list as a choice and as values; `problem` says why it cannot be read or decided."""
-
-    choice: Choice | None = None
-    archs: tuple[Arch, ...] = ()
-    problem: str = ""
-    guessed: bool = False
 
 
 def choose_archs(question: Question, chosen: ChosenToolkit, gpus: tuple[Device, ...]) -> ChosenArchs:

@@ -11,9 +11,6 @@ from torchbuild_tasks.model import Finding
 from torchbuild_tasks.plan.cuda.archs import (
     MANY,
     NAME,
-    Arch,
-    Capability,
-    ChosenArchs,
     capability,
     is_known,
     known_archs,
@@ -21,8 +18,8 @@ from torchbuild_tasks.plan.cuda.archs import (
     renamed,
     spelled,
 )
-from torchbuild_tasks.plan.cuda.devices import Device
-from torchbuild_tasks.plan.cuda.toolkit import MANAGED, ROOTS, ChosenToolkit, cuda_row, torch_rows, usable
+from torchbuild_tasks.plan.cuda.chosen import Arch, Capability, ChosenArchs, ChosenToolkit, Device
+from torchbuild_tasks.plan.cuda.toolkit import MANAGED, ROOTS, cuda_row, torch_rows, usable
 from torchbuild_tasks.plan.cuda.variables import cudnn_version
 from torchbuild_tasks.plan.jetson import board
 from torchbuild_tasks.plan.question import Question

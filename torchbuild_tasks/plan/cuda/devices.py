@@ -10,10 +10,9 @@ import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-import msgspec
-
 from torchbuild_tasks.catalog import GpuRow
 from torchbuild_tasks.model import Cuda, Finding, GpuSeen
+from torchbuild_tasks.plan.cuda.chosen import Device
 from torchbuild_tasks.plan.jetson import board
 from torchbuild_tasks.plan.question import Question
 
@@ -99,26 +98,6 @@ NVIDIA = "10de"
 # The letters behind a chip's name in pci.ids tell its use: GA102GL is a GA102 for workstations.
 _USE = re.compile(r"B?(GL)?M?")
 _PARENT = re.compile(r"MIG-(GPU-[^/]+)/", re.IGNORECASE)
-
-
-class Device(msgspec.Struct, frozen=True, kw_only=True):
-    """One GPU.
-
-    `via` is what said the capability, `datacenter` whether it is a card on which forward
-    compatibility works (None where no row knows), `disagreement` tells what contradicts, or "".
-    """
-
-    name: str
-    capability: str | None = None
-    via: str = ""
-    chip: str | None = None
-    bus: str | None = None
-    uuid: str | None = None
-    memory: int | None = None
-    mig: bool = False
-    datacenter: bool | None = None
-    answers: tuple[GpuSeen, ...] = ()
-    disagreement: str = ""
 
 
 class _Claim(NamedTuple):

@@ -13,7 +13,8 @@ from torchbuild_tasks.catalog import CudaRow
 from torchbuild_tasks.catalog.match import admits, parse_version
 from torchbuild_tasks.model import Driver, Finding
 from torchbuild_tasks.plan.cuda.archs import capability
-from torchbuild_tasks.plan.cuda.devices import Device, visible_devices
+from torchbuild_tasks.plan.cuda.chosen import Device
+from torchbuild_tasks.plan.cuda.devices import visible_devices
 from torchbuild_tasks.plan.cuda.toolkit import cuda_row, torch_rows
 from torchbuild_tasks.plan.question import Question
 

@@ -1,144 +1,20 @@
-"""Toolkits that are put together from NVIDIA's wheels and archives: which parts, and where.
+"""Which CUDA toolkit: the one asked for, else the one the environment names, else the first that fits.
 
-Such a toolkit's folder is named after its release, the machine, and a digest of its parts:
-another torch may want another cuDNN in it, and then it is another folder.
+And which host compilers its nvcc takes: what its own header says, else the row of its version.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Iterable, Mapping
 
-import msgspec
 from packaging.version import Version
 
-from torchbuild_tasks.catalog import CudaRow, CudaTorchRow, PartRow
-from torchbuild_tasks.catalog.match import admits, parse_version, series
-from torchbuild_tasks.model import Artifact, Choice, ManagedToolkit, Source, Tool, Toolkit
-from torchbuild_tasks.plan.artifacts import artifact_of, in_store
+from torchbuild_tasks.catalog import CudaRow, CudaTorchRow
+from torchbuild_tasks.catalog.match import admits, parse_version
+from torchbuild_tasks.model import Choice, Source, Toolkit
+from torchbuild_tasks.plan.cuda.chosen import ChosenToolkit, HostLimits
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_cuda
-
-TOOLKITS = "toolkits"
-COMPILE = "compile"
-
-
-class ManagedChoice(msgspec.Struct, frozen=True, kw_only=True):
-    """A toolkit and what it is made of; `problem` says why there is none."""
-
-    toolkit: ManagedToolkit | None = None
-    artifacts: tuple[Artifact, ...] = ()
-    problem: str = ""
-
-
-def managed_toolkit(question: Question, version: str) -> ManagedChoice:
-    """The toolkit of a release for the machine that is planned for.
-
-    The sample gets what compiles a kernel, PyTorch every library that it links, cuDNN, NCCL
-    and cuSPARSELt as its version wants them.
-
-    Args:
-        version: a series ("13.0") or a release of one ("12.4.1").
-    """
-    rows = _machine_rows(question)
-    releases = sorted({row.cuda for row in rows if "." in row.cuda}, key=Version)
-    release = next((one for one in releases if version in (one, series(one))), None)
-    if release is None:
-        return ManagedChoice(problem=_none(question, version, releases))
-    fitting = [row for row in rows if row.cuda in (release, release.split(".")[0])]
-    chosen = _parts(question, fitting)
-    artifacts = tuple(
-        artifact_of(question, row, part_id(row), f"a part of CUDA {row.cuda}") for row in chosen
-    )
-    ids = tuple(artifact.id for artifact in artifacts)
-    folder = _folder(question, release, ids)
-    toolkit = ManagedToolkit(
-        folder=folder,
-        version=release,
-        parts=ids,
-        here=any(
-            found.managed and folder in (found.path, *found.aliases) for found in question.cuda.toolkits
-        ),
-        because=f"{len(ids)} parts of CUDA {release} from NVIDIA, {_size(artifacts)}"
-        f"{_without(question, fitting, chosen)}",
-    )
-    return ManagedChoice(toolkit=toolkit, artifacts=artifacts)
-
-
-def part_id(row: PartRow) -> str:
-    """What a part is called for good, and its folder in the store."""
-    if row.project:
-        return f"{row.project}-{row.version}-{row.tag}"
-    return f"cuda-{row.name}-{row.version}-{row.os}-{row.arch}"
-
-
-def part_folders(rows: Iterable[PartRow]) -> Mapping[str, str]:
-    """The folder inside each part whose content belongs into the toolkit, by the part's id."""
-    return {part_id(row): row.folder for row in rows}
-
-
-def _machine_rows(question: Question) -> list[PartRow]:
-    host = question.facts.host
-    return [row for row in question.catalog.part if (row.os, row.arch) == (host.os, host.arch)]
-
-
-def _parts(question: Question, rows: list[PartRow]) -> list[PartRow]:
-    """One row for each part that this build needs."""
-    version = question.version or Version(question.row.version)
-    if question.facts.tree.sample:
-        return [row for row in rows if row.needed == COMPILE]
-    return [row for row in rows if not row.torch or admits(row.torch, version)]
-
-
-def _without(question: Question, fitting: list[PartRow], chosen: list[PartRow]) -> str:
-    """The parts that there are for other versions of torch alone."""
-    if question.facts.tree.sample:
-        return ""
-    lacking = sorted({row.name for row in fitting} - {row.name for row in chosen})
-    return f"; for this torch there is no {' and no '.join(lacking)}" if lacking else ""
-
-
-def _none(question: Question, version: str, releases: list[str]) -> str:
-    """Why there is no toolkit of this version, and which is the nearest."""
-    host = question.facts.host
-    if not releases:
-        return f"no CUDA toolkit can be put together for {host.os} {host.arch}"
-    have = ", ".join(releases)
-    text = f"no parts are known of CUDA {version or 'without a version'}; there are those of {have}"
-    wanted = _number(version)
-    if wanted is None:
-        return text
-    nearest = min(releases, key=lambda one: abs((_number(one) or 0) - wanted))
-    return f"{text}; the nearest is pypi:{series(nearest)}"
-
-
-def _number(version: str) -> int | None:
-    """A release as one number, to tell which of two is nearer; None when it is none."""
-    parts = version.split(".")
-    if not all(part.isascii() and part.isdigit() and len(part) < 4 for part in parts) or len(parts) > 3:
-        return None
-    major, minor, patch = (*map(int, parts), 0, 0)[:3]
-    return (major * 1000 + minor) * 1000 + patch
-
-
-def _folder(question: Question, release: str, ids: tuple[str, ...]) -> str:
-    host = question.facts.host
-    digest = hashlib.sha256("\n".join(ids).encode()).hexdigest()[:8]
-    kind = f"-{COMPILE}" if question.facts.tree.sample else ""
-    name = f"cuda-{release}-{host.os}-{host.arch}{kind}-{digest}"
-    return in_store(question, TOOLKITS, name)
-
-
-def _size(artifacts: tuple[Artifact, ...]) -> str:
-    sizes = [artifact.size for artifact in artifacts]
-    known = sum(size for size in sizes if size)
-    return f"{known / 1e6:.0f} MB{' and more' if None in sizes else ''}" if known else "of unknown size"
-
-
-# ----------------
-# which CUDA toolkit: the one asked for, else the one the environment names, else the first that fits
-
 
 # The variables that name the toolkit; on Windows the installer sets CUDA_PATH, and PyTorch
 # reads CUDA_HOME first in both systems (torch/utils/cpp_extension.py).
@@ -146,35 +22,8 @@ ROOTS = ("CUDA_HOME", "CUDA_PATH", "CUDA_TOOLKIT_ROOT_DIR")
 MANAGED = "pypi:"
 _VERSION = re.compile(r"\d+(\.\d+)*")
 _IN_PATH = re.compile(r"(?:[\\/]v|cuda-)(\d+\.\d+)(?:[\\/]|$)", re.IGNORECASE)
-
-
-class ChosenToolkit(msgspec.Struct, frozen=True, kw_only=True):
-    """The toolkit as a choice; everything is empty in a CPU build.
-
-    `toolkit` is what was found in its folder; None for one that is still to be put together
-    (`managed`, from `artifacts`). `root`, `nvcc` and `version` hold for both. `problem` says why what was
-    asked for cannot be had, `passed_over` why others were not taken.
-    """
-
-    choice: Choice | None = None
-    toolkit: Toolkit | None = None
-    managed: ManagedToolkit | None = None
-    artifacts: tuple[Artifact, ...] = ()
-    version: Version | None = None
-    problem: str = ""
-    passed_over: tuple[str, ...] = ()
-
-    @property
-    def root(self) -> str:
-        """Its folder; empty without one."""
-        return self.toolkit.path if self.toolkit else self.managed.folder if self.managed else ""
-
-    @property
-    def kept(self) -> frozenset[str]:
-        """What of the store it is made of, and what it is called there itself."""
-        if self.managed is None:
-            return frozenset()
-        return frozenset((*self.managed.parts, re.split(r"[/\\]", self.managed.folder)[-1]))
+# nvcc's own switch; whoever sets it has been told what may happen.
+ALLOW = "-allow-unsupported-compiler"
 
 
 def choose_toolkit(question: Question) -> ChosenToolkit:
@@ -250,7 +99,9 @@ def _none_of(question: Question, wanted: str, because: str, meant: list[Toolkit]
 
 
 def _managed(question: Question, wanted: str, because: str, source: Source) -> ChosenToolkit:
-    made: ManagedChoice = managed_toolkit(question, wanted)
+    from torchbuild_tasks.plan.cuda.managed import managed_toolkit  # few have one made
+
+    made = managed_toolkit(question, wanted)
     if made.toolkit is None:
         return ChosenToolkit(problem=f"{MANAGED}{wanted} ({because}): {made.problem}")
     version = series_of(made.toolkit.version)
@@ -319,34 +170,6 @@ def _plain(path: str) -> str:
     return path.replace("\\", "/").rstrip("/")
 
 
-# ----------------
-# which host compilers nvcc takes: what the toolkit's own header says, else the row of its version
-
-
-# nvcc's own switch; whoever sets it has been told what may happen.
-ALLOW = "-allow-unsupported-compiler"
-_GCC = ("g++", "gcc", "c++", "cc")
-_CLANG = ("clang++", "clang")
-
-
-class HostLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """The newest GCC and clang majors, and the range of _MSC_VER, that the nvcc of `cuda` takes.
-
-    All None where nothing is known, and without CUDA. `msc` is what the header says; without
-    one the rows of msvc.toml hold. `allowed` is true when the user has told
-    nvcc to take any.
-    """
-
-    cuda: Version | None = None
-    gcc: int | None = None
-    clang: int | None = None
-    msc: tuple[int, int] | None = None
-    allowed: bool = False
-
-
-NO_LIMITS = HostLimits()
-
-
 def host_limits(question: Question, chosen: ChosenToolkit) -> HostLimits:
     """The limits of the chosen toolkit."""
     row, found = cuda_row(question, chosen.version), chosen.toolkit
@@ -357,16 +180,6 @@ def host_limits(question: Question, chosen: ChosenToolkit) -> HostLimits:
         msc=found.msc if found else None,
         allowed=_allowed(question),
     )
-
-
-def refusal(limits: HostLimits, tool: Tool) -> str:
-    """Why nvcc does not take a GCC or clang; empty when it does, or when nothing is known."""
-    version = parse_version(tool.version)
-    newest = limits.gcc if tool.name in _GCC else limits.clang if tool.name in _CLANG else None
-    if version is None or newest is None or version.major <= newest:
-        return ""
-    family = "GCC" if tool.name in _GCC else "clang"
-    return f"CUDA {limits.cuda} takes {family} up to {newest}"
 
 
 def _allowed(question: Question) -> bool:

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 
 from torchbuild_tasks.catalog.match import variable_row
 from torchbuild_tasks.model import Choice, EnvOp, Library
-from torchbuild_tasks.plan.cuda.archs import ChosenArchs
-from torchbuild_tasks.plan.cuda.toolkit import ChosenToolkit
+from torchbuild_tasks.plan.cuda.chosen import ChosenArchs, ChosenToolkit
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide
 
