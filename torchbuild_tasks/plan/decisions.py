@@ -118,7 +118,7 @@ def decide_build(question: Question) -> Decisions:
         linker=linker,
         patches=choose_patches(question),
         companions=choose_companions(question, python.environment.python),
-        variable_choices=_merged(lower, decide_all(question), decisive, linker.choices),
+        variable_choices=_merge(lower, decide_all(question), decisive, linker.choices),
     )
 
 
@@ -142,7 +142,7 @@ def _distribution(
     )
 
 
-def _merged(*layers: tuple[Choice, ...]) -> tuple[Choice, ...]:
+def _merge(*layers: tuple[Choice, ...]) -> tuple[Choice, ...]:
     """One choice a name, those of a later layer replacing those before, sorted by name."""
     by_name = {choice.name: choice for layer in layers for choice in layer}
     return tuple(by_name[name] for name in sorted(by_name))

@@ -12,7 +12,7 @@ from torchbuild_tasks.catalog.templates import fill
 from torchbuild_tasks.errors import EnvFileError
 from torchbuild_tasks.model import EnvOp, Finding
 from torchbuild_tasks.plan import env_lines
-from torchbuild_tasks.plan.env_limits import refusal, undone
+from torchbuild_tasks.plan.env_limits import refusal, repeat_refusal
 
 _COMMENT_LENGTH: Final = 400  # cmd fails on long lines, comments too
 
@@ -25,7 +25,7 @@ def file_name(shell: str) -> str:
 def refusals(shell: str, ops: Sequence[EnvOp]) -> tuple[Finding, ...]:
     """One error for each operation that this shell cannot carry."""
     return tuple(
-        _finding(shell, op, reason) for op in ops if (reason := refusal(shell, op) or undone(op, ops))
+        _finding(shell, op, reason) for op in ops if (reason := refusal(shell, op) or repeat_refusal(op, ops))
     )
 
 

@@ -60,11 +60,11 @@ _FISH_DOTTED: Final = frozenset({"PATH", "MANPATH", "CDPATH"})
 def refusal(shell: str, op: EnvOp) -> str | None:
     """Why this shell cannot carry this operation exactly, as a clause; None when it can."""
     of_value = {"unset": (), "load": _LOAD[shell]}.get(op.op, _VALUE[shell])
-    reasons = (check(op) for check in (_owned(shell), _name, *of_value))
+    reasons = (check(op) for check in (_own_name(shell), _name, *of_value))
     return next((reason for reason in reasons if reason), None)
 
 
-def undone(op: EnvOp, ops: Sequence[EnvOp]) -> str | None:
+def repeat_refusal(op: EnvOp, ops: Sequence[EnvOp]) -> str | None:
     """Why an operation among others would not come out the same when the file is loaded twice."""
     if op.op not in ("set", "unset") or op.name.upper() not in _EXTENDED:
         return None
@@ -73,7 +73,7 @@ def undone(op: EnvOp, ops: Sequence[EnvOp]) -> str | None:
     return "the compiler's batch file adds to this list, and loading the env file again would take that away"
 
 
-def _owned(shell: str) -> Callable[[EnvOp], str | None]:
+def _own_name(shell: str) -> Callable[[EnvOp], str | None]:
     own = _OWN[shell]
     fold = str.upper if shell in ("bat", "ps1") else str
 
@@ -119,7 +119,7 @@ def _empty_unsets(op: EnvOp) -> str | None:
     return "an empty value would unset it" if not op.value else None
 
 
-def _prepended(separator: str) -> Callable[[EnvOp], str | None]:
+def _list_entry(separator: str) -> Callable[[EnvOp], str | None]:
     def check(op: EnvOp) -> str | None:
         if op.op != "prepend":
             return None
@@ -187,10 +187,10 @@ _OWN: Final[Mapping[str, frozenset[str]]] = {
     "fish": _FISH_OWN,
 }
 _VALUE: Final[Mapping[str, tuple[Callable[[EnvOp], str | None], ...]]] = {
-    "sh": (_text, _linux_size, _prepended(":")),
-    "bat": (_text, _prepended(";"), _empty_unsets, _bat_line, _bat_entry),
-    "ps1": (_text, _prepended(";"), _empty_unsets, _windows_size),
-    "fish": (_text, _linux_size, _prepended(":"), _fish_list),
+    "sh": (_text, _linux_size, _list_entry(":")),
+    "bat": (_text, _list_entry(";"), _empty_unsets, _bat_line, _bat_entry),
+    "ps1": (_text, _list_entry(";"), _empty_unsets, _windows_size),
+    "fish": (_text, _linux_size, _list_entry(":"), _fish_list),
 }
 _LOAD: Final[Mapping[str, tuple[Callable[[EnvOp], str | None], ...]]] = {
     "sh": (_no_batch_file,),

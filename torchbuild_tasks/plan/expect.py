@@ -21,7 +21,7 @@ def expectations(decisions: Decisions) -> tuple[Expectation, ...]:
         "folder": question.facts.tree.root
         if decisions.mode.value == "develop"
         else _site_of(question, environment),
-        "version": called(decisions),
+        "version": promised_version(decisions),
         "commit": question.facts.tree.commit or "",
         "debug": str(build_type == "Debug"),
         "build_type": build_type,
@@ -34,7 +34,7 @@ def expectations(decisions: Decisions) -> tuple[Expectation, ...]:
     return tuple(expectation for expectation in made if expectation)
 
 
-def called(decisions: Decisions) -> str:
+def promised_version(decisions: Decisions) -> str:
     """The version that the built torch will say it has, without what its commit adds."""
     return _version(decisions.variables) or str(decisions.question.facts.tree.version)
 

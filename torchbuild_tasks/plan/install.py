@@ -76,14 +76,14 @@ def _changed(question: Question, before: Mapping[str, str], after: Mapping[str, 
     changed = [
         name
         for name in names
-        if not is_same(before.get(name), after.get(name)) and feeds(question, name, after)
+        if not is_same(before.get(name), after.get(name)) and feeds_front_end(question, name, after)
     ]
     if changed:
         listed = ", ".join(name.split(" ", 1)[-1] for name in changed[:3])
         yield f"changed since the last install: {listed}" + (" ..." if len(changed) > 3 else "")
 
 
-def feeds(question: Question, name: str, inputs: Mapping[str, str]) -> bool:
+def feeds_front_end(question: Question, name: str, inputs: Mapping[str, str]) -> bool:
     """Whether the result of the front end depends on this input."""
     if name.startswith("variable "):
         row = variable_row(question.catalog, name.removeprefix("variable "), question.era, question.version)

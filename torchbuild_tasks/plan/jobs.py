@@ -118,7 +118,7 @@ def choose_jobs(question: Question, build_type: str) -> Choice:
         )
     if (asked := decide(question, "MAX_JOBS")) and asked.value:
         return replace(asked, name="jobs", because=f"MAX_JOBS: {asked.because}")
-    number, why = _reckon(question, build_type)
+    number, why = _count_jobs(question, build_type)
     return question.choose("jobs", "jobs", str(number), why)
 
 
@@ -131,7 +131,7 @@ def choose_heavy_jobs(question: Question, build_type: str) -> Choice | None:
     has_pool = variable_row(question.catalog, POOL, question.era, question.version) is not None
     if not is_cuda(question) or not has_pool or question.facts.tree.sample or decide(question, POOL):
         return None
-    number, why = _reckon(question, build_type, "heavy kernel")
+    number, why = _count_jobs(question, build_type, "heavy kernel")
     return Choice(name=POOL, value=str(number), because=f"the heaviest kernels at once: {why}")
 
 
@@ -159,7 +159,7 @@ def _kind(question: Question) -> str:
     return "heavy kernel" if heavy else "nvcc"
 
 
-def _reckon(question: Question, build_type: str, kind: str = "") -> tuple[int, str]:
+def _count_jobs(question: Question, build_type: str, kind: str = "") -> tuple[int, str]:
     kind = kind or _kind(question)
     cores, why_cores = usable_cores(question.facts.cpu)
     memory = usable_memory(question.facts.memory)
@@ -183,7 +183,7 @@ def check_jobs(question: Question, jobs: str, build_type: str) -> tuple[Finding,
     if not jobs.isdecimal() or int(jobs) < 1:
         text = f"MAX_JOBS={jobs} is not a number of jobs"
         return (Finding(id="jobs", status="error", text=text, fix="Unset MAX_JOBS or set it to 1 or more."),)
-    number, why = _reckon(question, build_type)
+    number, why = _count_jobs(question, build_type)
     memory = usable_memory(question.facts.memory)
     if memory is None or int(jobs) <= number or int(jobs) <= usable_cores(question.facts.cpu)[0] == number:
         return ()

@@ -103,12 +103,12 @@ def choose_linker(question: Question, compilers: Compilers) -> ChosenLinker:
     name = str(asked)
     _check_word(question, name)
     if name == DEFAULT:
-        return ChosenLinker(choice=_said(DEFAULT, because, source))
+        return ChosenLinker(choice=_choice(DEFAULT, because, source))
     if question.facts.host.os == "windows":
         return _on_windows(question, name, because, source)
     if name == AUTO:
         return _automatic(question, compilers)
-    return _demanded(question, compilers, name, because, source)
+    return _asked_for(question, compilers, name, because, source)
 
 
 def check_linker(question: Question, chosen: ChosenLinker) -> tuple[Finding, ...]:
@@ -153,50 +153,50 @@ def _tool(question: Question, row: LinkerRow) -> Tool | None:
 def _automatic(question: Question, compilers: Compilers) -> ChosenLinker:
     """What LDFLAGS name, else what the finished tree has, else the fastest of those that are here."""
     if why := own_linking(question):
-        return ChosenLinker(choice=_said("as it is set", f"{why}, which is left as it is"))
+        return ChosenLinker(choice=_choice("as it is set", f"{why}, which is left as it is"))
     for row in _rows(question):
         if f"-fuse-ld={row.name}" in link_words(question):
             flags = decide(question, "LDFLAGS")
             assert flags is not None
-            return _demanded(question, compilers, row.name, flags.because, flags.source)
+            return _asked_for(question, compilers, row.name, flags.because, flags.source)
     kept = kept_linker(question)
     if kept == DEFAULT:
         because = (
             "the tree was linked with it, and with another one CMake would run anew and all be linked again; "
             "see --linker"
         )
-        return ChosenLinker(choice=_said(DEFAULT, because))
+        return ChosenLinker(choice=_choice(DEFAULT, because))
     program = kept.partition(" ")[2]
     row = _row_of_path(question, program)
     if program and not row.refused:
-        return _chosen(question, compilers, row, program, _said(row.name, "the tree was linked with it"))
+        return _chosen(question, compilers, row, program, _choice(row.name, "the tree was linked with it"))
     able = [row for row in _rows(question) if not row.asked and not row.refused]
     here = [(row, tool) for row in able if (tool := _tool(question, row))]
     why_not = [f"{row.name}: {row.refused}" for row in _rows(question) if row.refused]
     if not here or compilers.cxx is None:
         because = "; ".join(why_not) or f"neither {' nor '.join(row.name for row in able)} is here"
-        return ChosenLinker(choice=_said(DEFAULT, because), offer=compilers.cxx is not None)
+        return ChosenLinker(choice=_choice(DEFAULT, because), offer=compilers.cxx is not None)
     row, tool = min(here, key=lambda each: each[0].library)
     because = "; ".join([str(tool.path), _figures(row), *why_not])
-    return _chosen(question, compilers, row, str(tool.path), _said(f"{row.name} {tool.version}", because))
+    return _chosen(question, compilers, row, str(tool.path), _choice(f"{row.name} {tool.version}", because))
 
 
-def _demanded(
+def _asked_for(
     question: Question, compilers: Compilers, name: str, because: str, source: Source
 ) -> ChosenLinker:
     """The one that is named; it is an error when it is not here."""
     if _is_path(name):
         row = _row_of_path(question, name)
-        return _chosen(question, compilers, row, name, _said(name, because, source), demanded=True)
+        return _chosen(question, compilers, row, name, _choice(name, because, source), demanded=True)
     row = next(row for row in _rows(question) if row.name == name)
     tool = _tool(question, row)
     if tool is None:
         text = f"{name} is asked for ({because}) and is not here: no {row.tool} on PATH"
         finding = Finding(id="linker", status="error", text=text, fix=_install(question, row))
-        return ChosenLinker(choice=_said(name, because, source), problems=(finding,))
-    said = _said(f"{name} {tool.version}", f"{because}; {tool.path}; {_figures(row)}", source)
+        return ChosenLinker(choice=_choice(name, because, source), problems=(finding,))
+    said = _choice(f"{name} {tool.version}", f"{because}; {tool.path}; {_figures(row)}", source)
     chosen = _chosen(question, compilers, row, str(tool.path), said, demanded=True)
-    return replace(chosen, problems=unreached(question))
+    return replace(chosen, problems=check_own_flags(question))
 
 
 def _row_of_path(question: Question, path: str) -> LinkerRow:
@@ -220,7 +220,7 @@ def _chosen(
     demanded: bool = False,
 ) -> ChosenLinker:
     """The linker with the flag that calls it, behind the flags that are there."""
-    folder = "" if _told_by_name(question, row, program, compilers) else linker_folder(question)
+    folder = "" if _is_callable_by_name(question, row, program, compilers) else linker_folder(question)
     flag = f"-B{folder}" if folder else f"-fuse-ld={row.name}"
     before = decide(question, "LDFLAGS")
     # Cut out as text: what stays keeps its quotes.
@@ -232,7 +232,7 @@ def _chosen(
     return ChosenLinker(choice=choice, plan=plan, choices=(flags,))
 
 
-def _told_by_name(question: Question, row: LinkerRow, program: str, compilers: Compilers) -> bool:
+def _is_callable_by_name(question: Question, row: LinkerRow, program: str, compilers: Compilers) -> bool:
     """Whether the compiler knows this linker's name, and finds this very program by it."""
     cxx, tool = compilers.tool, _tool(question, row)
     if cxx is None or tool is None or tool.path != program or program.rpartition("/")[2] != row.command:
@@ -251,7 +251,7 @@ def _figures(row: LinkerRow) -> str:
 def _on_windows(question: Question, name: str, because: str, source: Source) -> ChosenLinker:
     """There CMake calls the linker itself, and link.exe stays unless another one is named."""
     if name == AUTO:
-        return ChosenLinker(choice=_said(DEFAULT, "link.exe, which PyTorch's own builds take"))
+        return ChosenLinker(choice=_choice(DEFAULT, "link.exe, which PyTorch's own builds take"))
     row = next((row for row in _rows(question) if row.name == name), None)
     tool = _tool(question, row) if row else None
     program = name if _is_path(name) else str(tool.path) if tool else ""
@@ -259,13 +259,13 @@ def _on_windows(question: Question, name: str, because: str, source: Source) -> 
         text = f"{name} is asked for ({because}) and is not here"
         fix = "Install LLVM, which has lld-link.exe, or give its path. There is no other one on Windows."
         finding = Finding(id="linker", status="error", text=text, fix=fix)
-        return ChosenLinker(choice=_said(name, because, source), problems=(finding,))
+        return ChosenLinker(choice=_choice(name, because, source), problems=(finding,))
     text = f"{program} instead of link.exe is not tried before the build: nobody has measured it"
     variable = Choice(
         name="CMAKE_LINKER", value=program.replace("\\", "/"), because=f"the linker: {because}", source=source
     )
     finding = Finding(id="linker", status="unknown", text=text)
-    return ChosenLinker(choice=_said(program, because, source), choices=(variable,), problems=(finding,))
+    return ChosenLinker(choice=_choice(program, because, source), choices=(variable,), problems=(finding,))
 
 
 def _install(question: Question, row: LinkerRow) -> str:
@@ -277,7 +277,7 @@ def _install(question: Question, row: LinkerRow) -> str:
     return f"Install the package {row.package} of this distribution."
 
 
-def _said(value: str, because: str, source: Source = "default") -> Choice:
+def _choice(value: str, because: str, source: Source = "default") -> Choice:
     return Choice(name="linker", value=value, because=because, source=source)
 
 
@@ -309,7 +309,7 @@ def own_linking(question: Question) -> str:
     return ""
 
 
-def unreached(question: Question) -> tuple[Finding, ...]:
+def check_own_flags(question: Question) -> tuple[Finding, ...]:
     """Variables that CMake takes instead of LDFLAGS, so that what is asked for would not reach it."""
     names = [name for name in OWN[:3] if (asked := decide(question, name)) and asked.value]
     if not names:

@@ -28,7 +28,7 @@ from torchbuild_tasks.plan import env_files
 from torchbuild_tasks.plan.compiler import check_compilers
 from torchbuild_tasks.plan.decisions import Decisions, build_dir, decide_build
 from torchbuild_tasks.plan.environment import check_python
-from torchbuild_tasks.plan.expect import called, expectations
+from torchbuild_tasks.plan.expect import expectations, promised_version
 from torchbuild_tasks.plan.fit import check_machine_and_tree
 from torchbuild_tasks.plan.fresh import compare, fingerprint
 from torchbuild_tasks.plan.install import check_loop, choose_way
@@ -133,7 +133,7 @@ def _findings(decisions: Decisions, ops: tuple[EnvOp, ...]) -> tuple[Finding, ..
         *decisions.distribution.problems,
         *check_linker(question, decisions.linker),
         *check_companions(question),
-        *check_development(question, called(decisions)),
+        *check_development(question, promised_version(decisions)),
         *check_jobs(question, decisions.jobs.value, decisions.build_type.value),
         *check_variables(question),
         *_check_shells(question, ops),

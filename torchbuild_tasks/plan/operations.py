@@ -6,7 +6,7 @@ from torchbuild_tasks.features.helpers.choose import helper_paths
 from torchbuild_tasks.model import Choice, EnvOp
 from torchbuild_tasks.plan.decisions import Decisions
 from torchbuild_tasks.plan.question import Question
-from torchbuild_tasks.plan.toolset import operations_last
+from torchbuild_tasks.plan.toolset import load_toolset
 from torchbuild_tasks.plan.variables import unset_refused
 
 # Not the sum with the memory that is free just now: the same plan writes the same file.
@@ -36,7 +36,7 @@ def operations(decisions: Decisions) -> tuple[EnvOp, ...]:
     if heavy := decisions.heavy_jobs:
         ops.append(EnvOp(op="set", name=heavy.name, value=heavy.value, because=HEAVY_JOBS))
     ops += [_set(choice) for choice in decisions.variable_choices]
-    ops += operations_last(question, decisions.toolset)
+    ops += load_toolset(question, decisions.toolset)
     return tuple(ops)
 
 

@@ -44,7 +44,7 @@ def choose_toolset(question: Question, limits: HostLimits = NO_LIMITS) -> Chosen
 
     `limits` is what the planned nvcc takes.
     """
-    found = installed(question)
+    found = usable_toolsets(question)
     asked = _asked(question)
     wanted = [t for t in found if not asked or _is_meant(asked.value, t)]
     reasons = {toolset: _unfit(question, toolset, limits) for toolset in wanted}
@@ -62,14 +62,14 @@ def choose_toolset(question: Question, limits: HostLimits = NO_LIMITS) -> Chosen
     return ChosenToolset(choice=choice, toolset=chosen, studio=studio, passed_over=passed_over)
 
 
-def installed(question: Question) -> tuple[Toolset, ...]:
+def usable_toolsets(question: Question) -> tuple[Toolset, ...]:
     """The toolsets that could be used at all, the newest first."""
     windows = question.facts.windows
     usable = [t for t in (windows.toolsets if windows else ()) if t.cl and _studio(question, t)]
     return tuple(sorted(usable, key=lambda t: parse_version(t.version) or Version("0"), reverse=True))
 
 
-def operations_last(question: Question, chosen: ChosenToolset) -> tuple[EnvOp, ...]:
+def load_toolset(question: Question, chosen: ChosenToolset) -> tuple[EnvOp, ...]:
     """Load the toolset: vcvarsall.bat for the target, after everything else in the env file."""
     if chosen.toolset is None or chosen.studio is None or chosen.studio.vcvarsall is None:
         return ()
@@ -130,7 +130,7 @@ def check_toolset(
 
 
 def _none_fits(question: Question, chosen: ChosenToolset, limits: HostLimits) -> Finding:
-    windows, have = question.facts.windows, installed(question)
+    windows, have = question.facts.windows, usable_toolsets(question)
     looked = f" (looked for: {'; '.join(windows.looked)})" if windows and windows.looked else ""
     if not have:
         text = f"no MSVC toolset was found{looked}"

@@ -157,11 +157,11 @@ def check_torch(question: Question) -> tuple[Finding, ...]:
     if wanted is None:
         return ()
     status, text = _compare(question, wanted.ref)
-    fix = _ways_out(question, wanted) if status != "ok" else ""
+    fix = _next_steps(question, wanted) if status != "ok" else ""
     return (Finding(id="torch", status=status, text=text, fix=fix),)
 
 
-def _ways_out(question: Question, wanted: WantedTorch) -> str:
+def _next_steps(question: Question, wanted: WantedTorch) -> str:
     tree, ref = question.facts.tree, wanted.ref.ref
     ways = [f"Get that one: source get {wanted.ref.word}"]
     if tree.git:

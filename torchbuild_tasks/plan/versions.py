@@ -15,7 +15,7 @@ from torchbuild_tasks.catalog.match import admits
 from torchbuild_tasks.features.companions.choose import newest_release
 from torchbuild_tasks.model import Facts, Status
 from torchbuild_tasks.options import BuildRequest
-from torchbuild_tasks.plan.cuda.toolkit import torch_rows, unfit, usable
+from torchbuild_tasks.plan.cuda.toolkit import torch_rows, why_unfit, why_unusable
 from torchbuild_tasks.plan.environment import fits
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.toolset import choose_toolset
@@ -195,11 +195,11 @@ def _cmake(question: Question) -> Fit:
 def _toolkit(question: Question) -> Fit:
     """Whether a CUDA toolkit that is here fits; only builds with --cuda need one."""
     spec = next((row.cuda for row in torch_rows(question) if row.best), "")
-    able = [toolkit for toolkit in question.cuda.toolkits if not usable(toolkit)]
+    able = [toolkit for toolkit in question.cuda.toolkits if not why_unusable(toolkit)]
     status: Status = "unknown"
     because = "no CUDA toolkit here to compare with; --cuda-toolkit pypi:VERSION makes one"
     for toolkit in able:
-        why = unfit(question, toolkit)
+        why = why_unfit(question, toolkit)
         if not why:
             status, because = "ok", f"{toolkit.path} is {toolkit.version}"
             break

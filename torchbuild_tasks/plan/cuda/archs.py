@@ -42,7 +42,7 @@ def capability(text: str) -> Capability:
     return Capability(int(entry[1]), int(entry[2]), entry[3].lower())
 
 
-def read(question: Question, text: str) -> tuple[Arch, ...]:
+def read_archs(question: Question, text: str) -> tuple[Arch, ...]:
     """Read a whole list, names of families written out, each capability once, in numeric order.
 
     Raises:
@@ -51,10 +51,10 @@ def read(question: Question, text: str) -> tuple[Arch, ...]:
     words = [word for word in re.split(r"[;,\s]+", text) if word]
     if not words:
         raise UnknownArch("the list of architectures is empty")
-    return ordered(arch for word in words for arch in _meaning(question, word))
+    return sort_archs(arch for word in words for arch in _meaning(question, word))
 
 
-def ordered(archs: Iterable[Arch]) -> tuple[Arch, ...]:
+def sort_archs(archs: Iterable[Arch]) -> tuple[Arch, ...]:
     """Each capability once, +PTX where any entry says it, in numeric order."""
     ptx: dict[Capability, bool] = {}
     for arch in archs:
@@ -62,7 +62,7 @@ def ordered(archs: Iterable[Arch]) -> tuple[Arch, ...]:
     return tuple(Arch(capability=each, ptx=ptx[each]) for each in sorted(ptx))
 
 
-def spelled(archs: Sequence[Arch]) -> str:
+def arch_list(archs: Sequence[Arch]) -> str:
     """The list as TORCH_CUDA_ARCH_LIST has it."""
     return ";".join(map(str, archs))
 
@@ -128,7 +128,7 @@ def known_archs(question: Question, chosen: ChosenToolkit) -> tuple[Capability, 
     return tuple(sorted({capability(text).plain for text in listed}))
 
 
-def renamed(question: Question, wanted: Capability, cuda: Version | None) -> Capability:
+def capability_for(question: Question, wanted: Capability, cuda: Version | None) -> Capability:
     """What a capability is called by a toolkit: Thor is 10.1 before CUDA 13.0 and 11.0 from it on."""
     for row in question.catalog.arch:
         if row.renamed and row.capability == str(wanted.plain) and cuda and admits(row.cuda, cuda):
@@ -176,8 +176,8 @@ def _decided(
     word = asked.lower()
     if word not in ("auto", "native", "common"):
         archs = tuple(
-            Arch(capability=renamed(question, arch.capability, chosen.version), ptx=arch.ptx)
-            for arch in read(question, asked)
+            Arch(capability=capability_for(question, arch.capability, chosen.version), ptx=arch.ptx)
+            for arch in read_archs(question, asked)
         )
         return _chosen(archs, because, source)
     if word == "common":
@@ -206,7 +206,7 @@ def _chosen(archs: tuple[Arch, ...], because: str, source: Source) -> ChosenArch
         cost = 1 + COST * (number - 1)
         because += f"; {number} architectures cost about {cost:.1f} times one"
     return ChosenArchs(
-        choice=Choice(name=NAME, value=spelled(archs), because=because, source=source), archs=archs
+        choice=Choice(name=NAME, value=arch_list(archs), because=because, source=source), archs=archs
     )
 
 
@@ -215,7 +215,7 @@ def _of_devices(question: Question, chosen: ChosenToolkit, present: list[Device]
     known = [each for each in known_archs(question, chosen) if is_known(question, each, "build")]
     found = []
     for device in present:
-        wanted = renamed(question, capability(str(device.capability)), chosen.version)
+        wanted = capability_for(question, capability(str(device.capability)), chosen.version)
         below = [each for each in known if each < wanted and not _is_tegra(question, each)]
         if wanted in known or not below:
             found.append(Arch(capability=wanted))
@@ -223,7 +223,7 @@ def _of_devices(question: Question, chosen: ChosenToolkit, present: list[Device]
             tegra = _is_tegra(question, wanted)
             same = [each for each in below if each.major == wanted.major and not tegra]
             found.append(Arch(capability=(same or below)[-1], ptx=True))
-    return ordered(found)
+    return sort_archs(found)
 
 
 def _common(question: Question, chosen: ChosenToolkit) -> tuple[Arch, ...]:
@@ -231,7 +231,7 @@ def _common(question: Question, chosen: ChosenToolkit) -> tuple[Arch, ...]:
     row = cuda_row(question, chosen.version)
     known = known_archs(question, chosen)
     deprecated = set(row.deprecated if row else ())
-    usual = {arch.capability for arch in read(question, "common")}
+    usual = {arch.capability for arch in read_archs(question, "common")}
     archs = [
         each
         for each in known
@@ -265,5 +265,5 @@ def missing_devices(
     for device in gpus:
         if not device.capability:
             continue
-        if not runs_on(question, archs, renamed(question, capability(device.capability), cuda)):
+        if not runs_on(question, archs, capability_for(question, capability(device.capability), cuda)):
             yield device

@@ -11,15 +11,15 @@ from torchbuild_tasks.model import Finding
 from torchbuild_tasks.plan.cuda.archs import (
     MANY,
     NAME,
+    arch_list,
     capability,
+    capability_for,
     is_known,
     known_archs,
     missing_devices,
-    renamed,
-    spelled,
 )
 from torchbuild_tasks.plan.cuda.chosen import Arch, Capability, ChosenArchs, ChosenToolkit, Device
-from torchbuild_tasks.plan.cuda.toolkit import MANAGED, ROOTS, cuda_row, torch_rows, usable
+from torchbuild_tasks.plan.cuda.toolkit import MANAGED, ROOTS, cuda_row, torch_rows, why_unusable
 from torchbuild_tasks.plan.cuda.variables import cudnn_version
 from torchbuild_tasks.plan.jetson import board
 from torchbuild_tasks.plan.question import Question
@@ -99,7 +99,8 @@ def _able(question: Question, code: Capability) -> list[Version]:
     return sorted(
         Version(row.version)
         for row in question.catalog.cuda
-        if renamed(question, code, Version(row.version)).plain in {capability(a).plain for a in row.archs}
+        if capability_for(question, code, Version(row.version)).plain
+        in {capability(a).plain for a in row.archs}
     )
 
 
@@ -108,7 +109,7 @@ def _check_devices(
 ) -> Iterator[Finding]:
     for device in missing_devices(question, archs.archs, chosen.version, gpus):
         text = (
-            f"{device.name} has compute capability {device.capability}, and {NAME}={spelled(archs.archs)} "
+            f"{device.name} has compute capability {device.capability}, and {NAME}={arch_list(archs.archs)} "
             'holds nothing that it can run: torch would say "no kernel image is available"'
         )
         yield Finding(
@@ -151,7 +152,7 @@ def _none(question: Question, chosen: ChosenToolkit) -> Finding:
 
 
 def _others(question: Question) -> str:
-    able = [t for t in question.cuda.toolkits if not usable(t)]
+    able = [t for t in question.cuda.toolkits if not why_unusable(t)]
     if not able:
         return ""
     return f"Usable here: {', '.join(f'{t.version} ({t.path})' for t in able)}. "

@@ -30,15 +30,15 @@ def address(bus: str | None) -> str:
     return f"{domain:04x}:{number:02x}:{device:02x}.{function}"
 
 
-def trust(seen: GpuSeen) -> int:
+def trust_rank(seen: GpuSeen) -> int:
     """The place of an answer's probe in the order of trust."""
     return PROBES.index(seen.probe) if seen.probe in PROBES else len(PROBES)
 
 
-def merged(answers: Iterable[GpuSeen]) -> list[list[GpuSeen]]:
+def group_answers(answers: Iterable[GpuSeen]) -> list[list[GpuSeen]]:
     """The answers about each GPU, the most trusted first; every answer is in exactly one list."""
     groups: list[list[GpuSeen]] = []
-    ordered = sorted(answers, key=trust)
+    ordered = sorted(answers, key=trust_rank)
     # Who knows the address comes first: the others are found in what that has made.
     for seen in sorted(ordered, key=lambda each: (not address(each.bus), not each.uuid)):
         group = _by(groups, _bus, seen) or _by(groups, _uuid, seen) or _by_order(groups, seen)
@@ -47,7 +47,7 @@ def merged(answers: Iterable[GpuSeen]) -> list[list[GpuSeen]]:
         else:
             group.append(seen)
     for group in groups:
-        group.sort(key=trust)
+        group.sort(key=trust_rank)
     return sorted(groups, key=lambda group: _known(_bus, group) or "~")
 
 
@@ -112,7 +112,7 @@ def devices(question: Question) -> tuple[Device, ...]:
     """Every GPU of the machine once, in the order of the PCI bus, hidden ones too."""
     cuda = question.cuda
     tree = [seen for seen in cuda.gpus if seen.probe == TREE]
-    groups = merged(seen for seen in cuda.gpus if seen.probe != TREE)
+    groups = group_answers(seen for seen in cuda.gpus if seen.probe != TREE)
     if cuda.tegra is None:
         groups += [[seen] for seen in tree]
         return tuple(_device(question, group, _claims(question, group)) for group in groups)

@@ -56,7 +56,7 @@ def torch_rows(question: Question) -> tuple[CudaTorchRow, ...]:
     )
 
 
-def usable(toolkit: Toolkit) -> str:
+def why_unusable(toolkit: Toolkit) -> str:
     """Why a toolkit compiles nothing; empty when it can."""
     if toolkit.problem:
         return toolkit.problem
@@ -78,11 +78,11 @@ def _asked(question: Question, wanted: str, because: str, source: Source) -> Cho
         meant = [t for t in question.cuda.toolkits if _is_called(wanted, t)]
         if not meant:
             return ChosenToolkit(problem=f"{wanted} ({because}) was not looked at")
-        return _taken(question, meant[0], because, source)
+        return _found(question, meant[0], because, source)
     meant = [t for t in question.cuda.toolkits if f"{t.version}.".startswith(f"{wanted}.")]
-    able = [toolkit for toolkit in meant if not usable(toolkit)]
+    able = [toolkit for toolkit in meant if not why_unusable(toolkit)]
     if len(able) == 1:
-        return _taken(question, able[0], because, source)
+        return _found(question, able[0], because, source)
     if able:
         places = " and ".join(toolkit.path for toolkit in able)
         problem = f"there are {len(able)} CUDA toolkits of version {wanted}: {places}"
@@ -92,7 +92,7 @@ def _asked(question: Question, wanted: str, because: str, source: Source) -> Cho
 
 def _none_of(question: Question, wanted: str, because: str, meant: list[Toolkit]) -> str:
     if meant:
-        reasons = "; ".join(f"{toolkit.path}: {usable(toolkit)}" for toolkit in meant)
+        reasons = "; ".join(f"{toolkit.path}: {why_unusable(toolkit)}" for toolkit in meant)
         return f"CUDA {wanted} ({because}) cannot be used: {reasons}"
     have = ", ".join(f"{t.version} ({t.path})" for t in question.cuda.toolkits if t.version)
     return f"no CUDA {wanted} ({because}) is here; found: {have or 'none'}"
@@ -106,7 +106,9 @@ def _managed(question: Question, wanted: str, because: str, source: Source) -> C
         return ChosenToolkit(problem=f"{MANAGED}{wanted} ({because}): {made.problem}")
     version = series_of(made.toolkit.version)
     folder = made.toolkit.folder
-    here = next((t for t in question.cuda.toolkits if folder in (t.path, *t.aliases) and not usable(t)), None)
+    here = next(
+        (t for t in question.cuda.toolkits if folder in (t.path, *t.aliases) and not why_unusable(t)), None
+    )
     text = f"CUDA {made.toolkit.version}, put together from NVIDIA's wheels; {because}"
     choice = Choice(name="CUDA toolkit", value=made.toolkit.folder, because=text, source=source)
     return ChosenToolkit(
@@ -119,7 +121,7 @@ def _named(question: Question, named: Choice) -> ChosenToolkit:
     meant = next((t for t in question.cuda.toolkits if _is_called(named.value, t)), None)
     because = f"{named.name}: {named.because}"
     if meant is not None:
-        return _taken(question, meant, because, named.source)
+        return _found(question, meant, because, named.source)
     version = _IN_PATH.search(named.value)
     if question.facts.cuda is not None:
         return ChosenToolkit(problem=f"{named.value} ({because}) is not a CUDA toolkit")
@@ -127,8 +129,8 @@ def _named(question: Question, named: Choice) -> ChosenToolkit:
     return ChosenToolkit(choice=choice, version=parse_version(version[1]) if version else None)
 
 
-def _taken(question: Question, toolkit: Toolkit, because: str, source: Source) -> ChosenToolkit:
-    if reason := usable(toolkit):
+def _found(question: Question, toolkit: Toolkit, because: str, source: Source) -> ChosenToolkit:
+    if reason := why_unusable(toolkit):
         return ChosenToolkit(problem=f"{toolkit.path} ({because}) cannot be used: {reason}")
     text = f"CUDA {toolkit.version or 'of unknown version'}, found via {toolkit.found_via}; {because}"
     choice = Choice(name="CUDA toolkit", value=toolkit.path, because=text, source=source)
@@ -137,9 +139,9 @@ def _taken(question: Question, toolkit: Toolkit, because: str, source: Source) -
 
 def _first_that_fits(question: Question) -> ChosenToolkit:
     found = question.cuda.toolkits
-    reasons = {toolkit.path: usable(toolkit) or unfit(question, toolkit) for toolkit in found}
+    reasons = {toolkit.path: why_unusable(toolkit) or why_unfit(question, toolkit) for toolkit in found}
     passed_over = tuple(f"{t.path}: {reasons[t.path]}" for t in found if reasons[t.path])
-    able = [toolkit for toolkit in found if not usable(toolkit)]
+    able = [toolkit for toolkit in found if not why_unusable(toolkit)]
     if not able:
         return ChosenToolkit(passed_over=passed_over)
     best = next((toolkit for toolkit in able if not reasons[toolkit.path]), able[0])
@@ -151,7 +153,7 @@ def _first_that_fits(question: Question) -> ChosenToolkit:
     )
 
 
-def unfit(question: Question, toolkit: Toolkit) -> str:
+def why_unfit(question: Question, toolkit: Toolkit) -> str:
     """Why another toolkit would be better for this torch; empty where nothing is known against it."""
     version = series_of(toolkit.version)
     for row in torch_rows(question):
