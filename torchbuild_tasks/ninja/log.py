@@ -37,7 +37,7 @@ class Step(msgspec.Struct, frozen=True):
 
     @property
     def seconds(self) -> float:
-        """How long it took."""
+        """Say how long it took."""
         return self.end - self.start
 
 
@@ -74,7 +74,7 @@ def parse_ninja_log(text: str) -> NinjaLog:
 
 
 def log_version(head: str) -> int:
-    """The version that the first line of a log names.
+    """Return the version that the first line of a log names.
 
     Raises:
         UsageError: it names none, or one that cannot be read.
@@ -95,12 +95,12 @@ def log_version(head: str) -> int:
 
 
 def parse_lines(text: str, version: int) -> tuple[Step, ...]:
-    """Steps of a piece of a log without its first line, one for each edge, by their end."""
+    """Return steps of a piece of a log without its first line, one for each edge, by their end."""
     return join_outputs(_lines(text, version)[0])
 
 
 def join_outputs(steps: Iterable[Step]) -> tuple[Step, ...]:
-    """One step for each edge: lines that agree in times and command are its outputs."""
+    """Return one step for each edge: lines that agree in times and command are its outputs."""
     edges: dict[tuple[float, float, str], list[Step]] = {}
     for step in steps:
         edges.setdefault((step.start, step.end, step.command), []).append(step)
@@ -116,13 +116,13 @@ def join_outputs(steps: Iterable[Step]) -> tuple[Step, ...]:
 
 
 def last_run(log: NinjaLog) -> Run | None:
-    """The last run that compiled or linked something, or else the last; None for an empty log."""
+    """Return the last run that compiled or linked something, or else the last; None for an empty log."""
     real = [run for run in log.runs if any(kind_of(step.output) != "codegen" for step in run.steps)]
     return next(reversed(real or log.runs), None)
 
 
 def within(log: NinjaLog, started: float, finished: float) -> tuple[Step, ...]:
-    """The steps of all runs that began in this time, on one axis: the first run's.
+    """Return the steps of all runs that began in this time, on one axis: the first run's.
 
     Args:
         log: the log.
@@ -148,7 +148,7 @@ _LINKED: Final = ("so", "dll", "pyd", "exe", "dylib", "lib", "a")
 
 
 def kind_of(output: str) -> str:
-    """What made an output: a language, link, install or codegen; CMake keeps the source's suffix."""
+    """Return what made an output: a language, link, install or codegen; CMake keeps the source's suffix."""
     name = output.replace("\\", "/").rpartition("/")[2].lower()
     parts = name.split(".")
     if parts[-1] in ("o", "obj"):
@@ -203,13 +203,13 @@ def _by_order(lines: Sequence[Step]) -> list[Run]:
 
 
 def _is_torn(group: Sequence[Step]) -> bool:
-    """Whether a few lines are of several runs: in any order, ends that rise by chance are few."""
+    """Say whether a few lines are of several runs: in any order, ends that rise by chance are few."""
     said = [line.began for line in group if line.began is not None]
     return len(group) < _BY_CHANCE and bool(said) and max(said) - min(said) > _SAME_RUN
 
 
 def _began(steps: Sequence[Step]) -> float | None:
-    """The middle of what the steps say: a generator that keeps an old file keeps its old time too."""
+    """Return the middle of what the steps say: a generator that keeps an old file keeps its old time too."""
     said = [step.began for step in steps if step.began is not None]
     return statistics.median(said) if said else None
 
@@ -273,7 +273,7 @@ def parse_graph(dot: str) -> Graph:
 
 
 def longest_before(graph: Graph, seconds: Mapping[str, float]) -> list[str]:
-    """The files along the longest chain, first to last; `seconds` are those of files' steps."""
+    """Return the files along the longest chain, first to last; `seconds` are those of files' steps."""
     finish: dict[str, float] = {}
     through: dict[str, str] = {}
     for node in graph.order:
@@ -311,12 +311,12 @@ _SHOWN: Final = 8
 
 
 def unknown(said: str) -> bool:
-    """Whether Ninja says that it knows no such target."""
+    """Say whether Ninja says that it knows no such target."""
     return _UNKNOWN.search(said) is not None
 
 
 def near(target: str, listed: str) -> tuple[str, ...]:
-    """Names out of `ninja -t targets all` that a mistyped one may have meant, the likeliest first.
+    """Return names out of `ninja -t targets all` that a mistyped one may have meant, the likeliest first.
 
     Objects and CMake's own steps are left out.
     """
@@ -336,7 +336,7 @@ def near(target: str, listed: str) -> tuple[str, ...]:
 
 
 def files_of(target: str, said: str) -> tuple[str, ...]:
-    """The files that a target is, out of `ninja -t query`: those that a phony one stands for, or itself."""
+    """Return the files that a target stands for, out of `ninja -t query`: a phony one's inputs, or itself."""
     inputs: list[str] = []
     phony = section = False
     for line in said.splitlines():

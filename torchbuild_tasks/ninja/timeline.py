@@ -42,7 +42,7 @@ class Chain(msgspec.Struct, frozen=True):
 
     @property
     def seconds(self) -> float:
-        """How long it takes with as many cores as one likes."""
+        """Say how long it takes with as many cores as one likes."""
         return sum(step.seconds for step in self.steps)
 
 
@@ -61,17 +61,17 @@ def lanes(steps: Sequence[Step]) -> list[Placed]:
 
 
 def wall(steps: Sequence[Step]) -> float:
-    """From the first start to the last end."""
+    """Return the seconds from the first start to the last end."""
     return max(step.end for step in steps) - min(step.start for step in steps) if steps else 0.0
 
 
 def slowest(steps: Sequence[Step], count: int) -> list[Step]:
-    """The steps that took longest."""
+    """Return the steps that took longest."""
     return heapq.nlargest(count, steps, key=lambda step: (step.seconds, step.output))
 
 
 def by_kind(steps: Sequence[Step]) -> list[Kind]:
-    """Totals of each kind, the greatest first."""
+    """Return totals of each kind, the greatest first."""
     times: dict[str, list[float]] = {}
     for step in steps:
         times.setdefault(kind_of(step.output), []).append(step.seconds)
@@ -83,7 +83,7 @@ def by_kind(steps: Sequence[Step]) -> list[Kind]:
 
 
 def alone(steps: Sequence[Step]) -> float:
-    """Seconds during which exactly one step ran: what more cores cannot make shorter."""
+    """Return seconds during which exactly one step ran: what more cores cannot make shorter."""
     changes = sorted([(step.start, 1) for step in steps] + [(step.end, -1) for step in steps])
     found, running, last = 0.0, 0, 0.0
     for at, change in changes:
@@ -93,7 +93,7 @@ def alone(steps: Sequence[Step]) -> float:
 
 
 def critical_path(steps: Sequence[Step], graph: Graph | None) -> Chain:
-    """The longest chain of steps that wait for each other.
+    """Return the longest chain of steps that wait for each other.
 
     With the graph it is the longest one through it. Without, it goes back from the last end: to the
     step that ended last before this one started, which may only have left it a free core.
@@ -116,7 +116,7 @@ def _by_times(steps: Sequence[Step]) -> list[Step]:
 
 
 def trace_events(placed: Sequence[Placed], title: str, stages: Sequence[tuple[str, float]]) -> dict[str, Any]:
-    """The build as Chrome's trace: complete events in microseconds, a thread for each lane.
+    """Return the build as Chrome's trace: complete events in microseconds, a thread for each lane.
 
     Args:
         placed: the steps in their lanes.
@@ -175,18 +175,18 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 def is_hit(output: str, seconds: float, usual: float) -> bool:
-    """Whether a compile took so little of its usual time that a cache must have answered."""
+    """Say whether a compile took so little of its usual time that a cache must have answered."""
     return kind_of(output) in CACHEABLE and usual >= TOO_SHORT and seconds < _HIT * usual
 
 
 def cost(output: str, times: Sequence[float]) -> float:
-    """Seconds of a step that really runs: its newest time that was no cache hit."""
+    """Return seconds of a step that really runs: its newest time that was no cache hit."""
     usual = max(times, default=0.0)
     return next((each for each in times if not is_hit(output, each, usual)), usual)
 
 
 def costs(history: History) -> dict[str, float]:
-    """What each step that is known takes when it really runs: the middle of its times.
+    """Return what each step that is known takes when it really runs: the middle of its times.
 
     The newest alone would carry on what other programs did to one build.
     """
@@ -200,7 +200,7 @@ def _middle(output: str, times: Sequence[float]) -> float:
 
 
 def remember(history: History, steps: Sequence[Step], build: PastBuild, *, graph: Graph | None) -> History:
-    """The history with one more build; what the graph does not know any more is forgotten.
+    """Return the history with one more build; what the graph does not know any more is forgotten.
 
     Args:
         history: what was known.
@@ -221,7 +221,7 @@ def remember(history: History, steps: Sequence[Step], build: PastBuild, *, graph
 
 
 def _first_hits(history: History, steps: Sequence[Step]) -> set[str]:
-    """Compiles that ran for the first time, and were as quick as the hits of this build.
+    """Return compiles that ran for the first time, and were as quick as the hits of this build.
 
     Their time says nothing about what a compile takes; what is left out costs what such steps do on
     average. In a build that a cache mostly answered, that is most of them.
@@ -237,7 +237,7 @@ def _first_hits(history: History, steps: Sequence[Step]) -> set[str]:
 
 
 def _merged(step: Step, times: tuple[float, ...]) -> tuple[float, ...]:
-    """The newest times, and one that was no hit, however many hits came since."""
+    """Return the newest times, and one that was no hit, however many hits came since."""
     newest = (round(step.seconds, 3), *times)
     kept = newest[:_KEPT_TIMES]
     real = cost(step.output, newest)
@@ -245,7 +245,7 @@ def _merged(step: Step, times: tuple[float, ...]) -> tuple[float, ...]:
 
 
 def differences(history: History, steps: Iterable[Step]) -> list[Difference]:
-    """What each step of a build took, and the last time it really ran; the greatest change first.
+    """Return what each step of a build took, and the last time it really ran; the greatest change first.
 
     The build itself may or may not be in the history already: a time that is exactly this step's
     counts as this build's.
@@ -260,25 +260,25 @@ def differences(history: History, steps: Iterable[Step]) -> list[Difference]:
 
 
 def gone(history: History, graph: Graph | None) -> list[str]:
-    """Outputs that the history knows and nothing makes any more; empty when the graph is not known."""
+    """Return outputs that the history knows and nothing makes any more; empty when the graph is not known."""
     if graph is None or not graph.outputs:
         return []
     return sorted(output for output in history.steps if output not in graph.outputs)
 
 
 def builds_before(history: History, started: str) -> tuple[PastBuild, ...]:
-    """The builds that ended before this one started; all but the newest where that is not known."""
+    """Return the builds that ended before this one started; all but the newest where that is not known."""
     if not started:
         return history.builds[1:]
     return tuple(build for build in history.builds if build.finished < started)
 
 
 def hits(history: History, steps: Iterable[Step]) -> list[Step]:
-    """The steps that a compiler cache must have answered, by their usual time."""
+    """Return the steps that a compiler cache must have answered, by their usual time."""
     usual = costs(history)
     return [step for step in steps if is_hit(step.output, step.seconds, usual.get(step.output, 0.0))]
 
 
 def compiler_of(choices: Mapping[str, str]) -> str:
-    """What a history is kept by besides the checkout: the C++ compiler of the plan's choices, and nvcc."""
+    """Return what tells two histories of a checkout apart: the plan's C++ compiler, and nvcc."""
     return " ".join(filter(None, (choices.get("CXX"), choices.get("CUDACXX"))))

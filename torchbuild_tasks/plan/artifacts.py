@@ -8,7 +8,7 @@ from torchbuild_tasks.plan.question import Question
 
 
 def artifact_of(question: Question, row: HelperRow | PartRow, name: str, because: str) -> Artifact:
-    """A row as something to download; its hash is the row's, else the one in torchbuild.lock.
+    """Return a row as something to download; its hash is the row's, else the one in torchbuild.lock.
 
     Args:
         name: what it is called for good.
@@ -30,17 +30,17 @@ def artifact_of(question: Question, row: HelperRow | PartRow, name: str, because
 
 
 def in_store(question: Question, *parts: str) -> str:
-    """A path inside the store."""
+    """Return a path inside the store."""
     store = question.facts.store
     return question.separator.join(((store.folder if store else "").rstrip("/\\"), *parts))
 
 
 def unpacked_folder(question: Question, name: str) -> str:
-    """Where the store has, or will have, what is called so."""
+    """Return the folder of an artifact in the store, which need not be there yet."""
     return in_store(question, "unpacked", name)
 
 
 def is_unpacked(question: Question, name: str) -> bool:
-    """Whether the store has it now."""
+    """Say whether the store has it now."""
     store = question.facts.store
     return bool(store and name in store.unpacked)

@@ -143,30 +143,30 @@ def _distribution(
 
 
 def _merge(*layers: tuple[Choice, ...]) -> tuple[Choice, ...]:
-    """One choice a name, those of a later layer replacing those before, sorted by name."""
+    """Return one choice a name, those of a later layer replacing those before, sorted by name."""
     by_name = {choice.name: choice for layer in layers for choice in layer}
     return tuple(by_name[name] for name in sorted(by_name))
 
 
 def choose_mode(question: Question) -> Choice:
-    """An editable install unless a wheel is asked for."""
+    """Decide the mode: an editable install unless a wheel is asked for."""
     return question.choose("mode", "mode", "develop", "an editable install, for working on PyTorch")
 
 
 def choose_generator(question: Question) -> Choice:
-    """The CMake generator: Ninja unless a layer names another."""
+    """Decide the CMake generator: Ninja unless a layer names another."""
     because = "the generator that PyTorch is built with"
     asked = decide(question, "CMAKE_GENERATOR")
     return asked if asked and asked.value else Choice(name="CMAKE_GENERATOR", value="Ninja", because=because)
 
 
 def build_dir(question: Question) -> str:
-    """The build tree: where the checkout says, else `build` inside it."""
+    """Return the build tree: where the checkout says, else `build` inside it."""
     return question.facts.tree.build_dir or question.join("build")
 
 
 def _subject(question: Question) -> tuple[Choice, ...]:
-    """What is built; facts rather than choices, shown first so that a wrong folder is seen."""
+    """Return what is built; facts rather than choices, shown first so that a wrong folder is seen."""
     tree = question.facts.tree
     given = question.given("source")
     commit = f", commit {tree.commit[:10]}" if tree.commit else ""
@@ -188,14 +188,14 @@ def _subject(question: Question) -> tuple[Choice, ...]:
 
 
 def _is_ours(question: Question) -> bool:
-    """Whether the checkout is one that was got into the store because of --torch."""
+    """Say whether the checkout is one that was got into the store because of --torch."""
     store = question.facts.store
     within = f"{store.folder}{question.separator}sources{question.separator}" if store else ""
     return bool(within and question.given("torch") and question.facts.tree.root.startswith(within))
 
 
 def _torch(question: Question, because: str) -> Choice:
-    """What the checkout is; where there is none, what would be built."""
+    """Return what the checkout is; where there is none, what would be built."""
     version = question.facts.tree.version
     wanted = None if version else wanted_torch(question)
     if wanted is None:

@@ -18,12 +18,12 @@ _COMMENT_LENGTH: Final = 400  # cmd fails on long lines, comments too
 
 
 def file_name(shell: str) -> str:
-    """The name of the file that this shell loads."""
+    """Return the name of the file that this shell loads."""
     return f"env_set.{shell}"
 
 
 def refusals(shell: str, ops: Sequence[EnvOp]) -> tuple[Finding, ...]:
-    """One error for each operation that this shell cannot carry."""
+    """Return one error for each operation that this shell cannot carry."""
     return tuple(
         _finding(shell, op, reason) for op in ops if (reason := refusal(shell, op) or repeat_refusal(op, ops))
     )
@@ -63,14 +63,14 @@ def render(shell: str, template: str, ops: Sequence[EnvOp], *, checkout: str, wr
 
 
 def encode(shell: str, text: str) -> bytes:
-    """The bytes of the file: CRLF for Windows' shells, and a mark by which PowerShell 5.1 knows UTF-8."""
+    """Encode the file: CRLF for Windows' shells, and a mark by which PowerShell 5.1 knows UTF-8."""
     if shell in ("bat", "ps1"):  # their values hold no line breaks: bat refuses them, ps1 numbers them
         text = text.replace("\n", "\r\n")
     return text.encode("utf-8-sig" if shell == "ps1" else "utf-8")
 
 
 def _plain(text: str) -> str:
-    """One line of printable text, so that a comment cannot end before its end."""
+    """Return one line of printable text, so that a comment cannot end before its end."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:_COMMENT_LENGTH]
 
 
@@ -82,6 +82,6 @@ def _comment(shell: str, text: str) -> str:
 
 
 def _why(shell: str, op: EnvOp) -> tuple[str, ...]:
-    """The reason. The name first: cmd looks at the first word after rem, and at no other."""
+    """Return the reason. The name first: cmd looks at the first word after rem, and at no other."""
     mark = "rem" if shell == "bat" else "#"
     return (f"{mark} {op.name}: {_comment(shell, op.because)}",) if op.because else ()

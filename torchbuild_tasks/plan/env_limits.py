@@ -58,14 +58,14 @@ _FISH_DOTTED: Final = frozenset({"PATH", "MANPATH", "CDPATH"})
 
 
 def refusal(shell: str, op: EnvOp) -> str | None:
-    """Why this shell cannot carry this operation exactly, as a clause; None when it can."""
+    """Say why this shell cannot carry this operation exactly, as a clause; None when it can."""
     of_value = {"unset": (), "load": _LOAD[shell]}.get(op.op, _VALUE[shell])
     reasons = (check(op) for check in (_own_name(shell), _name, *of_value))
     return next((reason for reason in reasons if reason), None)
 
 
 def repeat_refusal(op: EnvOp, ops: Sequence[EnvOp]) -> str | None:
-    """Why an operation among others would not come out the same when the file is loaded twice."""
+    """Say why an operation among others would not come out the same when the file is loaded twice."""
     if op.op not in ("set", "unset") or op.name.upper() not in _EXTENDED:
         return None
     if not any(other.op == "load" for other in ops):
@@ -92,7 +92,7 @@ def _name(op: EnvOp) -> str | None:
 
 
 def _text(op: EnvOp) -> str | None:
-    """What no environment or no UTF-8 file holds."""
+    """Return what no environment or no UTF-8 file holds."""
     if "\0" in op.value:
         return "a value cannot hold NUL, which ends it"
     if any("\ud800" <= character <= "\udfff" for character in op.value):

@@ -16,7 +16,7 @@ from torchbuild_tasks.model import EnvOp
 
 
 def quote_sh(value: str) -> str:
-    """One word of POSIX sh: single quotes, in which nothing but a single quote is special."""
+    """Return one word of POSIX sh: single quotes, in which nothing but a single quote is special."""
     return "'" + value.replace("'", "'\\''") + "'"
 
 
@@ -39,7 +39,7 @@ def sh_lines(op: EnvOp) -> Iterable[str]:
 
 
 def quote_fish(value: str) -> str:
-    """One word of fish: its single quotes know two escapes, of the quote and of the backslash."""
+    """Return one word of fish: its single quotes know two escapes, of the quote and of the backslash."""
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
@@ -66,7 +66,7 @@ def fish_lines(op: EnvOp) -> Iterable[str]:
 
 
 def quote_bat(value: str) -> str:
-    """The text between `=` and the last quote of `set "NAME=..."`.
+    """Return the text between `=` and the last quote of `set "NAME=..."`.
 
     cmd expands % everywhere. A quote in the value ends the quoting for what follows it,
     up to the next one; there, and only there, ^ takes the meaning from an operator.
@@ -86,7 +86,7 @@ _AROUND: Final = 160
 
 
 def line_bytes(op: EnvOp) -> int:
-    """The size of the longest line that this operation makes."""
+    """Return the size of the longest line that this operation makes."""
     if op.op == "load":
         return 2 * len(quote_bat(call_text(op)).encode()) + len(op.name) + _AROUND
     size = len(f'set "{op.name}={quote_bat(op.value)}"'.encode())
@@ -94,12 +94,12 @@ def line_bytes(op: EnvOp) -> int:
 
 
 def list_room(op: EnvOp) -> int:
-    """How many characters a list may have before cmd cannot put this entry in front of it."""
+    """Return how many characters a list may have before cmd cannot put this entry in front of it."""
     return LINE_BYTES - line_bytes(op)
 
 
 def call_text(op: EnvOp) -> str:
-    """The batch file and its arguments, as the variable `name` remembers them."""
+    """Return the batch file and its arguments, as the variable `name` remembers them."""
     return " ".join((op.value, *op.arguments))
 
 
@@ -239,7 +239,7 @@ _PS1_APART: Final = re.compile(r"([\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff])")
 
 
 def quote_ps1(value: str) -> str:
-    """An expression of PowerShell: single-quoted pieces joined with control characters by number.
+    """Return an expression of PowerShell: single-quoted pieces joined with control characters by number.
 
     Curly single quotes end a string there just as the straight one does. Line breaks go
     by number, because the file's own line ends are CRLF.

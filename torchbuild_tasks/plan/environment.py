@@ -24,7 +24,7 @@ from torchbuild_tasks.plan.question import Question
 
 
 def required(question: Question, installed: Python | None = None, *, ours: bool = True) -> tuple[str, ...]:
-    """Everything the build needs in the target Python, as PEP 508 texts.
+    """Return everything the build needs in the target Python, as PEP 508 texts.
 
     In an environment of `ours` also what the checkout asks its builders to have, for tests and wheels.
 
@@ -55,7 +55,7 @@ def required(question: Question, installed: Python | None = None, *, ours: bool 
 
 
 def gate(question: Question, name: str) -> SpecifierSet:
-    """The releases of a build tool that build torch on this system, as far as rows speak of it."""
+    """Return the releases of a build tool that build torch on this system, as far as rows speak of it."""
     rows = [row for row in question.catalog.gate if row.name == name]
     fits = [row.fits for row in rows if row.os in ("", question.facts.host.os)]
     return SpecifierSet(",".join(fits))
@@ -86,7 +86,7 @@ def missing_requirements(
     *,
     ours: bool = True,
 ) -> tuple[str, ...]:
-    """What `required` and `also` name and the environment lacks; a venv still to be made lacks all of it."""
+    """Return what `required` and `also` name and the environment lacks (a new venv lacks all of it)."""
     have = _packages(installed)
     markers = _markers(question, base)
     missing = []
@@ -125,7 +125,7 @@ def _markers(question: Question, python: Python) -> dict[str, str]:
 
 
 def install_command(question: Question, target: str, missing: tuple[str, ...]) -> Command | None:
-    """The command that brings in what is missing; None when nothing is."""
+    """Return the command that brings in what is missing; None when nothing is."""
     if not missing:
         return None
     argv = (*_installer(question, target), *wheel_options(question), *missing)
@@ -143,14 +143,14 @@ def _installer(question: Question, target: str) -> tuple[str, ...]:
 
 
 def wheel_options(question: Question) -> tuple[str, ...]:
-    """Where packages come from beside the index, or instead of it; pip and uv read the same words."""
+    """Return where packages come from beside the index, or instead of it; pip and uv read the same words."""
     wheels = question.value("wheels", "")
     only = ("--no-index",) if question.given("offline") else ()
     return (*only, *(("--find-links", wheels) if wheels else ()))
 
 
 def check_offline(question: Question, missing: tuple[str, ...]) -> tuple[Finding, ...]:
-    """An error that lists all that is missing where nothing may be downloaded and no folder is named."""
+    """Report all that is missing where nothing may be downloaded and no folder is named."""
     if not missing or not question.given("offline") or question.value("wheels", ""):
         return ()
     text = f"--offline, and the build needs in its Python: {', '.join(missing)}"
@@ -176,7 +176,7 @@ class ChosenPython(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def fits(question: Question, python: Python) -> bool | None:
-    """Whether this torch can be built for this interpreter; None when its version is unknown."""
+    """Say whether this torch can be built for this interpreter; None when its version is unknown."""
     if python.problem or (python.implementation and python.implementation.lower() != "cpython"):
         return False
     return admits(question.row.python, python.version)
@@ -218,7 +218,7 @@ def choose_python(question: Question, also: tuple[str, ...] = ()) -> ChosenPytho
 
 
 def _asked_for(question: Question) -> tuple[Python, ...]:
-    """The interpreters that --python means; a dump of another machine holds all that were found."""
+    """Return the interpreters that --python means; a dump of another machine holds all that were found."""
     given = question.given("python")
     if not given:
         return question.facts.pythons
@@ -234,7 +234,7 @@ def _is_meant(wanted: str, python: Python) -> bool:
 
 
 def _target(question: Question, python: Python) -> str:
-    """The interpreter that gets torch: an environment is used as it is, but a named build has its own."""
+    """Return the interpreter that gets torch: an environment as it is, but a named build has its own."""
     shared = question.settings.build is not None and question.given("python") is None and not python.managed
     if python.version is None or (python.environment in ("venv", "conda") and not shared):
         return python.executable
@@ -274,7 +274,7 @@ def _remove(question: Question, installed: Python | None) -> Command | None:
 
 
 def check_python(question: Question, chosen: ChosenPython) -> tuple[Finding, ...]:
-    """Whether the chosen interpreter can get this torch."""
+    """Check that the chosen interpreter can get this torch."""
     python = chosen.python
     if python is None:
         fix = "Install Python, or name one: --python PATH"
@@ -350,7 +350,7 @@ def _install_part(question: Question, minor: str, part: str) -> str:
 
 
 def lacking(names: Iterable[str], requirements: Iterable[str]) -> tuple[str, ...]:
-    """The requirements (PEP 508) for which no file has the name and a version that fits.
+    """Return the requirements (PEP 508) for which no file has the name and a version that fits.
 
     Whether a wheel is for this Python and system is left to the installer, which says so.
     """

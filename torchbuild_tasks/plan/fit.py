@@ -14,7 +14,7 @@ SAMPLE_DISK = 0.5
 
 
 def check_machine_and_tree(question: Question) -> tuple[Finding, ...]:
-    """Every check that does not belong to a single choice."""
+    """Report every check that does not belong to a single choice."""
     if question.facts.tree.problem:
         return (*_check_tree(question), *_check_arch(question), *_check_cut(question))
     return (
@@ -82,7 +82,7 @@ def _check_submodules(question: Question) -> tuple[Finding, ...]:
 
 
 def does_without(question: Question, path: str) -> bool:
-    """Whether a planned-off variable makes this folder of third_party unneeded.
+    """Say whether a planned-off variable makes this folder of third_party unneeded.
 
     setup.py looks into every top-level one all the same, as long as it is there.
     """
@@ -135,7 +135,7 @@ def _check_cut(question: Question) -> tuple[Finding, ...]:
 
 
 def needed_disk(question: Question) -> float:
-    """GiB that the build tree will take, by the preset's row."""
+    """Return the GiB that the build tree will take, by the preset's row."""
     if question.facts.tree.sample:
         return SAMPLE_DISK
     preset = preset_rows(question.catalog, question.preset.value, question.facts.host.os)

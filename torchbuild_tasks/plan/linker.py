@@ -112,7 +112,7 @@ def choose_linker(question: Question, compilers: Compilers) -> ChosenLinker:
 
 
 def check_linker(question: Question, chosen: ChosenLinker) -> tuple[Finding, ...]:
-    """What is to be said about the linker."""
+    """Report what was asked for and cannot be had, and a faster linker that could be installed."""
     if not chosen.offer or question.facts.tree.sample:
         return chosen.problems
     row = next(row for row in _rows(question) if row.name == OFFERED)
@@ -121,7 +121,7 @@ def check_linker(question: Question, chosen: ChosenLinker) -> tuple[Finding, ...
 
 
 def left_out(catalog: Catalog, linker: LinkerPlan, reason: str) -> Catalog:
-    """The rows with what is known now: this linker does not link here, so it is not taken by itself."""
+    """Return the rows with what is known now: this linker does not link, so it is not chosen by itself."""
     known = tuple(replace(row, refused=reason) if row.tool == linker.tool else row for row in catalog.linker)
     if not any(row.refused == reason for row in known):
         own = LinkerRow(name=linker.name, os="linux", tool=linker.tool, source="", refused=reason)
@@ -151,7 +151,7 @@ def _tool(question: Question, row: LinkerRow) -> Tool | None:
 
 
 def _automatic(question: Question, compilers: Compilers) -> ChosenLinker:
-    """What LDFLAGS name, else what the finished tree has, else the fastest of those that are here."""
+    """Return what LDFLAGS name, else what the finished tree has, else the fastest of those that are here."""
     if why := own_linking(question):
         return ChosenLinker(choice=_choice("as it is set", f"{why}, which is left as it is"))
     for row in _rows(question):
@@ -184,7 +184,7 @@ def _automatic(question: Question, compilers: Compilers) -> ChosenLinker:
 def _asked_for(
     question: Question, compilers: Compilers, name: str, because: str, source: Source
 ) -> ChosenLinker:
-    """The one that is named; it is an error when it is not here."""
+    """Return the one that is named; it is an error when it is not here."""
     if _is_path(name):
         row = _row_of_path(question, name)
         return _chosen(question, compilers, row, name, _choice(name, because, source), demanded=True)
@@ -200,7 +200,7 @@ def _asked_for(
 
 
 def _row_of_path(question: Question, path: str) -> LinkerRow:
-    """The row of the program that stands there: by the facts, else by its name, else one without figures."""
+    """Return the row of a linker's path: by the facts, else by its name, else one without figures."""
     stem = path.replace("\\", "/").rpartition("/")[2]
     rows = _rows(question)
     found = [row for row in rows if (tool := _tool(question, row)) and tool.path == path]
@@ -219,7 +219,7 @@ def _chosen(
     *,
     demanded: bool = False,
 ) -> ChosenLinker:
-    """The linker with the flag that calls it, behind the flags that are there."""
+    """Return the linker with the flag that calls it, behind the flags that are there."""
     folder = "" if _is_callable_by_name(question, row, program, compilers) else linker_folder(question)
     flag = f"-B{folder}" if folder else f"-fuse-ld={row.name}"
     before = decide(question, "LDFLAGS")
@@ -233,7 +233,7 @@ def _chosen(
 
 
 def _is_callable_by_name(question: Question, row: LinkerRow, program: str, compilers: Compilers) -> bool:
-    """Whether the compiler knows this linker's name, and finds this very program by it."""
+    """Say whether the compiler knows this linker's name, and finds this very program by it."""
     cxx, tool = compilers.tool, _tool(question, row)
     if cxx is None or tool is None or tool.path != program or program.rpartition("/")[2] != row.command:
         return False
@@ -269,7 +269,7 @@ def _on_windows(question: Question, name: str, because: str, source: Source) -> 
 
 
 def _install(question: Question, row: LinkerRow) -> str:
-    """The command of this distribution's package manager."""
+    """Return the command of this distribution's package manager."""
     named = str(question.facts.host.distribution)
     for installer in question.catalog.installer:
         if named.startswith(installer.distribution):
@@ -285,18 +285,18 @@ def _choice(value: str, because: str, source: Source = "default") -> Choice:
 
 
 def link_words(question: Question) -> tuple[str, ...]:
-    """The words of LDFLAGS."""
+    """Return the words of LDFLAGS."""
     flags = decide(question, "LDFLAGS")
     return flag_words(flags.value) if flags else ()
 
 
 def linker_folder(question: Question) -> str:
-    """The folder in which a linker is called ld, for compilers that cannot be told its name."""
+    """Return the folder in which a linker is called ld, for compilers that cannot be told its name."""
     return question.join(".torchbuild", "linker")
 
 
 def own_linking(question: Question) -> str:
-    """Why linking is left as the user has it; "" when it is ours to decide."""
+    """Say why linking is left as the user has it; "" when it is ours to decide."""
     for name in OWN:
         asked = decide(question, name)
         if asked and asked.value and not is_off(asked.value):
@@ -310,7 +310,7 @@ def own_linking(question: Question) -> str:
 
 
 def check_own_flags(question: Question) -> tuple[Finding, ...]:
-    """Variables that CMake takes instead of LDFLAGS, so that what is asked for would not reach it."""
+    """Report variables that CMake takes instead of LDFLAGS, so that what is asked for would not reach it."""
     names = [name for name in OWN[:3] if (asked := decide(question, name)) and asked.value]
     if not names:
         return ()
@@ -319,7 +319,7 @@ def check_own_flags(question: Question) -> tuple[Finding, ...]:
 
 
 def kept_linker(question: Question) -> str:
-    """The linker of a finished tree; "" where there is none to keep."""
+    """Return the linker of a finished tree; "" where there is none to keep."""
     previous = question.facts.tree.previous
     if previous is None or previous.result != "ok" or question.request.clean:
         return ""

@@ -108,7 +108,7 @@ def verdict(findings: tuple[Finding, ...]) -> Literal["ok", "warn", "refuse"]:
 
 
 def shells(question: Question) -> tuple[str, ...]:
-    """The shells to write an env file for; the host's own is always among them."""
+    """Return the shells to write an env file for; the host's own is always among them."""
     own = "bat" if question.facts.host.os == "windows" else "sh"
     asked = question.choose("env shell", "env_shell", own, "").value
     wanted = tuple(s for s in SHELLS if s != "all") if asked == "all" else (asked,)
@@ -176,7 +176,7 @@ def _cache(decisions: Decisions, compiler: str) -> CachePlan | None:
 
 
 def _check_shells(question: Question, ops: tuple[EnvOp, ...]) -> tuple[Finding, ...]:
-    """What an env file cannot carry: an error for the build's own shell and one asked for by name.
+    """Return what an env file cannot carry: an error for the build's own shell and one asked for by name.
 
     Of `all` the others are only left out, with a warning: on Windows sh can carry no path.
     """
@@ -190,7 +190,7 @@ def _check_shells(question: Question, ops: tuple[EnvOp, ...]) -> tuple[Finding, 
 def _env_files(
     question: Question, ops: tuple[EnvOp, ...], templates: Mapping[str, str], writer: str
 ) -> tuple[EnvFile, ...]:
-    """The finished texts; none for a shell that cannot carry the values (a finding says so)."""
+    """Return the finished texts; none for a shell that cannot carry the values (a finding says so)."""
     root = question.facts.tree.root
     return tuple(
         EnvFile(

@@ -15,7 +15,7 @@ HEAVY_JOBS = "the heaviest kernels at once; `plan` shows how they were reckoned"
 
 
 def operations(decisions: Decisions) -> tuple[EnvOp, ...]:
-    """What the env file does, in its order: take out, put on the path, set, load the toolset."""
+    """Return what the env file does, in its order: take out, put on the path, set, load the toolset."""
     question = decisions.question
     python = decisions.python.environment.python
     fixed = [choice for choice in (decisions.compilers.cc, decisions.compilers.cxx) if choice]
@@ -41,7 +41,7 @@ def operations(decisions: Decisions) -> tuple[EnvOp, ...]:
 
 
 def program_folders(question: Question, python: str) -> tuple[str, ...]:
-    """Where an environment has its programs: beside the interpreter, and in conda on Windows in Scripts."""
+    """Return an environment's folders of programs: the interpreter's, and Scripts in conda on Windows."""
     folder = python.rpartition(question.separator)[0]
     known = next((p for p in question.facts.pythons if p.executable == python), None)
     scripts = known.scripts if known else None
@@ -53,7 +53,7 @@ def _set(choice: Choice) -> EnvOp:
 
 
 def _build_type(decisions: Decisions) -> tuple[EnvOp, ...]:
-    """The build type by the variable that each era reads.
+    """Return the build type by the variable that each era reads.
 
     setup.py reads CMAKE_BUILD_TYPE before DEBUG; scikit-build-core passes its own setting
     to CMake, and PyTorch's metadata (torch.version.debug) follows DEBUG.

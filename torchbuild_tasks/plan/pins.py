@@ -32,7 +32,7 @@ class Pin(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_pins(text: str) -> Mapping[str, Pin]:
-    """The pins of a lock file by artifact id.
+    """Return the pins of a lock file by artifact id.
 
     Raises:
         UsageError: it is no such file; the text names the line.
@@ -53,7 +53,7 @@ def read_pins(text: str) -> Mapping[str, Pin]:
 
 
 def _problem(entry: Any, known: Mapping[str, Pin]) -> str:
-    """What is wrong with an entry; "" when nothing is."""
+    """Return what is wrong with an entry; "" when nothing is."""
     if not isinstance(entry, dict):
         return "an entry is no table"
     for name in Pin.__struct_fields__:
@@ -82,7 +82,7 @@ def _refuse(problem: str) -> NoReturn:
 
 
 def write_pins(pins: Mapping[str, Pin]) -> str:
-    """The text of a lock file, the same for the same pins."""
+    """Return the text of a lock file, the same for the same pins."""
     return HEAD + "".join(_entry(pins[key]) for key in sorted(pins))
 
 
@@ -92,5 +92,5 @@ def _entry(pin: Pin) -> str:
 
 
 def _value(value: str | int) -> str:
-    """A TOML value. JSON's text is TOML's, too, but for one control character."""
+    """Return a TOML value. JSON's text is TOML's, too, but for one control character."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -116,7 +116,7 @@ cudaError_t preflight(__half* halves, float* floats, float* sums, int count) {
 
 
 def choose_preflight(decisions: Decisions, freshness: Freshness) -> Preflight | None:
-    """Two small files with exactly the planned compilers and flags.
+    """Plan two small files with exactly the planned compilers and flags.
 
     None without CUDA, with --no-preflight, and where the last build with these inputs went well.
     """
@@ -195,7 +195,7 @@ def plan_preflight(
 
 
 def _cuobjdump(decisions: Decisions) -> str:
-    """The toolkit's own, else the helper, else that of another toolkit; it reads cubins of any version."""
+    """Return the toolkit's cuobjdump, else the helper, else another's: it reads cubins of any version."""
     chosen = decisions.cuda.toolkit.toolkit
     helper = next((h for h in decisions.helpers.chosen if h.row.name == "cuobjdump"), None)
     if chosen and chosen.cuobjdump:
@@ -212,7 +212,7 @@ def _cpp_words(flags: tuple[str, ...], standard: int, output: str, msvc: bool) -
 
 
 def _gencode(entry: str) -> tuple[str, ...]:
-    """The flags of one entry, as PyTorch's select_compute_arch.cmake makes them."""
+    """Return the flags of one entry, as PyTorch's select_compute_arch.cmake makes them."""
     match = _ENTRY.fullmatch(entry)
     if match is None:
         raise ValueError(f"no entry of TORCH_CUDA_ARCH_LIST: {entry}")
@@ -222,11 +222,11 @@ def _gencode(entry: str) -> tuple[str, ...]:
 
 
 def _codes(words: str) -> tuple[str, ...]:
-    """What these flags make code for, the user's own too; link-time code is not listed by any program."""
+    """Return what all these flags make code for; link-time code is not listed by any program."""
     named = [code for codes in _CODES.findall(words) for code in codes.split(",")]
     return tuple(dict.fromkeys(code for code in named if code.startswith(("sm_", "compute_"))))
 
 
 def _list(launcher: str) -> tuple[str, ...]:
-    """A launcher as CMake reads it: a list with semicolons."""
+    """Return a launcher as CMake reads it: a list with semicolons."""
     return tuple(word for word in launcher.split(";") if word)

@@ -63,7 +63,7 @@ def choose_toolset(question: Question, limits: HostLimits = NO_LIMITS) -> Chosen
 
 
 def usable_toolsets(question: Question) -> tuple[Toolset, ...]:
-    """The toolsets that could be used at all, the newest first."""
+    """Return the toolsets that could be used at all, the newest first."""
     windows = question.facts.windows
     usable = [t for t in (windows.toolsets if windows else ()) if t.cl and _studio(question, t)]
     return tuple(sorted(usable, key=lambda t: parse_version(t.version) or Version("0"), reverse=True))
@@ -88,7 +88,7 @@ def load_toolset(question: Question, chosen: ChosenToolset) -> tuple[EnvOp, ...]
 def toolset_variables(
     question: Question, chosen: ChosenToolset, generator: str, *, cuda: bool
 ) -> tuple[Choice, ...]:
-    """The variables that follow from the toolset, unless the user has set them."""
+    """Return the variables that follow from the toolset, unless the user has set them."""
     if chosen.toolset is None or chosen.toolset.cl is None:
         return ()
     because = f"MSVC {chosen.toolset.version} is activated by the env file"
@@ -105,7 +105,7 @@ def toolset_variables(
 def check_toolset(
     question: Question, chosen: ChosenToolset, limits: HostLimits = NO_LIMITS
 ) -> tuple[Finding, ...]:
-    """Whether there is a toolset that this build can use; on Windows only."""
+    """Check that there is a toolset that this build can use; on Windows only."""
     windows = question.facts.windows
     if windows is None:
         return ()
@@ -144,7 +144,7 @@ def _none_fits(question: Question, chosen: ChosenToolset, limits: HostLimits) ->
 
 
 def _to_install(question: Question, limits: HostLimits) -> str:
-    """The newest kind of toolset that the rows allow for what is planned, by its name in the Installer."""
+    """Name the newest kind of toolset that the rows allow for what is planned, as the Installer does."""
     cuda = limits.cuda
     fitting = [
         row
@@ -174,7 +174,7 @@ def _studio(question: Question, toolset: Toolset) -> VisualStudio | None:
 
 
 def _unfit(question: Question, toolset: Toolset, limits: HostLimits) -> str:
-    """Why a toolset cannot be taken; empty when it can.
+    """Say why a toolset cannot be taken; empty when it can.
 
     The header of the toolkit that is there beats the rows.
     """

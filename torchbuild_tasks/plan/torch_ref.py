@@ -79,7 +79,7 @@ def _of_version(word: str, said: str, version: Version, catalog: Catalog) -> Tor
 
 
 def release_of(row: TorchRow) -> TorchRef:
-    """The last release of a row's series."""
+    """Return the last release of a row's series."""
     return _release(row.latest, row, row.latest)
 
 
@@ -88,7 +88,7 @@ def _release(word: str, row: TorchRow, version: str) -> TorchRef:
 
 
 def releases(catalog: Catalog) -> tuple[Version, ...]:
-    """Every release that the table knows, ascending: a series has all from .0 to its latest."""
+    """Return every release that the table knows, ascending: a series has all from .0 to its latest."""
     latest = sorted(Version(row.latest) for row in catalog.torch)
     return tuple(
         Version(f"{last.major}.{last.minor}.{micro}") for last in latest for micro in range(last.micro + 1)
@@ -96,7 +96,7 @@ def releases(catalog: Catalog) -> tuple[Version, ...]:
 
 
 def _near_versions(version: Version, catalog: Catalog) -> tuple[str, ...]:
-    """The releases around a version that is none; its own, where it is one with something added."""
+    """Return the releases around a version that is none; its own, where it is one with something added."""
     known = releases(catalog)
     wanted = Version(version.base_version)
     if wanted in known:
@@ -134,7 +134,7 @@ class WantedTorch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def wanted_torch(question: Question) -> WantedTorch | None:
-    """What --torch says; without it the newest that fits this machine, None when none does.
+    """Return what --torch says; without it the newest that fits this machine, None when none does.
 
     Raises:
         UsageError: --torch, or torch in torchbuild.toml, names no torch that is known.
@@ -152,7 +152,7 @@ def wanted_torch(question: Question) -> WantedTorch | None:
 
 
 def check_torch(question: Question) -> tuple[Finding, ...]:
-    """Whether the checkout is the torch that was asked for; nothing where nobody asked."""
+    """Check that the checkout is the torch that was asked for, if one was."""
     wanted = wanted_torch(question) if question.given("torch") else None
     if wanted is None:
         return ()

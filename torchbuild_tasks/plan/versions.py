@@ -67,13 +67,13 @@ class VersionLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def version_lines(catalog: Catalog, facts: Facts) -> tuple[VersionLine, ...]:
-    """Every series, newest first."""
+    """Return every series, newest first."""
     newest = newest_fit(catalog, facts)
     return tuple(_line(row, catalog, facts, newest) for row in _ordered(catalog))
 
 
 def newest_fit(catalog: Catalog, facts: Facts) -> TorchRow | None:
-    """The newest series that fits this machine, else the newest of which that is not known."""
+    """Return the newest series that fits this machine, else the newest of which that is not known."""
     ordered = _ordered(catalog)
     states = {row.version: _whole(_needed(_as_if(row, catalog, facts)))[0] for row in ordered}
     for wanted in ("ok", "unknown"):
@@ -88,7 +88,7 @@ def _ordered(catalog: Catalog) -> list[TorchRow]:
 
 
 def _as_if(row: TorchRow, catalog: Catalog, facts: Facts) -> Question:
-    """The question that a checkout of the series' last release would be."""
+    """Return the question that a checkout of the series' last release would be."""
     tree = replace(facts.tree, version=row.latest)
     return Question(BuildRequest(), replace(facts, tree=tree), catalog)
 
@@ -193,7 +193,7 @@ def _cmake(question: Question) -> Fit:
 
 
 def _toolkit(question: Question) -> Fit:
-    """Whether a CUDA toolkit that is here fits; only builds with --cuda need one."""
+    """Say whether a CUDA toolkit that is here fits; only builds with --cuda need one."""
     spec = next((row.cuda for row in torch_rows(question) if row.best), "")
     able = [toolkit for toolkit in question.cuda.toolkits if not why_unusable(toolkit)]
     status: Status = "unknown"

@@ -55,7 +55,7 @@ def read_archs(question: Question, text: str) -> tuple[Arch, ...]:
 
 
 def sort_archs(archs: Iterable[Arch]) -> tuple[Arch, ...]:
-    """Each capability once, +PTX where any entry says it, in numeric order."""
+    """Return each capability once, +PTX where any entry says it, in numeric order."""
     ptx: dict[Capability, bool] = {}
     for arch in archs:
         ptx[arch.capability] = ptx.get(arch.capability, False) or arch.ptx
@@ -63,12 +63,12 @@ def sort_archs(archs: Iterable[Arch]) -> tuple[Arch, ...]:
 
 
 def arch_list(archs: Sequence[Arch]) -> str:
-    """The list as TORCH_CUDA_ARCH_LIST has it."""
+    """Return the list as TORCH_CUDA_ARCH_LIST has it."""
     return ";".join(map(str, archs))
 
 
 def families(question: Question) -> tuple[FamilyRow, ...]:
-    """The names that the torch of the checkout knows; else, all of them."""
+    """Return the names that the torch of the checkout knows; else, all of them."""
     return tuple(row for row in question.catalog.family if applies(row.torch, question.version))
 
 
@@ -90,7 +90,7 @@ def _meaning(question: Question, word: str) -> tuple[Arch, ...]:
 
 
 def _family(question: Question, name: str) -> FamilyRow | None:
-    """The row of a name, as the torch of the checkout reads it, else as any does."""
+    """Return the row of a name, as the torch of the checkout reads it, else as any does."""
     rows = (*families(question), *question.catalog.family)
     return next((row for row in rows if row.name.lower() == name.lower()), None)
 
@@ -122,14 +122,14 @@ def choose_archs(question: Question, chosen: ChosenToolkit, gpus: tuple[Device, 
 
 
 def known_archs(question: Question, chosen: ChosenToolkit) -> tuple[Capability, ...]:
-    """What the toolkit compiles for, by its own word, else by the row of its version; in numeric order."""
+    """Return what the toolkit compiles for, in numeric order: by its own word, else by its version's row."""
     row = cuda_row(question, chosen.version)
     listed = chosen.toolkit.archs if chosen.toolkit and chosen.toolkit.archs else row.archs if row else ()
     return tuple(sorted({capability(text).plain for text in listed}))
 
 
 def capability_for(question: Question, wanted: Capability, cuda: Version | None) -> Capability:
-    """What a capability is called by a toolkit: Thor is 10.1 before CUDA 13.0 and 11.0 from it on."""
+    """Return what a capability is called by a toolkit: Thor is 10.1 before CUDA 13.0 and 11.0 from it on."""
     for row in question.catalog.arch:
         if row.renamed and row.capability == str(wanted.plain) and cuda and admits(row.cuda, cuda):
             return capability(row.renamed)._replace(kind=wanted.kind)
@@ -137,7 +137,7 @@ def capability_for(question: Question, wanted: Capability, cuda: Version | None)
 
 
 def runs_on(question: Question, archs: tuple[Arch, ...], device: Capability) -> bool:
-    """Whether a device has code in the list: a cubin of its major that is not newer, or older PTX.
+    """Say whether a device has code in the list: a cubin of its major that is not newer, or older PTX.
 
     Cubins of Jetson's GPUs and of others do not run on each other (CUDA C++ Programming Guide, binary
     compatibility; torch.cuda holds devices to the same).
@@ -211,7 +211,7 @@ def _chosen(archs: tuple[Arch, ...], because: str, source: Source) -> ChosenArch
 
 
 def _of_devices(question: Question, chosen: ChosenToolkit, present: list[Device]) -> tuple[Arch, ...]:
-    """The capability of each device; for one newer than toolkit or torch, the nearest below, with PTX."""
+    """Return each device's capability; for one newer than toolkit or torch, the nearest below with PTX."""
     known = [each for each in known_archs(question, chosen) if is_known(question, each, "build")]
     found = []
     for device in present:
@@ -227,7 +227,7 @@ def _of_devices(question: Question, chosen: ChosenToolkit, present: list[Device]
 
 
 def _common(question: Question, chosen: ChosenToolkit) -> tuple[Arch, ...]:
-    """What upstream's own binaries have, as far as this toolkit compiles it without a warning."""
+    """Return what upstream's own binaries have, as far as this toolkit compiles it without a warning."""
     row = cuda_row(question, chosen.version)
     known = known_archs(question, chosen)
     deprecated = set(row.deprecated if row else ())
@@ -243,7 +243,7 @@ def _common(question: Question, chosen: ChosenToolkit) -> tuple[Arch, ...]:
 
 
 def is_known(question: Question, code: Capability, column: Literal["torch", "build"]) -> bool:
-    """Whether the torch of the checkout knows a capability: its extensions (`torch`), its CMake (`build`)."""
+    """Say whether the checkout's extensions (`torch`) or its CMake (`build`) know a capability."""
     for wanted in dict.fromkeys((str(code), str(code.plain))):
         rows = [row for row in question.catalog.arch if row.capability == wanted and not row.renamed]
         if rows:
@@ -252,7 +252,7 @@ def is_known(question: Question, code: Capability, column: Literal["torch", "bui
 
 
 def _is_tegra(question: Question, wanted: Capability) -> bool:
-    """Whether only Jetson boards have a capability, under any of its names."""
+    """Say whether only Jetson boards have a capability, under any of its names."""
     boards = {row.capability for row in question.catalog.board}
     names = {row.renamed for row in question.catalog.arch if row.capability == str(wanted)}
     return bool({str(wanted), *names} & boards)

@@ -31,7 +31,7 @@ ARCHS_ID = "architectures"
 def check_archs(
     question: Question, chosen: ChosenToolkit, archs: ChosenArchs, gpus: tuple[Device, ...]
 ) -> tuple[Finding, ...]:
-    """Every problem of the list at once."""
+    """Report every problem of the list at once."""
     if archs.problem:
         fix = "Write for example --arch '8.6;9.0+PTX', a family such as Ampere, or auto, native or common."
         return (Finding(id=ARCHS_ID, status="error", text=archs.problem, fix=fix),)
@@ -95,7 +95,7 @@ def _not_compiled(
 
 
 def _able(question: Question, code: Capability) -> list[Version]:
-    """The toolkits that compile for a capability, under the name that each has for it."""
+    """Return the toolkits that compile for a capability, under the name that each has for it."""
     return sorted(
         Version(row.version)
         for row in question.catalog.cuda
@@ -127,7 +127,7 @@ TOOLKIT_ID = "cuda-toolkit"
 
 
 def check_toolkit(question: Question, chosen: ChosenToolkit) -> tuple[Finding, ...]:
-    """Every finding about the toolkit; nothing in a CPU build."""
+    """Report every finding about the toolkit; nothing in a CPU build."""
     if not is_cuda(question):
         return ()
     if chosen.problem:
@@ -159,7 +159,7 @@ def _others(question: Question) -> str:
 
 
 def _suggested(question: Question) -> str:
-    """How to get a fitting toolkit: without an administrator, but for boards that have CUDA of their own."""
+    """Say how to get a fitting toolkit without an administrator; on boards with CUDA of their own, theirs."""
     known = board(question)
     if known is not None and not known.sbsa:
         return "install JetPack's: sudo apt install nvidia-jetpack"

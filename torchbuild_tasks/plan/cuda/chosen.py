@@ -41,7 +41,7 @@ class ChosenToolkit(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def kept(self) -> frozenset[str]:
-        """What of the store it is made of, and what it is called there itself."""
+        """Return what of the store it is made of, and what it is called there itself."""
         if self.managed is None:
             return frozenset()
         return frozenset((*self.managed.parts, re.split(r"[/\\]", self.managed.folder)[-1]))

@@ -31,7 +31,7 @@ class ManagedChoice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def managed_toolkit(question: Question, version: str) -> ManagedChoice:
-    """The toolkit of a release for the machine that is planned for.
+    """Return the toolkit of a release for the machine that is planned for.
 
     The sample gets what compiles a kernel, PyTorch every library that it links, cuDNN, NCCL
     and cuSPARSELt as its version wants them.
@@ -65,14 +65,14 @@ def managed_toolkit(question: Question, version: str) -> ManagedChoice:
 
 
 def part_id(row: PartRow) -> str:
-    """What a part is called for good, and its folder in the store."""
+    """Return what a part is called for good, and its folder in the store."""
     if row.project:
         return f"{row.project}-{row.version}-{row.tag}"
     return f"cuda-{row.name}-{row.version}-{row.os}-{row.arch}"
 
 
 def part_folders(rows: Iterable[PartRow]) -> Mapping[str, str]:
-    """The folder inside each part whose content belongs into the toolkit, by the part's id."""
+    """Return the folder inside each part whose content belongs into the toolkit, by the part's id."""
     return {part_id(row): row.folder for row in rows}
 
 
@@ -82,7 +82,7 @@ def _machine_rows(question: Question) -> list[PartRow]:
 
 
 def _parts(question: Question, rows: list[PartRow]) -> list[PartRow]:
-    """One row for each part that this build needs."""
+    """Return one row for each part that this build needs."""
     version = question.version or Version(question.row.version)
     if question.facts.tree.sample:
         return [row for row in rows if row.needed == COMPILE]
@@ -90,7 +90,7 @@ def _parts(question: Question, rows: list[PartRow]) -> list[PartRow]:
 
 
 def _without(question: Question, fitting: list[PartRow], chosen: list[PartRow]) -> str:
-    """The parts that there are for other versions of torch alone."""
+    """Return the parts that there are for other versions of torch alone."""
     if question.facts.tree.sample:
         return ""
     lacking = sorted({row.name for row in fitting} - {row.name for row in chosen})
@@ -98,7 +98,7 @@ def _without(question: Question, fitting: list[PartRow], chosen: list[PartRow]) 
 
 
 def _none(question: Question, version: str, releases: list[str]) -> str:
-    """Why there is no toolkit of this version, and which is the nearest."""
+    """Say why there is no toolkit of this version, and which is the nearest."""
     host = question.facts.host
     if not releases:
         return f"no CUDA toolkit can be put together for {host.os} {host.arch}"
@@ -112,7 +112,7 @@ def _none(question: Question, version: str, releases: list[str]) -> str:
 
 
 def _number(version: str) -> int | None:
-    """A release as one number, to tell which of two is nearer; None when it is none."""
+    """Return a release as one number, to tell which of two is nearer; None when it is none."""
     parts = version.split(".")
     if not all(part.isascii() and part.isdigit() and len(part) < 4 for part in parts) or len(parts) > 3:
         return None

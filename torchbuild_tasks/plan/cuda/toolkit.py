@@ -40,14 +40,14 @@ def choose_toolkit(question: Question) -> ChosenToolkit:
 
 
 def cuda_row(question: Question, version: Version | None) -> CudaRow | None:
-    """The row of a toolkit's series."""
+    """Return the row of a toolkit's series."""
     if version is None:
         return None
     return next((row for row in question.catalog.cuda if Version(row.version) == version), None)
 
 
 def torch_rows(question: Question) -> tuple[CudaTorchRow, ...]:
-    """What is known of CUDA for the torch version of the checkout."""
+    """Return what is known of CUDA for the torch version of the checkout."""
     version = question.version or Version(question.row.version)
     return tuple(
         row
@@ -57,7 +57,7 @@ def torch_rows(question: Question) -> tuple[CudaTorchRow, ...]:
 
 
 def why_unusable(toolkit: Toolkit) -> str:
-    """Why a toolkit compiles nothing; empty when it can."""
+    """Say why a toolkit compiles nothing; empty when it can."""
     if toolkit.problem:
         return toolkit.problem
     if toolkit.nvcc is None:
@@ -66,7 +66,7 @@ def why_unusable(toolkit: Toolkit) -> str:
 
 
 def series_of(version: str | None) -> Version | None:
-    """Major and minor of a toolkit's version: 12.4 for 12.4.1."""
+    """Return major and minor of a toolkit's version: 12.4 for 12.4.1."""
     parsed = parse_version(version)
     return Version(f"{parsed.major}.{parsed.minor}") if parsed else None
 
@@ -117,7 +117,7 @@ def _managed(question: Question, wanted: str, because: str, source: Source) -> C
 
 
 def _named(question: Question, named: Choice) -> ChosenToolkit:
-    """The folder that a variable names; one that nobody looked at keeps the version in its name."""
+    """Return the folder that a variable names; one that nobody looked at keeps the version in its name."""
     meant = next((t for t in question.cuda.toolkits if _is_called(named.value, t)), None)
     because = f"{named.name}: {named.because}"
     if meant is not None:
@@ -154,7 +154,7 @@ def _first_that_fits(question: Question) -> ChosenToolkit:
 
 
 def why_unfit(question: Question, toolkit: Toolkit) -> str:
-    """Why another toolkit would be better for this torch; empty where nothing is known against it."""
+    """Say why another toolkit would be better for this torch; empty where nothing is known against it."""
     version = series_of(toolkit.version)
     for row in torch_rows(question):
         if version is not None and not admits(row.cuda, version):
@@ -163,7 +163,7 @@ def why_unfit(question: Question, toolkit: Toolkit) -> str:
 
 
 def _is_called(wanted: str, toolkit: Toolkit) -> bool:
-    """Whether a path means this toolkit: its folder under any of its names, or its nvcc."""
+    """Say whether a path means this toolkit: its folder under any of its names, or its nvcc."""
     names = (toolkit.path, *toolkit.aliases, toolkit.nvcc or "")
     return _plain(wanted) in map(_plain, names)
 
@@ -173,7 +173,7 @@ def _plain(path: str) -> str:
 
 
 def host_limits(question: Question, chosen: ChosenToolkit) -> HostLimits:
-    """The limits of the chosen toolkit."""
+    """Return the limits of the chosen toolkit."""
     row, found = cuda_row(question, chosen.version), chosen.toolkit
     return HostLimits(
         cuda=chosen.version,
