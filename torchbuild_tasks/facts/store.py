@@ -7,7 +7,7 @@ import json
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.model import Store
-from torchbuild_tasks.model.facts import HISTORY_SCHEMA, PEAKS, PastPeak, PastPeaks
+from torchbuild_tasks.model.history import HISTORY_SCHEMA, PEAKS, PastPeak, PastPeaks
 from torchbuild_tasks.values import from_json
 
 VARIABLE = "TORCHBUILD_CACHE"

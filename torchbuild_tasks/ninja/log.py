@@ -1,12 +1,10 @@
-"""Reads what Ninja says of its targets."""
+"""Read Ninja's log: the steps that ran, with their times, and the runs that they belong to."""
 
 from __future__ import annotations
 
-import difflib
 import re
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
-from graphlib import CycleError, TopologicalSorter
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -227,124 +225,3 @@ def _sorted_out(runs: list[Run]) -> list[Run]:
     whole = [[index] for index, run in enumerate(runs) if run.began is None] + joined
     groups = [[step for index in sorted(indexes) for step in runs[index].steps] for indexes in whole]
     return [Run(steps=tuple(group), began=_began(group)) for group in groups]
-
-
-# ----------------
-# reads `ninja -t graph`: what each file of a build is made from, and the longest chain through it
-
-
-# Nodes are addresses. One input and one output is a line between two files, labelled with the rule;
-# any other edge is an ellipse of its own (graphviz.cc of Ninja).
-_ARROW: Final = re.compile(r'"(0x[0-9a-fA-F]+|[0-9A-F]+)" -> "(0x[0-9a-fA-F]+|[0-9A-F]+)"')
-_NODE: Final = re.compile(r'"(0x[0-9a-fA-F]+|[0-9A-F]+)" \[label="(.*)"(, shape=ellipse)?\]')
-
-
-class Graph(msgspec.Struct, frozen=True):
-    """Nodes in an order in which each comes after what it is made from.
-
-    `made_from` maps a node to those directly before it; `names` maps those that are files to paths.
-    `outputs` are the paths that something makes.
-    """
-
-    order: tuple[str, ...] = ()
-    made_from: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
-    names: Mapping[str, str] = msgspec.field(default_factory=dict)
-    outputs: frozenset[str] = frozenset()
-
-
-def parse_graph(dot: str) -> Graph:
-    """Read what `ninja -t graph` printed; lines that are something else are passed over."""
-    made_from: dict[str, list[str]] = {}
-    names: dict[str, str] = {}
-    nodes: dict[str, None] = {}
-    for line in dot.splitlines():
-        if arrow := _ARROW.match(line):
-            made_from.setdefault(arrow[2], []).append(arrow[1])
-            nodes.setdefault(arrow[1])
-            nodes.setdefault(arrow[2])
-        elif (node := _NODE.match(line)) and not node[3]:
-            names[node[1]] = node[2]
-    return Graph(
-        order=_ordered(nodes, made_from),
-        made_from={node: tuple(before) for node, before in made_from.items()},
-        names=names,
-        outputs=frozenset(names[node] for node in made_from if node in names),
-    )
-
-
-def longest_before(graph: Graph, seconds: Mapping[str, float]) -> list[str]:
-    """Return the files along the longest chain, first to last; `seconds` are those of files' steps."""
-    finish: dict[str, float] = {}
-    through: dict[str, str] = {}
-    for node in graph.order:
-        before = max(graph.made_from.get(node, ()), key=lambda each: finish.get(each, 0.0), default="")
-        if before:
-            through[node] = before
-        finish[node] = finish.get(before, 0.0) + _cost(graph, node, seconds)
-    node = max(finish, key=lambda each: finish[each], default="")
-    chain = []
-    while node:
-        if _cost(graph, node, seconds) > 0:
-            chain.append(graph.names[node])
-        node = through.get(node, "")
-    return chain[::-1]
-
-
-def _cost(graph: Graph, node: str, seconds: Mapping[str, float]) -> float:
-    return seconds.get(graph.names.get(node, ""), 0.0)
-
-
-def _ordered(nodes: Mapping[str, None], made_from: Mapping[str, list[str]]) -> tuple[str, ...]:
-    """Return each after what it is made from; nothing where there is a circle, which Ninja refuses."""
-    try:
-        return tuple(TopologicalSorter({node: made_from.get(node, ()) for node in nodes}).static_order())
-    except CycleError:
-        return ()
-
-
-# ----------------
-
-
-_UNKNOWN: Final = re.compile(r"unknown target '|\bunknown path\b", re.IGNORECASE)
-_TARGET: Final = re.compile(r"^(.+?): (\S+)$", re.MULTILINE)
-_SHOWN: Final = 8
-
-
-def unknown(said: str) -> bool:
-    """Say whether Ninja says that it knows no such target."""
-    return _UNKNOWN.search(said) is not None
-
-
-def near(target: str, listed: str) -> tuple[str, ...]:
-    """Return names out of `ninja -t targets all` that a mistyped one may have meant, the likeliest first.
-
-    Objects and CMake's own steps are left out.
-    """
-    names = [
-        name
-        for name, rule in _TARGET.findall(listed)
-        if not rule.startswith("CXX_COMPILER") and "CMakeFiles/" not in name and not name.startswith("/")
-    ]
-    folded: dict[str, str] = {}
-    for name in names:
-        folded.setdefault(name.rpartition("/")[2].casefold(), name)
-        folded.setdefault(name.casefold(), name)
-    word = target.casefold()
-    close = difflib.get_close_matches(word, folded, n=_SHOWN, cutoff=0.6)
-    within = sorted((name for name in folded if word in name), key=len)
-    return tuple(dict.fromkeys(folded[name] for name in (*close, *within)))[:_SHOWN]
-
-
-def files_of(target: str, said: str) -> tuple[str, ...]:
-    """Return the files that a target stands for, out of `ninja -t query`: a phony one's inputs, or itself."""
-    inputs: list[str] = []
-    phony = section = False
-    for line in said.splitlines():
-        text = line.strip()
-        if text.startswith("input:"):
-            section, phony = True, text == "input: phony"
-        elif text.startswith(("outputs:", "validations:")):
-            section = False
-        elif section and phony and text and not text.startswith("|"):
-            inputs.append(text)
-    return tuple(inputs) if phony else (target,)
