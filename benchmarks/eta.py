@@ -26,10 +26,11 @@ from benchmarks.sample import BASE, TOOL
 from tests.support.sample import materialise
 from torchbuild_tasks.build.history import ninja_graph
 from torchbuild_tasks.build.time_left import TimeLeft
-from torchbuild_tasks.model.facts import History, PastBuild
-from torchbuild_tasks.ninja.log import Graph, Step, kind_of, parse_graph, parse_ninja_log
+from torchbuild_tasks.model.history import History, PastBuild
+from torchbuild_tasks.ninja.graph import Graph, parse_graph
+from torchbuild_tasks.ninja.log import Step, kind_of, parse_ninja_log
 from torchbuild_tasks.ninja.progress import eta
-from torchbuild_tasks.ninja.timeline import CACHEABLE, TOO_SHORT, remember
+from torchbuild_tasks.ninja.step_times import CACHEABLE, TOO_SHORT, remember
 from torchbuild_tasks.values import replace
 
 GOAL = "<= 15"

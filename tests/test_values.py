@@ -25,7 +25,7 @@ from torchbuild_tasks.features.helpers.store import ToolkitMarker
 from torchbuild_tasks.features.patches.apply import Record
 from torchbuild_tasks.features.source.places import Note
 from torchbuild_tasks.model import BuildPlan, Facts
-from torchbuild_tasks.model.facts import History, PastPeaks
+from torchbuild_tasks.model.history import History, PastPeaks
 from torchbuild_tasks.model.record import Manifest
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.question import Question

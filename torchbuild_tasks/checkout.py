@@ -50,7 +50,7 @@ def _stored_checkout(question: Question) -> tuple[str, Path] | None:
     if question.settings.build or not question.given("torch"):
         return None
     from torchbuild_tasks.features.source.get import ours
-    from torchbuild_tasks.plan.versions import wanted_torch
+    from torchbuild_tasks.plan.torch_ref import wanted_torch
 
     wanted = wanted_torch(question)
     assert wanted is not None
@@ -74,7 +74,7 @@ def source_task(question: Question, report: Reporter) -> Task:
     """Return what `source` is to do: where from, with which mirrors, and what a checkout's plan needs."""
     from torchbuild_tasks.features.source.get import Task
     from torchbuild_tasks.plan.fit import does_without
-    from torchbuild_tasks.plan.versions import wanted_torch
+    from torchbuild_tasks.plan.torch_ref import wanted_torch
     from torchbuild_tasks.system.git.transfer import settings
 
     wanted = wanted_torch(question) if question.request.ref is None else None

@@ -114,7 +114,7 @@ def _refusal(kind: type, data: object, place: str, message: str) -> UsageError:
 
 
 def _is_meant(text: str, word: str, value: object) -> bool:
-    """Whether a message can be about this value, where msgspec leaves open which of a mapping it is."""
+    """Say whether a message can be about this value, where msgspec leaves open which of a mapping it is."""
     if mistyped := _MISTYPED.match(text):
         return _TYPES.get(type(value)) == mistyped[2]
     if text.startswith("Invalid enum value"):

@@ -14,7 +14,7 @@ from torchbuild_tasks.build.history import (
     write_history,
     write_peaks,
 )
-from torchbuild_tasks.model.facts import History, PastBuild, PastPeak, PastPeaks
+from torchbuild_tasks.model.history import History, PastBuild, PastPeak, PastPeaks
 
 SOURCE = Path("/src/pytorch")
 HEAD = "# ninja log v7\n"

@@ -13,7 +13,7 @@ from tests.support.preflight import ledger_of
 from torchbuild_tasks.build.ledger import Ledger, last_manifest
 from torchbuild_tasks.errors import BuildFailed
 from torchbuild_tasks.model import Command
-from torchbuild_tasks.model.facts import Peak
+from torchbuild_tasks.model.history import Peak
 from torchbuild_tasks.model.record import MANIFEST_FILE, RECORD_FILE
 from torchbuild_tasks.options import BuildRequest
 

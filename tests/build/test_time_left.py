@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 import pytest
 
 from torchbuild_tasks.build.time_left import TimeLeft
-from torchbuild_tasks.model.facts import History
+from torchbuild_tasks.model.history import History
 from torchbuild_tasks.ninja.log import Step
 
 

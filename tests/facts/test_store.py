@@ -8,7 +8,7 @@ import pytest
 from tests.facts.fakes import machine, windows_machine
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.facts.store import look_at_store
-from torchbuild_tasks.plan.artifacts import Pin, write_pins
+from torchbuild_tasks.plan.pins import Pin, write_pins
 
 LOCK = "/src/torchbuild.lock"
 SHELF = "/home/me/.cache/torchbuild-tasks/unpacked"

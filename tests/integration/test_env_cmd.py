@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from tests.support import cmd
 from tests.support.capabilities import needs_cmd
 from torchbuild_tasks.model import EnvOp
-from torchbuild_tasks.plan.env_files import refusal
+from torchbuild_tasks.plan.env_limits import refusal
 from torchbuild_tasks.plan.env_lines import LINE_BYTES, line_bytes, list_room
 
 pytestmark = [pytest.mark.integration, needs_cmd]
@@ -109,7 +109,7 @@ def operations(drawn: tuple[Drawn, ...]) -> list[EnvOp]:
 
 
 def is_refusable(op: EnvOp) -> bool:
-    """Said again in other words than refusal.py: what this test lets cmd's file refuse."""
+    """Said again in other words than env_limits.py: what this test lets cmd's file refuse."""
     if not op.value or refusal("bat", EnvOp(op="unset", name=op.name)):
         return True
     if re.search("[\0-\x08\n-\x1f\x7f\ud800-\udfff]", op.value):

@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 from tests.support.capabilities import skip_without
 from torchbuild_tasks.catalog.templates import load_templates
 from torchbuild_tasks.model import EnvOp
-from torchbuild_tasks.plan.env_files import LINUX_BYTES, encode, file_name, refusal, render
+from torchbuild_tasks.plan.env_files import encode, file_name, render
+from torchbuild_tasks.plan.env_limits import LINUX_BYTES, refusal
 
 pytestmark = pytest.mark.integration
 
@@ -205,7 +206,7 @@ def operations(drawn: tuple[list[Drawn], ...]) -> list[EnvOp]:
 
 
 def is_refusable(shell: Shell, op: EnvOp) -> bool:
-    """Said again in other words than refusal.py: what this test lets a shell refuse."""
+    """Said again in other words than env_limits.py: what this test lets a shell refuse."""
     no_text = "\0" in op.value or not op.value.isascii() and any(0xD800 <= ord(c) <= 0xDFFF for c in op.value)
     if no_text or refusal(shell.kind, EnvOp(op="unset", name=op.name)):
         return True

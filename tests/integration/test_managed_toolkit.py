@@ -27,7 +27,7 @@ from torchbuild_tasks.features.helpers.store import read_toolkit_marker
 from torchbuild_tasks.features.toolkit.act import assemble_toolkit
 from torchbuild_tasks.model import Artifact, Facts, Host, ManagedToolkit, Store
 from torchbuild_tasks.options import BuildRequest
-from torchbuild_tasks.plan.cuda.toolkit import ManagedChoice, managed_toolkit
+from torchbuild_tasks.plan.cuda.managed import ManagedChoice, managed_toolkit
 from torchbuild_tasks.system.net.client import Net
 from torchbuild_tasks.values import replace
 

@@ -14,7 +14,7 @@ from torchbuild_tasks.build import monitor
 from torchbuild_tasks.build.hints import Advice
 from torchbuild_tasks.build.history import Pace
 from torchbuild_tasks.build.monitor import Monitor, Sizes
-from torchbuild_tasks.model.facts import History
+from torchbuild_tasks.model.history import History
 
 pytestmark = pytest.mark.integration
 WORK = "import time; end = time.monotonic() + 1.5\nwhile time.monotonic() < end: pass"

@@ -20,7 +20,7 @@ import pytest
 from torchbuild_tasks.errors import DownloadFailed, HashRefused
 from torchbuild_tasks.features.helpers.fetch import obtain
 from torchbuild_tasks.model import Artifact
-from torchbuild_tasks.plan.artifacts import read_pins
+from torchbuild_tasks.plan.pins import read_pins
 from torchbuild_tasks.system.net.client import Net
 from torchbuild_tasks.system.net.pip import WheelWanted, download_wheel, python_with_pip, read_settings
 from torchbuild_tasks.values import replace

@@ -25,7 +25,7 @@ from torchbuild_tasks.errors import HashRefused
 from torchbuild_tasks.features.helpers import store as shelf
 from torchbuild_tasks.features.helpers.fetch import obtain
 from torchbuild_tasks.model import Artifact
-from torchbuild_tasks.plan.artifacts import read_pins
+from torchbuild_tasks.plan.pins import read_pins
 from torchbuild_tasks.system.net.client import Net
 from torchbuild_tasks.values import from_json, replace, to_json
 

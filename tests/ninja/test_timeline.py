@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import random
 
-from torchbuild_tasks.ninja.log import Step, parse_graph
+from torchbuild_tasks.ninja.graph import parse_graph
+from torchbuild_tasks.ninja.log import Step
 from torchbuild_tasks.ninja.timeline import alone, by_kind, critical_path, lanes, slowest, trace_events, wall
 
 

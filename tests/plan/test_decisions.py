@@ -11,6 +11,7 @@ from packaging.version import Version
 from tests.support.cuda import cuda_facts, gpu, toolkit
 from tests.support.jetsons import orin_nano
 from tests.support.machines import ask, linux_facts, modern_tree, plan_of, settings, statuses, with_tree
+from torchbuild_tasks.plan.cuda import choices
 from torchbuild_tasks.plan.decisions import choose_generator, decide_build
 from torchbuild_tasks.plan.jetson import check_jetson
 from torchbuild_tasks.plan.variables import choose_build_type
@@ -126,6 +127,7 @@ def test_the_sample_says_that_it_is_one() -> None:
 @pytest.mark.parametrize("machine", ["gpu", "jetson"])
 def test_a_plan_decides_each_thing_once(machine: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is decided is handed on: decided again with other arguments it could be another."""
+    assert choices.__name__ in sys.modules  # only a build with CUDA imports it
     facts = orin_nano() if machine == "jetson" else cuda_facts(toolkit(), gpus=(gpu(),))
     calls = []
     for module in [each for key, each in sys.modules.items() if key.startswith("torchbuild_tasks.")]:
@@ -143,6 +145,6 @@ def test_a_plan_decides_each_thing_once(machine: str, name: str, monkeypatch: py
 @pytest.mark.parametrize("wanted", ["12.6", "11.8"])
 def test_a_jetson_is_held_to_the_toolkit_that_was_decided(wanted: str) -> None:
     question = ask(orin_nano(), cuda=True)
-    decided = replace(decide_build(question).toolkit, version=Version(wanted))
+    decided = replace(decide_build(question).cuda.toolkit, version=Version(wanted))
     told = statuses(check_jetson(question, decided), "jetpack-cuda")
     assert told == ([] if wanted == "12.6" else ["warn"])

@@ -20,7 +20,7 @@ from tests.support.machines import (
     with_tree,
 )
 from torchbuild_tasks.model import Facts, Host, Tree
-from torchbuild_tasks.plan.install import feeds
+from torchbuild_tasks.plan.install import feeds_front_end
 from torchbuild_tasks.values import replace
 
 SETUPTOOLS = built()
@@ -117,8 +117,8 @@ def test_a_failed_build_in_between_changes_nothing() -> None:
 
 
 def test_a_given_version_holds_no_commit() -> None:
-    assert not feeds(ask(), "commit", {"variable PYTORCH_BUILD_VERSION": "2.8.0"})
-    assert feeds(ask(), "commit", {})
+    assert not feeds_front_end(ask(), "commit", {"variable PYTORCH_BUILD_VERSION": "2.8.0"})
+    assert feeds_front_end(ask(), "commit", {})
 
 
 # ---------------------------------------------------------------- the editable install

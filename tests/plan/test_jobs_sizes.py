@@ -9,7 +9,7 @@ import pytest
 from tests.support.machines import ask, linux_facts
 from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.model import Cpu, Memory, Store
-from torchbuild_tasks.model.facts import PastPeak, Peak
+from torchbuild_tasks.model.history import PastPeak, Peak
 from torchbuild_tasks.plan.jobs import choose_jobs, job_size, with_peaks
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.values import replace

@@ -21,7 +21,7 @@ from torchbuild_tasks.features.cache.act import begin_cache
 from torchbuild_tasks.features.diagnosis.act import FirstError, diagnose_build, log_search, stream_searched
 from torchbuild_tasks.features.manifest.act import note_source
 from torchbuild_tasks.model import Command
-from torchbuild_tasks.ninja.timeline import compiler_of
+from torchbuild_tasks.ninja.step_times import compiler_of
 from torchbuild_tasks.values import replace
 from torchbuild_tasks.verify.session import ALWAYS, verify
 from torchbuild_tasks.verify.torch_probe import COMPANION_CHECKS

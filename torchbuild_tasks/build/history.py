@@ -15,19 +15,12 @@ from typing import Final, TypeVar
 
 from torchbuild_tasks.build.time_left import TimeLeft
 from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.model.facts import HISTORY_SCHEMA, PEAKS, History, PastBuild, PastPeaks
-from torchbuild_tasks.ninja.log import (
-    Graph,
-    NinjaLog,
-    Step,
-    log_version,
-    parse_graph,
-    parse_lines,
-    parse_ninja_log,
-    within,
-)
+from torchbuild_tasks.model.history import HISTORY_SCHEMA, PEAKS, History, PastBuild, PastPeaks
+from torchbuild_tasks.ninja.graph import Graph, parse_graph
+from torchbuild_tasks.ninja.log import NinjaLog, Step, log_version, parse_lines, parse_ninja_log, within
 from torchbuild_tasks.ninja.progress import ProgressParser
-from torchbuild_tasks.ninja.timeline import hits, remember, wall
+from torchbuild_tasks.ninja.step_times import hits, remember
+from torchbuild_tasks.ninja.timeline import wall
 from torchbuild_tasks.system import process
 from torchbuild_tasks.system.files import write_atomic
 from torchbuild_tasks.values import from_json, to_json

@@ -19,7 +19,7 @@ from torchbuild_tasks.build import owned
 from torchbuild_tasks.build.owned import Outputs
 from torchbuild_tasks.errors import BuildFailed, Interrupted, TorchbuildError
 from torchbuild_tasks.model import Command
-from torchbuild_tasks.model.facts import Peak
+from torchbuild_tasks.model.history import Peak
 from torchbuild_tasks.model.record import MANIFEST_FILE, RECORD_FILE, Manifest, Ran, StageTime
 from torchbuild_tasks.system import files
 from torchbuild_tasks.system.log import Log, open_log

@@ -17,7 +17,7 @@ from torchbuild_tasks.build.history import Pace, read_peaks, write_peaks
 from torchbuild_tasks.build.jobserver.serve import Family, MemoryLook
 from torchbuild_tasks.build.jobserver.stage import build_family
 from torchbuild_tasks.build.work import Reporter, Work
-from torchbuild_tasks.model.facts import Peak
+from torchbuild_tasks.model.history import Peak
 from torchbuild_tasks.plan.jobs import with_peaks
 from torchbuild_tasks.values import replace
 

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, NoReturn
 
+from torchbuild_tasks.build import preflight_answers as answers
 from torchbuild_tasks.build.work import Work
 from torchbuild_tasks.errors import PreflightFailed
 from torchbuild_tasks.features.diagnosis.act import build_scanner, explain_output
 from torchbuild_tasks.model import Preflight, Trial
-from torchbuild_tasks.plan import preflight as answers
 from torchbuild_tasks.system import process
 from torchbuild_tasks.system.files import state_dir, told_as, unlink
 from torchbuild_tasks.system.remove import is_folder, remove_tree

@@ -14,7 +14,7 @@ from torchbuild_tasks.errors import CleanRefused, EnvFileError, RequirementsErro
 from torchbuild_tasks.model import Command
 from torchbuild_tasks.ninja.progress import counting
 from torchbuild_tasks.plan import env_files
-from torchbuild_tasks.plan.environment import lacking
+from torchbuild_tasks.plan.requirements import lacking
 from torchbuild_tasks.system import files, process, shell, venv
 from torchbuild_tasks.system.log import last_write
 from torchbuild_tasks.values import replace

@@ -11,7 +11,7 @@ from torchbuild_tasks.build.work import Work
 from torchbuild_tasks.errors import BuildFailed, UsageError
 from torchbuild_tasks.features.cache.act import begin_cache
 from torchbuild_tasks.model import Command
-from torchbuild_tasks.ninja.log import files_of, near, unknown
+from torchbuild_tasks.ninja.targets import files_of, near, unknown
 from torchbuild_tasks.system import process
 from torchbuild_tasks.values import replace
 

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from torchbuild_tasks.model.facts import History
+from torchbuild_tasks.model.history import History
 from torchbuild_tasks.ninja.log import Step, kind_of
-from torchbuild_tasks.ninja.timeline import CACHEABLE, costs
+from torchbuild_tasks.ninja.step_times import CACHEABLE, costs
 
 _PRIOR: Final = 10.0  # mean steps by which the history is believed before this build says otherwise
 _LEAST: Final = 1.0  # seconds: until the end is there, there is something to do

@@ -215,7 +215,7 @@ TABLES: Final = tuple(name for name, value in vars(Catalog).items() if isinstanc
 
 @functools.cache
 def load_catalog() -> Catalog:
-    """The rows of `data/`, the same value at every call."""
+    """Return the rows of `data/`, the same value at every call."""
     return Catalog()
 
 

@@ -240,7 +240,7 @@ class _File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 def part_rows(tables: Mapping[str, Any]) -> tuple[PartRow, ...]:
-    """One row for each file of each part, in the order of the file.
+    """Return one row for each file of each part, in the order of the file.
 
     Args:
         tables: the content of `toolkits.toml`.

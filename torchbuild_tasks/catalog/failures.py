@@ -22,7 +22,7 @@ _TOKEN: Final = re.compile(
 
 
 def anchors(pattern: str) -> tuple[str, ...]:
-    """The longest plain text of every alternative: a line with none of them cannot match.
+    """Return the longest plain text of every alternative: a line with none of them cannot match.
 
     Raises:
         ValueError: the pattern is none, could hang, or an alternative has too little plain text.
@@ -45,7 +45,7 @@ def _tokens(pattern: str) -> Iterator[tuple[str, str]]:
 
 
 def _hazard(pattern: str) -> str:
-    """Why a pattern might run for ever, or for very long; empty when it cannot."""
+    """Say why a pattern might run for ever, or for very long; empty when it cannot."""
     if "(?i)" in pattern:
         return "it ignores case, and its plain text could not be looked for"
     before, unbounded, depth = "", 0, 0
@@ -64,7 +64,7 @@ def _hazard(pattern: str) -> str:
 
 
 def _alternatives(pattern: str) -> list[list[str]]:
-    """The runs of plain text outside of groups, for each alternative of the whole pattern."""
+    """Return the runs of plain text outside of groups, for each alternative of the whole pattern."""
     every: list[list[str]] = [[""]]
     depth = 0
     for kind, text in _tokens(pattern):
@@ -112,7 +112,7 @@ class FailureBook:
         self.anchors: Final = frozenset(anchor for texts, _, _ in self._known for anchor in texts)
 
     def look_up(self, text: str) -> list[Hit]:
-        """The rows that this text matches, each once, in their order; white space counts as one blank."""
+        """Return the rows that this text matches, each once, in their order; white space is one blank."""
         text = " ".join(text.split())
         hits: dict[str, Hit] = {}
         for texts, pattern, row in self._known:
@@ -129,7 +129,7 @@ def _anchors(row: FailureRow, pattern: str) -> tuple[str, ...]:
 
 
 def fitting(rows: Iterable[FailureRow], facts: Facts) -> tuple[FailureRow, ...]:
-    """The rows that a build of this tree on this machine can meet."""
+    """Return the rows that a build of this tree on this machine can meet."""
     tree, version = facts.tree, parse_version(facts.tree.version)
     return tuple(
         row

@@ -19,12 +19,12 @@ def parse_version(text: str | None) -> Version | None:
 
 
 def series(version: str | None) -> str:
-    """The first two numbers of a version: what an ABI and a folder name depend on."""
+    """Return the first two numbers of a version: what an ABI and a folder name depend on."""
     return ".".join((version or "").split(".")[:2])
 
 
 def admits(specifier: str, version: str | Version | None) -> bool | None:
-    """Whether a PEP 440 specifier takes a version; None when the version is not known.
+    """Say whether a PEP 440 specifier takes a version; None when the version is not known.
 
     Pre-releases count, for a checkout says 2.14.0a0 for months before it is 2.14.
     """
@@ -35,12 +35,12 @@ def admits(specifier: str, version: str | Version | None) -> bool | None:
 
 
 def applies(specifier: str, version: Version | None) -> bool:
-    """Whether a row's `torch` column takes this version; an empty one takes all."""
+    """Say whether a row's `torch` column takes this version; an empty one takes all."""
     return not specifier or version is None or bool(admits(specifier, version))
 
 
 def torch_row(catalog: Catalog, version: Version | None) -> tuple[TorchRow, bool]:
-    """The row of a version's series and True, or the nearest older (else oldest) row and False."""
+    """Return the row of a version's series and True, or the nearest older (else oldest) row and False."""
     series = version.release[:2] if version else (0, 0)
     ordered = sorted(catalog.torch, key=lambda row: Version(row.version))
     older = [row for row in ordered if Version(row.version).release[:2] <= series]
@@ -49,14 +49,14 @@ def torch_row(catalog: Catalog, version: Version | None) -> tuple[TorchRow, bool
 
 
 def entry_row(catalog: Catalog, era: str, mode: str, version: Version | None) -> EntryRow:
-    """How a tree of this era and version is built in this mode."""
+    """Say how a tree of this era and version is built in this mode."""
     return next(
         row for row in catalog.entry if row.era == era and row.mode == mode and applies(row.torch, version)
     )
 
 
 def variable_row(catalog: Catalog, name: str, era: str, version: Version | None) -> VariableRow | None:
-    """The first row that covers a variable's name in this era, or None: nothing reads it."""
+    """Return the first row that covers a variable's name in this era, or None: nothing reads it."""
     for row in catalog.variable:
         if row.era in ("", era) and applies(row.torch, version) and fnmatch.fnmatchcase(name, row.name):
             return row
@@ -64,10 +64,10 @@ def variable_row(catalog: Catalog, name: str, era: str, version: Version | None)
 
 
 def preset_rows(catalog: Catalog, name: str, os: str) -> tuple[PresetRow, ...]:
-    """The preset and its overlay for this OS, in the order in which they are laid."""
+    """Return the preset and its overlay for this OS, in the order in which they are laid."""
     return tuple(row for row in catalog.preset if row.name == name and row.os in ("", os))
 
 
 def memory_row(catalog: Catalog, kind: str) -> MemoryRow:
-    """The row of one kind of job."""
+    """Return the row of one kind of job."""
     return next(row for row in catalog.memory if row.kind == kind)

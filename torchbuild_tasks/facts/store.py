@@ -7,7 +7,7 @@ import json
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.model import Store
-from torchbuild_tasks.model.facts import HISTORY_SCHEMA, PEAKS, PastPeak, PastPeaks
+from torchbuild_tasks.model.history import HISTORY_SCHEMA, PEAKS, PastPeak, PastPeaks
 from torchbuild_tasks.values import from_json
 
 VARIABLE = "TORCHBUILD_CACHE"
@@ -72,6 +72,6 @@ def _pins(probe: Probe, lock_file: str) -> dict[str, str]:
     text = probe.read(lock_file)
     if text is None:
         return {}
-    from torchbuild_tasks.plan.artifacts import read_pins
+    from torchbuild_tasks.plan.pins import read_pins
 
     return {name: pin.sha256 for name, pin in read_pins(text).items()}

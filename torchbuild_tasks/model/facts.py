@@ -1,4 +1,4 @@
-"""What a machine remembers of its builds of one checkout with one compiler: how long each step takes."""
+"""Facts: what the machine and the tree are, and nothing that was concluded from it."""
 
 from __future__ import annotations
 
@@ -8,203 +8,7 @@ from typing import Literal
 import msgspec
 
 from torchbuild_tasks.model.cuda import Cuda
-
-
-class Room(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Free bytes where something is written: `purpose` is source, build, store, cache or tmp.
-
-    `mount` tells which of them share a file system. `kind` is the file system ("ext4", "nfs4",
-    "NTFS"), `noexec` whether no program may be started from it; None fields are not known.
-    """
-
-    purpose: str
-    path: str
-    mount: str | None = None
-    free: int | None = None
-    kind: str | None = None
-    noexec: bool | None = None
-    writable: bool | None = None
-
-
-class OtherTree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A build tree in the checkout, and the source folder that its CMakeCache.txt was made for."""
-
-    path: str
-    home: str | None = None
-
-
-class Reached(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How one host answered: `dns` and `https` say why they failed, "" for well, None for not asked.
-
-    `proxy` is the host of the proxy that it is asked through (its DNS is the one that counts then),
-    `ahead` the seconds by which its clock is ahead of ours.
-    """
-
-    host: str
-    why: str
-    dns: str | None = None
-    https: str | None = None
-    proxy: str = ""
-    ahead: float | None = None
-
-
-class Health(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the doctor saw; None and empty fields mean that it could not be looked at.
-
-    `open_files` is `ulimit -n`, `open_files_most` what it may be raised to. `locale` is the locale of
-    messages and file names, `locale_known` whether the system has it. `newest` is a file of the
-    checkout with a time in the future, `ahead` by how many seconds. `git` are the settings of git that
-    matter (`GIT_SETTINGS` in facts/health), `git_refuses` what it says of a checkout of another user.
-    `environ` are the variables that change which compilers and libraries are found, `strangers` the
-    names (never values) of variables that look like those of a build and that no row knows.
-    `conda_linkers` are ld programs that conda's Pythons bring along, `shadows` the folders in which
-    `import torch` would find something else first. `others` are further build trees. `reached` is None
-    when no host was asked; `proxies` says what is wrong with the variables of proxies.
-    """
-
-    rooms: tuple[Room, ...] = ()
-    open_files: int | None = None
-    open_files_most: int | None = None
-    locale: str | None = None
-    locale_known: bool | None = None
-    newest: str | None = None
-    ahead: float | None = None
-    git: Mapping[str, str] = msgspec.field(default_factory=dict)
-    git_refuses: bool = False
-    environ: Mapping[str, str] = msgspec.field(default_factory=dict)
-    strangers: tuple[str, ...] = ()
-    conda_linkers: tuple[str, ...] = ()
-    shadows: tuple[str, ...] = ()
-    others: tuple[OtherTree, ...] = ()
-    offline: bool = False
-    reached: tuple[Reached, ...] | None = None
-    proxies: tuple[str, ...] | None = None
-    administrator: bool | None = None
-
-
-# ---------------- what is built beside torch: what was looked at of its source, and what will be done
-
-
-class CompanionSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A folder that --with names: `version` stands in its version.txt, `problem` says why it is none."""
-
-    name: str
-    path: str
-    version: str | None = None
-    commit: str | None = None
-    dirty: bool | None = None
-    problem: str | None = None
-
-
-class Companion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One project to build against the torch that was built.
-
-    Its source lies in `folder`; where `url` is not empty it is first cloned there, at `ref`. `argv`
-    builds and installs it, with the variables `set`, in which `{torch}` is the version of the torch
-    that was built. `state` tells whether it has to be built anew ("" always).
-    """
-
-    name: str
-    version: str
-    folder: str
-    url: str = ""
-    ref: str = ""
-    argv: tuple[str, ...]
-    set: Mapping[str, str] = msgspec.field(default_factory=dict)
-    state: str = ""
-    because: str = ""
-
-
-# ----------------
-# distributed compiles: a scheduler as it answered, and how a build uses it. No token stands here
-
-
-class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A scheduler as it answered when it was asked.
-
-    `conf` is the file that `cluster join` left for it ("" before that); `busy` are the jobs that
-    it has under way. `problem` is why it is no use now; "" when it answered and took our token.
-    """
-
-    url: str
-    conf: str = ""
-    servers: int = 0
-    cpus: int = 0
-    busy: int = 0
-    problem: str = ""
-
-
-class Distribution(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a build uses a scheduler: `compiler` is what the first trial compiles with.
-
-    `jobs` are the parallel jobs once that trial has come back from a server; before, and
-    without it, they are as many as without a cluster.
-    """
-
-    url: str
-    conf: str
-    compiler: str
-    jobs: int
-
-
-# ----------------
-
-
-HISTORY_SCHEMA = 1
-# The file of `PastPeaks`, below the store.
-PEAKS = "build-memory.json"
-
-
-class PastBuild(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One build that Ninja finished or was stopped in: `seconds` of wall time, how many steps ran.
-
-    `work` is the seconds of all steps together; `hits` are the compiles that a cache must have answered.
-    """
-
-    finished: str
-    seconds: float
-    steps: int
-    work: float = 0.0
-    hits: int = 0
-
-
-class Peak(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The most memory that one process of a kind was seen to have, in bytes, and how many were seen."""
-
-    kind: str
-    bytes: int
-    count: int
-
-
-class PastPeak(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A `Peak` of the builds of one checkout with one build type, kept on the machine."""
-
-    source: str
-    build_type: str
-    kind: str
-    bytes: int
-    count: int
-
-
-class PastPeaks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The file in which the machine keeps them, the newest last."""
-
-    schema: int = HISTORY_SCHEMA
-    peaks: tuple[PastPeak, ...] = ()
-
-
-class History(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`steps` has the seconds of each step by its output, `builds` the last ones; the newest first."""
-
-    schema: int = HISTORY_SCHEMA
-    source: str = ""
-    compiler: str = ""
-    steps: Mapping[str, tuple[float, ...]] = msgspec.field(default_factory=dict)
-    builds: tuple[PastBuild, ...] = ()
-
-
-# ---------------- facts: what the machine and the tree are, and nothing that was concluded from it
-
+from torchbuild_tasks.model.history import PastPeak
 
 Era = Literal["setuptools", "scikit-build-core"]
 
@@ -420,6 +224,110 @@ class OwnPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     path: str
     text: str = ""
     problem: str = ""
+
+
+class CompanionSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A folder that --with names: `version` stands in its version.txt, `problem` says why it is none."""
+
+    name: str
+    path: str
+    version: str | None = None
+    commit: str | None = None
+    dirty: bool | None = None
+    problem: str | None = None
+
+
+class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A scheduler as it answered when it was asked.
+
+    `conf` is the file that `cluster join` left for it ("" before that); `busy` are the jobs that
+    it has under way. `problem` is why it is no use now; "" when it answered and took our token.
+    """
+
+    url: str
+    conf: str = ""
+    servers: int = 0
+    cpus: int = 0
+    busy: int = 0
+    problem: str = ""
+
+
+# ---------------- what only the doctor looks at
+
+
+class Room(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Free bytes where something is written: `purpose` is source, build, store, cache or tmp.
+
+    `mount` tells which of them share a file system. `kind` is the file system ("ext4", "nfs4",
+    "NTFS"), `noexec` whether no program may be started from it; None fields are not known.
+    """
+
+    purpose: str
+    path: str
+    mount: str | None = None
+    free: int | None = None
+    kind: str | None = None
+    noexec: bool | None = None
+    writable: bool | None = None
+
+
+class OtherTree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A build tree in the checkout, and the source folder that its CMakeCache.txt was made for."""
+
+    path: str
+    home: str | None = None
+
+
+class Reached(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How one host answered: `dns` and `https` say why they failed, "" for well, None for not asked.
+
+    `proxy` is the host of the proxy that it is asked through (its DNS is the one that counts then),
+    `ahead` the seconds by which its clock is ahead of ours.
+    """
+
+    host: str
+    why: str
+    dns: str | None = None
+    https: str | None = None
+    proxy: str = ""
+    ahead: float | None = None
+
+
+class Health(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the doctor saw; None and empty fields mean that it could not be looked at.
+
+    `open_files` is `ulimit -n`, `open_files_most` what it may be raised to. `locale` is the locale of
+    messages and file names, `locale_known` whether the system has it. `newest` is a file of the
+    checkout with a time in the future, `ahead` by how many seconds. `git` are the settings of git that
+    matter (`GIT_SETTINGS` in facts/health), `git_refuses` what it says of a checkout of another user.
+    `environ` are the variables that change which compilers and libraries are found, `strangers` the
+    names (never values) of variables that look like those of a build and that no row knows.
+    `conda_linkers` are ld programs that conda's Pythons bring along, `shadows` the folders in which
+    `import torch` would find something else first. `others` are further build trees. `reached` is None
+    when no host was asked; `proxies` says what is wrong with the variables of proxies.
+    """
+
+    rooms: tuple[Room, ...] = ()
+    open_files: int | None = None
+    open_files_most: int | None = None
+    locale: str | None = None
+    locale_known: bool | None = None
+    newest: str | None = None
+    ahead: float | None = None
+    git: Mapping[str, str] = msgspec.field(default_factory=dict)
+    git_refuses: bool = False
+    environ: Mapping[str, str] = msgspec.field(default_factory=dict)
+    strangers: tuple[str, ...] = ()
+    conda_linkers: tuple[str, ...] = ()
+    shadows: tuple[str, ...] = ()
+    others: tuple[OtherTree, ...] = ()
+    offline: bool = False
+    reached: tuple[Reached, ...] | None = None
+    proxies: tuple[str, ...] | None = None
+    administrator: bool | None = None
+
+
+# ---------------- all of it
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -1,4 +1,4 @@
-"""The plan: what will be done, and why."""
+"""The plan: what will be done, and why. No password and no token ever stands in these values."""
 
 from __future__ import annotations
 
@@ -7,108 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from torchbuild_tasks.model.facts import Companion, Distribution, Era
-
-
-class LinkTrial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A small library and a program that uses it, made in an empty folder and run.
-
-    `sources` are file name to text; `commands` make `library` and the program; `run` must end with 0.
-    `mark` is what the linker leaves in what it makes ("" where it leaves nothing).
-    """
-
-    sources: Mapping[str, str]
-    commands: tuple[tuple[str, ...], ...]
-    run: tuple[str, ...]
-    library: str
-    mark: str = ""
-
-
-class LinkerPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A linker that is not the system's default. `tool` is its name among the facts' tools.
-
-    `folder` is where a link called ld has to lead to `program`, for compilers that cannot be told its
-    name ("" where they can). A `demanded` one is not given up when it does not link; `trial` is None
-    where it has proved itself in the last build.
-    """
-
-    name: str
-    tool: str
-    program: str
-    folder: str = ""
-    demanded: bool = False
-    trial: LinkTrial | None = None
-
-
-# ----------------
-# the compiler cache of a plan, and what it did in one build. No password ever stands in these values
-
-
-class CacheTool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One cache program of a plan: `name` is ccache or sccache, `program` its path.
-
-    `folder` is where it keeps results ("" for its own default folder). `settings` are those of its
-    settings that decide whether a result fits, without anything that differs between checkouts.
-    """
-
-    name: str
-    program: str
-    version: str
-    folder: str = ""
-    settings: Mapping[str, str] = msgspec.field(default_factory=dict)
-
-
-class CachePlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is needed to run the caches of a build beside it.
-
-    `remotes` are the addresses of shared caches, as they may be shown. `size` is the least number
-    of bytes that a cache may fill. `memory` is the file in which our store keeps which settings a
-    folder was filled with, and which folders we made.
-    """
-
-    tools: tuple[CacheTool, ...]
-    remotes: tuple[str, ...] = ()
-    read_only: bool = False
-    distribution: Distribution | None = None
-    size: int = 0
-    memory: str = ""
-
-
-class CacheReport(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What one cache did in one build: hits and misses by language.
-
-    `not_cached` are commands that it passed on, by the cache's own reason; `shared` are the hits
-    that came from a shared cache; `errors` are failures of the cache, none of the compiler. `away` are
-    the compiles that servers of a cluster made, by address, `given_back` those that should have been.
-    """
-
-    tool: str
-    hits: Mapping[str, int] = msgspec.field(default_factory=dict)
-    misses: Mapping[str, int] = msgspec.field(default_factory=dict)
-    not_cached: Mapping[str, int] = msgspec.field(default_factory=dict)
-    shared: int = 0
-    errors: int = 0
-    away: Mapping[str, int] = msgspec.field(default_factory=dict)
-    given_back: int = 0
-
-
-class CacheState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One cache as it lies there: bytes used and the most it fills (None where that is not known).
-
-    `made` says whether a build of ours made the folder.
-    """
-
-    tool: str
-    version: str
-    program: str
-    folder: str
-    used: int | None = None
-    limit: int | None = None
-    made: bool = False
-
-
-# ----------------
-
+from torchbuild_tasks.model.facts import Era
 
 Status = Literal["ok", "warn", "error", "unknown", "skipped"]
 Source = Literal["flag", "environment", "torchbuild.toml", "preset", "helper", "default"]
@@ -315,6 +214,143 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     wanted: str = ""
     because: str = ""
     skip: str = ""
+
+
+# ---------------- the linker and its trial
+
+
+class LinkTrial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A small library and a program that uses it, made in an empty folder and run.
+
+    `sources` are file name to text; `commands` make `library` and the program; `run` must end with 0.
+    `mark` is what the linker leaves in what it makes ("" where it leaves nothing).
+    """
+
+    sources: Mapping[str, str]
+    commands: tuple[tuple[str, ...], ...]
+    run: tuple[str, ...]
+    library: str
+    mark: str = ""
+
+
+class LinkerPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A linker that is not the system's default. `tool` is its name among the facts' tools.
+
+    `folder` is where a link called ld has to lead to `program`, for compilers that cannot be told its
+    name ("" where they can). A `demanded` one is not given up when it does not link; `trial` is None
+    where it has proved itself in the last build.
+    """
+
+    name: str
+    tool: str
+    program: str
+    folder: str = ""
+    demanded: bool = False
+    trial: LinkTrial | None = None
+
+
+# ---------------- the compiler cache, what it did in one build, and distributed compiles
+
+
+class Distribution(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a build uses a scheduler: `compiler` is what the first trial compiles with.
+
+    `jobs` are the parallel jobs once that trial has come back from a server; before, and
+    without it, they are as many as without a cluster.
+    """
+
+    url: str
+    conf: str
+    compiler: str
+    jobs: int
+
+
+class CacheTool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One cache program of a plan: `name` is ccache or sccache, `program` its path.
+
+    `folder` is where it keeps results ("" for its own default folder). `settings` are those of its
+    settings that decide whether a result fits, without anything that differs between checkouts.
+    """
+
+    name: str
+    program: str
+    version: str
+    folder: str = ""
+    settings: Mapping[str, str] = msgspec.field(default_factory=dict)
+
+
+class CachePlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is needed to run the caches of a build beside it.
+
+    `remotes` are the addresses of shared caches, as they may be shown. `size` is the least number
+    of bytes that a cache may fill. `memory` is the file in which our store keeps which settings a
+    folder was filled with, and which folders we made.
+    """
+
+    tools: tuple[CacheTool, ...]
+    remotes: tuple[str, ...] = ()
+    read_only: bool = False
+    distribution: Distribution | None = None
+    size: int = 0
+    memory: str = ""
+
+
+class CacheReport(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What one cache did in one build: hits and misses by language.
+
+    `not_cached` are commands that it passed on, by the cache's own reason; `shared` are the hits
+    that came from a shared cache; `errors` are failures of the cache, none of the compiler. `away` are
+    the compiles that servers of a cluster made, by address, `given_back` those that should have been.
+    """
+
+    tool: str
+    hits: Mapping[str, int] = msgspec.field(default_factory=dict)
+    misses: Mapping[str, int] = msgspec.field(default_factory=dict)
+    not_cached: Mapping[str, int] = msgspec.field(default_factory=dict)
+    shared: int = 0
+    errors: int = 0
+    away: Mapping[str, int] = msgspec.field(default_factory=dict)
+    given_back: int = 0
+
+
+class CacheState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One cache as it lies there: bytes used and the most it fills (None where that is not known).
+
+    `made` says whether a build of ours made the folder.
+    """
+
+    tool: str
+    version: str
+    program: str
+    folder: str
+    used: int | None = None
+    limit: int | None = None
+    made: bool = False
+
+
+# ---------------- what is built after torch, against it
+
+
+class Companion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One project to build against the torch that was built.
+
+    Its source lies in `folder`; where `url` is not empty it is first cloned there, at `ref`. `argv`
+    builds and installs it, with the variables `set`, in which `{torch}` is the version of the torch
+    that was built. `state` tells whether it has to be built anew ("" always).
+    """
+
+    name: str
+    version: str
+    folder: str
+    url: str = ""
+    ref: str = ""
+    argv: tuple[str, ...]
+    set: Mapping[str, str] = msgspec.field(default_factory=dict)
+    state: str = ""
+    because: str = ""
+
+
+# ---------------- all of it
 
 
 class BuildPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

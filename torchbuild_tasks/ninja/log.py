@@ -1,12 +1,10 @@
-"""Reads what Ninja says of its targets."""
+"""Read Ninja's log: the steps that ran, with their times, and the runs that they belong to."""
 
 from __future__ import annotations
 
-import difflib
 import re
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
-from graphlib import CycleError, TopologicalSorter
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -37,7 +35,7 @@ class Step(msgspec.Struct, frozen=True):
 
     @property
     def seconds(self) -> float:
-        """How long it took."""
+        """Say how long it took."""
         return self.end - self.start
 
 
@@ -74,7 +72,7 @@ def parse_ninja_log(text: str) -> NinjaLog:
 
 
 def log_version(head: str) -> int:
-    """The version that the first line of a log names.
+    """Return the version that the first line of a log names.
 
     Raises:
         UsageError: it names none, or one that cannot be read.
@@ -95,12 +93,12 @@ def log_version(head: str) -> int:
 
 
 def parse_lines(text: str, version: int) -> tuple[Step, ...]:
-    """Steps of a piece of a log without its first line, one for each edge, by their end."""
+    """Return steps of a piece of a log without its first line, one for each edge, by their end."""
     return join_outputs(_lines(text, version)[0])
 
 
 def join_outputs(steps: Iterable[Step]) -> tuple[Step, ...]:
-    """One step for each edge: lines that agree in times and command are its outputs."""
+    """Return one step for each edge: lines that agree in times and command are its outputs."""
     edges: dict[tuple[float, float, str], list[Step]] = {}
     for step in steps:
         edges.setdefault((step.start, step.end, step.command), []).append(step)
@@ -116,13 +114,13 @@ def join_outputs(steps: Iterable[Step]) -> tuple[Step, ...]:
 
 
 def last_run(log: NinjaLog) -> Run | None:
-    """The last run that compiled or linked something, or else the last; None for an empty log."""
+    """Return the last run that compiled or linked something, or else the last; None for an empty log."""
     real = [run for run in log.runs if any(kind_of(step.output) != "codegen" for step in run.steps)]
     return next(reversed(real or log.runs), None)
 
 
 def within(log: NinjaLog, started: float, finished: float) -> tuple[Step, ...]:
-    """The steps of all runs that began in this time, on one axis: the first run's.
+    """Return the steps of all runs that began in this time, on one axis: the first run's.
 
     Args:
         log: the log.
@@ -148,7 +146,7 @@ _LINKED: Final = ("so", "dll", "pyd", "exe", "dylib", "lib", "a")
 
 
 def kind_of(output: str) -> str:
-    """What made an output: a language, link, install or codegen; CMake keeps the source's suffix."""
+    """Return what made an output: a language, link, install or codegen; CMake keeps the source's suffix."""
     name = output.replace("\\", "/").rpartition("/")[2].lower()
     parts = name.split(".")
     if parts[-1] in ("o", "obj"):
@@ -203,13 +201,13 @@ def _by_order(lines: Sequence[Step]) -> list[Run]:
 
 
 def _is_torn(group: Sequence[Step]) -> bool:
-    """Whether a few lines are of several runs: in any order, ends that rise by chance are few."""
+    """Say whether a few lines are of several runs: in any order, ends that rise by chance are few."""
     said = [line.began for line in group if line.began is not None]
     return len(group) < _BY_CHANCE and bool(said) and max(said) - min(said) > _SAME_RUN
 
 
 def _began(steps: Sequence[Step]) -> float | None:
-    """The middle of what the steps say: a generator that keeps an old file keeps its old time too."""
+    """Return the middle of what the steps say: a generator that keeps an old file keeps its old time too."""
     said = [step.began for step in steps if step.began is not None]
     return statistics.median(said) if said else None
 
@@ -227,124 +225,3 @@ def _sorted_out(runs: list[Run]) -> list[Run]:
     whole = [[index] for index, run in enumerate(runs) if run.began is None] + joined
     groups = [[step for index in sorted(indexes) for step in runs[index].steps] for indexes in whole]
     return [Run(steps=tuple(group), began=_began(group)) for group in groups]
-
-
-# ----------------
-# reads `ninja -t graph`: what each file of a build is made from, and the longest chain through it
-
-
-# Nodes are addresses. One input and one output is a line between two files, labelled with the rule;
-# any other edge is an ellipse of its own (graphviz.cc of Ninja).
-_ARROW: Final = re.compile(r'"(0x[0-9a-fA-F]+|[0-9A-F]+)" -> "(0x[0-9a-fA-F]+|[0-9A-F]+)"')
-_NODE: Final = re.compile(r'"(0x[0-9a-fA-F]+|[0-9A-F]+)" \[label="(.*)"(, shape=ellipse)?\]')
-
-
-class Graph(msgspec.Struct, frozen=True):
-    """Nodes in an order in which each comes after what it is made from.
-
-    `made_from` maps a node to those directly before it; `names` maps those that are files to paths.
-    `outputs` are the paths that something makes.
-    """
-
-    order: tuple[str, ...] = ()
-    made_from: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
-    names: Mapping[str, str] = msgspec.field(default_factory=dict)
-    outputs: frozenset[str] = frozenset()
-
-
-def parse_graph(dot: str) -> Graph:
-    """Read what `ninja -t graph` printed; lines that are something else are passed over."""
-    made_from: dict[str, list[str]] = {}
-    names: dict[str, str] = {}
-    nodes: dict[str, None] = {}
-    for line in dot.splitlines():
-        if arrow := _ARROW.match(line):
-            made_from.setdefault(arrow[2], []).append(arrow[1])
-            nodes.setdefault(arrow[1])
-            nodes.setdefault(arrow[2])
-        elif (node := _NODE.match(line)) and not node[3]:
-            names[node[1]] = node[2]
-    return Graph(
-        order=_ordered(nodes, made_from),
-        made_from={node: tuple(before) for node, before in made_from.items()},
-        names=names,
-        outputs=frozenset(names[node] for node in made_from if node in names),
-    )
-
-
-def longest_before(graph: Graph, seconds: Mapping[str, float]) -> list[str]:
-    """The files along the longest chain, first to last; `seconds` are those of files' steps."""
-    finish: dict[str, float] = {}
-    through: dict[str, str] = {}
-    for node in graph.order:
-        before = max(graph.made_from.get(node, ()), key=lambda each: finish.get(each, 0.0), default="")
-        if before:
-            through[node] = before
-        finish[node] = finish.get(before, 0.0) + _cost(graph, node, seconds)
-    node = max(finish, key=lambda each: finish[each], default="")
-    chain = []
-    while node:
-        if _cost(graph, node, seconds) > 0:
-            chain.append(graph.names[node])
-        node = through.get(node, "")
-    return chain[::-1]
-
-
-def _cost(graph: Graph, node: str, seconds: Mapping[str, float]) -> float:
-    return seconds.get(graph.names.get(node, ""), 0.0)
-
-
-def _ordered(nodes: Mapping[str, None], made_from: Mapping[str, list[str]]) -> tuple[str, ...]:
-    """Return each after what it is made from; nothing where there is a circle, which Ninja refuses."""
-    try:
-        return tuple(TopologicalSorter({node: made_from.get(node, ()) for node in nodes}).static_order())
-    except CycleError:
-        return ()
-
-
-# ----------------
-
-
-_UNKNOWN: Final = re.compile(r"unknown target '|\bunknown path\b", re.IGNORECASE)
-_TARGET: Final = re.compile(r"^(.+?): (\S+)$", re.MULTILINE)
-_SHOWN: Final = 8
-
-
-def unknown(said: str) -> bool:
-    """Whether Ninja says that it knows no such target."""
-    return _UNKNOWN.search(said) is not None
-
-
-def near(target: str, listed: str) -> tuple[str, ...]:
-    """Names out of `ninja -t targets all` that a mistyped one may have meant, the likeliest first.
-
-    Objects and CMake's own steps are left out.
-    """
-    names = [
-        name
-        for name, rule in _TARGET.findall(listed)
-        if not rule.startswith("CXX_COMPILER") and "CMakeFiles/" not in name and not name.startswith("/")
-    ]
-    folded: dict[str, str] = {}
-    for name in names:
-        folded.setdefault(name.rpartition("/")[2].casefold(), name)
-        folded.setdefault(name.casefold(), name)
-    word = target.casefold()
-    close = difflib.get_close_matches(word, folded, n=_SHOWN, cutoff=0.6)
-    within = sorted((name for name in folded if word in name), key=len)
-    return tuple(dict.fromkeys(folded[name] for name in (*close, *within)))[:_SHOWN]
-
-
-def files_of(target: str, said: str) -> tuple[str, ...]:
-    """The files that a target is, out of `ninja -t query`: those that a phony one stands for, or itself."""
-    inputs: list[str] = []
-    phony = section = False
-    for line in said.splitlines():
-        text = line.strip()
-        if text.startswith("input:"):
-            section, phony = True, text == "input: phony"
-        elif text.startswith(("outputs:", "validations:")):
-            section = False
-        elif section and phony and text and not text.startswith("|"):
-            inputs.append(text)
-    return tuple(inputs) if phony else (target,)

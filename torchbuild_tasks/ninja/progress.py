@@ -85,11 +85,11 @@ class ProgressParser:
         return self.feed_lines((line,))
 
     def feed_block(self, block: bytes) -> Progress | None:
-        """The last answer of many lines, if the very last of them have one."""
+        """Return the last answer of many lines, if the very last of them have one."""
         return self._newest(_backwards(block))
 
     def feed_lines(self, lines: Sequence[str]) -> Progress | None:
-        """The last answer of many lines: nobody can see those in between."""
+        """Return the last answer of many lines: nobody can see those in between."""
         return self._newest(reversed(lines))
 
     def _newest(self, backwards: Iterable[str]) -> Progress | None:
@@ -108,7 +108,7 @@ class ProgressParser:
 
 
 def _backwards(block: bytes) -> Iterator[str]:
-    """The last lines of a block, the very last first."""
+    """Go through the last lines of a block, the very last first."""
     end = len(block) - 1
     least = len(block) - _TAIL
     for _ in range(_LINES):
@@ -130,7 +130,7 @@ def _read(line: str) -> Progress | None:
 
 
 def eta(elapsed: float, done: int, total: int) -> float | None:
-    """Seconds left if the rest goes like what is done; None before anything is."""
+    """Return seconds left if the rest goes like what is done; None before anything is."""
     if done <= 0 or total < done:
         return None
     return elapsed / done * (total - done)
@@ -156,7 +156,7 @@ def _step(text: str) -> Progress | None:
 
 
 def _command(done: int, total: int, words: str) -> Progress:
-    """A step shown as its command (`-v`), or in words of its own."""
+    """Return a step shown as its command (`-v`), or in words of its own."""
     output = _OUTPUT.search(words)
     if output is None:
         return Progress(phase="codegen", done=done, total=total, what=words[:80])
@@ -165,7 +165,7 @@ def _command(done: int, total: int, words: str) -> Progress:
 
 
 def short_path(path: str) -> str:
-    """An output as a person knows it; `__` is CMake's `..`.
+    """Return an output as a person knows it; `__` is CMake's `..`.
 
     `caffe2/CMakeFiles/x.dir/__/aten/a.cpp.o` -> `aten/a.cpp`
     """
@@ -181,7 +181,7 @@ def short_path(path: str) -> str:
 
 
 def _phase(text: str) -> Progress | None:
-    """A line that starts a phase, with what it is about."""
+    """Return a line that starts a phase, with what it is about."""
     for start, phase in _PHASES:
         if text.startswith(start):
             return Progress(phase=phase, what=text.strip("*- ")[:80])

@@ -1,18 +1,17 @@
-"""Keeps the history of step times: takes in a build, and says what a step costs and what changed."""
+"""A build over time: its steps in lanes, by kind, its longest chain, and as a trace for a browser."""
 
 from __future__ import annotations
 
 import heapq
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
 
-from torchbuild_tasks.model.facts import History, PastBuild
-from torchbuild_tasks.ninja.log import Graph, Step, kind_of, longest_before
+from torchbuild_tasks.ninja.graph import Graph, longest_before
+from torchbuild_tasks.ninja.log import Step, kind_of
 from torchbuild_tasks.ninja.progress import short_path
-from torchbuild_tasks.values import replace
 
 _TOUCH: Final = 0.005  # seconds: Ninja's log has whole milliseconds, and starts a step a little later
 
@@ -42,7 +41,7 @@ class Chain(msgspec.Struct, frozen=True):
 
     @property
     def seconds(self) -> float:
-        """How long it takes with as many cores as one likes."""
+        """Say how long it takes with as many cores as one likes."""
         return sum(step.seconds for step in self.steps)
 
 
@@ -61,17 +60,17 @@ def lanes(steps: Sequence[Step]) -> list[Placed]:
 
 
 def wall(steps: Sequence[Step]) -> float:
-    """From the first start to the last end."""
+    """Return the seconds from the first start to the last end."""
     return max(step.end for step in steps) - min(step.start for step in steps) if steps else 0.0
 
 
 def slowest(steps: Sequence[Step], count: int) -> list[Step]:
-    """The steps that took longest."""
+    """Return the steps that took longest."""
     return heapq.nlargest(count, steps, key=lambda step: (step.seconds, step.output))
 
 
 def by_kind(steps: Sequence[Step]) -> list[Kind]:
-    """Totals of each kind, the greatest first."""
+    """Return totals of each kind, the greatest first."""
     times: dict[str, list[float]] = {}
     for step in steps:
         times.setdefault(kind_of(step.output), []).append(step.seconds)
@@ -83,7 +82,7 @@ def by_kind(steps: Sequence[Step]) -> list[Kind]:
 
 
 def alone(steps: Sequence[Step]) -> float:
-    """Seconds during which exactly one step ran: what more cores cannot make shorter."""
+    """Return seconds during which exactly one step ran: what more cores cannot make shorter."""
     changes = sorted([(step.start, 1) for step in steps] + [(step.end, -1) for step in steps])
     found, running, last = 0.0, 0, 0.0
     for at, change in changes:
@@ -93,7 +92,7 @@ def alone(steps: Sequence[Step]) -> float:
 
 
 def critical_path(steps: Sequence[Step], graph: Graph | None) -> Chain:
-    """The longest chain of steps that wait for each other.
+    """Return the longest chain of steps that wait for each other.
 
     With the graph it is the longest one through it. Without, it goes back from the last end: to the
     step that ended last before this one started, which may only have left it a free core.
@@ -116,7 +115,7 @@ def _by_times(steps: Sequence[Step]) -> list[Step]:
 
 
 def trace_events(placed: Sequence[Placed], title: str, stages: Sequence[tuple[str, float]]) -> dict[str, Any]:
-    """The build as Chrome's trace: complete events in microseconds, a thread for each lane.
+    """Return the build as Chrome's trace: complete events in microseconds, a thread for each lane.
 
     Args:
         placed: the steps in their lanes.
@@ -152,133 +151,3 @@ def trace_events(placed: Sequence[Placed], title: str, stages: Sequence[tuple[st
 
 def _meta(name: str, pid: int, tid: int, value: str) -> dict[str, Any]:
     return {"name": name, "ph": "M", "pid": pid, "tid": tid, "args": {"name": value}}
-
-
-# ----------------
-
-
-CACHEABLE: Final = frozenset({"C", "C++", "CUDA", "HIP", "assembler", "object"})
-_KEPT_TIMES: Final = 4
-_KEPT_BUILDS: Final = 10
-# A warm compiler cache takes 0.2 to 8 % of a compile (ccache, sccache; measured on 1.13.1), 34 % for
-# nvcc through sccache. A tenth tells a hit from a file that became smaller.
-_HIT: Final = 0.1
-TOO_SHORT: Final = 0.25  # seconds: below it, a hit and a small file look the same
-
-
-class Difference(msgspec.Struct, frozen=True):
-    """One step in this build and the last time that it really ran; None where it never did."""
-
-    output: str
-    before: float | None
-    now: float | None
-
-
-def is_hit(output: str, seconds: float, usual: float) -> bool:
-    """Whether a compile took so little of its usual time that a cache must have answered."""
-    return kind_of(output) in CACHEABLE and usual >= TOO_SHORT and seconds < _HIT * usual
-
-
-def cost(output: str, times: Sequence[float]) -> float:
-    """Seconds of a step that really runs: its newest time that was no cache hit."""
-    usual = max(times, default=0.0)
-    return next((each for each in times if not is_hit(output, each, usual)), usual)
-
-
-def costs(history: History) -> dict[str, float]:
-    """What each step that is known takes when it really runs: the middle of its times.
-
-    The newest alone would carry on what other programs did to one build.
-    """
-    return {output: _middle(output, times) for output, times in history.steps.items()}
-
-
-def _middle(output: str, times: Sequence[float]) -> float:
-    usual = max(times, default=0.0)
-    real = sorted(each for each in times if not is_hit(output, each, usual)) or [usual]
-    return real[(len(real) - 1) // 2]
-
-
-def remember(history: History, steps: Sequence[Step], build: PastBuild, *, graph: Graph | None) -> History:
-    """The history with one more build; what the graph does not know any more is forgotten.
-
-    Args:
-        history: what was known.
-        steps: what ran in this build.
-        build: the build as a whole.
-        graph: of the whole tree; None forgets nothing.
-    """
-    times = dict(history.steps)
-    nothing_said = _first_hits(history, steps)
-    for step in steps:
-        if step.output not in nothing_said:
-            times[step.output] = _merged(step, times.get(step.output, ()))
-    if graph is not None and graph.outputs:
-        there = graph.outputs
-        ran = {step.output for step in steps if there.intersection(step.outputs)}
-        times = {output: each for output, each in times.items() if output in there or output in ran}
-    return replace(history, steps=times, builds=(build, *history.builds)[:_KEPT_BUILDS])
-
-
-def _first_hits(history: History, steps: Sequence[Step]) -> set[str]:
-    """Compiles that ran for the first time, and were as quick as the hits of this build.
-
-    Their time says nothing about what a compile takes; what is left out costs what such steps do on
-    average. In a build that a cache mostly answered, that is most of them.
-    """
-    usual = costs(history)
-    known = [step for step in steps if kind_of(step.output) in CACHEABLE and step.output in usual]
-    answered = [step for step in known if is_hit(step.output, step.seconds, usual[step.output])]
-    if len(answered) <= len(known) / 2:
-        return set()
-    slowest = max(step.seconds for step in answered)
-    new = (step for step in steps if step.output not in usual and kind_of(step.output) in CACHEABLE)
-    return {step.output for step in new if step.seconds <= slowest}
-
-
-def _merged(step: Step, times: tuple[float, ...]) -> tuple[float, ...]:
-    """The newest times, and one that was no hit, however many hits came since."""
-    newest = (round(step.seconds, 3), *times)
-    kept = newest[:_KEPT_TIMES]
-    real = cost(step.output, newest)
-    return kept if real in kept else (*kept[:-1], real)
-
-
-def differences(history: History, steps: Iterable[Step]) -> list[Difference]:
-    """What each step of a build took, and the last time it really ran; the greatest change first.
-
-    The build itself may or may not be in the history already: a time that is exactly this step's
-    counts as this build's.
-    """
-    found = []
-    for step in steps:
-        times = history.steps.get(step.output, ())
-        earlier = times[1:] if times[:1] == (round(step.seconds, 3),) else times
-        before = cost(step.output, earlier) if earlier else None
-        found.append(Difference(step.output, before, step.seconds))
-    return sorted(found, key=lambda each: -abs((each.now or 0.0) - (each.before or 0.0)))
-
-
-def gone(history: History, graph: Graph | None) -> list[str]:
-    """Outputs that the history knows and nothing makes any more; empty when the graph is not known."""
-    if graph is None or not graph.outputs:
-        return []
-    return sorted(output for output in history.steps if output not in graph.outputs)
-
-
-def builds_before(history: History, started: str) -> tuple[PastBuild, ...]:
-    """The builds that ended before this one started; all but the newest where that is not known."""
-    if not started:
-        return history.builds[1:]
-    return tuple(build for build in history.builds if build.finished < started)
-
-
-def hits(history: History, steps: Iterable[Step]) -> list[Step]:
-    """The steps that a compiler cache must have answered, by their usual time."""
-    usual = costs(history)
-    return [step for step in steps if is_hit(step.output, step.seconds, usual.get(step.output, 0.0))]
-
-
-def compiler_of(choices: Mapping[str, str]) -> str:
-    """What a history is kept by besides the checkout: the C++ compiler of the plan's choices, and nvcc."""
-    return " ".join(filter(None, (choices.get("CXX"), choices.get("CUDACXX"))))

@@ -1,23 +1,14 @@
-"""torchbuild.lock: the hash that each helper's file had when it was first downloaded (TOML both ways)."""
+"""What a plan downloads: rows as artifacts, and where the store has them once they are unpacked."""
 
 from __future__ import annotations
 
-import json
-import re
-import tomllib
-from collections.abc import Mapping
-from typing import Any, Final, NoReturn
-
-import msgspec
-
 from torchbuild_tasks.catalog import HelperRow, PartRow
-from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import Artifact
 from torchbuild_tasks.plan.question import Question
 
 
 def artifact_of(question: Question, row: HelperRow | PartRow, name: str, because: str) -> Artifact:
-    """A row as something to download; its hash is the row's, else the one in torchbuild.lock.
+    """Return a row as something to download; its hash is the row's, else the one in torchbuild.lock.
 
     Args:
         name: what it is called for good.
@@ -39,104 +30,17 @@ def artifact_of(question: Question, row: HelperRow | PartRow, name: str, because
 
 
 def in_store(question: Question, *parts: str) -> str:
-    """A path inside the store."""
+    """Return a path inside the store."""
     store = question.facts.store
     return question.separator.join(((store.folder if store else "").rstrip("/\\"), *parts))
 
 
 def unpacked_folder(question: Question, name: str) -> str:
-    """Where the store has, or will have, what is called so."""
+    """Return the folder of an artifact in the store, which need not be there yet."""
     return in_store(question, "unpacked", name)
 
 
 def is_unpacked(question: Question, name: str) -> bool:
-    """Whether the store has it now."""
+    """Say whether the store has it now."""
     store = question.facts.store
     return bool(store and name in store.unpacked)
-
-
-# ----------------
-
-
-LOCK_FILE: Final = "torchbuild.lock"
-HEAD: Final = """\
-# Written by torchbuild_tasks: the helpers that were downloaded here, each with the hash that
-# its file had the first time. Commit this file; a download with another hash is refused.
-# To take a new file on purpose, remove its entry and fetch again.
-"""
-_SHA256: Final = re.compile(r"[0-9a-f]{64}")
-_ENTRY: Final = re.compile(r"\s*\[\[\s*helper\s*\]\]")
-
-
-class Pin(msgspec.Struct, frozen=True, kw_only=True):
-    """One file: the artifact's id, sha256 in lower-case hexadecimal, bytes, where it came from."""
-
-    id: str
-    sha256: str
-    size: int
-    url: str
-
-
-def read_pins(text: str) -> Mapping[str, Pin]:
-    """The pins of a lock file by artifact id.
-
-    Raises:
-        UsageError: it is no such file; the text names the line.
-    """
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        _refuse(str(error))
-    entries = data.pop("helper", [])
-    if data or not isinstance(entries, list):
-        _refuse(f"it has more than [[helper]] entries: {next(iter(data), 'helper')}")
-    pins: dict[str, Pin] = {}
-    for number, entry in enumerate(entries):
-        if problem := _problem(entry, pins):
-            _refuse(f"{problem} (the entry {_place(text, number)})")
-        pins[entry["id"]] = Pin(**entry)
-    return pins
-
-
-def _problem(entry: Any, known: Mapping[str, Pin]) -> str:
-    """What is wrong with an entry; "" when nothing is."""
-    if not isinstance(entry, dict):
-        return "an entry is no table"
-    for name in Pin.__struct_fields__:
-        if type(entry.get(name)) is not (int if name == "size" else str):
-            return f"{name} is missing or of the wrong type"
-    if unknown := set(entry) - set(Pin.__struct_fields__):
-        return f"unknown key {min(unknown)}"
-    if not _SHA256.fullmatch(entry["sha256"]):
-        return "sha256 is not 64 hexadecimal digits in lower case"
-    if entry["size"] < 0:
-        return "size is negative"
-    return f"{entry['id']} is there twice" if entry["id"] in known else ""
-
-
-def _place(text: str, number: int) -> str:
-    lines = [at for at, line in enumerate(text.splitlines(), 1) if _ENTRY.match(line)]
-    return f"at line {lines[number]}" if number < len(lines) else f"number {number + 1}"
-
-
-def _refuse(problem: str) -> NoReturn:
-    raise UsageError(
-        f"{LOCK_FILE} cannot be read: {problem}.",
-        next_step="Mend that line, or take the file as it was committed. An entry that is removed is "
-        "written again at the next fetch, with the hash that its file has then.",
-    )
-
-
-def write_pins(pins: Mapping[str, Pin]) -> str:
-    """The text of a lock file, the same for the same pins."""
-    return HEAD + "".join(_entry(pins[key]) for key in sorted(pins))
-
-
-def _entry(pin: Pin) -> str:
-    lines = (f"{name} = {_value(value)}\n" for name, value in msgspec.structs.asdict(pin).items())
-    return "\n[[helper]]\n" + "".join(lines)
-
-
-def _value(value: str | int) -> str:
-    """A TOML value. JSON's text is TOML's, too, but for one control character."""
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

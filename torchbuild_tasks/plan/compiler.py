@@ -8,7 +8,7 @@ import msgspec
 
 from torchbuild_tasks.catalog.match import admits
 from torchbuild_tasks.model import Choice, Finding, Tool
-from torchbuild_tasks.plan.cuda.toolkit import NO_LIMITS, HostLimits, refusal
+from torchbuild_tasks.plan.cuda.chosen import NO_LIMITS, HostLimits
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.toolset import ChosenToolset
 from torchbuild_tasks.plan.variables import decide
@@ -35,7 +35,7 @@ class Compilers(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def command(self) -> tuple[str, ...]:
-        """What CXX says as words: the compiler and options behind it; a launcher before it is left out."""
+        """Return the words of CXX: the compiler and the options behind it, without a launcher before it."""
         value = self.cxx.value if self.cxx else ""
         if self.tool and self.tool.path == value:  # a path may hold blanks
             return (value,)
@@ -55,7 +55,7 @@ def choose_compilers(
 
 
 def found_cxx(question: Question) -> tuple[Tool, ...]:
-    """The C++ compilers of the machine, in the order in which they were found."""
+    """Return the C++ compilers of the machine, in the order in which they were found."""
     return tuple(tool for tool in question.facts.compilers if tool.name in CXX_FAMILIES and tool.path)
 
 
@@ -70,10 +70,10 @@ def _choose_cxx(
     if not found:
         return None, None
     able = [tool for tool in found if _fits(question, tool) is not False]
-    tool = next((tool for tool in able if limits.allowed or not refusal(limits, tool)), (able or found)[0])
+    tool = next((tool for tool in able if limits.allowed or not limits.refusal(tool)), (able or found)[0])
     because = f"{tool.name} {tool.version}, found via {tool.found_via}"
     if tool is not found[0]:
-        reason = "cannot compile this torch" if found[0] not in able else refusal(limits, found[0])
+        reason = "cannot compile this torch" if found[0] not in able else limits.refusal(found[0])
         because += f"; {found[0].name} {found[0].version} comes first but {reason}"
     return Choice(name="CXX", value=str(tool.path), because=because), tool
 
@@ -83,18 +83,18 @@ def _choose_host(question: Question, cxx: Tool | None, limits: HostLimits) -> Ch
     asked = decide(question, "CUDAHOSTCXX")
     if question.facts.windows is not None or cxx is None or (asked and asked.value):
         return None
-    if limits.allowed or not (reason := refusal(limits, cxx)):
+    if limits.allowed or not (reason := limits.refusal(cxx)):
         because = "nvcc's host compiler is the C++ compiler"
         return Choice(name="CUDAHOSTCXX", value=str(cxx.path), because=because)
     for tool in found_cxx(question):
-        if not refusal(limits, tool) and _fits(question, tool) is not False:
+        if not limits.refusal(tool) and _fits(question, tool) is not False:
             because = f"nvcc's host compiler: {reason}, and {tool.name} {tool.version} is here"
             return Choice(name="CUDAHOSTCXX", value=str(tool.path), because=because)
     return None
 
 
 def _cl_of(question: Question, toolset: ChosenToolset) -> tuple[Choice | None, Tool | None]:
-    """The chosen toolset's cl, by its bare name: the env file puts it first on PATH.
+    """Return the chosen toolset's cl, by its bare name: the env file puts it first on PATH.
 
     Said at all, because Ninja would take a gcc that it finds on PATH (build_pytorch_libs.py).
     """
@@ -123,7 +123,7 @@ def _choose_cc(question: Question, cxx: Tool | None) -> Choice | None:
 
 
 def _stem(path: str) -> str:
-    """Folder and version suffix: /usr/bin/g++-12 and /usr/bin/gcc-12 have the same."""
+    """Return folder and version suffix: /usr/bin/g++-12 and /usr/bin/gcc-12 have the same."""
     folder, _, name = path.replace("\\", "/").rpartition("/")
     for family in ("clang++", "clang", "g++", "gcc", "c++", "cc"):
         if family in name:
@@ -132,7 +132,7 @@ def _stem(path: str) -> str:
 
 
 def _named(tools: tuple[Tool, ...], value: str) -> Tool | None:
-    """The tool that a CXX value means; a launcher before it ("ccache g++") is passed over."""
+    """Return the tool that a CXX value means; a launcher before it ("ccache g++") is passed over."""
     for word in reversed(value.split() or [""]):
         for tool in tools:
             paths = (str(tool.path), *tool.aliases)
@@ -142,7 +142,7 @@ def _named(tools: tuple[Tool, ...], value: str) -> Tool | None:
 
 
 def _program(path: str) -> str:
-    """A program's name as it is typed: without folder, and without .exe."""
+    """Return a program's name as it is typed: without folder, and without .exe."""
     return path.replace("\\", "/").rpartition("/")[2].removesuffix(".exe")
 
 
@@ -154,7 +154,7 @@ def _fits(question: Question, tool: Tool) -> bool | None:
 
 
 def check_compilers(question: Question, compilers: Compilers) -> tuple[Finding, ...]:
-    """Whether there is a compiler and whether it can compile this torch."""
+    """Check that there is a compiler and that it can compile this torch."""
     row, tool = question.row, compilers.tool
     if question.facts.windows is not None:
         return _check_on_windows(question, compilers)
@@ -177,7 +177,7 @@ def check_compilers(question: Question, compilers: Compilers) -> tuple[Finding, 
 
 
 def check_host(question: Question, compilers: Compilers, limits: HostLimits) -> tuple[Finding, ...]:
-    """Whether nvcc has a host compiler that it takes; nothing without CUDA, or on Windows (the toolset)."""
+    """Check that nvcc has a host compiler that it takes; on Windows the toolset is it."""
     if limits.cuda is None or question.facts.windows is not None or compilers.tool is None:
         return ()
     tool, host = compilers.tool, compilers.host
@@ -187,7 +187,7 @@ def check_host(question: Question, compilers: Compilers, limits: HostLimits) -> 
         if named is None:
             return _not_found(question, asked)
         tool = named
-    reason = refusal(limits, tool)
+    reason = limits.refusal(tool)
     if not reason:
         return ()
     text = f"{tool.path} is {tool.name} {tool.version}, and {reason}"
@@ -232,5 +232,5 @@ def _check_on_windows(question: Question, compilers: Compilers) -> tuple[Finding
 
 
 def _wanted_major(specifier: str) -> int:
-    """The Debian package to name: the next whole major that the specifier surely takes."""
+    """Return the Debian package to name: the next whole major that the specifier surely takes."""
     return int(specifier.removeprefix(">=").split(".")[0]) + 1

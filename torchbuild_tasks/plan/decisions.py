@@ -18,20 +18,16 @@ from torchbuild_tasks.features.helpers.choose import Helpers, choose_helpers, he
 from torchbuild_tasks.features.patches.choose import choose_patches
 from torchbuild_tasks.model import Choice, Companion, Patch
 from torchbuild_tasks.plan.compiler import Compilers, choose_compilers
-from torchbuild_tasks.plan.cuda.archs import ChosenArchs, choose_archs
-from torchbuild_tasks.plan.cuda.devices import Device, devices
-from torchbuild_tasks.plan.cuda.toolkit import ChosenToolkit, HostLimits, choose_toolkit, host_limits
-from torchbuild_tasks.plan.cuda.variables import library_variables, toolkit_variables
+from torchbuild_tasks.plan.cuda.chosen import ChosenCuda
 from torchbuild_tasks.plan.environment import ChosenPython, choose_python
 from torchbuild_tasks.plan.install import editable_variables
-from torchbuild_tasks.plan.jetson import jetson_variables
 from torchbuild_tasks.plan.jobs import choose_heavy_jobs, choose_jobs
 from torchbuild_tasks.plan.jobserver import ChosenJobserver, choose_jobserver
 from torchbuild_tasks.plan.linker import ChosenLinker, choose_linker
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.toolset import ChosenToolset, choose_toolset, toolset_variables
-from torchbuild_tasks.plan.variables import choose_build_type, decide, decide_all
-from torchbuild_tasks.plan.versions import wanted_torch
+from torchbuild_tasks.plan.torch_ref import wanted_torch
+from torchbuild_tasks.plan.variables import choose_build_type, decide, decide_all, is_cuda
 
 
 class Decisions(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -45,10 +41,7 @@ class Decisions(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     jobs: Choice
     heavy_jobs: Choice | None
     jobserver: ChosenJobserver
-    gpus: tuple[Device, ...]
-    toolkit: ChosenToolkit
-    archs: ChosenArchs
-    limits: HostLimits
+    cuda: ChosenCuda
     toolset: ChosenToolset
     compilers: Compilers
     generator: Choice
@@ -68,7 +61,7 @@ class Decisions(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @property
     def choices(self) -> tuple[Choice, ...]:
         """All of them for printing: what is built, then how, then the variables."""
-        tools = (self.toolkit.choice, self.toolset.choice, self.compilers.cxx, self.compilers.cc)
+        tools = (self.cuda.toolkit.choice, self.toolset.choice, self.compilers.cxx, self.compilers.cc)
         found = tuple(choice for choice in tools if choice)
         jobs = filter(None, (self.jobs, self.heavy_jobs, self.jobserver.choice))
         how = (self.preset, self.build_type, self.mode, *jobs, *found, self.generator)
@@ -84,24 +77,21 @@ def decide_build(question: Question) -> Decisions:
     build_type = choose_build_type(question)
     generator = choose_generator(question)
     mode = choose_mode(question)
-    toolkit = choose_toolkit(question)
-    gpus = devices(question)
-    archs = choose_archs(question, toolkit, gpus)
-    limits = host_limits(question, toolkit)
-    toolset = choose_toolset(question, limits)
-    compilers = choose_compilers(question, toolset, limits)
+    cuda = _choose_cuda(question)
+    has_toolkit = cuda.toolkit.choice is not None
+    toolset = choose_toolset(question, cuda.limits)
+    compilers = choose_compilers(question, toolset, cuda.limits)
     linker = choose_linker(question, compilers)
-    helpers = choose_helpers(question, build_type.value, toolkit.version)
-    cache = choose_cache(question, cuda=toolkit.choice is not None, helpers=helpers, compiler=compilers.tool)
+    helpers = choose_helpers(question, build_type.value, cuda.toolkit.version)
+    cache = choose_cache(question, cuda=has_toolkit, helpers=helpers, compiler=compilers.tool)
     python = choose_python(question, (*helpers.requires, *companion_requires(question)))
     jobs = choose_jobs(question, build_type.value)
     distribution = _distribution(question, cache, compilers, generator, jobs)
     away = distribution.plan is not None
-    cuda = (*toolkit_variables(question, toolkit), *filter(None, (archs.choice, compilers.host)))
+    decisive = (*cuda.variables, *((compilers.host,) if compilers.host else ()))
     lower = (
-        *toolset_variables(question, toolset, generator.value, cuda=toolkit.choice is not None),
-        *library_variables(question, toolkit, archs),
-        *jetson_variables(question, toolkit),
+        *toolset_variables(question, toolset, generator.value, cuda=has_toolkit),
+        *cuda.open_variables,
         *helper_choices(question, helpers),
         *cache.choices,
         *distribution.choices,
@@ -118,10 +108,7 @@ def decide_build(question: Question) -> Decisions:
         jobserver=choose_jobserver(
             question, python, jobs, generator.value, cache, build_type=build_type.value, away=away
         ),
-        gpus=gpus,
-        toolkit=toolkit,
-        archs=archs,
-        limits=limits,
+        cuda=cuda,
         toolset=toolset,
         compilers=compilers,
         generator=generator,
@@ -131,8 +118,16 @@ def decide_build(question: Question) -> Decisions:
         linker=linker,
         patches=choose_patches(question),
         companions=choose_companions(question, python.environment.python),
-        variable_choices=_merged(lower, decide_all(question), cuda, linker.choices),
+        variable_choices=_merge(lower, decide_all(question), decisive, linker.choices),
     )
+
+
+def _choose_cuda(question: Question) -> ChosenCuda:
+    if not is_cuda(question):
+        return ChosenCuda()
+    from torchbuild_tasks.plan.cuda.choices import choose_cuda  # a CPU build does without
+
+    return choose_cuda(question)
 
 
 def _distribution(
@@ -147,31 +142,31 @@ def _distribution(
     )
 
 
-def _merged(*layers: tuple[Choice, ...]) -> tuple[Choice, ...]:
-    """One choice a name, those of a later layer replacing those before, sorted by name."""
+def _merge(*layers: tuple[Choice, ...]) -> tuple[Choice, ...]:
+    """Return one choice a name, those of a later layer replacing those before, sorted by name."""
     by_name = {choice.name: choice for layer in layers for choice in layer}
     return tuple(by_name[name] for name in sorted(by_name))
 
 
 def choose_mode(question: Question) -> Choice:
-    """An editable install unless a wheel is asked for."""
+    """Decide the mode: an editable install unless a wheel is asked for."""
     return question.choose("mode", "mode", "develop", "an editable install, for working on PyTorch")
 
 
 def choose_generator(question: Question) -> Choice:
-    """The CMake generator: Ninja unless a layer names another."""
+    """Decide the CMake generator: Ninja unless a layer names another."""
     because = "the generator that PyTorch is built with"
     asked = decide(question, "CMAKE_GENERATOR")
     return asked if asked and asked.value else Choice(name="CMAKE_GENERATOR", value="Ninja", because=because)
 
 
 def build_dir(question: Question) -> str:
-    """The build tree: where the checkout says, else `build` inside it."""
+    """Return the build tree: where the checkout says, else `build` inside it."""
     return question.facts.tree.build_dir or question.join("build")
 
 
 def _subject(question: Question) -> tuple[Choice, ...]:
-    """What is built; facts rather than choices, shown first so that a wrong folder is seen."""
+    """Return what is built; facts rather than choices, shown first so that a wrong folder is seen."""
     tree = question.facts.tree
     given = question.given("source")
     commit = f", commit {tree.commit[:10]}" if tree.commit else ""
@@ -193,14 +188,14 @@ def _subject(question: Question) -> tuple[Choice, ...]:
 
 
 def _is_ours(question: Question) -> bool:
-    """Whether the checkout is one that was got into the store because of --torch."""
+    """Say whether the checkout is one that was got into the store because of --torch."""
     store = question.facts.store
     within = f"{store.folder}{question.separator}sources{question.separator}" if store else ""
     return bool(within and question.given("torch") and question.facts.tree.root.startswith(within))
 
 
 def _torch(question: Question, because: str) -> Choice:
-    """What the checkout is; where there is none, what would be built."""
+    """Return what the checkout is; where there is none, what would be built."""
     version = question.facts.tree.version
     wanted = None if version else wanted_torch(question)
     if wanted is None:

@@ -1,47 +1,72 @@
-"""The lines of an env file for PowerShell: 5.1, which is part of Windows, and newer ones."""
+"""The lines of an env file: how each shell quotes a value, sets, unsets and prepends, and loads a batch file.
+
+PowerShell is 5.1, which is part of Windows, and newer ones.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from torchbuild_tasks.catalog.templates import fill
 from torchbuild_tasks.model import EnvOp
 
-# A line break to some reader of a .ps1, or invisible in it.
-_PS1_APART: Final = re.compile(r"([\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff])")
+# ---------------- POSIX sh and fish
 
 
 def quote_sh(value: str) -> str:
-    """One word of POSIX sh: single quotes, in which nothing but a single quote is special."""
+    """Return one word of POSIX sh: single quotes, in which nothing but a single quote is special."""
     return "'" + value.replace("'", "'\\''") + "'"
 
 
+def sh_lines(op: EnvOp) -> Iterable[str]:
+    """Return the lines of one operation for POSIX sh."""
+    match op.op:
+        case "set":
+            return (f"export {op.name}={quote_sh(op.value)}",)
+        case "unset":
+            return (f"unset -v {op.name}",)
+    return (
+        f"torchbuild__new={quote_sh(op.value)} torchbuild__old=${{{op.name}:+:${op.name}}}:",
+        'while case $torchbuild__old in *:"$torchbuild__new":*) ;; *) false ;; esac; do',
+        '  torchbuild__old=${torchbuild__old%%:"$torchbuild__new":*}:'
+        '${torchbuild__old#*:"$torchbuild__new":}',
+        "done",
+        f'export {op.name}="$torchbuild__new${{torchbuild__old%:}}"',
+        "unset -v torchbuild__new torchbuild__old",
+    )
+
+
 def quote_fish(value: str) -> str:
-    """One word of fish: its single quotes know two escapes, of the quote and of the backslash."""
+    """Return one word of fish: its single quotes know two escapes, of the quote and of the backslash."""
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def quote_ps1(value: str) -> str:
-    """An expression of PowerShell: single-quoted pieces joined with control characters by number.
+def fish_lines(op: EnvOp) -> Iterable[str]:
+    """Return the lines of one operation for fish."""
+    name, value = op.name, quote_fish(op.value)
+    match op.op:
+        case "set":
+            return (f"set -gx {name} {value}",)
+        case "unset":  # a universal variable would still be exported, and is not ours to erase
+            words = f"env_set.fish: {name} is a universal variable; erase it: set -e -U {name}"
+            return (
+                f"set -e -g {name}",
+                f"if set -q -U -x {name}; echo '{words}' >&2; return 1; end",
+            )
+    return (
+        f'if test -n "${name}"; set -gx --path {name} "${name}"; else; set -gx --path {name}; end',
+        f"while contains -- {value} ${name}; set -e -g {name}[(contains -i -- {value} ${name})]; end",
+        f"set -gx --path {name} {value} ${name}",
+    )
 
-    Curly single quotes end a string there just as the straight one does. Line breaks go
-    by number, because the file's own line ends are CRLF.
-    """
-    pieces = [piece for piece in _PS1_APART.split(value) if piece]
-    words = [f"[char]0x{ord(p):02X}" if _PS1_APART.match(p) else _ps1_text(p) for p in pieces]
-    if not words or not words[0].startswith("'"):
-        words.insert(0, "''")  # text first, so that + joins instead of adding numbers
-    return words[0] if len(words) == 1 else "(" + " + ".join(words) + ")"
 
-
-def _ps1_text(piece: str) -> str:
-    return "'" + re.sub("(['\u2018\u2019\u201a\u201b])", r"\1\1", piece) + "'"
+# ---------------- cmd
 
 
 def quote_bat(value: str) -> str:
-    """The text between `=` and the last quote of `set "NAME=..."`.
+    """Return the text between `=` and the last quote of `set "NAME=..."`.
 
     cmd expands % everywhere. A quote in the value ends the quoting for what follows it,
     up to the next one; there, and only there, ^ takes the meaning from an operator.
@@ -54,9 +79,6 @@ def quote_bat(value: str) -> str:
     return "".join(out)
 
 
-# ---------------- the lines of an env file for cmd
-
-
 # A longer line is an error in cmd. Bytes, not characters: cmd fills its buffer before it decodes.
 LINE_BYTES: Final = 8_191
 # What the lines below put around a name and a value, generously.
@@ -64,7 +86,7 @@ _AROUND: Final = 160
 
 
 def line_bytes(op: EnvOp) -> int:
-    """The size of the longest line that this operation makes."""
+    """Return the size of the longest line that this operation makes."""
     if op.op == "load":
         return 2 * len(quote_bat(call_text(op)).encode()) + len(op.name) + _AROUND
     size = len(f'set "{op.name}={quote_bat(op.value)}"'.encode())
@@ -72,12 +94,12 @@ def line_bytes(op: EnvOp) -> int:
 
 
 def list_room(op: EnvOp) -> int:
-    """How many characters a list may have before cmd cannot put this entry in front of it."""
+    """Return how many characters a list may have before cmd cannot put this entry in front of it."""
     return LINE_BYTES - line_bytes(op)
 
 
 def call_text(op: EnvOp) -> str:
-    """The batch file and its arguments, as the variable `name` remembers them."""
+    """Return the batch file and its arguments, as the variable `name` remembers them."""
     return " ".join((op.value, *op.arguments))
 
 
@@ -96,7 +118,7 @@ def _is_ascii(ops: Sequence[EnvOp]) -> bool:
 
 
 def bat_lines(op: EnvOp) -> Iterable[str]:
-    """The lines of one operation."""
+    """Return the lines of one operation for cmd."""
     match op.op:
         case "set":
             return (f'set "{op.name}={quote_bat(op.value)}"',)
@@ -137,7 +159,7 @@ def _load(op: EnvOp) -> Iterable[str]:
     """Call the batch file unless its settings are in force already.
 
     `call` expands a second time and doubles ^ inside quotes, so the file stands in a
-    variable that only that second time puts in; its arguments are plain (refusal.py) and
+    variable that only that second time puts in; its arguments are plain (env_limits.py) and
     stay bare, for Visual Studio's files read -vcvars_ver=14.38 as two. `pushd`: they may
     change the folder. Their banner and their errors both come on stdout: to stderr with
     both. `ver` sets the exit code to 0 for a file that ends without one of its own.
@@ -209,11 +231,32 @@ rem Back to the code page that was.
 """
 
 
-# ----------------
+# ---------------- PowerShell
+
+
+# A line break to some reader of a .ps1, or invisible in it.
+_PS1_APART: Final = re.compile(r"([\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff])")
+
+
+def quote_ps1(value: str) -> str:
+    """Return an expression of PowerShell: single-quoted pieces joined with control characters by number.
+
+    Curly single quotes end a string there just as the straight one does. Line breaks go
+    by number, because the file's own line ends are CRLF.
+    """
+    pieces = [piece for piece in _PS1_APART.split(value) if piece]
+    words = [f"[char]0x{ord(p):02X}" if _PS1_APART.match(p) else _ps1_text(p) for p in pieces]
+    if not words or not words[0].startswith("'"):
+        words.insert(0, "''")  # text first, so that + joins instead of adding numbers
+    return words[0] if len(words) == 1 else "(" + " + ".join(words) + ")"
+
+
+def _ps1_text(piece: str) -> str:
+    return "'" + re.sub("(['\u2018\u2019\u201a\u201b])", r"\1\1", piece) + "'"
 
 
 def ps1_lines(op: EnvOp) -> Iterable[str]:
-    """The lines of one operation."""
+    """Return the lines of one operation for PowerShell."""
     name, value = op.name, quote_ps1(op.value)
     match op.op:
         case "set":
@@ -243,7 +286,7 @@ def _load_ps1(op: EnvOp) -> Iterable[str]:
 # cmd runs the batch file and lists its environment; every line that is new is taken over.
 # The command holds no quotes, since each PowerShell hands them on in a way of its own: they
 # come inside the variables. The list goes through a file in UTF-16 (cmd /u), which no code
-# page touches. `call` reads its line twice, so refusal.py lets no % and no ^ into it. The
+# page touches. `call` reads its line twice, so env_limits.py lets no % and no ^ into it. The
 # inner braces keep the variables of this block to itself.
 _LOAD: Final = r"""
 if (-not ($env:VSCMD_VER -and $env:VCToolsVersion -and $env:@{name} -ceq @{text})) { & {
@@ -271,3 +314,11 @@ if (-not ($env:VSCMD_VER -and $env:VCToolsVersion -and $env:@{name} -ceq @{text}
     }
 } }
 """.strip()  # noqa: E501 - a command of cmd's cannot be broken
+
+
+LINES: Final[Mapping[str, Callable[[EnvOp], Iterable[str]]]] = {
+    "sh": sh_lines,
+    "bat": bat_lines,
+    "ps1": ps1_lines,
+    "fish": fish_lines,
+}

@@ -1,165 +1,19 @@
-"""Which requirements a folder of wheels cannot satisfy, told by the names of its files alone."""
+"""Which Python gets torch, in which environment, and the commands that make that one fit for a build."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import msgspec
-from packaging.requirements import InvalidRequirement, Requirement
-from packaging.specifiers import SpecifierSet
-from packaging.utils import (
-    InvalidSdistFilename,
-    InvalidWheelFilename,
-    NormalizedName,
-    canonicalize_name,
-    parse_sdist_filename,
-    parse_wheel_filename,
-)
-from packaging.version import Version
 
 from torchbuild_tasks.catalog.match import admits, entry_row, series
 from torchbuild_tasks.model import Choice, Command, Environment, Finding, Python
 from torchbuild_tasks.plan.packages import install_line
 from torchbuild_tasks.plan.question import Question
-
-
-def required(question: Question, installed: Python | None = None, *, ours: bool = True) -> tuple[str, ...]:
-    """Everything the build needs in the target Python, as PEP 508 texts.
-
-    In an environment of `ours` also what the checkout asks its builders to have, for tests and wheels.
-
-    The rows' pins stand beside what the checkout says, so that both hold. CMake and Ninja are programs:
-    one that fits may come from the environment's own packages, which stand first on PATH, or from the
-    machine; else from PyPI.
-    """
-    wheel = question.era == "scikit-build-core" and question.value("mode", "develop") == "wheel"
-    texts = [*question.row.requires, *(["build"] if wheel else [])]
-    programs = {"cmake": SpecifierSet(question.row.cmake), "ninja": SpecifierSet()}
-    for name in programs:
-        programs[name] &= gate(question, name)
-    tree, left_out = question.facts.tree, {row.name for row in question.catalog.left_out}
-    named_by_tree = {requirement.name for text in tree.requires if (requirement := _parsed(text))}
-    for text in (*tree.requires, *(tree.asks if ours else ())):
-        requirement = _parsed(text)
-        if requirement and requirement.name in programs:
-            programs[requirement.name] &= requirement.specifier
-        elif not requirement or canonicalize_name(requirement.name) not in left_out:
-            texts.append(text)
-    have = _packages(installed)
-    for name, specifier in programs.items():
-        # `python -m build --no-isolation` insists on the packages that the tree names.
-        insisted = wheel and name in named_by_tree
-        if insisted or name in have or not _on_machine(question, name, str(specifier)):
-            texts.append(f"{name}{specifier}")
-    return tuple(dict.fromkeys(texts))
-
-
-def gate(question: Question, name: str) -> SpecifierSet:
-    """The releases of a build tool that build torch on this system, as far as rows speak of it."""
-    rows = [row for row in question.catalog.gate if row.name == name]
-    fits = [row.fits for row in rows if row.os in ("", question.facts.host.os)]
-    return SpecifierSet(",".join(fits))
-
-
-def _parsed(text: str) -> Requirement | None:
-    try:
-        return Requirement(text)
-    except InvalidRequirement:
-        return None
-
-
-def _packages(python: Python | None) -> dict[str, str]:
-    return {canonicalize_name(name): version for name, version in python.packages.items()} if python else {}
-
-
-def _on_machine(question: Question, name: str, specifier: str) -> bool:
-    return any(
-        tool.name == name and tool.path and admits(specifier, tool.version) for tool in question.facts.tools
-    )
-
-
-def missing_requirements(
-    question: Question,
-    installed: Python | None,
-    base: Python,
-    also: tuple[str, ...] = (),
-    *,
-    ours: bool = True,
-) -> tuple[str, ...]:
-    """What `required` and `also` name and the environment lacks; a venv still to be made lacks all of it."""
-    have = _packages(installed)
-    markers = _markers(question, base)
-    missing = []
-    for text in (*required(question, installed, ours=ours), *also):
-        requirement = _parsed(text)
-        if requirement is None or _built_in(question, requirement.name, base):
-            continue
-        if requirement.marker and not requirement.marker.evaluate(markers):
-            continue
-        version = have.get(canonicalize_name(requirement.name))
-        if version is None or not admits(str(requirement.specifier), version):
-            missing.append(text)
-    return tuple(missing)
-
-
-def _built_in(question: Question, name: str, python: Python) -> bool:
-    return any(
-        row.name == canonicalize_name(name) and admits(row.python, python.version)
-        for row in question.catalog.backport
-    )
-
-
-def _markers(question: Question, python: Python) -> dict[str, str]:
-    """PEP 508's markers of the machine that is planned for, not of the one that plans."""
-    host = question.facts.host
-    windows = host.os == "windows"
-    markers = {
-        "os_name": "nt" if windows else "posix",
-        "platform_machine": host.arch,
-        "platform_system": "Windows" if windows else "Linux",
-        "sys_platform": "win32" if windows else "linux",
-    }
-    if python.version:
-        markers |= {"python_full_version": python.version, "python_version": series(python.version)}
-    return markers
-
-
-def install_command(question: Question, target: str, missing: tuple[str, ...]) -> Command | None:
-    """The command that brings in what is missing; None when nothing is."""
-    if not missing:
-        return None
-    argv = (*_installer(question, target), *wheel_options(question), *missing)
-    return Command(
-        argv=argv, cwd=question.facts.tree.root, because="what the build imports and does not find"
-    )
-
-
-def _installer(question: Question, target: str) -> tuple[str, ...]:
-    """uv where there is one, which takes a tenth of the time, else the pip of the environment."""
-    uv = next((tool.path for tool in question.facts.tools if tool.name == "uv" and tool.path), None)
-    if uv:
-        return (uv, "pip", "install", "--python", target)
-    return (target, "-m", "pip", "install", "--disable-pip-version-check", "--no-input")
-
-
-def wheel_options(question: Question) -> tuple[str, ...]:
-    """Where packages come from beside the index, or instead of it; pip and uv read the same words."""
-    wheels = question.value("wheels", "")
-    only = ("--no-index",) if question.given("offline") else ()
-    return (*only, *(("--find-links", wheels) if wheels else ()))
-
-
-def check_offline(question: Question, missing: tuple[str, ...]) -> tuple[Finding, ...]:
-    """An error that lists all that is missing where nothing may be downloaded and no folder is named."""
-    if not missing or not question.given("offline") or question.value("wheels", ""):
-        return ()
-    text = f"--offline, and the build needs in its Python: {', '.join(missing)}"
-    command = f"pip download --dest wheels {' '.join(map(repr, missing))}"
-    fix = f"Where there is a network: {command}; then say --wheels wheels here"
-    return (Finding(id="requirements", status="error", text=text, fix=fix),)
-
-
-# ---------------- which Python gets torch, and what has to be installed into it before the build
+from torchbuild_tasks.plan.requirements import (
+    check_offline,
+    install_command,
+    missing_requirements,
+    wheel_options,
+)
 
 
 class ChosenPython(msgspec.Struct, frozen=True, kw_only=True):
@@ -176,7 +30,7 @@ class ChosenPython(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def fits(question: Question, python: Python) -> bool | None:
-    """Whether this torch can be built for this interpreter; None when its version is unknown."""
+    """Say whether this torch can be built for this interpreter; None when its version is unknown."""
     if python.problem or (python.implementation and python.implementation.lower() != "cpython"):
         return False
     return admits(question.row.python, python.version)
@@ -218,7 +72,7 @@ def choose_python(question: Question, also: tuple[str, ...] = ()) -> ChosenPytho
 
 
 def _asked_for(question: Question) -> tuple[Python, ...]:
-    """The interpreters that --python means; a dump of another machine holds all that were found."""
+    """Return the interpreters that --python means; a dump of another machine holds all that were found."""
     given = question.given("python")
     if not given:
         return question.facts.pythons
@@ -234,7 +88,7 @@ def _is_meant(wanted: str, python: Python) -> bool:
 
 
 def _target(question: Question, python: Python) -> str:
-    """The interpreter that gets torch: an environment is used as it is, but a named build has its own."""
+    """Return the interpreter that gets torch: an environment as it is, but a named build has its own."""
     shared = question.settings.build is not None and question.given("python") is None and not python.managed
     if python.version is None or (python.environment in ("venv", "conda") and not shared):
         return python.executable
@@ -274,7 +128,7 @@ def _remove(question: Question, installed: Python | None) -> Command | None:
 
 
 def check_python(question: Question, chosen: ChosenPython) -> tuple[Finding, ...]:
-    """Whether the chosen interpreter can get this torch."""
+    """Check that the chosen interpreter can get this torch."""
     python = chosen.python
     if python is None:
         fix = "Install Python, or name one: --python PATH"
@@ -344,35 +198,3 @@ def _install_part(question: Question, minor: str, part: str) -> str:
     package = f"python {'headers' if part == 'dev' else part}-{minor}"
     line = install_line(question.facts, question.catalog, package)
     return line or f"Install what this distribution calls python{minor}-{part}."
-
-
-# ----------------
-
-
-def lacking(names: Iterable[str], requirements: Iterable[str]) -> tuple[str, ...]:
-    """The requirements (PEP 508) for which no file has the name and a version that fits.
-
-    Whether a wheel is for this Python and system is left to the installer, which says so.
-    """
-    there = [found for name in names if (found := _distribution(name))]
-    missing = []
-    for text in requirements:
-        try:
-            wanted = Requirement(text)
-        except InvalidRequirement:
-            continue
-        name = canonicalize_name(wanted.name)
-        if not any(name == own and wanted.specifier.contains(v, prereleases=True) for own, v in there):
-            missing.append(text)
-    return tuple(missing)
-
-
-def _distribution(name: str) -> tuple[NormalizedName, Version] | None:
-    try:
-        return parse_wheel_filename(name)[:2]
-    except InvalidWheelFilename:
-        pass
-    try:
-        return parse_sdist_filename(name)
-    except InvalidSdistFilename:
-        return None

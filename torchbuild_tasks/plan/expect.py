@@ -6,27 +6,27 @@ from collections.abc import Iterable, Mapping
 
 from torchbuild_tasks.catalog import CheckRow
 from torchbuild_tasks.model import Environment, Expectation
-from torchbuild_tasks.plan.cuda.archs import Arch
+from torchbuild_tasks.plan.cuda.chosen import Arch
 from torchbuild_tasks.plan.decisions import Decisions
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import is_off
 
 
 def expectations(decisions: Decisions) -> tuple[Expectation, ...]:
-    """One expectation a row that applies to this plan."""
+    """Return one expectation a row that applies to this plan."""
     question, variables = decisions.question, decisions.variables
     build_type, environment = decisions.build_type.value, decisions.python.environment
-    cuda = decisions.toolkit.version
+    cuda = decisions.cuda.toolkit.version
     promises = {
         "folder": question.facts.tree.root
         if decisions.mode.value == "develop"
         else _site_of(question, environment),
-        "version": called(decisions),
+        "version": promised_version(decisions),
         "commit": question.facts.tree.commit or "",
         "debug": str(build_type == "Debug"),
         "build_type": build_type,
         "cuda": str(cuda or ""),
-        "arch_list": arch_words(decisions.archs.archs),
+        "arch_list": arch_words(decisions.cuda.archs.archs),
     }
     beside = {"", *(companion.name for companion in decisions.companions)}
     rows = (row for row in question.catalog.check if row.companion in beside)
@@ -34,8 +34,8 @@ def expectations(decisions: Decisions) -> tuple[Expectation, ...]:
     return tuple(expectation for expectation in made if expectation)
 
 
-def called(decisions: Decisions) -> str:
-    """The version that the built torch will say it has, without what its commit adds."""
+def promised_version(decisions: Decisions) -> str:
+    """Return the version that the built torch will say it has, without what its commit adds."""
     return _version(decisions.variables) or str(decisions.question.facts.tree.version)
 
 
@@ -47,7 +47,7 @@ def _version(variables: Mapping[str, str]) -> str:
 
 
 def arch_words(archs: Iterable[Arch]) -> str:
-    """How torch.cuda.get_arch_list() spells them: 8.6 and 9.0+PTX are "sm_86 sm_90 compute_90".
+    """Say how torch.cuda.get_arch_list() spells them: 8.6 and 9.0+PTX are "sm_86 sm_90 compute_90".
 
     Source: the readable list of cuda_select_nvcc_arch_flags in PyTorch's select_compute_arch.cmake.
     """
@@ -59,12 +59,12 @@ def arch_words(archs: Iterable[Arch]) -> str:
 
 
 def _spelled(row: CheckRow, value: str) -> str:
-    """How torch reports a planned value."""
+    """Say how torch reports a planned value."""
     return dict(pair.split("=", 1) for pair in row.spelled).get(value, value)
 
 
 def _site_of(question: Question, environment: Environment) -> str:
-    """The environment that a wheel is installed into: its prefix, else two folders above the interpreter."""
+    """Return the environment of a wheel: the interpreter's prefix, else two folders above it."""
     known = next((p for p in question.facts.pythons if p.executable == environment.python), None)
     if known is not None and known.prefix:
         return known.prefix

@@ -23,7 +23,7 @@ ABSENT = "(not set)"
 
 
 def fingerprint(decisions: Decisions) -> dict[str, str]:
-    """Every input by name, as text; the names are those of inputs.toml and `variable X`."""
+    """Return every input by name, as text; the names are those of inputs.toml and `variable X`."""
     question, environment = decisions.question, decisions.python.environment
     tree, tool = question.facts.tree, decisions.compilers.tool
     cxx = decisions.compilers.cxx
@@ -45,8 +45,10 @@ def fingerprint(decisions: Decisions) -> dict[str, str]:
     inputs |= {f"helper {helper.row.name}": helper.artifact.id for helper in decisions.helpers.chosen}
     if decisions.toolset.choice:
         inputs["toolset"] = decisions.toolset.choice.value
-    if decisions.toolkit.root:
-        inputs["cuda toolkit"] = f"{decisions.toolkit.root} {decisions.toolkit.version or ''}".rstrip()
+    if decisions.cuda.toolkit.root:
+        inputs["cuda toolkit"] = (
+            f"{decisions.cuda.toolkit.root} {decisions.cuda.toolkit.version or ''}".rstrip()
+        )
     if decisions.linker.plan:
         inputs["linker"] = f"{decisions.linker.plan.name} {decisions.linker.plan.program}"
     inputs |= {
@@ -66,18 +68,18 @@ def conceal(value: str) -> str:
 
 
 def is_same(before: str | None, now: str | None) -> bool:
-    """Whether an input is as it was recorded, in clear or concealed."""
+    """Say whether an input is as it was recorded, in clear or concealed."""
     return before == now or (None not in (before, now) and before == conceal(str(now)))
 
 
 def cmake_version(question: Question) -> str:
-    """The CMake on PATH; one that the build's Python brings is pinned by its requirements."""
+    """Return the CMake on PATH; one that the build's Python brings is pinned by its requirements."""
     found = next((t for t in question.facts.tools if t.name == "cmake" and t.path), None)
     return str(found.version) if found else "from the build's Python"
 
 
 def compare(decisions: Decisions, inputs: Mapping[str, str]) -> Freshness:
-    """What the existing build tree needs, and which inputs changed."""
+    """Return what the existing build tree needs, and which inputs changed."""
     question, mode = decisions.question, decisions.mode.value
     tree = question.facts.tree
     if question.request.clean:
@@ -114,7 +116,7 @@ def _because(changes: tuple[Change, ...], needs: Need) -> str:
 
 
 def _foreign_tree(question: Question, inputs: Mapping[str, str]) -> str | None:
-    """Why the build tree belongs to another folder or another Python, if it does."""
+    """Say why the build tree belongs to another folder or another Python, if it does."""
     cache = question.facts.tree.cache
     if cache is None:
         return None
@@ -128,7 +130,7 @@ def _foreign_tree(question: Question, inputs: Mapping[str, str]) -> str | None:
 
 
 def _path(text: str) -> str:
-    """A path for comparing: CMake writes forward slashes on Windows too."""
+    """Return a path for comparing: CMake writes forward slashes on Windows too."""
     return text.replace("\\", "/").rstrip("/")
 
 
@@ -148,7 +150,7 @@ def _changes(question: Question, before: Mapping[str, str], after: Mapping[str, 
 
 
 def _need(question: Question, name: str) -> tuple[Need, str]:
-    """What a change of this input needs, and why."""
+    """Return what a change of this input needs, and why."""
     if name.startswith("variable "):
         row = variable_row(question.catalog, name.removeprefix("variable "), question.era, question.version)
         return (row.needs if row else "nothing"), ""

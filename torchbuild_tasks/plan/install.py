@@ -25,7 +25,7 @@ NINJA_SEES: Final = ("patch *",)
 
 
 def front_end_rows(question: Question, role: str) -> tuple[FrontEndRow, ...]:
-    """The rows of this role that apply to the checkout."""
+    """Return the rows of this role that apply to the checkout."""
     return tuple(
         row
         for row in question.catalog.front_end
@@ -34,7 +34,7 @@ def front_end_rows(question: Question, role: str) -> tuple[FrontEndRow, ...]:
 
 
 def choose_way(decisions: Decisions, freshness: Freshness, inputs: Mapping[str, str], build_dir: str) -> Way:
-    """By the front end, or Ninja and CMake's install alone."""
+    """Decide between the front end, and Ninja with CMake's install alone."""
     reason = next(_for_front_end(decisions, freshness, inputs, build_dir), "")
     if reason:
         return Way(name="front end", because=reason)
@@ -47,7 +47,7 @@ def choose_way(decisions: Decisions, freshness: Freshness, inputs: Mapping[str, 
 def _for_front_end(
     decisions: Decisions, freshness: Freshness, inputs: Mapping[str, str], build_dir: str
 ) -> Iterator[str]:
-    """Why the front end is needed, the weightiest reason first."""
+    """Say why the front end is needed, the weightiest reason first."""
     question, environment = decisions.question, decisions.python.environment
     tree, python = question.facts.tree, decisions.python.target
     if freshness.needs in ("first", "reconfigure", "clean"):
@@ -76,15 +76,15 @@ def _changed(question: Question, before: Mapping[str, str], after: Mapping[str, 
     changed = [
         name
         for name in names
-        if not is_same(before.get(name), after.get(name)) and feeds(question, name, after)
+        if not is_same(before.get(name), after.get(name)) and feeds_front_end(question, name, after)
     ]
     if changed:
         listed = ", ".join(name.split(" ", 1)[-1] for name in changed[:3])
         yield f"changed since the last install: {listed}" + (" ..." if len(changed) > 3 else "")
 
 
-def feeds(question: Question, name: str, inputs: Mapping[str, str]) -> bool:
-    """Whether the result of the front end depends on this input."""
+def feeds_front_end(question: Question, name: str, inputs: Mapping[str, str]) -> bool:
+    """Say whether the result of the front end depends on this input."""
     if name.startswith("variable "):
         row = variable_row(question.catalog, name.removeprefix("variable "), question.era, question.version)
         return row is not None and row.needs != "nothing"
@@ -105,7 +105,7 @@ def _below(path: str, folder: str) -> bool:
 
 
 def keeps_tree(python: Python | None) -> bool:
-    """Whether scikit-build-core can install into a tree that stays, and leave imports alone.
+    """Say whether scikit-build-core can install into a tree that stays, and leave imports alone.
 
     From 1.1 on: before, a tree that stays meant a rebuild at every import (scikit-build-core#1576).
     One that is not there yet is installed as the newest.
@@ -117,7 +117,7 @@ def keeps_tree(python: Python | None) -> bool:
 def editable_variables(
     question: Question, python: Python | None, mode: str, build_dir: str
 ) -> tuple[Choice, ...]:
-    """Variables that keep the editable install of scikit-build-core out of a wheel.
+    """Return variables that keep the editable install of scikit-build-core out of a wheel.
 
     By default it zips all libraries into a wheel that pip unpacks at once: 290 of 308 seconds
     of a DEBUG install (pytorch#196619, where these settings are named).
@@ -139,7 +139,7 @@ def editable_variables(
 
 
 def check_loop(decisions: Decisions, freshness: Freshness) -> tuple[Finding, ...]:
-    """Whether --target and --watch can be done at all."""
+    """Check that --target and --watch can be done at all."""
     question, mode = decisions.question, decisions.mode.value
     if question.request.watch and mode != "develop":
         text = f"--watch keeps an editable install up to date; --mode {mode} makes something else."

@@ -14,7 +14,7 @@ from packaging.version import Version
 from torchbuild_tasks.catalog import GIB, BoardRow, JetpackRow
 from torchbuild_tasks.catalog.match import admits
 from torchbuild_tasks.model import Choice, Finding, Tegra
-from torchbuild_tasks.plan.cuda.toolkit import ChosenToolkit
+from torchbuild_tasks.plan.cuda.chosen import ChosenToolkit
 from torchbuild_tasks.plan.jobs import usable_memory
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_cuda
@@ -27,13 +27,13 @@ SWAP_FILE: Final = "/mnt/8GB.swap"
 
 
 def board(question: Question) -> BoardRow | None:
-    """The row of this board, by a name of its device tree or by its model; None on any other machine."""
+    """Return this board's row, by a name of its device tree or by its model; None on other machines."""
     tegra = question.cuda.tegra
     return next((row for row in question.catalog.board if tegra and _fits(row, tegra)), None)
 
 
 def jetpack(question: Question) -> JetpackRow | None:
-    """The JetPack that the board's L4T release belongs to."""
+    """Return the JetPack that the board's L4T release belongs to."""
     tegra = question.cuda.tegra
     l4t = tegra.l4t if tegra else None
     return next((row for row in question.catalog.jetpack if admits(row.l4t, l4t)), None)
@@ -149,7 +149,7 @@ def _check_toolkit(question: Question, toolkit: ChosenToolkit) -> Finding | None
 
 
 def _check_memory(question: Question) -> Finding | None:
-    """Whether one CUDA file and the linker fit into memory and swap at all."""
+    """Check that one CUDA file and the linker fit into memory and swap at all."""
     usable, swap = usable_memory(question.facts.memory), question.facts.memory.swap_free or 0
     if usable is None:
         return None

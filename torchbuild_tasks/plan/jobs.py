@@ -1,4 +1,7 @@
-"""How much memory a job of a build takes: measured on this machine, or else tabled."""
+"""How many compile jobs: the cores that may be used, the free memory, and what one job takes of it.
+
+A job's size was measured on this machine, or else stands in memory.toml.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from typing import Final, NamedTuple
 from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.catalog.match import admits, memory_row, variable_row
 from torchbuild_tasks.model import Choice, Cpu, Finding, Memory
-from torchbuild_tasks.model.facts import PastPeak, Peak
+from torchbuild_tasks.model.history import PastPeak, Peak
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_cuda
 from torchbuild_tasks.values import replace
@@ -54,7 +57,7 @@ def job_size(question: Question, kind: str, build_type: str) -> Size:
 
 
 def decisive(known: Sequence[PastPeak], source: str, build_type: str) -> tuple[PastPeak, ...]:
-    """Those of them that `job_size` may take for this checkout: its own, else the largest of each kind."""
+    """Return the peaks that `job_size` may take for a checkout: its own, else the largest of each kind."""
     fitting = [peak for peak in known if peak.build_type == build_type and peak.count >= _ENOUGH]
     own = [peak for peak in fitting if peak.source == source]
     largest: dict[str, PastPeak] = {}
@@ -66,7 +69,7 @@ def decisive(known: Sequence[PastPeak], source: str, build_type: str) -> tuple[P
 def with_peaks(
     known: Sequence[PastPeak], source: str, build_type: str, peaks: Iterable[Peak]
 ) -> tuple[PastPeak, ...]:
-    """What is known of this machine, with the processes of one more build of a checkout.
+    """Return what is known of this machine, with the processes of one more build of a checkout.
 
     A build that ran much less than the one before it can add to what is known, and takes nothing away.
     """
@@ -90,7 +93,7 @@ FLASH_ATTENTION = ">=2.0.0a0"
 
 
 def usable_cores(cpu: Cpu) -> tuple[int, str]:
-    """Cores that this process may keep busy, and why not more. At least 1."""
+    """Return cores that this process may keep busy, and why not more. At least 1."""
     cores, why = cpu.cores, f"{cpu.cores} cores"
     if cpu.affinity is not None and cpu.affinity < cores:
         cores, why = cpu.affinity, f"CPU affinity allows {cpu.affinity} of {cpu.cores} cores"
@@ -100,7 +103,7 @@ def usable_cores(cpu: Cpu) -> tuple[int, str]:
 
 
 def usable_memory(memory: Memory) -> tuple[int, str] | None:
-    """Bytes that new programs may take: what is free, within the tightest cgroup limit."""
+    """Return bytes that new programs may take: what is free, within the tightest cgroup limit."""
     room, why = memory.available, "free memory"
     if memory.limit is not None:
         inside = max(0, memory.limit - (memory.used_in_limit or 0))
@@ -118,12 +121,12 @@ def choose_jobs(question: Question, build_type: str) -> Choice:
         )
     if (asked := decide(question, "MAX_JOBS")) and asked.value:
         return replace(asked, name="jobs", because=f"MAX_JOBS: {asked.because}")
-    number, why = _reckon(question, build_type)
+    number, why = _count_jobs(question, build_type)
     return question.choose("jobs", "jobs", str(number), why)
 
 
 def choose_heavy_jobs(question: Question, build_type: str) -> Choice | None:
-    """The size of Ninja's pool for the heaviest kernels; None where nothing reads it, or it is decided.
+    """Decide the size of Ninja's pool for the heaviest kernels; None where nothing reads it, or it is set.
 
     It follows the memory that is free just now, so it is no input of the build: a tree that is
     configured keeps the pool that it has. One that the user sets is an input like any variable.
@@ -131,12 +134,12 @@ def choose_heavy_jobs(question: Question, build_type: str) -> Choice | None:
     has_pool = variable_row(question.catalog, POOL, question.era, question.version) is not None
     if not is_cuda(question) or not has_pool or question.facts.tree.sample or decide(question, POOL):
         return None
-    number, why = _reckon(question, build_type, "heavy kernel")
+    number, why = _count_jobs(question, build_type, "heavy kernel")
     return Choice(name=POOL, value=str(number), because=f"the heaviest kernels at once: {why}")
 
 
 def nvcc_threads(question: Question) -> int:
-    """How many threads each nvcc starts: --threads or -t in its flags, else one."""
+    """Return how many threads each nvcc starts: --threads or -t in its flags, else one."""
     for name in ("TORCH_NVCC_FLAGS", "CMAKE_CUDA_FLAGS"):
         flags = decide(question, name)
         if flags and (found := re.search(r"(?:--threads|-t)[= ]\s*(\d+)", flags.value)):
@@ -151,7 +154,7 @@ def each_job(question: Question, build_type: str, kind: str = "") -> float:
 
 
 def _kind(question: Question) -> str:
-    """Which row of memory.toml a job of this build is reckoned by."""
+    """Say which row of memory.toml a job of this build is reckoned by."""
     if not is_cuda(question) or question.facts.tree.sample:
         return "c++"
     has_pool = variable_row(question.catalog, POOL, question.era, question.version) is not None
@@ -159,7 +162,7 @@ def _kind(question: Question) -> str:
     return "heavy kernel" if heavy else "nvcc"
 
 
-def _reckon(question: Question, build_type: str, kind: str = "") -> tuple[int, str]:
+def _count_jobs(question: Question, build_type: str, kind: str = "") -> tuple[int, str]:
     kind = kind or _kind(question)
     cores, why_cores = usable_cores(question.facts.cpu)
     memory = usable_memory(question.facts.memory)
@@ -183,7 +186,7 @@ def check_jobs(question: Question, jobs: str, build_type: str) -> tuple[Finding,
     if not jobs.isdecimal() or int(jobs) < 1:
         text = f"MAX_JOBS={jobs} is not a number of jobs"
         return (Finding(id="jobs", status="error", text=text, fix="Unset MAX_JOBS or set it to 1 or more."),)
-    number, why = _reckon(question, build_type)
+    number, why = _count_jobs(question, build_type)
     memory = usable_memory(question.facts.memory)
     if memory is None or int(jobs) <= number or int(jobs) <= usable_cores(question.facts.cpu)[0] == number:
         return ()

@@ -35,7 +35,7 @@ def choose_jobserver(
     build_type: str,
     away: bool = False,
 ) -> ChosenJobserver:
-    """On where the build program knows the protocol, the memory can be read and nobody named a number.
+    """Decide it: on where the build program knows the protocol, the memory can be read and no number is set.
 
     Args:
         question: the request, the facts, the rows.
@@ -80,7 +80,7 @@ def _off(because: str, source: Source = "default") -> ChosenJobserver:
 
 
 def _cannot_watch(question: Question, cache: ChosenCache) -> str:
-    """Why the memory, or the compiles that take it, cannot be seen here; "" when they can."""
+    """Say why the memory, or the compiles that take it, cannot be seen here; "" when they can."""
     if usable_memory(question.facts.memory) is None:
         return "the free memory is not known here"
     own = (decide(question, name) for names in LAUNCHERS.values() for name in names)
@@ -100,7 +100,7 @@ def _row(question: Question, generator: str) -> JobserverRow | None:
 
 
 def _program(question: Question, python: ChosenPython, row: JobserverRow) -> tuple[str, str]:
-    """Why the build program takes no tokens, or "" and its name with the version."""
+    """Say why the build program takes no tokens, or "" and its name with the version."""
     if row.off:
         return row.off, ""
     own = python.target

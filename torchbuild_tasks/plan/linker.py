@@ -1,8 +1,13 @@
-"""What the user and the tree have said about linking: it comes before what would be taken otherwise."""
+"""Which linker a build uses, and the small program on which it is tried before.
+
+What the user's variables and the finished tree say about linking comes first; else it is the fastest by
+linkers.toml of those that are installed and that the compiler can be asked to call.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -10,14 +15,16 @@ import msgspec
 from torchbuild_tasks.catalog import Catalog, LinkerRow
 from torchbuild_tasks.catalog.match import admits
 from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.model import Choice, Finding, LinkerPlan, Source, Tool
+from torchbuild_tasks.model import Choice, Finding, LinkerPlan, LinkTrial, Need, Source, Tool
 from torchbuild_tasks.plan.compiler import Compilers
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_off
 from torchbuild_tasks.text.words import did_you_mean, flag_words
 from torchbuild_tasks.values import replace
 
+AUTO: Final = "auto"
 DEFAULT: Final = "default"
+OFFERED: Final = "lld"
 # With one of these the user decides about linking; CMake takes the first three instead of LDFLAGS.
 OWN: Final = (
     "CMAKE_EXE_LINKER_FLAGS",
@@ -28,55 +35,49 @@ OWN: Final = (
     "USE_GOLD_LINKER",
 )
 
-
-def link_words(question: Question) -> tuple[str, ...]:
-    """The words of LDFLAGS."""
-    flags = decide(question, "LDFLAGS")
-    return flag_words(flags.value) if flags else ()
-
-
-def linker_folder(question: Question) -> str:
-    """The folder in which a linker is called ld, for compilers that cannot be told its name."""
-    return question.join(".torchbuild", "linker")
-
-
-def own_linking(question: Question) -> str:
-    """Why linking is left as the user has it; "" when it is ours to decide."""
-    for name in OWN:
-        asked = decide(question, name)
-        if asked and asked.value and not is_off(asked.value):
-            return f"{name} is set"
-    known = {f"-fuse-ld={row.name}" for row in question.catalog.linker}
-    ours = f"-B{linker_folder(question)}"
-    for word in link_words(question):
-        if word.startswith(("-fuse-ld=", "--ld-path=", "-B")) and word not in known and word != ours:
-            return f"LDFLAGS has {word}"
-    return ""
-
-
-def unreached(question: Question) -> tuple[Finding, ...]:
-    """Variables that CMake takes instead of LDFLAGS, so that what is asked for would not reach it."""
-    names = [name for name in OWN[:3] if (asked := decide(question, name)) and asked.value]
-    if not names:
-        return ()
-    text = f"{' and '.join(names)} is set, which CMake takes instead of LDFLAGS: --linker does not reach it"
-    return (Finding(id="linker", status="warn", text=text, fix="Put -fuse-ld= into it, or drop it."),)
-
-
-def kept_linker(question: Question) -> str:
-    """The linker of a finished tree; "" where there is none to keep."""
-    previous = question.facts.tree.previous
-    if previous is None or previous.result != "ok" or question.request.clean:
-        return ""
-    return previous.inputs.get("linker", DEFAULT)
-
-
-# ----------------
-# which linker: rows of linkers.toml, held against what is here and what the compiler can be told
-
-
-AUTO: Final = "auto"
-OFFERED: Final = "lld"
+# What linkers get wrong where they do not fit the compiler, its runtime or the flags (`-flto` for one): debug
+# information, and an exception, a vtable and a thread-local that cross a library's border.
+TRIAL_LIBRARY: Final = "libtorchbuild_trial.so"
+TRIAL_PROGRAM: Final = "trial"
+_HEADER: Final = """\
+#pragma once
+#include <string>
+struct Shape {
+  virtual ~Shape();
+  virtual int corners() const;
+};
+extern thread_local int calls;
+int half(int number);
+"""
+_LIBRARY_SOURCE: Final = """\
+#include "trial.h"
+#include <stdexcept>
+Shape::~Shape() {}
+int Shape::corners() const { return 0; }
+thread_local int calls = 0;
+int half(int number) {
+  ++calls;
+  if (number % 2) throw std::invalid_argument("odd: " + std::to_string(number));
+  return number / 2;
+}
+"""
+_PROGRAM_SOURCE: Final = """\
+#include "trial.h"
+#include <stdexcept>
+struct Square : Shape {
+  int corners() const override { return half(8); }
+};
+int main() {
+  Square square;
+  const Shape& shape = square;
+  try {
+    half(3);
+  } catch (const std::invalid_argument& error) {
+    return shape.corners() == 4 && calls == 2 && error.what() == std::string("odd: 3") ? 0 : 2;
+  }
+  return 1;
+}
+"""
 
 
 class ChosenLinker(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,16 +103,16 @@ def choose_linker(question: Question, compilers: Compilers) -> ChosenLinker:
     name = str(asked)
     _check_word(question, name)
     if name == DEFAULT:
-        return ChosenLinker(choice=_said(DEFAULT, because, source))
+        return ChosenLinker(choice=_choice(DEFAULT, because, source))
     if question.facts.host.os == "windows":
         return _on_windows(question, name, because, source)
     if name == AUTO:
         return _automatic(question, compilers)
-    return _demanded(question, compilers, name, because, source)
+    return _asked_for(question, compilers, name, because, source)
 
 
 def check_linker(question: Question, chosen: ChosenLinker) -> tuple[Finding, ...]:
-    """What is to be said about the linker."""
+    """Report what was asked for and cannot be had, and a faster linker that could be installed."""
     if not chosen.offer or question.facts.tree.sample:
         return chosen.problems
     row = next(row for row in _rows(question) if row.name == OFFERED)
@@ -120,7 +121,7 @@ def check_linker(question: Question, chosen: ChosenLinker) -> tuple[Finding, ...
 
 
 def left_out(catalog: Catalog, linker: LinkerPlan, reason: str) -> Catalog:
-    """The rows with what is known now: this linker does not link here, so it is not taken by itself."""
+    """Return the rows with what is known now: this linker does not link, so it is not chosen by itself."""
     known = tuple(replace(row, refused=reason) if row.tool == linker.tool else row for row in catalog.linker)
     if not any(row.refused == reason for row in known):
         own = LinkerRow(name=linker.name, os="linux", tool=linker.tool, source="", refused=reason)
@@ -150,56 +151,56 @@ def _tool(question: Question, row: LinkerRow) -> Tool | None:
 
 
 def _automatic(question: Question, compilers: Compilers) -> ChosenLinker:
-    """What LDFLAGS name, else what the finished tree has, else the fastest of those that are here."""
+    """Return what LDFLAGS name, else what the finished tree has, else the fastest of those that are here."""
     if why := own_linking(question):
-        return ChosenLinker(choice=_said("as it is set", f"{why}, which is left as it is"))
+        return ChosenLinker(choice=_choice("as it is set", f"{why}, which is left as it is"))
     for row in _rows(question):
         if f"-fuse-ld={row.name}" in link_words(question):
             flags = decide(question, "LDFLAGS")
             assert flags is not None
-            return _demanded(question, compilers, row.name, flags.because, flags.source)
+            return _asked_for(question, compilers, row.name, flags.because, flags.source)
     kept = kept_linker(question)
     if kept == DEFAULT:
         because = (
             "the tree was linked with it, and with another one CMake would run anew and all be linked again; "
             "see --linker"
         )
-        return ChosenLinker(choice=_said(DEFAULT, because))
+        return ChosenLinker(choice=_choice(DEFAULT, because))
     program = kept.partition(" ")[2]
     row = _row_of_path(question, program)
     if program and not row.refused:
-        return _chosen(question, compilers, row, program, _said(row.name, "the tree was linked with it"))
+        return _chosen(question, compilers, row, program, _choice(row.name, "the tree was linked with it"))
     able = [row for row in _rows(question) if not row.asked and not row.refused]
     here = [(row, tool) for row in able if (tool := _tool(question, row))]
     why_not = [f"{row.name}: {row.refused}" for row in _rows(question) if row.refused]
     if not here or compilers.cxx is None:
         because = "; ".join(why_not) or f"neither {' nor '.join(row.name for row in able)} is here"
-        return ChosenLinker(choice=_said(DEFAULT, because), offer=compilers.cxx is not None)
+        return ChosenLinker(choice=_choice(DEFAULT, because), offer=compilers.cxx is not None)
     row, tool = min(here, key=lambda each: each[0].library)
     because = "; ".join([str(tool.path), _figures(row), *why_not])
-    return _chosen(question, compilers, row, str(tool.path), _said(f"{row.name} {tool.version}", because))
+    return _chosen(question, compilers, row, str(tool.path), _choice(f"{row.name} {tool.version}", because))
 
 
-def _demanded(
+def _asked_for(
     question: Question, compilers: Compilers, name: str, because: str, source: Source
 ) -> ChosenLinker:
-    """The one that is named; it is an error when it is not here."""
+    """Return the one that is named; it is an error when it is not here."""
     if _is_path(name):
         row = _row_of_path(question, name)
-        return _chosen(question, compilers, row, name, _said(name, because, source), demanded=True)
+        return _chosen(question, compilers, row, name, _choice(name, because, source), demanded=True)
     row = next(row for row in _rows(question) if row.name == name)
     tool = _tool(question, row)
     if tool is None:
         text = f"{name} is asked for ({because}) and is not here: no {row.tool} on PATH"
         finding = Finding(id="linker", status="error", text=text, fix=_install(question, row))
-        return ChosenLinker(choice=_said(name, because, source), problems=(finding,))
-    said = _said(f"{name} {tool.version}", f"{because}; {tool.path}; {_figures(row)}", source)
+        return ChosenLinker(choice=_choice(name, because, source), problems=(finding,))
+    said = _choice(f"{name} {tool.version}", f"{because}; {tool.path}; {_figures(row)}", source)
     chosen = _chosen(question, compilers, row, str(tool.path), said, demanded=True)
-    return replace(chosen, problems=unreached(question))
+    return replace(chosen, problems=check_own_flags(question))
 
 
 def _row_of_path(question: Question, path: str) -> LinkerRow:
-    """The row of the program that stands there: by the facts, else by its name, else one without figures."""
+    """Return the row of a linker's path: by the facts, else by its name, else one without figures."""
     stem = path.replace("\\", "/").rpartition("/")[2]
     rows = _rows(question)
     found = [row for row in rows if (tool := _tool(question, row)) and tool.path == path]
@@ -218,8 +219,8 @@ def _chosen(
     *,
     demanded: bool = False,
 ) -> ChosenLinker:
-    """The linker with the flag that calls it, behind the flags that are there."""
-    folder = "" if _told_by_name(question, row, program, compilers) else linker_folder(question)
+    """Return the linker with the flag that calls it, behind the flags that are there."""
+    folder = "" if _is_callable_by_name(question, row, program, compilers) else linker_folder(question)
     flag = f"-B{folder}" if folder else f"-fuse-ld={row.name}"
     before = decide(question, "LDFLAGS")
     # Cut out as text: what stays keeps its quotes.
@@ -231,8 +232,8 @@ def _chosen(
     return ChosenLinker(choice=choice, plan=plan, choices=(flags,))
 
 
-def _told_by_name(question: Question, row: LinkerRow, program: str, compilers: Compilers) -> bool:
-    """Whether the compiler knows this linker's name, and finds this very program by it."""
+def _is_callable_by_name(question: Question, row: LinkerRow, program: str, compilers: Compilers) -> bool:
+    """Say whether the compiler knows this linker's name, and finds this very program by it."""
     cxx, tool = compilers.tool, _tool(question, row)
     if cxx is None or tool is None or tool.path != program or program.rpartition("/")[2] != row.command:
         return False
@@ -250,7 +251,7 @@ def _figures(row: LinkerRow) -> str:
 def _on_windows(question: Question, name: str, because: str, source: Source) -> ChosenLinker:
     """There CMake calls the linker itself, and link.exe stays unless another one is named."""
     if name == AUTO:
-        return ChosenLinker(choice=_said(DEFAULT, "link.exe, which PyTorch's own builds take"))
+        return ChosenLinker(choice=_choice(DEFAULT, "link.exe, which PyTorch's own builds take"))
     row = next((row for row in _rows(question) if row.name == name), None)
     tool = _tool(question, row) if row else None
     program = name if _is_path(name) else str(tool.path) if tool else ""
@@ -258,17 +259,17 @@ def _on_windows(question: Question, name: str, because: str, source: Source) -> 
         text = f"{name} is asked for ({because}) and is not here"
         fix = "Install LLVM, which has lld-link.exe, or give its path. There is no other one on Windows."
         finding = Finding(id="linker", status="error", text=text, fix=fix)
-        return ChosenLinker(choice=_said(name, because, source), problems=(finding,))
+        return ChosenLinker(choice=_choice(name, because, source), problems=(finding,))
     text = f"{program} instead of link.exe is not tried before the build: nobody has measured it"
     variable = Choice(
         name="CMAKE_LINKER", value=program.replace("\\", "/"), because=f"the linker: {because}", source=source
     )
     finding = Finding(id="linker", status="unknown", text=text)
-    return ChosenLinker(choice=_said(program, because, source), choices=(variable,), problems=(finding,))
+    return ChosenLinker(choice=_choice(program, because, source), choices=(variable,), problems=(finding,))
 
 
 def _install(question: Question, row: LinkerRow) -> str:
-    """The command of this distribution's package manager."""
+    """Return the command of this distribution's package manager."""
     named = str(question.facts.host.distribution)
     for installer in question.catalog.installer:
         if named.startswith(installer.distribution):
@@ -276,5 +277,92 @@ def _install(question: Question, row: LinkerRow) -> str:
     return f"Install the package {row.package} of this distribution."
 
 
-def _said(value: str, because: str, source: Source = "default") -> Choice:
+def _choice(value: str, because: str, source: Source = "default") -> Choice:
     return Choice(name="linker", value=value, because=because, source=source)
+
+
+# ---------------- what the user's variables and the tree say about linking
+
+
+def link_words(question: Question) -> tuple[str, ...]:
+    """Return the words of LDFLAGS."""
+    flags = decide(question, "LDFLAGS")
+    return flag_words(flags.value) if flags else ()
+
+
+def linker_folder(question: Question) -> str:
+    """Return the folder in which a linker is called ld, for compilers that cannot be told its name."""
+    return question.join(".torchbuild", "linker")
+
+
+def own_linking(question: Question) -> str:
+    """Say why linking is left as the user has it; "" when it is ours to decide."""
+    for name in OWN:
+        asked = decide(question, name)
+        if asked and asked.value and not is_off(asked.value):
+            return f"{name} is set"
+    known = {f"-fuse-ld={row.name}" for row in question.catalog.linker}
+    ours = f"-B{linker_folder(question)}"
+    for word in link_words(question):
+        if word.startswith(("-fuse-ld=", "--ld-path=", "-B")) and word not in known and word != ours:
+            return f"LDFLAGS has {word}"
+    return ""
+
+
+def check_own_flags(question: Question) -> tuple[Finding, ...]:
+    """Report variables that CMake takes instead of LDFLAGS, so that what is asked for would not reach it."""
+    names = [name for name in OWN[:3] if (asked := decide(question, name)) and asked.value]
+    if not names:
+        return ()
+    text = f"{' and '.join(names)} is set, which CMake takes instead of LDFLAGS: --linker does not reach it"
+    return (Finding(id="linker", status="warn", text=text, fix="Put -fuse-ld= into it, or drop it."),)
+
+
+def kept_linker(question: Question) -> str:
+    """Return the linker of a finished tree; "" where there is none to keep."""
+    previous = question.facts.tree.previous
+    if previous is None or previous.result != "ok" or question.request.clean:
+        return ""
+    return previous.inputs.get("linker", DEFAULT)
+
+
+# ---------------- the trial of the chosen linker, before a build
+
+
+def plan_linker(
+    question: Question,
+    chosen: ChosenLinker,
+    compilers: Compilers,
+    variables: Mapping[str, str],
+    needs: Need,
+) -> LinkerPlan | None:
+    """Return the linker to use, with its trial unless the last build has proved it (or --no-preflight).
+
+    Args:
+        question: the request, the facts, the rows.
+        chosen: the linker that was decided.
+        compilers: they call the linker.
+        variables: the build variables, for their flags.
+        needs: what the build tree needs.
+    """
+    plan, previous = chosen.plan, question.facts.tree.previous
+    if plan is None or compilers.cxx is None:
+        return None
+    proved = previous is not None and previous.result == "ok" and needs in ("nothing", "build")
+    if proved or question.given("no_preflight"):
+        return plan
+    compiler = flag_words(variables.get("CXXFLAGS") or variables.get("CFLAGS", ""))
+    linker = flag_words(variables.get("LDFLAGS", ""))
+    words = (*compilers.command, *compiler, f"-std=c++{question.row.cxx}", "-g", "-fPIC", *linker)
+    mark = next((row.mark for row in question.catalog.linker if row.name == plan.name), "")
+    trial = LinkTrial(
+        sources={"trial.h": _HEADER, "library.cpp": _LIBRARY_SOURCE, "program.cpp": _PROGRAM_SOURCE},
+        commands=(
+            (*words, "-shared", "-o", TRIAL_LIBRARY, "library.cpp"),
+            (*words, "-o", TRIAL_PROGRAM, "program.cpp", f"./{TRIAL_LIBRARY}"),
+        ),
+        run=(f"./{TRIAL_PROGRAM}",),
+        library=TRIAL_LIBRARY,
+        mark=mark,
+    )
+    return replace(plan, trial=trial)

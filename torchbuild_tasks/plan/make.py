@@ -11,24 +11,30 @@ from torchbuild_tasks.features.cache.choose import check_cache, plan_cache
 from torchbuild_tasks.features.companions.choose import check_companions, check_development
 from torchbuild_tasks.features.helpers.choose import check_helpers
 from torchbuild_tasks.features.patches.choose import check_patches
-from torchbuild_tasks.model import BuildPlan, CachePlan, Command, EnvFile, EnvOp, Facts, Finding
+from torchbuild_tasks.model import (
+    BuildPlan,
+    CachePlan,
+    Command,
+    EnvFile,
+    EnvOp,
+    Facts,
+    Finding,
+    Freshness,
+    LinkerPlan,
+    Preflight,
+)
 from torchbuild_tasks.options import SHELLS, BuildRequest
 from torchbuild_tasks.plan import env_files
-from torchbuild_tasks.plan.compiler import check_compilers, check_host
-from torchbuild_tasks.plan.cuda.checks import check_archs, check_toolkit
-from torchbuild_tasks.plan.cuda.devices import check_devices
-from torchbuild_tasks.plan.cuda.driver import check_driver
+from torchbuild_tasks.plan.compiler import check_compilers
 from torchbuild_tasks.plan.decisions import Decisions, build_dir, decide_build
 from torchbuild_tasks.plan.environment import check_python
-from torchbuild_tasks.plan.expect import called, expectations
-from torchbuild_tasks.plan.fit import check_machine_and_tree, check_windows
+from torchbuild_tasks.plan.expect import expectations, promised_version
+from torchbuild_tasks.plan.fit import check_machine_and_tree
 from torchbuild_tasks.plan.fresh import compare, fingerprint
 from torchbuild_tasks.plan.install import check_loop, choose_way
-from torchbuild_tasks.plan.jetson import check_jetson
 from torchbuild_tasks.plan.jobs import check_jobs
-from torchbuild_tasks.plan.linker import check_linker
+from torchbuild_tasks.plan.linker import check_linker, plan_linker
 from torchbuild_tasks.plan.operations import operations
-from torchbuild_tasks.plan.preflight import choose_preflight, plan_linker
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.settings import Settings
 from torchbuild_tasks.plan.toolset import check_toolset
@@ -77,11 +83,11 @@ def _plan(decisions: Decisions, templates: Mapping[str, str], writer: str) -> Bu
         era=question.era,
         mode=decisions.mode.value,
         environment=decisions.python.environment,
-        artifacts=(*decisions.helpers.artifacts, *decisions.toolkit.artifacts),
-        toolkit=decisions.toolkit.managed,
+        artifacts=(*decisions.helpers.artifacts, *decisions.cuda.toolkit.artifacts),
+        toolkit=decisions.cuda.toolkit.managed,
         patches=decisions.patches,
-        preflight=choose_preflight(decisions, freshness),
-        linker=plan_linker(decisions, freshness),
+        preflight=_preflight(decisions, freshness),
+        linker=_linker(decisions, freshness),
         companions=decisions.companions,
         cache=_cache(decisions, inputs["compiler"]),
         jobserver=decisions.jobserver.serve,
@@ -102,7 +108,7 @@ def verdict(findings: tuple[Finding, ...]) -> Literal["ok", "warn", "refuse"]:
 
 
 def shells(question: Question) -> tuple[str, ...]:
-    """The shells to write an env file for; the host's own is always among them."""
+    """Return the shells to write an env file for; the host's own is always among them."""
     own = "bat" if question.facts.host.os == "windows" else "sh"
     asked = question.choose("env shell", "env_shell", own, "").value
     wanted = tuple(s for s in SHELLS if s != "all") if asked == "all" else (asked,)
@@ -117,17 +123,17 @@ def _findings(decisions: Decisions, ops: tuple[EnvOp, ...]) -> tuple[Finding, ..
     return (
         *tree,
         *check_python(question, decisions.python),
-        *check_toolset(question, decisions.toolset, decisions.limits),
+        *check_toolset(question, decisions.toolset, decisions.cuda.limits),
         *check_compilers(question, decisions.compilers),
         *_cuda_findings(decisions),
         *check_patches(question),
-        *check_windows(decisions),
+        *_windows_findings(decisions),
         *check_helpers(question, decisions.helpers),
         *check_cache(question, decisions.cache),
         *decisions.distribution.problems,
         *check_linker(question, decisions.linker),
         *check_companions(question),
-        *check_development(question, called(decisions)),
+        *check_development(question, promised_version(decisions)),
         *check_jobs(question, decisions.jobs.value, decisions.build_type.value),
         *check_variables(question),
         *_check_shells(question, ops),
@@ -135,18 +141,33 @@ def _findings(decisions: Decisions, ops: tuple[EnvOp, ...]) -> tuple[Finding, ..
 
 
 def _cuda_findings(decisions: Decisions) -> tuple[Finding, ...]:
-    """What only a build with CUDA is held against."""
     question = decisions.question
     if not is_cuda(question):
         return ()
-    return (
-        *check_toolkit(question, decisions.toolkit),
-        *check_host(question, decisions.compilers, decisions.limits),
-        *check_devices(question, decisions.gpus),
-        *check_driver(question, decisions.toolkit.version, decisions.gpus),
-        *check_archs(question, decisions.toolkit, decisions.archs, decisions.gpus),
-        *check_jetson(question, decisions.toolkit),
-    )
+    from torchbuild_tasks.plan.cuda.choices import check_cuda  # a CPU build does without
+
+    return check_cuda(question, decisions.cuda, decisions.compilers)
+
+
+def _windows_findings(decisions: Decisions) -> tuple[Finding, ...]:
+    if decisions.question.facts.windows is None:
+        return ()
+    from torchbuild_tasks.plan.windows import check_windows  # Linux does without it
+
+    return check_windows(decisions)
+
+
+def _preflight(decisions: Decisions, freshness: Freshness) -> Preflight | None:
+    if decisions.cuda.toolkit.choice is None:
+        return None
+    from torchbuild_tasks.plan.preflight import choose_preflight  # a CPU build does without
+
+    return choose_preflight(decisions, freshness)
+
+
+def _linker(decisions: Decisions, freshness: Freshness) -> LinkerPlan | None:
+    question, compilers = decisions.question, decisions.compilers
+    return plan_linker(question, decisions.linker, compilers, decisions.variables, freshness.needs)
 
 
 def _cache(decisions: Decisions, compiler: str) -> CachePlan | None:
@@ -155,7 +176,7 @@ def _cache(decisions: Decisions, compiler: str) -> CachePlan | None:
 
 
 def _check_shells(question: Question, ops: tuple[EnvOp, ...]) -> tuple[Finding, ...]:
-    """What an env file cannot carry: an error for the build's own shell and one asked for by name.
+    """Return what an env file cannot carry: an error for the build's own shell and one asked for by name.
 
     Of `all` the others are only left out, with a warning: on Windows sh can carry no path.
     """
@@ -169,7 +190,7 @@ def _check_shells(question: Question, ops: tuple[EnvOp, ...]) -> tuple[Finding, 
 def _env_files(
     question: Question, ops: tuple[EnvOp, ...], templates: Mapping[str, str], writer: str
 ) -> tuple[EnvFile, ...]:
-    """The finished texts; none for a shell that cannot carry the values (a finding says so)."""
+    """Return the finished texts; none for a shell that cannot carry the values (a finding says so)."""
     root = question.facts.tree.root
     return tuple(
         EnvFile(

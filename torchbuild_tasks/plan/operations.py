@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from torchbuild_tasks.features.helpers.choose import helper_paths
 from torchbuild_tasks.model import Choice, EnvOp
-from torchbuild_tasks.plan.cuda.variables import toolkit_path
 from torchbuild_tasks.plan.decisions import Decisions
 from torchbuild_tasks.plan.question import Question
-from torchbuild_tasks.plan.toolset import operations_last
+from torchbuild_tasks.plan.toolset import load_toolset
 from torchbuild_tasks.plan.variables import unset_refused
 
 # Not the sum with the memory that is free just now: the same plan writes the same file.
@@ -16,7 +15,7 @@ HEAVY_JOBS = "the heaviest kernels at once; `plan` shows how they were reckoned"
 
 
 def operations(decisions: Decisions) -> tuple[EnvOp, ...]:
-    """What the env file does, in its order: take out, put on the path, set, load the toolset."""
+    """Return what the env file does, in its order: take out, put on the path, set, load the toolset."""
     question = decisions.question
     python = decisions.python.environment.python
     fixed = [choice for choice in (decisions.compilers.cc, decisions.compilers.cxx) if choice]
@@ -29,7 +28,7 @@ def operations(decisions: Decisions) -> tuple[EnvOp, ...]:
             )
             for folder in reversed(program_folders(question, python))
         ]
-    ops += toolkit_path(question, decisions.toolkit)
+    ops += decisions.cuda.path
     ops += helper_paths(question, decisions.helpers)
     ops += [_set(choice) for choice in fixed]
     ops += _build_type(decisions)
@@ -37,12 +36,12 @@ def operations(decisions: Decisions) -> tuple[EnvOp, ...]:
     if heavy := decisions.heavy_jobs:
         ops.append(EnvOp(op="set", name=heavy.name, value=heavy.value, because=HEAVY_JOBS))
     ops += [_set(choice) for choice in decisions.variable_choices]
-    ops += operations_last(question, decisions.toolset)
+    ops += load_toolset(question, decisions.toolset)
     return tuple(ops)
 
 
 def program_folders(question: Question, python: str) -> tuple[str, ...]:
-    """Where an environment has its programs: beside the interpreter, and in conda on Windows in Scripts."""
+    """Return an environment's folders of programs: the interpreter's, and Scripts in conda on Windows."""
     folder = python.rpartition(question.separator)[0]
     known = next((p for p in question.facts.pythons if p.executable == python), None)
     scripts = known.scripts if known else None
@@ -54,7 +53,7 @@ def _set(choice: Choice) -> EnvOp:
 
 
 def _build_type(decisions: Decisions) -> tuple[EnvOp, ...]:
-    """The build type by the variable that each era reads.
+    """Return the build type by the variable that each era reads.
 
     setup.py reads CMAKE_BUILD_TYPE before DEBUG; scikit-build-core passes its own setting
     to CMake, and PyTorch's metadata (torch.version.debug) follows DEBUG.

@@ -9,18 +9,18 @@ from torchbuild_tasks.model import Facts
 
 
 def installer(facts: Facts, catalog: Catalog) -> str:
-    """How this system's package manager is called, with `{package}`; "" where no row knows it."""
+    """Say how this system's package manager is called, with `{package}`; "" where no row knows it."""
     named = facts.host.distribution or ""
     return next((row.command for row in catalog.installer if named.startswith(row.distribution)), "")
 
 
 def system_manager(facts: Facts, catalog: Catalog) -> str:
-    """The name of that package manager: apt, dnf ...; "" where no row knows it."""
+    """Return the name of that package manager: apt, dnf ...; "" where no row knows it."""
     return installer(facts, catalog).removeprefix("sudo ").partition(" ")[0]
 
 
 def package_row(catalog: Catalog, package: str) -> tuple[PackageRow | None, str]:
-    """The row of a thing such as "g++" or "g++-12", and the version in it ("12", else "")."""
+    """Return the row of a thing such as "g++" or "g++-12", and the version in it ("12", else "")."""
     stem, _, version = package.rpartition("-")
     for row in catalog.package:
         if row.name == package:
@@ -31,12 +31,12 @@ def package_row(catalog: Catalog, package: str) -> tuple[PackageRow | None, str]
 
 
 def package_name(catalog: Catalog, manager: str, package: str) -> str:
-    """What a package manager calls it; "" where no row says it."""
+    """Return what a package manager calls it; "" where no row says it."""
     row, version = package_row(catalog, package)
     return row.names.get(manager, "").replace("*", version) if row else ""
 
 
 def install_line(facts: Facts, catalog: Catalog, package: str) -> str:
-    """The command that installs it, as somebody would type it; "" where no row says it."""
+    """Return the command that installs it, as somebody would type it; "" where no row says it."""
     name = package_name(catalog, system_manager(facts, catalog), package)
     return installer(facts, catalog).format(package=shlex.quote(name)) if name else ""

@@ -48,12 +48,12 @@ class Question(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def separator(self) -> str:
-        """What stands between the parts of a path on the host that is planned for."""
+        """Return what stands between the parts of a path on the host that is planned for."""
         return "\\" if self.facts.host.os == "windows" else "/"
 
     @cached_property
     def cuda(self) -> Cuda:
-        """What is known of CUDA; nothing where nobody looked, which only `facts.cuda` tells apart."""
+        """Return what is known of CUDA; nothing where nobody looked, which only `facts.cuda` tells apart."""
         return self.facts.cuda or Cuda()
 
     def join(self, *parts: str) -> str:
@@ -61,7 +61,7 @@ class Question(msgspec.Struct, frozen=True, dict=True):
         return self.separator.join((self.facts.tree.root.rstrip("/\\"), *parts))
 
     def given(self, name: str) -> tuple[Any, Source, str] | None:
-        """What the flags or the settings file say of a field, with the layer and the reason."""
+        """Return what the flags or the settings file say of a field, with the layer and the reason."""
         value = getattr(self.request, name)
         if value not in (None, False, ()):
             return value, "flag", f"{flag_name(name)} on the command line"
@@ -70,7 +70,7 @@ class Question(msgspec.Struct, frozen=True, dict=True):
         return None
 
     def value(self, name: str, default: str) -> str:
-        """The value of such a field, without the reason."""
+        """Return the value of such a field, without the reason."""
         given = self.given(name)
         return str(given[0]) if given else default
 

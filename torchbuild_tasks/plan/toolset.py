@@ -12,7 +12,7 @@ from packaging.version import Version
 from torchbuild_tasks.catalog import MsvcRow
 from torchbuild_tasks.catalog.match import admits, applies, parse_version
 from torchbuild_tasks.model import Choice, EnvOp, Finding, Source, Toolset, VisualStudio
-from torchbuild_tasks.plan.cuda.toolkit import NO_LIMITS, HostLimits
+from torchbuild_tasks.plan.cuda.chosen import NO_LIMITS, HostLimits
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide
 from torchbuild_tasks.values import replace
@@ -44,7 +44,7 @@ def choose_toolset(question: Question, limits: HostLimits = NO_LIMITS) -> Chosen
 
     `limits` is what the planned nvcc takes.
     """
-    found = installed(question)
+    found = usable_toolsets(question)
     asked = _asked(question)
     wanted = [t for t in found if not asked or _is_meant(asked.value, t)]
     reasons = {toolset: _unfit(question, toolset, limits) for toolset in wanted}
@@ -62,14 +62,14 @@ def choose_toolset(question: Question, limits: HostLimits = NO_LIMITS) -> Chosen
     return ChosenToolset(choice=choice, toolset=chosen, studio=studio, passed_over=passed_over)
 
 
-def installed(question: Question) -> tuple[Toolset, ...]:
-    """The toolsets that could be used at all, the newest first."""
+def usable_toolsets(question: Question) -> tuple[Toolset, ...]:
+    """Return the toolsets that could be used at all, the newest first."""
     windows = question.facts.windows
     usable = [t for t in (windows.toolsets if windows else ()) if t.cl and _studio(question, t)]
     return tuple(sorted(usable, key=lambda t: parse_version(t.version) or Version("0"), reverse=True))
 
 
-def operations_last(question: Question, chosen: ChosenToolset) -> tuple[EnvOp, ...]:
+def load_toolset(question: Question, chosen: ChosenToolset) -> tuple[EnvOp, ...]:
     """Load the toolset: vcvarsall.bat for the target, after everything else in the env file."""
     if chosen.toolset is None or chosen.studio is None or chosen.studio.vcvarsall is None:
         return ()
@@ -88,7 +88,7 @@ def operations_last(question: Question, chosen: ChosenToolset) -> tuple[EnvOp, .
 def toolset_variables(
     question: Question, chosen: ChosenToolset, generator: str, *, cuda: bool
 ) -> tuple[Choice, ...]:
-    """The variables that follow from the toolset, unless the user has set them."""
+    """Return the variables that follow from the toolset, unless the user has set them."""
     if chosen.toolset is None or chosen.toolset.cl is None:
         return ()
     because = f"MSVC {chosen.toolset.version} is activated by the env file"
@@ -105,7 +105,7 @@ def toolset_variables(
 def check_toolset(
     question: Question, chosen: ChosenToolset, limits: HostLimits = NO_LIMITS
 ) -> tuple[Finding, ...]:
-    """Whether there is a toolset that this build can use; on Windows only."""
+    """Check that there is a toolset that this build can use; on Windows only."""
     windows = question.facts.windows
     if windows is None:
         return ()
@@ -130,7 +130,7 @@ def check_toolset(
 
 
 def _none_fits(question: Question, chosen: ChosenToolset, limits: HostLimits) -> Finding:
-    windows, have = question.facts.windows, installed(question)
+    windows, have = question.facts.windows, usable_toolsets(question)
     looked = f" (looked for: {'; '.join(windows.looked)})" if windows and windows.looked else ""
     if not have:
         text = f"no MSVC toolset was found{looked}"
@@ -144,7 +144,7 @@ def _none_fits(question: Question, chosen: ChosenToolset, limits: HostLimits) ->
 
 
 def _to_install(question: Question, limits: HostLimits) -> str:
-    """The newest kind of toolset that the rows allow for what is planned, by its name in the Installer."""
+    """Name the newest kind of toolset that the rows allow for what is planned, as the Installer does."""
     cuda = limits.cuda
     fitting = [
         row
@@ -174,7 +174,7 @@ def _studio(question: Question, toolset: Toolset) -> VisualStudio | None:
 
 
 def _unfit(question: Question, toolset: Toolset, limits: HostLimits) -> str:
-    """Why a toolset cannot be taken; empty when it can.
+    """Say why a toolset cannot be taken; empty when it can.
 
     The header of the toolkit that is there beats the rows.
     """

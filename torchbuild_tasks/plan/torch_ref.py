@@ -1,6 +1,7 @@
-"""What a word for a torch means: 2.9, 2.9.1, v2.9.1, latest, main, a commit, a branch or tag of git.
+"""The torch that is asked for: what its word means, and whether the checkout is that torch.
 
-Each names a ref of git and the row that a build of it is planned by until its checkout says more.
+A word is 2.9, 2.9.1, v2.9.1, latest, main, a commit, a branch or a tag of git. Each names a ref of git
+and the row that a build of it is planned by until its checkout says more.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from packaging.version import Version
 from torchbuild_tasks.catalog import Catalog, TorchRow
 from torchbuild_tasks.catalog.match import parse_version, torch_row
 from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.model import Finding, Source, Status
+from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.text.words import nearest
 
 LATEST: Final = "latest"
@@ -76,7 +79,7 @@ def _of_version(word: str, said: str, version: Version, catalog: Catalog) -> Tor
 
 
 def release_of(row: TorchRow) -> TorchRef:
-    """The last release of a row's series."""
+    """Return the last release of a row's series."""
     return _release(row.latest, row, row.latest)
 
 
@@ -85,7 +88,7 @@ def _release(word: str, row: TorchRow, version: str) -> TorchRef:
 
 
 def releases(catalog: Catalog) -> tuple[Version, ...]:
-    """Every release that the table knows, ascending: a series has all from .0 to its latest."""
+    """Return every release that the table knows, ascending: a series has all from .0 to its latest."""
     latest = sorted(Version(row.latest) for row in catalog.torch)
     return tuple(
         Version(f"{last.major}.{last.minor}.{micro}") for last in latest for micro in range(last.micro + 1)
@@ -93,7 +96,7 @@ def releases(catalog: Catalog) -> tuple[Version, ...]:
 
 
 def _near_versions(version: Version, catalog: Catalog) -> tuple[str, ...]:
-    """The releases around a version that is none; its own, where it is one with something added."""
+    """Return the releases around a version that is none; its own, where it is one with something added."""
     known = releases(catalog)
     wanted = Version(version.base_version)
     if wanted in known:
@@ -117,3 +120,100 @@ def _unknown(word: str, said: str, near: Iterable[str]) -> UsageError:
         next_step="`versions` lists the known ones. Another tag or branch is named as git names it "
         "(tags/v9.9.0, release/9.9), a commit by 7 of its digits or more.",
     )
+
+
+# ---------------- the torch of a build, and the checkout compared with it
+
+
+class WantedTorch(msgspec.Struct, frozen=True, kw_only=True):
+    """The torch to build, with the reason and the layer that decided it."""
+
+    ref: TorchRef
+    because: str
+    source: Source = "default"
+
+
+def wanted_torch(question: Question) -> WantedTorch | None:
+    """Return what --torch says; without it the newest that fits this machine, None when none does.
+
+    Raises:
+        UsageError: --torch, or torch in torchbuild.toml, names no torch that is known.
+    """
+    if given := question.given("torch"):
+        word, source, because = given
+        said = "--torch" if source == "flag" else because
+        return WantedTorch(ref=read_word(word, question.catalog, said), because=because, source=source)
+    from torchbuild_tasks.plan.versions import newest_fit  # only where no torch is named and none lies here
+
+    row = newest_fit(question.catalog, question.facts)
+    if row is None:
+        return None
+    return WantedTorch(ref=release_of(row), because="the newest that fits this machine")
+
+
+def check_torch(question: Question) -> tuple[Finding, ...]:
+    """Check that the checkout is the torch that was asked for, if one was."""
+    wanted = wanted_torch(question) if question.given("torch") else None
+    if wanted is None:
+        return ()
+    status, text = _compare(question, wanted.ref)
+    fix = _next_steps(question, wanted) if status != "ok" else ""
+    return (Finding(id="torch", status=status, text=text, fix=fix),)
+
+
+def _next_steps(question: Question, wanted: WantedTorch) -> str:
+    tree, ref = question.facts.tree, wanted.ref.ref
+    ways = [f"Get that one: source get {wanted.ref.word}"]
+    if tree.git:
+        ways.append(f"Or move this one and its submodules there: source update {ref} --source {tree.root}")
+    if wanted.source == "flag":
+        ways.append("Or leave --torch out, to build what is here")
+    return ". ".join(ways)
+
+
+def _compare(question: Question, ref: TorchRef) -> tuple[Status, str]:
+    tree = question.facts.tree
+    is_here = f"{tree.root} is torch {tree.version}"
+    if ref.kind == "commit":
+        return _compare_commit(question, ref)
+    if ref.kind == "ref":
+        text = f"whether {tree.root} is {ref.ref} is not known; its version.txt says {tree.version}"
+        return "unknown", text
+    version = question.version
+    if version is None:
+        return "unknown", f"{is_here}, which cannot be compared with {ref.ref}"
+    if ref.kind == "branch":
+        newest = Version(ref.row.version).release
+        ahead = version.is_prerelease and version.release[:2] >= newest
+        fits = f"{is_here}, as far as version.txt tells a tree of {ref.ref}"
+        return ("ok", fits) if ahead else ("error", f"{is_here}, and --torch asks for {ref.ref}")
+    return _compare_release(question, ref, version)
+
+
+def _compare_commit(question: Question, ref: TorchRef) -> tuple[Status, str]:
+    tree = question.facts.tree
+    if tree.commit is None:
+        return "unknown", f"{tree.root} does not say its commit, and --torch asks for {ref.ref}"
+    if tree.commit.startswith(ref.ref):
+        return "ok", f"{tree.root} is at commit {tree.commit}"
+    return "error", f"{tree.root} is at commit {tree.commit[:10]}, and --torch asks for {ref.ref}"
+
+
+def _compare_release(question: Question, ref: TorchRef, version: Version) -> tuple[Status, str]:
+    """A release branch keeps 2.9.0a0 in version.txt to the end; only a tag tells its releases apart."""
+    tree = question.facts.tree
+    name = ref.row.version if ref.kind == "series" else ref.version
+    is_here, asks = f"{tree.root} is torch {version}", f"and --torch asks for {name}"
+    if version.release[:2] != Version(ref.version).release[:2]:
+        return "error", f"{is_here}, {asks}"
+    if ref.kind == "series":
+        return "ok", f"{is_here}, of series {name}"
+    if ref.ref in (tree.tags or ()):
+        return "ok", f"{is_here}, tag {ref.ref}"
+    others = [tag for tag in tree.tags or () if parse_version(tag)]
+    if others:
+        return "error", f"{tree.root} is tag {others[0]}, {asks}"
+    if not version.is_prerelease:
+        exact = version.base_version == ref.version
+        return ("ok", is_here) if exact else ("error", f"{is_here}, {asks}")
+    return "unknown", f"{is_here}, {asks}; its commit has no tag that would tell"

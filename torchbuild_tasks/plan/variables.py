@@ -1,4 +1,4 @@
-"""Whether a build has CUDA at all."""
+"""The build variables: what the layers make of each, the build type, and whether CUDA is built at all."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FALSE_WORDS = frozenset(("0", "OFF", "NO", "FALSE", "N"))
 
 
 def is_off(value: str | None) -> bool:
-    """Whether a value means false; PyTorch's build takes 0/OFF/NO/FALSE/N in any case."""
+    """Say whether a value means false; PyTorch's build takes 0/OFF/NO/FALSE/N in any case."""
     return value is not None and value.upper() in FALSE_WORDS
 
 
@@ -31,7 +31,7 @@ def decide(question: Question, name: str) -> Choice | None:
 
 
 def decide_all(question: Question) -> tuple[Choice, ...]:
-    """Every variable that any layer names and that may be set, sorted by name."""
+    """Return every variable that any layer names and that may be set, sorted by name."""
     names = sorted(question.decided.keys() - DECIDED_APART)
     return tuple(question.decided[name] for name in names if not _refused(question, name))
 
@@ -46,7 +46,7 @@ def unset_refused(question: Question) -> tuple[EnvOp, ...]:
 
 
 def check_variables(question: Question) -> tuple[Finding, ...]:
-    """Names that nothing reads, names that are refused, and pairs that contradict."""
+    """Report names that nothing reads, names that are refused, and pairs that contradict."""
     named = {**question.settings.variables, **question.assignments}
     findings = [_check_name(question, name) for name in sorted(named)]
     findings += [_check_environment(question, name) for name in sorted(question.facts.environ)]
@@ -110,7 +110,7 @@ def _check_version_pair(question: Question) -> Finding | None:
 
 
 def choose_build_type(question: Question) -> Choice:
-    """The CMake build type: --build-type, else CMAKE_BUILD_TYPE, DEBUG, REL_WITH_DEB_INFO, else the preset's.
+    """Decide it: --build-type, else CMAKE_BUILD_TYPE, DEBUG, REL_WITH_DEB_INFO, else the preset's.
 
     The layer comes first; within one it is the order of PyTorch's own env.py.
     """
@@ -124,7 +124,7 @@ def choose_build_type(question: Question) -> Choice:
 
 
 def _asked_types(question: Question) -> Iterator[Choice | None]:
-    """What each way of naming a build type says, in upstream's order within one layer."""
+    """Return what each way of naming a build type says, in upstream's order within one layer."""
     if given := question.given("build_type"):
         yield Choice(name="build type", value=str(given[0]), because=given[2], source=given[1])
     if asked := decide(question, "CMAKE_BUILD_TYPE"):
@@ -140,7 +140,7 @@ def _asked_types(question: Question) -> Iterator[Choice | None]:
 
 
 def is_cuda(question: Question) -> bool:
-    """Whether CUDA is built: --cuda, USE_CUDA, torchbuild.toml or the preset say so.
+    """Say whether CUDA is built: --cuda, USE_CUDA, torchbuild.toml or the preset say so.
 
     An empty USE_CUDA is false for CMake.
     """
@@ -151,7 +151,7 @@ def is_cuda(question: Question) -> bool:
 def may_be_cuda(
     request: BuildRequest, settings: Settings, environ: Mapping[str, str], catalog: Catalog
 ) -> bool:
-    """Whether anybody at all speaks of CUDA, known before the machine is looked at.
+    """Say whether a flag, a variable, a setting or a preset names CUDA, before the machine is looked at.
 
     Looking for GPUs and toolkits is the longest of the looks.
     """

@@ -1,4 +1,7 @@
-"""The torch that --torch names, held against what the checkout is."""
+"""The torch series of the catalog, each compared with what this machine has: the table of `versions`.
+
+From it comes the torch that is taken where none is named: the newest series that fits.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,14 @@ import msgspec
 from packaging.version import Version
 
 from torchbuild_tasks.catalog import Catalog, CompanionReleaseRow, TorchRow
-from torchbuild_tasks.catalog.match import admits, parse_version
+from torchbuild_tasks.catalog.match import admits
 from torchbuild_tasks.features.companions.choose import newest_release
-from torchbuild_tasks.model import Facts, Finding, Source, Status
+from torchbuild_tasks.model import Facts, Status
 from torchbuild_tasks.options import BuildRequest
-from torchbuild_tasks.plan.cuda.toolkit import torch_rows, unfit, usable
+from torchbuild_tasks.plan.cuda.toolkit import torch_rows, why_unfit, why_unusable
 from torchbuild_tasks.plan.environment import fits
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.toolset import choose_toolset
-from torchbuild_tasks.plan.torch_ref import TorchRef, read_word, release_of
 from torchbuild_tasks.values import replace
 
 
@@ -65,13 +67,13 @@ class VersionLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def version_lines(catalog: Catalog, facts: Facts) -> tuple[VersionLine, ...]:
-    """Every series, newest first."""
+    """Return every series, newest first."""
     newest = newest_fit(catalog, facts)
     return tuple(_line(row, catalog, facts, newest) for row in _ordered(catalog))
 
 
 def newest_fit(catalog: Catalog, facts: Facts) -> TorchRow | None:
-    """The newest series that fits this machine, else the newest of which that is not known."""
+    """Return the newest series that fits this machine, else the newest of which that is not known."""
     ordered = _ordered(catalog)
     states = {row.version: _whole(_needed(_as_if(row, catalog, facts)))[0] for row in ordered}
     for wanted in ("ok", "unknown"):
@@ -86,7 +88,7 @@ def _ordered(catalog: Catalog) -> list[TorchRow]:
 
 
 def _as_if(row: TorchRow, catalog: Catalog, facts: Facts) -> Question:
-    """The question that a checkout of the series' last release would be."""
+    """Return the question that a checkout of the series' last release would be."""
     tree = replace(facts.tree, version=row.latest)
     return Question(BuildRequest(), replace(facts, tree=tree), catalog)
 
@@ -191,110 +193,15 @@ def _cmake(question: Question) -> Fit:
 
 
 def _toolkit(question: Question) -> Fit:
-    """Whether a CUDA toolkit that is here fits; only builds with --cuda need one."""
+    """Say whether a CUDA toolkit that is here fits; only builds with --cuda need one."""
     spec = next((row.cuda for row in torch_rows(question) if row.best), "")
-    able = [toolkit for toolkit in question.cuda.toolkits if not usable(toolkit)]
+    able = [toolkit for toolkit in question.cuda.toolkits if not why_unusable(toolkit)]
     status: Status = "unknown"
     because = "no CUDA toolkit here to compare with; --cuda-toolkit pypi:VERSION makes one"
     for toolkit in able:
-        why = unfit(question, toolkit)
+        why = why_unfit(question, toolkit)
         if not why:
             status, because = "ok", f"{toolkit.path} is {toolkit.version}"
             break
         status, because = "error", f"{toolkit.path} is {toolkit.version}"
     return Fit(what="CUDA", needs=spec, status=status, because=because, needed=False)
-
-
-# ----------------
-
-
-class WantedTorch(msgspec.Struct, frozen=True, kw_only=True):
-    """The torch to build, with the reason and the layer that decided it."""
-
-    ref: TorchRef
-    because: str
-    source: Source = "default"
-
-
-def wanted_torch(question: Question) -> WantedTorch | None:
-    """What --torch says; without it the newest that fits this machine, None when none does.
-
-    Raises:
-        UsageError: --torch, or torch in torchbuild.toml, names no torch that is known.
-    """
-    if given := question.given("torch"):
-        word, source, because = given
-        said = "--torch" if source == "flag" else because
-        return WantedTorch(ref=read_word(word, question.catalog, said), because=because, source=source)
-    row = newest_fit(question.catalog, question.facts)
-    if row is None:
-        return None
-    return WantedTorch(ref=release_of(row), because="the newest that fits this machine")
-
-
-def check_torch(question: Question) -> tuple[Finding, ...]:
-    """Whether the checkout is the torch that was asked for; nothing where nobody asked."""
-    wanted = wanted_torch(question) if question.given("torch") else None
-    if wanted is None:
-        return ()
-    status, text = _held(question, wanted.ref)
-    fix = _ways_out(question, wanted) if status != "ok" else ""
-    return (Finding(id="torch", status=status, text=text, fix=fix),)
-
-
-def _ways_out(question: Question, wanted: WantedTorch) -> str:
-    tree, ref = question.facts.tree, wanted.ref.ref
-    ways = [f"Get that one: source get {wanted.ref.word}"]
-    if tree.git:
-        ways.append(f"Or move this one and its submodules there: source update {ref} --source {tree.root}")
-    if wanted.source == "flag":
-        ways.append("Or leave --torch out, to build what is here")
-    return ". ".join(ways)
-
-
-def _held(question: Question, ref: TorchRef) -> tuple[Status, str]:
-    tree = question.facts.tree
-    is_here = f"{tree.root} is torch {tree.version}"
-    if ref.kind == "commit":
-        return _commit(question, ref)
-    if ref.kind == "ref":
-        text = f"whether {tree.root} is {ref.ref} is not known; its version.txt says {tree.version}"
-        return "unknown", text
-    version = question.version
-    if version is None:
-        return "unknown", f"{is_here}, which cannot be compared with {ref.ref}"
-    if ref.kind == "branch":
-        newest = Version(ref.row.version).release
-        ahead = version.is_prerelease and version.release[:2] >= newest
-        fits = f"{is_here}, as far as version.txt tells a tree of {ref.ref}"
-        return ("ok", fits) if ahead else ("error", f"{is_here}, and --torch asks for {ref.ref}")
-    return _release(question, ref, version)
-
-
-def _commit(question: Question, ref: TorchRef) -> tuple[Status, str]:
-    tree = question.facts.tree
-    if tree.commit is None:
-        return "unknown", f"{tree.root} does not say its commit, and --torch asks for {ref.ref}"
-    if tree.commit.startswith(ref.ref):
-        return "ok", f"{tree.root} is at commit {tree.commit}"
-    return "error", f"{tree.root} is at commit {tree.commit[:10]}, and --torch asks for {ref.ref}"
-
-
-def _release(question: Question, ref: TorchRef, version: Version) -> tuple[Status, str]:
-    """A release branch keeps 2.9.0a0 in version.txt to the end; only a tag tells its releases apart."""
-    tree = question.facts.tree
-    name = ref.row.version if ref.kind == "series" else ref.version
-    is_here, asks = f"{tree.root} is torch {version}", f"and --torch asks for {name}"
-    if version.release[:2] != Version(ref.version).release[:2]:
-        return "error", f"{is_here}, {asks}"
-    if ref.kind == "series":
-        return "ok", f"{is_here}, of series {name}"
-    if ref.ref in (tree.tags or ()):
-        return "ok", f"{is_here}, tag {ref.ref}"
-    others = [tag for tag in tree.tags or () if parse_version(tag)]
-    if others:
-        return "error", f"{tree.root} is tag {others[0]}, {asks}"
-    if not version.is_prerelease:
-        exact = version.base_version == ref.version
-        return ("ok", is_here) if exact else ("error", f"{is_here}, {asks}")
-    return "unknown", f"{is_here}, {asks}; its commit has no tag that would tell"

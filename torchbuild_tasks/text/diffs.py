@@ -32,7 +32,7 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def sections(diff: str) -> tuple[Section, ...]:
-    """A unified diff, file by file, with nothing between."""
+    """Return a unified diff, file by file, with nothing between."""
     return tuple(_sections(diff))
 
 
@@ -56,7 +56,7 @@ def _sections(diff: str) -> Iterator[Section]:
 
 
 def _after(lines: list[str], at: int, old: int, new: int) -> int:
-    """Where a hunk ends, by the counts in its head: what looks like a head may be a line of it."""
+    """Return where a hunk ends, by the counts in its head: what looks like a head may be a line of it."""
     while at < len(lines) and (old > 0 or new > 0):
         kind = lines[at][:1]
         old -= kind not in "+\\"
@@ -68,13 +68,13 @@ def _after(lines: list[str], at: int, old: int, new: int) -> int:
 
 
 def _name(line: str) -> str:
-    """The name behind `--- ` or `+++ `, without a time and its first folder (a/, b/)."""
+    """Return the name behind `--- ` or `+++ `, without a time and its first folder (a/, b/)."""
     name = line[4:].rstrip("\n").partition("\t")[0].rstrip()
     return name if name == _NOWHERE else name.partition("/")[2]
 
 
 def problem(diff: str) -> str:
-    """Why a diff cannot be applied to a checkout, whatever that holds; "" when it may be.
+    """Say why a diff cannot be applied to a checkout, whatever that holds; "" when it may be.
 
     What it announces is refused whole: a part that was left out would be a patch nobody wrote.
     """
@@ -109,7 +109,7 @@ def _path_problem(part: Section) -> str:
 
 
 def _between(diff: str, parts: tuple[Section, ...]) -> Iterator[str]:
-    """The lines outside of the parts: git's extended headers, the words of a commit."""
+    """Go through the lines outside of the parts: git's extended headers, the words of a commit."""
     rest = diff
     for part in parts:
         before, _, rest = rest.partition(part.text)

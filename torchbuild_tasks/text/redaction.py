@@ -128,7 +128,7 @@ OWN_RULES: Final[Mapping[str, str]] = {
 
 
 def is_secret(name: str) -> bool:
-    """Whether a name says that its value is a secret."""
+    """Say whether a name says that its value is a secret."""
     word = name.rpartition(" ")[2]  # the inputs of a build have keys such as "variable CC"
     return word.lower() not in _HARMLESS and _SECRET_NAME.fullmatch(word) is not None
 
@@ -155,7 +155,7 @@ class Redactor:
         self._literal = _literals(self._values)
 
     def text(self, text: str) -> str:
-        """The text without them."""
+        """Return the text without them."""
         if self._literal:
             text = self._replaced("known-value", self._literal, GONE, text)
         for rule in RULES:
@@ -168,7 +168,7 @@ class Redactor:
         return text
 
     def value(self, value: Any) -> Any:
-        """A value as JSON has it, of the same shape."""
+        """Return a value as JSON has it, of the same shape."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, list):
@@ -186,7 +186,7 @@ class Redactor:
         return value
 
     def _list(self, items: list[Any]) -> list[Any]:
-        """Words of a command: what follows --token is one."""
+        """Return words of a command: what follows --token is one."""
         done, before = [], ""
         for item in items:
             flag = before.startswith("-") and is_secret(before.lstrip("-")) and isinstance(item, str)
@@ -205,7 +205,7 @@ class Redactor:
 
 
 def _secret_values(environ: Mapping[str, str]) -> set[str]:
-    """Values of secret names, and the logins in addresses: each alone, for a log may repeat it so."""
+    """Return values of secret names, and the logins in addresses: each alone, for a log may repeat it so."""
     values = {value for name, value in environ.items() if is_secret(name)}
     for value in environ.values():
         for login in re.findall(rf"\b{_SCHEME}://([^\s/\"'<>]+)@", value):
@@ -231,7 +231,7 @@ def _named_values(value: Any) -> Iterable[str]:
 
 
 def _literals(values: Iterable[str]) -> re.Pattern[str] | None:
-    """The longest first, each also as JSON and an address spell it."""
+    """Return the longest first, each also as JSON and an address spell it."""
     import json
     from urllib.parse import quote, unquote
 

@@ -33,7 +33,7 @@ _OF_WINDOWS = re.compile(r"[A-Za-z]:[\\/]|.*\.(?:exe|bat|cmd)$", re.IGNORECASE)
 
 
 def typed(argv: Sequence[str]) -> str:
-    """A command as it could be typed into a shell of the system that its program is of."""
+    """Return a command as it could be typed into a shell of the system that its program is of."""
     if argv and _OF_WINDOWS.match(argv[0]):
         from subprocess import list2cmdline
 
@@ -42,7 +42,7 @@ def typed(argv: Sequence[str]) -> str:
 
 
 def finding_text(finding: Finding) -> str:
-    """One finding with its mark; what to do stands under it."""
+    """Return one finding with its mark; what to do stands under it."""
     fix = f"           -> {finding.fix}\n" if finding.fix else ""
     return f"  {MARK[finding.status]}  {finding.text}\n{fix}"
 
@@ -51,7 +51,7 @@ GIB = 1 << 30
 
 
 def cuda_rows(cuda: Cuda, verbose: bool) -> Iterator[tuple[str, str]]:
-    """Name and text of each line; with `verbose` also where toolkits were looked for."""
+    """Go through name and text of each line; with `verbose` also where toolkits were looked for."""
     for toolkit in cuda.toolkits:
         yield "CUDA toolkit", _toolkit(toolkit)
     if not cuda.toolkits:
@@ -128,7 +128,7 @@ OUTCOME = {"passed": "passed      ", "failed": "FAILED      ", "not possible": "
 
 
 def columns(rows: Sequence[Sequence[str]], indent: str = "  ") -> str:
-    """Rows as aligned columns; the last one runs free."""
+    """Return rows as aligned columns; the last one runs free."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)][:-1] if rows else []
     lines = (
         indent + "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]])
@@ -138,7 +138,7 @@ def columns(rows: Sequence[Sequence[str]], indent: str = "  ") -> str:
 
 
 def plan_text(plan: BuildPlan, *, verbose: bool = False) -> str:
-    """The whole plan: choices with value, source and reason, then what would be done."""
+    """Return the whole plan: choices with value, source and reason, then what would be done."""
     parts = [
         "Choices (value, decided by, because)\n",
         columns([(c.name, c.value, c.source, c.because) for c in plan.choices]),
@@ -170,26 +170,26 @@ def _expected(key: str, wanted: str) -> str:
 
 
 def commands(plan: BuildPlan) -> Iterable[Command]:
-    """The commands of a plan in their order."""
+    """Return the commands of a plan in their order."""
     environment = plan.environment
     steps = (environment.create, environment.remove, environment.install, plan.way.ninja, plan.compile)
     return (step for step in steps if step is not None)
 
 
 def command_text(command: Command) -> str:
-    """A command as it could be typed, with its reason under it."""
+    """Return a command as it could be typed, with its reason under it."""
     return f"  $ {typed(command.argv)}\n      {command.because}\n"
 
 
 def findings_text(findings: Sequence[Finding]) -> str:
-    """Every finding with its mark; what to do stands under it."""
+    """Return every finding with its mark; what to do stands under it."""
     if not findings:
         return ""
     return "\nFindings\n" + "".join(map(finding_text, findings))
 
 
 def facts_text(facts: Facts, *, verbose: bool = False) -> str:
-    """The facts as a page; with `verbose` also where missing tools were looked for."""
+    """Return the facts as a page; with `verbose` also where missing tools were looked for."""
     host, cpu, tree = facts.host, facts.cpu, facts.tree
     rows = [
         (
@@ -271,14 +271,14 @@ def _python(executable: str, version: str | None, via: str, problem: str | None)
 
 
 def env_text(plan: BuildPlan, dry_run: bool) -> str:
-    """What `env` wrote, or would write."""
+    """Return what `env` wrote, or would write."""
     if dry_run:
         return "".join(f"# {env_file.path}\n{env_file.text}\n" for env_file in plan.env_files)
     return "".join(f"wrote {env_file.path}\n" for env_file in plan.env_files)
 
 
 def report_text(report: VerifyReport) -> str:
-    """The verification's result, a line a check."""
+    """Return the verification's result, a line a check."""
     version = report.torch.get("version", "torch")
     rows = [(OUTCOME[check.outcome], check.check, check.detail) for check in report.checks]
     failed = sum(check.outcome == "failed" for check in report.checks)
@@ -289,7 +289,7 @@ def report_text(report: VerifyReport) -> str:
 
 
 def removal_text(removal: Removable, uninstall: Command | None) -> str:
-    """What a clean would remove, by folder, and what it keeps with the reason."""
+    """Return what a clean would remove, by folder, and what it keeps with the reason."""
     counts: dict[str, int] = {}
     for path in removal.files:
         top = "/".join(path.split("/")[:2]) + "/" if path.count("/") > 1 else path
@@ -304,7 +304,7 @@ def removal_text(removal: Removable, uninstall: Command | None) -> str:
 
 
 def size(count: int) -> str:
-    """Bytes in decimal units, as disks and networks are sold."""
+    """Return bytes in decimal units, as disks and networks are sold."""
     for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if count >= factor:
             return f"{count / factor:.1f} {unit}"

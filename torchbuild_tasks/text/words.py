@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 def flag_words(text: str) -> tuple[str, ...]:
-    """The words of CXXFLAGS, LDFLAGS or CXX, as a shell splits them."""
+    """Return the words of CXXFLAGS, LDFLAGS or CXX, as a shell splits them."""
     try:
         return tuple(shlex.split(text))
     except ValueError:  # an open quote; the build itself will say so
@@ -15,7 +15,7 @@ def flag_words(text: str) -> tuple[str, ...]:
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word that a mistyped one most likely meant, case ignored."""
+    """Return the known word that a mistyped one most likely meant, case ignored."""
     import difflib
 
     folded = {item.casefold(): item for item in known}

@@ -14,7 +14,7 @@ from torchbuild_tasks.errors import ArchiveRefused, DownloadFailed, HashRefused,
 from torchbuild_tasks.features.helpers import store as shelf
 from torchbuild_tasks.features.helpers.fetch import obtain
 from torchbuild_tasks.model import Artifact
-from torchbuild_tasks.plan.artifacts import Pin, read_pins, write_pins
+from torchbuild_tasks.plan.pins import Pin, read_pins, write_pins
 from torchbuild_tasks.system.mark import MARKER, read_marker
 from torchbuild_tasks.system.net.client import Net
 from torchbuild_tasks.values import replace

@@ -12,9 +12,10 @@ from torchbuild_tasks.features.report import page as markup
 from torchbuild_tasks.features.report.act import load_page
 from torchbuild_tasks.features.report.page import Page, Report, render
 from torchbuild_tasks.model import CacheReport
-from torchbuild_tasks.model.facts import PastBuild, Peak
+from torchbuild_tasks.model.history import PastBuild, Peak
 from torchbuild_tasks.ninja.log import Step
-from torchbuild_tasks.ninja.timeline import Chain, Difference, lanes
+from torchbuild_tasks.ninja.step_times import Difference
+from torchbuild_tasks.ninja.timeline import Chain, lanes
 
 HOSTILE = "a/</script><script>alert(1)</script>&\"'<b>@{data}\u2028\udcff.cpp.o"
 

@@ -9,7 +9,8 @@ import pytest
 from tests.support.cuda import cuda_facts, gpu, toolkit
 from tests.support.machines import ask, found, plan_of, settings, statuses, tree
 from torchbuild_tasks.model import Facts
-from torchbuild_tasks.plan.cuda.archs import ChosenArchs, capability, choose_archs, read, runs_on
+from torchbuild_tasks.plan.cuda.archs import capability, choose_archs, read_archs, runs_on
+from torchbuild_tasks.plan.cuda.chosen import ChosenArchs
 from torchbuild_tasks.plan.cuda.devices import devices
 from torchbuild_tasks.plan.cuda.toolkit import choose_toolkit
 
@@ -184,4 +185,4 @@ def test_the_cost_of_more_is_shown() -> None:
 )
 def test_what_runs_where(list_: str, device: str, runs: bool) -> None:
     """Cubins run on later minors of their major, PTX on everything later, `a` code on one alone."""
-    assert runs_on(ask(), read(ask(), list_), capability(device)) is runs
+    assert runs_on(ask(), read_archs(ask(), list_), capability(device)) is runs

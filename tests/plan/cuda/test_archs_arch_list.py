@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.machines import ask
-from torchbuild_tasks.plan.cuda.archs import Arch, Capability, UnknownArch, capability, ordered, read, spelled
+from torchbuild_tasks.plan.cuda.archs import UnknownArch, arch_list, capability, read_archs, sort_archs
+from torchbuild_tasks.plan.cuda.chosen import Arch, Capability
 
 
 @pytest.mark.parametrize(
@@ -27,7 +28,7 @@ from torchbuild_tasks.plan.cuda.archs import Arch, Capability, UnknownArch, capa
     ],
 )
 def test_what_a_list_means(text: str, meant: str) -> None:
-    assert spelled(read(ask(), text)) == meant
+    assert arch_list(read_archs(ask(), text)) == meant
 
 
 @pytest.mark.parametrize(
@@ -45,7 +46,7 @@ def test_what_a_list_means(text: str, meant: str) -> None:
 )
 def test_what_is_none(text: str, says: str) -> None:
     with pytest.raises(UnknownArch, match=says.replace("?", r"\?")):
-        read(ask(), text)
+        read_archs(ask(), text)
 
 
 def test_numbers_are_compared_as_numbers() -> None:
@@ -62,4 +63,4 @@ entries = st.builds(
 
 @given(st.lists(entries, min_size=1, max_size=8))
 def test_what_is_written_is_read_back(archs: list[Arch]) -> None:
-    assert read(ask(), spelled(ordered(archs))) == ordered(archs)
+    assert read_archs(ask(), arch_list(sort_archs(archs))) == sort_archs(archs)

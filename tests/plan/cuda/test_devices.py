@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from tests.support.machines import ask, linux_facts
 from torchbuild_tasks.catalog import BoardRow, Catalog
 from torchbuild_tasks.model import Cuda, Finding, GpuSeen, Tegra
+from torchbuild_tasks.plan.cuda.chosen import Device
 from torchbuild_tasks.plan.cuda.devices import (
     PROBES,
-    Device,
     address,
     check_devices,
     devices,
-    merged,
+    group_answers,
     visible_devices,
     within,
 )
@@ -372,7 +372,7 @@ ANSWERS = st.lists(
 
 @given(ANSWERS)
 def test_every_answer_is_in_one_device_and_every_address_in_one(answers: list[GpuSeen]) -> None:
-    groups = merged(answers)
+    groups = group_answers(answers)
     assert sorted(map(id, answers)) == sorted(id(seen) for group in groups for seen in group)
     buses = [{address(seen.bus) for seen in group} - {""} for group in groups]
     assert all(len(known) <= 1 for known in buses)
@@ -398,7 +398,7 @@ def machines(draw: st.DrawFn) -> tuple[int, list[GpuSeen]]:
 @given(machines())
 def test_no_gpu_is_lost_or_counted_twice(made: tuple[int, list[GpuSeen]]) -> None:
     number, seen = made
-    groups = merged(seen)
+    groups = group_answers(seen)
     assert len(groups) == number
     for index, group in enumerate(groups):
         assert {each.uuid for each in group} <= {None, f"GPU-{index}"}

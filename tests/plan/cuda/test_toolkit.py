@@ -9,7 +9,8 @@ import pytest
 from tests.support.cuda import cuda_facts, toolkit
 from tests.support.machines import ask, found, plan_of, settings
 from torchbuild_tasks.model import Facts, Toolkit
-from torchbuild_tasks.plan.cuda.toolkit import ChosenToolkit, choose_toolkit
+from torchbuild_tasks.plan.cuda.chosen import ChosenToolkit
+from torchbuild_tasks.plan.cuda.toolkit import choose_toolkit
 
 
 def chosen(*toolkits: Toolkit, said: Any = None, **flags: Any) -> ChosenToolkit:

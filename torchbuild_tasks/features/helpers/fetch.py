@@ -18,7 +18,7 @@ from torchbuild_tasks.errors import DownloadFailed, HashRefused, UsageError
 from torchbuild_tasks.features.helpers import store
 from torchbuild_tasks.features.helpers import store as shelf
 from torchbuild_tasks.model import Artifact
-from torchbuild_tasks.plan.artifacts import Pin, read_pins, write_pins
+from torchbuild_tasks.plan.pins import Pin, read_pins, write_pins
 from torchbuild_tasks.system import files
 from torchbuild_tasks.system.archive.members import fault, parts_of
 from torchbuild_tasks.system.archive.unpack import unpack

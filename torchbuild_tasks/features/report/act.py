@@ -23,19 +23,12 @@ from torchbuild_tasks.errors import ManifestError, UsageError
 from torchbuild_tasks.features.manifest.compare import read_manifest
 from torchbuild_tasks.features.report.page import Page, Report, render
 from torchbuild_tasks.model import Facts
-from torchbuild_tasks.model.facts import History
+from torchbuild_tasks.model.history import History
 from torchbuild_tasks.model.record import Manifest
-from torchbuild_tasks.ninja.log import Graph, NinjaLog, Step, last_run, within
-from torchbuild_tasks.ninja.timeline import (
-    builds_before,
-    compiler_of,
-    critical_path,
-    differences,
-    gone,
-    hits,
-    lanes,
-    trace_events,
-)
+from torchbuild_tasks.ninja.graph import Graph
+from torchbuild_tasks.ninja.log import NinjaLog, Step, last_run, within
+from torchbuild_tasks.ninja.step_times import builds_before, compiler_of, differences, gone, hits
+from torchbuild_tasks.ninja.timeline import critical_path, lanes, trace_events
 from torchbuild_tasks.system.files import STATE_DIR, state_dir, told_as, write_atomic
 
 PAGE: Final = "report.html"

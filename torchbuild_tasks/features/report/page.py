@@ -15,10 +15,11 @@ import msgspec
 from torchbuild_tasks.catalog.templates import fill
 from torchbuild_tasks.features.cache.stats import hit_rate
 from torchbuild_tasks.model import CacheReport
-from torchbuild_tasks.model.facts import PastBuild, Peak
+from torchbuild_tasks.model.history import PastBuild, Peak
 from torchbuild_tasks.ninja.log import Step, kind_of
 from torchbuild_tasks.ninja.progress import short_path
-from torchbuild_tasks.ninja.timeline import Chain, Difference, Placed, alone, by_kind, is_hit, slowest, wall
+from torchbuild_tasks.ninja.step_times import Difference, is_hit
+from torchbuild_tasks.ninja.timeline import Chain, Placed, alone, by_kind, slowest, wall
 
 
 def embed(value: object) -> str:

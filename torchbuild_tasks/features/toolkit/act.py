@@ -6,7 +6,7 @@ from pathlib import Path
 
 from torchbuild_tasks.build.work import Work
 from torchbuild_tasks.features.helpers.act import fetch
-from torchbuild_tasks.plan.cuda.toolkit import part_folders
+from torchbuild_tasks.plan.cuda.managed import part_folders
 
 
 def assemble_toolkit(work: Work) -> Work:

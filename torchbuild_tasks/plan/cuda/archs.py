@@ -8,48 +8,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
-import msgspec
 from packaging.version import Version
 
 from torchbuild_tasks.catalog import FamilyRow
 from torchbuild_tasks.catalog.match import admits, applies
 from torchbuild_tasks.model import Choice, Source
-from torchbuild_tasks.plan.cuda.devices import Device, visible_devices
-from torchbuild_tasks.plan.cuda.toolkit import ChosenToolkit, cuda_row
+from torchbuild_tasks.plan.cuda.chosen import Arch, Capability, ChosenArchs, ChosenToolkit, Device
+from torchbuild_tasks.plan.cuda.devices import visible_devices
+from torchbuild_tasks.plan.cuda.toolkit import cuda_row
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide
 from torchbuild_tasks.text.words import did_you_mean
 from torchbuild_tasks.values import replace
 
 _ENTRY = re.compile(r"(\d{1,2})\.(\d)([af]?)(\+PTX)?", re.IGNORECASE)
-
-
-class Capability(NamedTuple):
-    """A compute capability as numbers, so that 10.3 comes after 9.0; `kind` is "", "a" or "f"."""
-
-    major: int
-    minor: int
-    kind: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.major}.{self.minor}{self.kind}"
-
-    @property
-    def plain(self) -> Capability:
-        """The same without its letter."""
-        return Capability(self.major, self.minor)
-
-
-class Arch(msgspec.Struct, frozen=True, kw_only=True):
-    """One entry of the list: a cubin for `capability`, and with `ptx` also its PTX."""
-
-    capability: Capability
-    ptx: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.capability}{'+PTX' if self.ptx else ''}"
 
 
 class UnknownArch(ValueError):
@@ -68,7 +42,7 @@ def capability(text: str) -> Capability:
     return Capability(int(entry[1]), int(entry[2]), entry[3].lower())
 
 
-def read(question: Question, text: str) -> tuple[Arch, ...]:
+def read_archs(question: Question, text: str) -> tuple[Arch, ...]:
     """Read a whole list, names of families written out, each capability once, in numeric order.
 
     Raises:
@@ -77,24 +51,24 @@ def read(question: Question, text: str) -> tuple[Arch, ...]:
     words = [word for word in re.split(r"[;,\s]+", text) if word]
     if not words:
         raise UnknownArch("the list of architectures is empty")
-    return ordered(arch for word in words for arch in _meaning(question, word))
+    return sort_archs(arch for word in words for arch in _meaning(question, word))
 
 
-def ordered(archs: Iterable[Arch]) -> tuple[Arch, ...]:
-    """Each capability once, +PTX where any entry says it, in numeric order."""
+def sort_archs(archs: Iterable[Arch]) -> tuple[Arch, ...]:
+    """Return each capability once, +PTX where any entry says it, in numeric order."""
     ptx: dict[Capability, bool] = {}
     for arch in archs:
         ptx[arch.capability] = ptx.get(arch.capability, False) or arch.ptx
     return tuple(Arch(capability=each, ptx=ptx[each]) for each in sorted(ptx))
 
 
-def spelled(archs: Sequence[Arch]) -> str:
-    """The list as TORCH_CUDA_ARCH_LIST has it."""
+def arch_list(archs: Sequence[Arch]) -> str:
+    """Return the list as TORCH_CUDA_ARCH_LIST has it."""
     return ";".join(map(str, archs))
 
 
 def families(question: Question) -> tuple[FamilyRow, ...]:
-    """The names that the torch of the checkout knows; else, all of them."""
+    """Return the names that the torch of the checkout knows; else, all of them."""
     return tuple(row for row in question.catalog.family if applies(row.torch, question.version))
 
 
@@ -116,7 +90,7 @@ def _meaning(question: Question, word: str) -> tuple[Arch, ...]:
 
 
 def _family(question: Question, name: str) -> FamilyRow | None:
-    """The row of a name, as the torch of the checkout reads it, else as any does."""
+    """Return the row of a name, as the torch of the checkout reads it, else as any does."""
     rows = (*families(question), *question.catalog.family)
     return next((row for row in rows if row.name.lower() == name.lower()), None)
 
@@ -136,15 +110,6 @@ COST = 0.4
 MANY = 8
 
 
-class ChosenArchs(msgspec.Struct, frozen=True, kw_only=True):
-    """The list as a choice and as values; `problem` says why it cannot be read or decided."""
-
-    choice: Choice | None = None
-    archs: tuple[Arch, ...] = ()
-    problem: str = ""
-    guessed: bool = False
-
-
 def choose_archs(question: Question, chosen: ChosenToolkit, gpus: tuple[Device, ...]) -> ChosenArchs:
     """Decide the architectures of a CUDA build for a machine with these GPUs."""
     if chosen.choice is None:
@@ -157,14 +122,14 @@ def choose_archs(question: Question, chosen: ChosenToolkit, gpus: tuple[Device, 
 
 
 def known_archs(question: Question, chosen: ChosenToolkit) -> tuple[Capability, ...]:
-    """What the toolkit compiles for, by its own word, else by the row of its version; in numeric order."""
+    """Return what the toolkit compiles for, in numeric order: by its own word, else by its version's row."""
     row = cuda_row(question, chosen.version)
     listed = chosen.toolkit.archs if chosen.toolkit and chosen.toolkit.archs else row.archs if row else ()
     return tuple(sorted({capability(text).plain for text in listed}))
 
 
-def renamed(question: Question, wanted: Capability, cuda: Version | None) -> Capability:
-    """What a capability is called by a toolkit: Thor is 10.1 before CUDA 13.0 and 11.0 from it on."""
+def capability_for(question: Question, wanted: Capability, cuda: Version | None) -> Capability:
+    """Return what a capability is called by a toolkit: Thor is 10.1 before CUDA 13.0 and 11.0 from it on."""
     for row in question.catalog.arch:
         if row.renamed and row.capability == str(wanted.plain) and cuda and admits(row.cuda, cuda):
             return capability(row.renamed)._replace(kind=wanted.kind)
@@ -172,7 +137,7 @@ def renamed(question: Question, wanted: Capability, cuda: Version | None) -> Cap
 
 
 def runs_on(question: Question, archs: tuple[Arch, ...], device: Capability) -> bool:
-    """Whether a device has code in the list: a cubin of its major that is not newer, or older PTX.
+    """Say whether a device has code in the list: a cubin of its major that is not newer, or older PTX.
 
     Cubins of Jetson's GPUs and of others do not run on each other (CUDA C++ Programming Guide, binary
     compatibility; torch.cuda holds devices to the same).
@@ -211,8 +176,8 @@ def _decided(
     word = asked.lower()
     if word not in ("auto", "native", "common"):
         archs = tuple(
-            Arch(capability=renamed(question, arch.capability, chosen.version), ptx=arch.ptx)
-            for arch in read(question, asked)
+            Arch(capability=capability_for(question, arch.capability, chosen.version), ptx=arch.ptx)
+            for arch in read_archs(question, asked)
         )
         return _chosen(archs, because, source)
     if word == "common":
@@ -241,16 +206,16 @@ def _chosen(archs: tuple[Arch, ...], because: str, source: Source) -> ChosenArch
         cost = 1 + COST * (number - 1)
         because += f"; {number} architectures cost about {cost:.1f} times one"
     return ChosenArchs(
-        choice=Choice(name=NAME, value=spelled(archs), because=because, source=source), archs=archs
+        choice=Choice(name=NAME, value=arch_list(archs), because=because, source=source), archs=archs
     )
 
 
 def _of_devices(question: Question, chosen: ChosenToolkit, present: list[Device]) -> tuple[Arch, ...]:
-    """The capability of each device; for one newer than toolkit or torch, the nearest below, with PTX."""
+    """Return each device's capability; for one newer than toolkit or torch, the nearest below with PTX."""
     known = [each for each in known_archs(question, chosen) if is_known(question, each, "build")]
     found = []
     for device in present:
-        wanted = renamed(question, capability(str(device.capability)), chosen.version)
+        wanted = capability_for(question, capability(str(device.capability)), chosen.version)
         below = [each for each in known if each < wanted and not _is_tegra(question, each)]
         if wanted in known or not below:
             found.append(Arch(capability=wanted))
@@ -258,15 +223,15 @@ def _of_devices(question: Question, chosen: ChosenToolkit, present: list[Device]
             tegra = _is_tegra(question, wanted)
             same = [each for each in below if each.major == wanted.major and not tegra]
             found.append(Arch(capability=(same or below)[-1], ptx=True))
-    return ordered(found)
+    return sort_archs(found)
 
 
 def _common(question: Question, chosen: ChosenToolkit) -> tuple[Arch, ...]:
-    """What upstream's own binaries have, as far as this toolkit compiles it without a warning."""
+    """Return what upstream's own binaries have, as far as this toolkit compiles it without a warning."""
     row = cuda_row(question, chosen.version)
     known = known_archs(question, chosen)
     deprecated = set(row.deprecated if row else ())
-    usual = {arch.capability for arch in read(question, "common")}
+    usual = {arch.capability for arch in read_archs(question, "common")}
     archs = [
         each
         for each in known
@@ -278,7 +243,7 @@ def _common(question: Question, chosen: ChosenToolkit) -> tuple[Arch, ...]:
 
 
 def is_known(question: Question, code: Capability, column: Literal["torch", "build"]) -> bool:
-    """Whether the torch of the checkout knows a capability: its extensions (`torch`), its CMake (`build`)."""
+    """Say whether the checkout's extensions (`torch`) or its CMake (`build`) know a capability."""
     for wanted in dict.fromkeys((str(code), str(code.plain))):
         rows = [row for row in question.catalog.arch if row.capability == wanted and not row.renamed]
         if rows:
@@ -287,7 +252,7 @@ def is_known(question: Question, code: Capability, column: Literal["torch", "bui
 
 
 def _is_tegra(question: Question, wanted: Capability) -> bool:
-    """Whether only Jetson boards have a capability, under any of its names."""
+    """Say whether only Jetson boards have a capability, under any of its names."""
     boards = {row.capability for row in question.catalog.board}
     names = {row.renamed for row in question.catalog.arch if row.capability == str(wanted)}
     return bool({str(wanted), *names} & boards)
@@ -300,5 +265,5 @@ def missing_devices(
     for device in gpus:
         if not device.capability:
             continue
-        if not runs_on(question, archs, renamed(question, capability(device.capability), cuda)):
+        if not runs_on(question, archs, capability_for(question, capability(device.capability), cuda)):
             yield device

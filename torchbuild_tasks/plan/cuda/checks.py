@@ -11,18 +11,15 @@ from torchbuild_tasks.model import Finding
 from torchbuild_tasks.plan.cuda.archs import (
     MANY,
     NAME,
-    Arch,
-    Capability,
-    ChosenArchs,
+    arch_list,
     capability,
+    capability_for,
     is_known,
     known_archs,
     missing_devices,
-    renamed,
-    spelled,
 )
-from torchbuild_tasks.plan.cuda.devices import Device
-from torchbuild_tasks.plan.cuda.toolkit import MANAGED, ROOTS, ChosenToolkit, cuda_row, torch_rows, usable
+from torchbuild_tasks.plan.cuda.chosen import Arch, Capability, ChosenArchs, ChosenToolkit, Device
+from torchbuild_tasks.plan.cuda.toolkit import MANAGED, ROOTS, cuda_row, torch_rows, why_unusable
 from torchbuild_tasks.plan.cuda.variables import cudnn_version
 from torchbuild_tasks.plan.jetson import board
 from torchbuild_tasks.plan.question import Question
@@ -34,7 +31,7 @@ ARCHS_ID = "architectures"
 def check_archs(
     question: Question, chosen: ChosenToolkit, archs: ChosenArchs, gpus: tuple[Device, ...]
 ) -> tuple[Finding, ...]:
-    """Every problem of the list at once."""
+    """Report every problem of the list at once."""
     if archs.problem:
         fix = "Write for example --arch '8.6;9.0+PTX', a family such as Ampere, or auto, native or common."
         return (Finding(id=ARCHS_ID, status="error", text=archs.problem, fix=fix),)
@@ -98,11 +95,12 @@ def _not_compiled(
 
 
 def _able(question: Question, code: Capability) -> list[Version]:
-    """The toolkits that compile for a capability, under the name that each has for it."""
+    """Return the toolkits that compile for a capability, under the name that each has for it."""
     return sorted(
         Version(row.version)
         for row in question.catalog.cuda
-        if renamed(question, code, Version(row.version)).plain in {capability(a).plain for a in row.archs}
+        if capability_for(question, code, Version(row.version)).plain
+        in {capability(a).plain for a in row.archs}
     )
 
 
@@ -111,7 +109,7 @@ def _check_devices(
 ) -> Iterator[Finding]:
     for device in missing_devices(question, archs.archs, chosen.version, gpus):
         text = (
-            f"{device.name} has compute capability {device.capability}, and {NAME}={spelled(archs.archs)} "
+            f"{device.name} has compute capability {device.capability}, and {NAME}={arch_list(archs.archs)} "
             'holds nothing that it can run: torch would say "no kernel image is available"'
         )
         yield Finding(
@@ -129,7 +127,7 @@ TOOLKIT_ID = "cuda-toolkit"
 
 
 def check_toolkit(question: Question, chosen: ChosenToolkit) -> tuple[Finding, ...]:
-    """Every finding about the toolkit; nothing in a CPU build."""
+    """Report every finding about the toolkit; nothing in a CPU build."""
     if not is_cuda(question):
         return ()
     if chosen.problem:
@@ -154,14 +152,14 @@ def _none(question: Question, chosen: ChosenToolkit) -> Finding:
 
 
 def _others(question: Question) -> str:
-    able = [t for t in question.cuda.toolkits if not usable(t)]
+    able = [t for t in question.cuda.toolkits if not why_unusable(t)]
     if not able:
         return ""
     return f"Usable here: {', '.join(f'{t.version} ({t.path})' for t in able)}. "
 
 
 def _suggested(question: Question) -> str:
-    """How to get a fitting toolkit: without an administrator, but for boards that have CUDA of their own."""
+    """Say how to get a fitting toolkit without an administrator; on boards with CUDA of their own, theirs."""
     known = board(question)
     if known is not None and not known.sbsa:
         return "install JetPack's: sudo apt install nvidia-jetpack"

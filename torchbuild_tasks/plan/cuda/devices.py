@@ -10,10 +10,9 @@ import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-import msgspec
-
 from torchbuild_tasks.catalog import GpuRow
 from torchbuild_tasks.model import Cuda, Finding, GpuSeen
+from torchbuild_tasks.plan.cuda.chosen import Device
 from torchbuild_tasks.plan.jetson import board
 from torchbuild_tasks.plan.question import Question
 
@@ -23,7 +22,7 @@ _BUS = re.compile(r"(?:([0-9a-f]+):)?([0-9a-f]{1,2}):([0-9a-f]{1,2})\.([0-7])", 
 
 
 def address(bus: str | None) -> str:
-    """One spelling of a PCI address: 0000:01:00.0 for 00000000:01:00.0 and 01:00.0; "" for none."""
+    """Return one spelling of a PCI address: 0000:01:00.0 for 00000000:01:00.0 and 01:00.0; "" for none."""
     match = _BUS.fullmatch((bus or "").strip())
     if match is None:
         return (bus or "").strip().casefold()
@@ -31,15 +30,15 @@ def address(bus: str | None) -> str:
     return f"{domain:04x}:{number:02x}:{device:02x}.{function}"
 
 
-def trust(seen: GpuSeen) -> int:
-    """The place of an answer's probe in the order of trust."""
+def trust_rank(seen: GpuSeen) -> int:
+    """Return the place of an answer's probe in the order of trust."""
     return PROBES.index(seen.probe) if seen.probe in PROBES else len(PROBES)
 
 
-def merged(answers: Iterable[GpuSeen]) -> list[list[GpuSeen]]:
-    """The answers about each GPU, the most trusted first; every answer is in exactly one list."""
+def group_answers(answers: Iterable[GpuSeen]) -> list[list[GpuSeen]]:
+    """Return the answers about each GPU, the most trusted first; every answer is in exactly one list."""
     groups: list[list[GpuSeen]] = []
-    ordered = sorted(answers, key=trust)
+    ordered = sorted(answers, key=trust_rank)
     # Who knows the address comes first: the others are found in what that has made.
     for seen in sorted(ordered, key=lambda each: (not address(each.bus), not each.uuid)):
         group = _by(groups, _bus, seen) or _by(groups, _uuid, seen) or _by_order(groups, seen)
@@ -48,7 +47,7 @@ def merged(answers: Iterable[GpuSeen]) -> list[list[GpuSeen]]:
         else:
             group.append(seen)
     for group in groups:
-        group.sort(key=trust)
+        group.sort(key=trust_rank)
     return sorted(groups, key=lambda group: _known(_bus, group) or "~")
 
 
@@ -72,13 +71,13 @@ def _by(groups: list[list[GpuSeen]], key: Callable[[GpuSeen], str], seen: GpuSee
 
 
 def _by_order(groups: list[list[GpuSeen]], seen: GpuSeen) -> list[GpuSeen] | None:
-    """The first GPU that this probe has not spoken of and that is no other one for sure."""
+    """Return the first GPU that this probe has not spoken of and that is no other one for sure."""
     free = (group for group in groups if all(each.probe != seen.probe for each in group))
     return next((group for group in free if _agrees(group, seen)), None)
 
 
 def _agrees(group: list[GpuSeen], seen: GpuSeen) -> bool:
-    """Whether nothing says that it is another one; the address counts more than the UUID."""
+    """Say whether nothing says that it is another one; the address counts more than the UUID."""
     for key in (_bus, _uuid):
         known = _known(key, group)
         wanted = key(seen)
@@ -101,26 +100,6 @@ _USE = re.compile(r"B?(GL)?M?")
 _PARENT = re.compile(r"MIG-(GPU-[^/]+)/", re.IGNORECASE)
 
 
-class Device(msgspec.Struct, frozen=True, kw_only=True):
-    """One GPU.
-
-    `via` is what said the capability, `datacenter` whether it is a card on which forward
-    compatibility works (None where no row knows), `disagreement` tells what contradicts, or "".
-    """
-
-    name: str
-    capability: str | None = None
-    via: str = ""
-    chip: str | None = None
-    bus: str | None = None
-    uuid: str | None = None
-    memory: int | None = None
-    mig: bool = False
-    datacenter: bool | None = None
-    answers: tuple[GpuSeen, ...] = ()
-    disagreement: str = ""
-
-
 class _Claim(NamedTuple):
     """That a GPU has a capability: by whom, and how that one came to it."""
 
@@ -130,10 +109,10 @@ class _Claim(NamedTuple):
 
 
 def devices(question: Question) -> tuple[Device, ...]:
-    """Every GPU of the machine once, in the order of the PCI bus, hidden ones too."""
+    """Return every GPU of the machine once, in the order of the PCI bus, hidden ones too."""
     cuda = question.cuda
     tree = [seen for seen in cuda.gpus if seen.probe == TREE]
-    groups = merged(seen for seen in cuda.gpus if seen.probe != TREE)
+    groups = group_answers(seen for seen in cuda.gpus if seen.probe != TREE)
     if cuda.tegra is None:
         groups += [[seen] for seen in tree]
         return tuple(_device(question, group, _claims(question, group)) for group in groups)
@@ -147,7 +126,7 @@ def visible_devices(question: Question, found: tuple[Device, ...]) -> tuple[Devi
 
 
 def check_devices(question: Question, found: tuple[Device, ...]) -> tuple[Finding, ...]:
-    """One finding a GPU, and what is to be said of hidden, unknown or missing ones."""
+    """Report one finding a GPU, and those that are hidden, unknown or missing."""
     if not found:
         return (_none(question.cuda),)
     return (*(_check_one(device) for device in found), *_check_hidden(question.cuda, found))
@@ -198,7 +177,7 @@ def _device(question: Question, answers: list[GpuSeen], claims: list[_Claim], na
 
 
 def _claims(question: Question, answers: list[GpuSeen]) -> list[_Claim]:
-    """Everything that is said of the capability, the most trusted first."""
+    """Return everything that is said of the capability, the most trusted first."""
     claims = [_Claim(seen.capability, seen.probe, seen.probe) for seen in answers if seen.capability]
     for seen in answers:
         if row := _by_id(question, seen.pci_id):
@@ -231,7 +210,7 @@ def _number(pci_id: str | None) -> int | None:
 
 
 def within(ranges: Iterable[str], number: int) -> bool:
-    """Whether a device id is in one of the ranges of a row ("2204" or "2200-223f")."""
+    """Say whether a device id is in one of the ranges of a row ("2204" or "2200-223f")."""
     for text in ranges:
         first, _, last = text.partition("-")
         if int(first, 16) <= number <= int(last or first, 16):
@@ -269,7 +248,7 @@ def _disagreement(question: Question, claims: list[_Claim]) -> str:
 
 
 def _visible(found: tuple[Device, ...], text: str) -> list[int]:
-    """The places of the devices that the variable names; like CUDA, it ends at the first unknown word."""
+    """Return the places of the devices that the variable names; like CUDA, end at an unknown word."""
     places: list[int] = []
     for word in text.split(","):
         place = _place(found, word.strip())
@@ -281,7 +260,7 @@ def _visible(found: tuple[Device, ...], text: str) -> list[int]:
 
 
 def _place(found: tuple[Device, ...], word: str) -> int | None:
-    """Which device a word means: an index, or the beginning of one UUID."""
+    """Say which device a word means: an index, or the beginning of one UUID."""
     if word.isascii() and word.isdigit():
         return int(word) if int(word) < len(found) else None
     if parent := _PARENT.match(word):

@@ -13,7 +13,8 @@ from torchbuild_tasks.catalog import CudaRow
 from torchbuild_tasks.catalog.match import admits, parse_version
 from torchbuild_tasks.model import Driver, Finding
 from torchbuild_tasks.plan.cuda.archs import capability
-from torchbuild_tasks.plan.cuda.devices import Device, visible_devices
+from torchbuild_tasks.plan.cuda.chosen import Device
+from torchbuild_tasks.plan.cuda.devices import visible_devices
 from torchbuild_tasks.plan.cuda.toolkit import cuda_row, torch_rows
 from torchbuild_tasks.plan.question import Question
 
@@ -23,7 +24,7 @@ UPDATE = "Install driver {version} or later"
 
 
 def check_driver(question: Question, cuda: Version | None, gpus: tuple[Device, ...]) -> tuple[Finding, ...]:
-    """Every finding about the driver for programs of `cuda` (major and minor; None where not known)."""
+    """Check the driver for programs of `cuda` (major and minor; None where not known)."""
     facts = question.cuda
     if facts.driver is None and facts.tegra is None:
         return (_no_driver(question, cuda),)
@@ -90,7 +91,7 @@ def _differs(driver: Driver) -> bool:
 
 
 def _answered(question: Question) -> bool:
-    """Whether the driver answers all the same: then the other library is that of cuda-compat."""
+    """Say whether the driver answers all the same: then the other library is that of cuda-compat."""
     return any(seen.probe in ("nvml", "nvidia-smi") for seen in question.cuda.gpus)
 
 
@@ -134,7 +135,7 @@ def _compared(
 
 
 def _is_from(version: str, limit: str) -> bool:
-    """Whether a driver is of this version or later; false where there is no limit to hold it against."""
+    """Say whether a driver is of this version or later; false where there is no limit to hold it against."""
     first = parse_version(version)
     wanted = parse_version(limit)
     return first is not None and wanted is not None and first >= wanted
@@ -159,7 +160,7 @@ def _without_ptx(
 
 
 def _needs_ptx(question: Question, gpus: tuple[Device, ...], row: CudaRow | None) -> Device | None:
-    """The first GPU for which the toolkit compiles no binary code, so that only PTX is left."""
+    """Return the first GPU for which the toolkit compiles no binary code, so that only PTX is left."""
     if row is None:
         return None
     archs = [capability(text).plain for text in row.archs]
@@ -197,7 +198,7 @@ def _forward(question: Question, gpus: tuple[Device, ...], cuda: Version) -> str
 
 
 def _newest_that_runs(question: Question, driver: Driver, version: str) -> str:
-    """The newest series that torch builds with and that this driver runs, be it without PTX."""
+    """Return the newest series that torch builds with and that this driver runs, be it without PTX."""
     able = []
     refusing = [row.cuda for row in torch_rows(question) if row.refuse]
     for row in question.catalog.cuda:
@@ -211,19 +212,19 @@ def _newest_that_runs(question: Question, driver: Driver, version: str) -> str:
 
 
 def _runs(driver: Driver, cuda: Version) -> bool:
-    """Whether the driver itself says that it runs this series."""
+    """Say whether the driver itself says that it runs this series."""
     newest = parse_version(driver.cuda)
     return newest is not None and newest.release[:2] >= cuda.release[:2]
 
 
 def _own(question: Question, cuda: Version | None) -> str:
-    """The driver that the series came with; "" where nobody has written it down."""
+    """Return the driver that the series came with; "" where nobody has written it down."""
     row = cuda_row(question, cuda) if cuda else None
     return _for_host(question, row.driver_linux, row.driver_windows) if row else ""
 
 
 def _oldest(question: Question, cuda: Version | None) -> str:
-    """The oldest driver of the major release; "" where there is no minor-version compatibility."""
+    """Return the oldest driver of the major release; "" where there is no minor-version compatibility."""
     for row in question.catalog.cuda_driver:
         if cuda and row.cuda == str(cuda.major):
             return _for_host(question, row.linux, row.windows)

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 
 from torchbuild_tasks.catalog.match import variable_row
 from torchbuild_tasks.model import Choice, EnvOp, Library
-from torchbuild_tasks.plan.cuda.archs import ChosenArchs
-from torchbuild_tasks.plan.cuda.toolkit import ChosenToolkit
+from torchbuild_tasks.plan.cuda.chosen import ChosenArchs, ChosenToolkit
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide
 
@@ -23,7 +22,7 @@ COMPRESS = "-Xfatbin -compress-all"
 
 
 def toolkit_variables(question: Question, chosen: ChosenToolkit) -> tuple[Choice, ...]:
-    """Where the toolkit is, said to everything that asks: CMake, PyTorch's own modules, its extensions.
+    """Return the variables that name the toolkit to CMake, to PyTorch's own modules and to its extensions.
 
     These replace what the environment says, so that all of them name the same folder.
     """
@@ -53,7 +52,7 @@ def toolkit_path(question: Question, chosen: ChosenToolkit) -> tuple[EnvOp, ...]
 
 
 def nvcc_of(question: Question, chosen: ChosenToolkit) -> str:
-    """The nvcc that compiles; one of a toolkit that is still to be made stands in its bin."""
+    """Return the nvcc that compiles; one of a toolkit that is still to be made stands in its bin."""
     if chosen.toolkit and chosen.toolkit.nvcc:
         return chosen.toolkit.nvcc
     name = "nvcc.exe" if question.facts.host.os == "windows" else "nvcc"
@@ -71,7 +70,7 @@ def library_variables(question: Question, chosen: ChosenToolkit, archs: ChosenAr
 
 
 def cudnn_version(question: Question, chosen: ChosenToolkit) -> str | None:
-    """The cuDNN that the build would use, if one was found."""
+    """Return the cuDNN that the build would use, if one was found."""
     if chosen.toolkit and chosen.toolkit.cudnn:
         return chosen.toolkit.cudnn
     library = _library(question, "cudnn")
@@ -135,7 +134,7 @@ def _magma(question: Question, chosen: ChosenToolkit) -> Iterator[Choice]:
 
 
 def _has_part(chosen: ChosenToolkit, name: str) -> bool:
-    """Whether the toolkit has a library in its own folder, or will have."""
+    """Say whether the toolkit has a library in its own folder, or will have."""
     if chosen.toolkit is not None:
         return bool(getattr(chosen.toolkit, name))
     return any(artifact.name == name for artifact in chosen.artifacts)

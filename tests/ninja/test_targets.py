@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torchbuild_tasks.ninja.log import files_of, near, unknown
+from torchbuild_tasks.ninja.targets import files_of, near, unknown
 
 LISTED = """\
 all: phony

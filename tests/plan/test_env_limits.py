@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchbuild_tasks.model import EnvOp
-from torchbuild_tasks.plan.env_files import LINUX_BYTES, WINDOWS_CHARACTERS, refusal, undone
+from torchbuild_tasks.plan.env_limits import LINUX_BYTES, WINDOWS_CHARACTERS, refusal, repeat_refusal
 from torchbuild_tasks.plan.env_lines import LINE_BYTES
 
 SHELLS = ("sh", "bat", "ps1", "fish")
@@ -201,7 +201,7 @@ def test_a_call_that_fills_the_line_is_refused(shell: str) -> None:
 @pytest.mark.parametrize("name", ["PATH", "Path", "INCLUDE", "lib", "LIBPATH", "EXTERNAL_INCLUDE"])
 def test_a_list_that_the_compiler_extends_is_only_prepended_to(name: str) -> None:
     for op in (set_op("x", name), EnvOp(op="unset", name=name)):
-        assert "take that away" in (undone(op, (op, load_op())) or "")
-        assert undone(op, (op,)) is None
-    assert undone(prepend_op("C:\\x", name), (prepend_op("C:\\x", name), load_op())) is None
-    assert undone(set_op("x", "CMAKE_PREFIX_PATH"), (load_op(),)) is None
+        assert "take that away" in (repeat_refusal(op, (op, load_op())) or "")
+        assert repeat_refusal(op, (op,)) is None
+    assert repeat_refusal(prepend_op("C:\\x", name), (prepend_op("C:\\x", name), load_op())) is None
+    assert repeat_refusal(set_op("x", "CMAKE_PREFIX_PATH"), (load_op(),)) is None

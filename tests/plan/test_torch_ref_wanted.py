@@ -10,14 +10,14 @@ from tests.support.machines import ask, linux_facts, plan_of, python, settings, 
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import Facts, Finding, Tree
-from torchbuild_tasks.plan.versions import check_torch, wanted_torch
+from torchbuild_tasks.plan.torch_ref import check_torch, wanted_torch
 from torchbuild_tasks.values import replace
 
 NEWEST = load_catalog().torch[-1].latest
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
-def held(word: str, **tree: Any) -> Finding:
+def checked(word: str, **tree: Any) -> Finding:
     (finding,) = check_torch(ask(with_tree(linux_facts(), **tree), torch=word))
     return finding
 
@@ -51,7 +51,7 @@ def nowhere(**changes: Any) -> Facts:
     ],
 )
 def test_the_checkout_is_held_to_the_word(word: str, tree: dict[str, Any], status: str) -> None:
-    assert held(word, **tree).status == status
+    assert checked(word, **tree).status == status
 
 
 def test_another_version_refuses_the_plan_and_names_the_ways_out() -> None:
@@ -65,7 +65,7 @@ def test_another_version_refuses_the_plan_and_names_the_ways_out() -> None:
 
 
 def test_outside_of_git_there_is_nothing_to_switch() -> None:
-    assert "switch" not in held("2.9.1", git=False).fix
+    assert "switch" not in checked("2.9.1", git=False).fix
 
 
 def test_without_the_word_nothing_is_held() -> None:

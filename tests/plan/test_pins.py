@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.plan.artifacts import HEAD, Pin, read_pins, write_pins
+from torchbuild_tasks.plan.pins import HEAD, Pin, read_pins, write_pins
 
 ONE = Pin(id="mkl-2020.2.254", sha256="ab" * 32, size=12, url="https://example.org/mkl_2020.2.254.7z")
 TWO = Pin(id="magma-2.5.4-cuda124-release", sha256="01" * 32, size=0, url="file:///C:/x")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from tests.ninja.test_log_ninja_graph import DOT
-from torchbuild_tasks.model.facts import History, PastBuild
-from torchbuild_tasks.ninja.log import Graph, Step, parse_graph
-from torchbuild_tasks.ninja.timeline import compiler_of, cost, costs, differences, gone, hits, remember
+from tests.ninja.test_graph import DOT
+from torchbuild_tasks.model.history import History, PastBuild
+from torchbuild_tasks.ninja.graph import Graph, parse_graph
+from torchbuild_tasks.ninja.log import Step
+from torchbuild_tasks.ninja.step_times import compiler_of, cost, costs, differences, gone, hits, remember
 
 BUILD = PastBuild(finished="2026-01-01T00:00:00+00:00", seconds=10.0, steps=3)
 

@@ -13,7 +13,7 @@ from tests.support.windows import ROOT, windows_facts
 from torchbuild_tasks.catalog import Catalog, PartRow, load_catalog
 from torchbuild_tasks.catalog.match import series
 from torchbuild_tasks.model import Cuda, Facts, Host, Store, Toolkit
-from torchbuild_tasks.plan.cuda.toolkit import managed_toolkit, part_folders, part_id
+from torchbuild_tasks.plan.cuda.managed import managed_toolkit, part_folders, part_id
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.values import replace
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchbuild_tasks.plan.environment import lacking
+from torchbuild_tasks.plan.requirements import lacking
 
 NAMES = (
     "setuptools-69.5.1-py3-none-any.whl",

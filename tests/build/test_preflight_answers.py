@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 
-from torchbuild_tasks.plan.preflight import cache_of, ccache_answer, listed_archs, same_archs, sccache_answer
+from torchbuild_tasks.build.preflight_answers import (
+    cache_of,
+    ccache_answer,
+    listed_archs,
+    same_archs,
+    sccache_answer,
+)
 
 # cuobjdump 13.5 on an object of nvcc 13.0
 LISTING = """\

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.support.machines import built, linux_facts, plan_of, tool
 from torchbuild_tasks.model import LinkTrial, Tool
-from torchbuild_tasks.plan.preflight import LIBRARY
+from torchbuild_tasks.plan.linker import TRIAL_LIBRARY
 from torchbuild_tasks.values import replace
 
 LLD = tool("ld.lld", "14.0.6")
@@ -25,7 +25,7 @@ def test_it_has_the_words_of_the_build() -> None:
     library, program = trial.commands
     assert library[:2] == ("g++", "-m64")
     assert {"-flto", "-g", "-fPIC", "-shared", "-Wl,-z,now", "-fuse-ld=lld"} <= set(library)
-    assert program[-1] == f"./{LIBRARY}"
+    assert program[-1] == f"./{TRIAL_LIBRARY}"
     assert (trial.mark, set(trial.sources)) == ("LLD", {"trial.h", "library.cpp", "program.cpp"})
 
 

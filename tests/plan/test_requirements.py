@@ -8,7 +8,7 @@ from packaging.requirements import Requirement
 from tests.support.machines import ask, base_python, linux_facts, plan_of, python, settings, statuses, tool
 from tests.support.windows import windows_facts
 from torchbuild_tasks.model import Command, Facts
-from torchbuild_tasks.plan.environment import required
+from torchbuild_tasks.plan.requirements import required
 from torchbuild_tasks.values import replace
 
 

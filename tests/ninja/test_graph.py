@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torchbuild_tasks.ninja.log import longest_before, parse_graph
+from torchbuild_tasks.ninja.graph import longest_before, parse_graph
 
 # a.cpp and gen.h -> a.o; b.cpp -> b.o; both -> lib.so through an edge of its own; a phony `all`.
 DOT = """digraph ninja {

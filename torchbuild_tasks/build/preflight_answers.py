@@ -1,0 +1,92 @@
+"""Read what a pre-flight's programs printed: an object's architectures, a cache's answer."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+# What makes each cache compile anew and keep the result: the first pass has to compile really.
+ANEW: Final[Mapping[str, str]] = {"ccache": "CCACHE_RECACHE", "sccache": "SCCACHE_RECACHE"}
+CCACHE_LOG: Final = "CCACHE_LOGFILE"
+
+_LISTED: Final = re.compile(r"^(ELF|PTX) file +\d+: .*\bsm_(\w+)\.(?:cubin|ptx)\s*$", re.MULTILINE)
+# 3.x: "Result: cache hit (direct)"; 4.x: "Result: direct_cache_hit", and lines about its storage.
+_RESULT: Final = re.compile(r"\] Result: (?!local_|remote_|primary_|secondary_)(.+)$", re.MULTILINE)
+_HIT: Final = re.compile(r"(direct|preprocessed)_cache_hit|cache hit \(")
+
+
+class Answer(NamedTuple):
+    """Whether a cache had the object; `reason` is why not, in the cache's own words."""
+
+    hit: bool
+    reason: str = ""
+
+
+# ---------------------------------------------------------------- architectures
+
+
+def listed_archs(listing: str) -> tuple[str, ...]:
+    """What `cuobjdump --list-elf --list-ptx` lists: "sm_86" for machine code, "compute_90" for PTX."""
+    found = _LISTED.findall(listing)
+    kinds = {"ELF": "sm", "PTX": "compute"}
+    named = [f"{prefix}_{name}" for each, prefix in kinds.items() for kind, name in found if kind == each]
+    return tuple(dict.fromkeys(named))
+
+
+def same_archs(planned: tuple[str, ...], found: tuple[str, ...]) -> bool:
+    """Whether an object holds what was planned, and nothing else.
+
+    Machine code of sm_120f is listed as sm_120; cuobjdump 12.4 also lists sm_90a of nvcc 13.0 as sm_90.
+    """
+    return all(_in(code, found) for code in planned) and set(found) <= {
+        each for code in planned for each in (code, _bare(code))
+    }
+
+
+def _in(code: str, found: tuple[str, ...]) -> bool:
+    return code in found or _bare(code) in found
+
+
+def _bare(code: str) -> str:
+    return code.rstrip("af") if code.startswith("sm_") else code
+
+
+# ---------------------------------------------------------------- caches
+
+
+def cache_of(launcher: tuple[str, ...]) -> str:
+    """The cache that a launcher is, if its hits can be told: ccache, sccache or ""."""
+    program = re.split(r"[/\\]", launcher[0])[-1].lower() if launcher else ""
+    name = program.removesuffix(".exe")
+    return name if name in ANEW else ""
+
+
+def ccache_answer(log: str) -> Answer:
+    """What ccache's log of one command says."""
+    results = _RESULT.findall(log)
+    if any(_HIT.match(result) for result in results):
+        return Answer(hit=True)
+    return Answer(hit=False, reason=", ".join(dict.fromkeys(results)) or "its log says nothing")
+
+
+def sccache_answer(before: str, after: str) -> Answer:
+    """What two answers of `sccache --show-stats --stats-format json` say of the command in between.
+
+    One nvcc command is several entries in that cache, and all of them must be there.
+    """
+    try:
+        old, new = (json.loads(text)["stats"] for text in (before, after))
+        hits, misses = (_count(new, name) - _count(old, name) for name in ("cache_hits", "cache_misses"))
+        refused = {k: v for k, v in new["not_cached"].items() if v > old["not_cached"].get(k, 0)}
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return Answer(hit=False, reason="its statistics cannot be read")
+    if hits and not misses and not refused:
+        return Answer(hit=True)
+    reason = f"{hits} hits and {misses} misses" if hits or misses else "it was not asked for anything"
+    return Answer(hit=False, reason=", ".join(refused) or reason)
+
+
+def _count(stats: Mapping[str, Mapping[str, Mapping[str, int]]], name: str) -> int:
+    return sum(stats[name]["counts"].values())
