@@ -9,8 +9,7 @@ import pytest
 
 from tests.facts.fakes import FakeProbe, machine, windows_machine, write
 from tests.support.capabilities import skip_without
-from torchbuild_tasks.facts.answers import Output
-from torchbuild_tasks.facts.probe import Probe
+from torchbuild_tasks.facts.probe import Output, Probe
 from torchbuild_tasks.facts.tree import Repository, look_at_git
 
 HASH = "0123456789abcdef0123456789abcdef01234567"

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from torchbuild_tasks.facts.probe import Probe, each
+from torchbuild_tasks.facts.probe import Probe, map_parallel
 from torchbuild_tasks.facts.tools import version_in
 from torchbuild_tasks.model import Tool, Windows
 
@@ -57,7 +57,7 @@ def look_for_compilers(probe: Probe, windows: Windows | None = None) -> tuple[To
     missing = [item for item in named if isinstance(item, Tool)]
     candidates = [item for item in named if isinstance(item, _Candidate)]
     found = _distinct(probe, [*candidates, *_of_toolsets(windows), *_on_path(probe)])
-    compilers = [*missing, *each(lambda candidate: _ask(probe, candidate), found)]
+    compilers = [*missing, *map_parallel(lambda candidate: _ask(probe, candidate), found)]
     return (*compilers, *_misses(probe, found, windows))
 
 
@@ -83,7 +83,7 @@ def _named(probe: Probe, variable: str) -> _Candidate | Tool | None:
     path = _locate(probe, rest[0])
     cxx = _is_cxx(stem(rest[0]), variable == "CXX")
     if path is None:
-        is_place = probe.names.names_place(rest[0])
+        is_place = probe.names.is_path(rest[0])
         looked = (probe.absolute(rest[0]),) if is_place else probe.path_folders
         return Tool(name=_called(stem(rest[0])) or VARIABLES[variable], found_via=via, looked=looked)
     via += "".join(f" through {stem(launcher)}" for launcher in launchers)
@@ -93,13 +93,13 @@ def _named(probe: Probe, variable: str) -> _Candidate | Tool | None:
 
 def _words(probe: Probe, value: str) -> list[str]:
     """Split as the shell would; the name of an existing file is one word, blanks and all."""
-    if probe.names.names_place(value) and probe.is_file(value.strip()):
+    if probe.names.is_path(value) and probe.is_file(value.strip()):
         return [value.strip()]
     return probe.names.split_words(value)
 
 
 def _locate(probe: Probe, word: str) -> str | None:
-    if not probe.names.names_place(word):
+    if not probe.names.is_path(word):
         return probe.which(word)
     return probe.program_at(probe.absolute(word))
 

@@ -34,9 +34,9 @@ def look_at_host(probe: Probe) -> Host:
 
 def _distribution(probe: Probe) -> str | None:
     if probe.windows:
-        from torchbuild_tasks.facts.visual_studio import distribution
+        from torchbuild_tasks.facts.windows import windows_name
 
-        return distribution(probe)
+        return windows_name(probe)
     text = probe.read("/etc/os-release") or probe.read("/usr/lib/os-release") or ""
     for line in text.splitlines():
         name, _, value = line.partition("=")

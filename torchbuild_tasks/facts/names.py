@@ -1,4 +1,4 @@
-"""What names mean on a system: one interface, and the module that fits the machine we are on.
+"""Paths, PATH and command lines as one system writes them: the interface of two modules without a class.
 
 `names_posix` and `names_windows` hold the same functions. They are pure text, so that a test
 on Linux can look at a Windows machine, and the other way round.
@@ -42,7 +42,7 @@ class Names(Protocol):
     def is_absolute(self, path: str) -> bool:
         """Whether a path does not depend on the current folder."""
 
-    def names_place(self, word: str) -> bool:
+    def is_path(self, word: str) -> bool:
         """Whether a word names a place rather than a command to be looked for on PATH."""
 
     def key(self, path: str) -> str:
@@ -66,13 +66,13 @@ class Names(Protocol):
     def is_program(self, file: Path) -> bool:
         """Whether this user may start an existing file."""
 
-    def under(self, root: Path, path: str) -> Path:
+    def file_of(self, root: Path, path: str) -> Path:
         """Where `path` stands in a folder that plays the whole machine."""
 
-    def seen_from(self, root: Path, file: Path) -> str:
+    def path_of(self, root: Path, file: Path) -> str:
         """The reverse: what a file in that folder is called on the machine."""
 
 
-def here() -> Names:
-    """The names of the system that this process runs on."""
+def native_names() -> Names:
+    """Return the names of the system that this process runs on."""
     return names_windows if os.name == "nt" else names_posix

@@ -46,7 +46,7 @@ def is_absolute(path: str) -> bool:
     return bool(letter) and rest.startswith(("\\", "/"))
 
 
-def names_place(word: str) -> bool:
+def is_path(word: str) -> bool:
     return "\\" in word or "/" in word or ntpath.splitdrive(word)[0] != ""
 
 
@@ -86,13 +86,13 @@ def is_program(file: Path) -> bool:
     return file.suffix.lower() in STARTABLE
 
 
-def under(root: Path, path: str) -> Path:
+def file_of(root: Path, path: str) -> Path:
     """One folder for each drive, called by its letter."""
     letter, rest = ntpath.splitdrive(path)
     parts = [part for part in rest.replace("/", "\\").split("\\") if part]
     return root.joinpath(letter.rstrip(":").strip("\\").upper() or "C", *parts)
 
 
-def seen_from(root: Path, file: Path) -> str:
+def path_of(root: Path, file: Path) -> str:
     letter, *parts = file.relative_to(root).parts or ("C",)
     return f"{letter}:\\" + "\\".join(parts)

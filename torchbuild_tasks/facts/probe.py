@@ -4,7 +4,8 @@ Nothing here raises because of what the machine does. A file that cannot be read
 program that does not start, hangs or floods its output are None, an empty answer or
 False: unknown, never a guess. Nothing here changes the machine.
 
-What names mean (`C:\\x`, PATH, PATHEXT) is in `names`, what the system itself is asked in `system`.
+The meaning of names (`C:\\x`, PATH, PATHEXT) is in `names`; questions to the operating system
+itself are in `system_posix` and `system_windows`, of which one is chosen here once.
 """
 
 from __future__ import annotations
@@ -15,21 +16,40 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from torchbuild_tasks.facts.answers import Output, Uname
-from torchbuild_tasks.facts.names import Names, here
-from torchbuild_tasks.facts.system import system
+from torchbuild_tasks.facts.names import Names, native_names
 from torchbuild_tasks.system.process import capture
+
+if sys.platform == "win32":
+    from torchbuild_tasks.facts import system_windows as system
+else:
+    from torchbuild_tasks.facts import system_posix as system
 
 if TYPE_CHECKING:
     from torchbuild_tasks.system.windows_memory import MemoryStatus
 
 
-# Bytes that one stream of a program may say: a version is a line, a report some kilobytes.
+# Bytes that a program may print to one stream: a version is a line, a report some kilobytes.
 LIMIT: Final = 4 * 1024 * 1024
+
+
+class Output(NamedTuple):
+    """The end of a program and what it printed; `rc` is negative when a signal ended it (POSIX)."""
+
+    rc: int
+    stdout: str
+    stderr: str = ""
+
+
+class Uname(NamedTuple):
+    """The operating system (`linux`, `win32` ...), its kernel's release, and the processor."""
+
+    system: str
+    release: str | None = None
+    machine: str | None = None
 
 
 class Probe(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,7 +63,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
 
     environ: Mapping[str, str]
     root: Path | None = None
-    names: Names = msgspec.field(default_factory=here)
+    names: Names = msgspec.field(default_factory=native_names)
     patience: float = math.inf
     cut: list[str] = msgspec.field(default_factory=list)
 
@@ -66,16 +86,17 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
             timeout: seconds until it is killed with everything that it started.
 
         Returns:
-            None when it cannot start, hangs, or says more than `LIMIT` bytes.
+            None when it cannot start, hangs, or prints more than `LIMIT` bytes.
         """
         if argv[0] in self.cut:  # it would hang again
             return None
         seconds = min(timeout, self.patience)
-        said = capture(argv, env={**self.environ, "LC_ALL": "C"}, timeout=seconds, limit=LIMIT, grace=0)
-        if said.timed_out or said.flooded:
+        captured = capture(argv, env={**self.environ, "LC_ALL": "C"}, timeout=seconds, limit=LIMIT, grace=0)
+        if captured.timed_out or captured.flooded:
             self.cut.append(argv[0])
-        elif said.started:
-            return Output(said.rc, *(each.decode("utf-8", "replace") for each in (said.stdout, said.stderr)))
+        elif captured.started:
+            stdout = captured.stdout.decode("utf-8", "replace")
+            return Output(captured.rc, stdout, captured.stderr.decode("utf-8", "replace"))
         return None
 
     @property
@@ -109,7 +130,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
 
     def absolute(self, path: str) -> str:
         """A path as the user typed it, made absolute: `~` is the user's folder, links are kept."""
-        if path == "~" or (path[:1] == "~" and self.names.names_place(path[:2])):
+        if path == "~" or (path[:1] == "~" and self.names.is_path(path[:2])):
             path = (self.names.home(self.environ) or "~") + path[1:]
         if not self.names.is_absolute(path) and (folder := self.current_folder()):
             path = self.names.join(folder, path)
@@ -134,7 +155,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
             root = self.root.resolve() if self.root else None
         except (OSError, RuntimeError, ValueError):
             return path
-        return self.names.seen_from(root, real) if root and real.is_relative_to(root) else str(real)
+        return self.names.path_of(root, real) if root and real.is_relative_to(root) else str(real)
 
     def inside(self, path: str, folder: str) -> bool:
         """Whether `path` is `folder` or something in it, by their names."""
@@ -153,7 +174,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
 
     def at(self, path: str) -> Path:
         """Where `path` is found: itself, or in the folder that plays the machine."""
-        return self.names.under(self.root, path) if self.root else Path(path)
+        return self.names.file_of(self.root, path) if self.root else Path(path)
 
     def read_bytes(self, path: str) -> bytes | None:
         """The content of a regular file; None for anything that is not one or cannot be read."""
@@ -276,17 +297,17 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
         return system.file_version(self.at(path))
 
 
-# ---------------- looking at several things at once: probing is waiting for other programs
-
-
 T = TypeVar("T")
 R = TypeVar("R")
 
-WORKERS = 16
+WORKERS: Final = 16
 
 
-def each(function: Callable[[T], R], items: Iterable[T]) -> tuple[R, ...]:
-    """`function` of every item, in the order of the items, at most `WORKERS` at a time."""
+def map_parallel(function: Callable[[T], R], items: Iterable[T]) -> tuple[R, ...]:
+    """Return `function` of every item, in the order of the items, at most `WORKERS` at a time.
+
+    For probing, which is waiting for other programs.
+    """
     todo = list(items)
     if len(todo) < 2:
         return tuple(function(item) for item in todo)

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
-from torchbuild_tasks.facts.answers import Output
-from torchbuild_tasks.facts.probe import Probe, each
+from torchbuild_tasks.facts.probe import Output, Probe, map_parallel
 from torchbuild_tasks.model import Python
 
 REGISTRY = ("HKCU\\Software\\Python", "HKLM\\Software\\Python")
@@ -295,7 +294,7 @@ def look_for_pythons(probe: Probe, wanted: str | None, tree_root: str) -> tuple[
         installed(probe, wanted),
         stores(probe, wanted),
     ):
-        asked = each(lambda place: _inspect(probe, place, tree_root), group)
+        asked = map_parallel(lambda place: _inspect(probe, place, tree_root), group)
         found += (python for python in asked if _is_wanted(python, wanted))
         if any(python.problem is None for python in found):
             break

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from torchbuild_tasks.facts.probe import Probe, each
+from torchbuild_tasks.facts.probe import Probe, map_parallel
 from torchbuild_tasks.model import Tool, Windows
 
 _VERSION = re.compile(r"(?:^|\s)v?(\d+(?:\.\d+)+)")
@@ -86,7 +86,9 @@ def look_for_tools(probe: Probe, windows: Windows | None = None) -> tuple[Tool, 
     A miss lists the folders of PATH, and the others that were looked at.
     """
     system = "windows" if probe.windows else "linux"
-    return each(lambda row: _look(probe, row, windows), (row for row in TOOLS if row.on in (system, "both")))
+    return map_parallel(
+        lambda row: _look(probe, row, windows), (row for row in TOOLS if row.on in (system, "both"))
+    )
 
 
 def _look(probe: Probe, row: _Row, windows: Windows | None) -> Tool:

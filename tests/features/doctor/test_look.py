@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.facts.fakes import FakeProbe, machine, windows_machine
 from tests.support.machines import linux_facts, python, with_tree
-from torchbuild_tasks.facts.answers import Output
+from torchbuild_tasks.facts.probe import Output
 from torchbuild_tasks.features.doctor.look import look_at_health, temporary
 from torchbuild_tasks.model import Facts, Health
 from torchbuild_tasks.values import replace

@@ -6,17 +6,15 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from torchbuild_tasks.facts.cuda.gpus import Gpus, look_for_gpus
-from torchbuild_tasks.facts.cuda.toolkits import (
+from torchbuild_tasks.facts.cuda.toolkit_folder import (
     find_library,
-    listed,
-    look_for_toolkits,
-    multiarch,
-    site_folders,
-    version_from,
+    library_version,
+    list_folders,
+    multiarch_triplet,
 )
+from torchbuild_tasks.facts.cuda.toolkits import site_folders
 from torchbuild_tasks.facts.probe import Probe
-from torchbuild_tasks.model import Cuda, Library, Python
+from torchbuild_tasks.model import Library, Python
 
 LIBRARIES = ("cudnn", "nccl", "magma")
 # What PyTorch's cmake modules and setup.py read: roots, then folders for headers, then for libraries.
@@ -48,8 +46,8 @@ def look_for_libraries(probe: Probe, pythons: Sequence[Python]) -> tuple[Library
 
 
 def _look(probe: Probe, place: Place) -> Library | None:
-    folders = listed(probe, list(place.includes), list(place.libraries))
-    version, header = version_from(probe, folders, place.name)
+    folders = list_folders(probe, list(place.includes), list(place.libraries))
+    version, header = library_version(probe, folders, place.name)
     file = find_library(probe, folders, place.name)
     if header is None and file is None:
         return None
@@ -107,7 +105,7 @@ def _of_linux(probe: Probe, name: str) -> Iterator[Place]:
     if name == "magma":  # where PyTorch's FindMAGMA.cmake looks when nobody says anything
         yield _below(probe, name, "system", "/usr/local/magma")
         return
-    arch = multiarch(probe)
+    arch = multiarch_triplet(probe)
     includes = ("/usr/include", f"/usr/include/{arch}", "/usr/local/include")
     yield Place(name, "system", includes, (f"/usr/lib/{arch}", *SYSTEM_LIBRARIES))
 
@@ -121,39 +119,3 @@ def _of_windows(probe: Probe, name: str) -> Iterator[Place]:
         for cuda in probe.children(probe.join(root, "include")):
             libraries = probe.join(root, "lib", cuda, "x64")
             yield Place(name, "Program Files", (probe.join(root, "include", cuda),), (libraries,))
-
-
-# ----------------
-# everything about CUDA on the machine: toolkits, libraries beside them, GPUs and their driver
-
-
-def look_at_cuda(
-    probe: Probe,
-    *,
-    asked: str | None,
-    store: str | None,
-    pythons: Sequence[Python] = (),
-    gpus: Gpus | None = None,
-) -> Cuda:
-    """Look; without any of it, an empty value says where was looked.
-
-    Args:
-        probe: the machine.
-        asked: what the user wants as toolkit; a folder is looked at first.
-        store: the folder with toolkits that this tool put together.
-        pythons: interpreters, in whose packages NVIDIA's wheels may lie.
-        gpus: what was seen of GPUs, when that was looked at before.
-    """
-    gpus = gpus or look_for_gpus(probe)
-    toolkits, looked = look_for_toolkits(probe, asked, store, pythons)
-    return Cuda(
-        toolkits=toolkits,
-        looked=looked,
-        libraries=look_for_libraries(probe, pythons),
-        gpus=gpus.seen,
-        driver=gpus.driver,
-        tegra=gpus.tegra,
-        wsl=gpus.wsl,
-        visible=probe.names.lookup(probe.environ, "CUDA_VISIBLE_DEVICES"),
-        probes=gpus.probes,
-    )

@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.facts.fakes import windows_machine
-from torchbuild_tasks.facts.answers import Output
+from torchbuild_tasks.facts.probe import Output
 from torchbuild_tasks.facts.python import installed_pythons
 
 PY = "C:\\bin\\py.exe"
