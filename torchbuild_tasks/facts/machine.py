@@ -1,4 +1,7 @@
-"""Which of the user's variables concern a build; all others are none of our business."""
+"""The machine itself: system, processor, memory, disk, and the variables that concern a build.
+
+Limits of containers count: memory and CPU quotas come from the cgroups of this process.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +18,11 @@ if TYPE_CHECKING:
     from torchbuild_tasks.system.windows_memory import MemoryStatus
 
 
-_SYSTEMS = {"win32": "windows"}
-_ARCHS = {"amd64": "x86_64", "arm64": "aarch64"}
-
-
 def look_at_host(probe: Probe) -> Host:
-    """Sources: uname(2), os-release(5), confstr(3); on Windows its version, environment and registry."""
+    """Look at the operating system.
+
+    Sources: uname(2), os-release(5), confstr(3); on Windows its version, environment and registry.
+    """
     uname = probe.uname()
     machine = (uname.machine or "unknown").lower()
     return Host(
@@ -30,6 +32,10 @@ def look_at_host(probe: Probe) -> Host:
         kernel=uname.release,
         libc=None if probe.windows else probe.glibc() or _musl(probe),
     )
+
+
+_SYSTEMS = {"win32": "windows"}
+_ARCHS = {"amd64": "x86_64", "arm64": "aarch64"}
 
 
 def _distribution(probe: Probe) -> str | None:
@@ -46,7 +52,7 @@ def _distribution(probe: Probe) -> str | None:
 
 
 def _musl(probe: Probe) -> str | None:
-    """musl has no version call; its ldd says it on stderr, and ends with 1."""
+    """Return "musl 1.2.5"; musl has no version call, its ldd prints it to stderr and ends with 1."""
     ldd = probe.which("ldd")
     output = probe.run((ldd, "--version")) if ldd else None
     if output is None or "musl" not in output.stdout + output.stderr:
@@ -55,152 +61,36 @@ def _musl(probe: Probe) -> str | None:
     return f"musl {version[1]}" if version else "musl"
 
 
-# ---------------- what is mounted where, as /proc/self/mountinfo tells it (proc(5))
-
-
-class Mount(NamedTuple):
-    """One mount: the folder of the file system that is seen (`root`) at `point`.
-
-    `options` are the file system's, `own` those of this mount.
-    """
-
-    root: str
-    point: str
-    kind: str
-    options: tuple[str, ...]
-    own: tuple[str, ...] = ()
-
-
-def mounts(probe: Probe) -> tuple[Mount, ...]:
-    """All mounts, oldest first; empty when the file cannot be read, or on Windows."""
-    # There this path would mean a folder of the current drive, which anybody can make.
-    lines = [] if probe.windows else (probe.read("/proc/self/mountinfo") or "").splitlines()
-    return tuple(mount for line in lines if (mount := _mount(line)))
-
-
-def mount_of(probe: Probe, path: str) -> str | None:
-    """The mount point that holds `path` (a real path); None when no mount is known."""
-    holding = [
-        m.point for m in mounts(probe) if path == m.point or path.startswith(m.point.rstrip("/") + "/")
-    ]
-    return max(holding, key=len, default=None)
-
-
-def _mount(line: str) -> Mount | None:
-    left, separator, right = line.partition(" - ")
-    before = left.split()
-    after = right.split()
-    if not separator or len(before) < 6 or len(after) < 3:
-        return None
-    return Mount(
-        root=_unescape(before[3]),
-        point=_unescape(before[4]),
-        kind=after[0],
-        options=tuple(after[2].split(",")),
-        own=tuple(before[5].split(",")),
-    )
-
-
-def _unescape(text: str) -> str:
-    """Blank, tab, newline and backslash stand as octal numbers, UTF-8 stands as it is."""
-    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), text)
-
-
-# ---------------- the cgroups that this process is in, of version 1 and 2, from its own up to the top one
-
-
-class Level(NamedTuple):
-    """One folder of the hierarchy; `own` is true for the group the process itself is in."""
-
-    version: Literal[1, 2]
-    folder: str
-    own: bool
-
-
-def levels(probe: Probe, controller: str) -> tuple[Level, ...]:
-    """The folders in which limits of `controller` ("memory", "cpu") can stand, own one first.
-
-    On a hybrid machine both versions are given: only one of them holds the controller's
-    files, and which one is nothing that a table could tell.
-    """
-    own = _own_groups(probe)
-    found: list[Level] = []
-    for mount in mounts(probe):
-        if mount.kind == "cgroup2" and "" in own:
-            found += _cgroup_folders(mount, own[""], 2)
-        elif mount.kind == "cgroup" and controller in mount.options and controller in own:
-            found += _cgroup_folders(mount, own[controller], 1)
-    return tuple(found)
-
-
-def _own_groups(probe: Probe) -> dict[str, str]:
-    """Controller -> path of this process's group; version 2 stands under the empty name."""
-    groups: dict[str, str] = {}
-    for line in (probe.read("/proc/self/cgroup") or "").splitlines():
-        parts = line.split(":", 2)
-        if len(parts) == 3:
-            groups.update(dict.fromkeys(parts[1].split(","), parts[2]))
-    return groups
-
-
-def _cgroup_folders(mount: Mount, group: str, version: Literal[1, 2]) -> Iterator[Level]:
-    below = _below(mount.root, group)
-    folder = PurePosixPath(mount.point, *below)
-    for depth in range(len(below) + 1):
-        yield Level(version=version, folder=str(folder), own=depth == 0)
-        folder = folder.parent
-
-
-def _below(root: str, group: str) -> tuple[str, ...]:
-    """The way from the mount's root to the group.
-
-    In a container the group is often named as the host sees it while only a part of the
-    hierarchy is mounted (or none of the process's own, "/../x"): then the mount point is
-    all there is to read.
-    """
-    path = PurePosixPath(group)
-    if ".." in path.parts or not path.is_relative_to(root):
-        return ()
-    return path.relative_to(root).parts
-
-
-# ---------------- how many cores there are, and how many of them this process may use
+# ---------------- processor
 
 
 def look_at_cpu(probe: Probe) -> Cpu:
-    """Cores, affinity, and the smallest CPU quota of this process's cgroup and those above it.
+    """Return cores, affinity, and the smallest CPU quota of this process's cgroup and those above it.
 
-    `cores` is 1 when the system does not say; `quota_via` names the file of the quota.
+    `cores` is 1 when the system does not tell; `quota_via` names the file of the quota.
     """
     quota, via = min(_quotas(probe), default=(None, None))
     return Cpu(cores=probe.cores() or 1, affinity=probe.affinity(), quota=quota, quota_via=via)
 
 
 def _quotas(probe: Probe) -> Iterator[tuple[float, str]]:
-    for level in levels(probe, "cpu"):
-        file, microseconds, period = _setting(probe, level)
-        if microseconds > 0 and period > 0:
+    for level in cgroup_levels(probe, "cpu"):
+        file, microseconds, period = _quota_of(probe, level)
+        if microseconds and period:
             yield microseconds / period, file
 
 
-def _setting(probe: Probe, level: Level) -> tuple[str, int, int]:
-    """File, microseconds of work and of the period they are for; no limit is "max" or -1."""
+def _quota_of(probe: Probe, level: CgroupLevel) -> tuple[str, int | None, int | None]:
+    """Return file, microseconds of work and of the period they are for; no limit ("max", -1) is None."""
     if level.version == 2:
         file = f"{level.folder}/cpu.max"
         quota, period = ((probe.read(file) or "").split() + ["", ""])[:2]
-        return file, _cpu_number(quota), _cpu_number(period)
+        return file, _number(quota), _number(period)
     file = f"{level.folder}/cpu.cfs_quota_us"
-    return file, _cpu_number(probe.read(file)), _cpu_number(probe.read(f"{level.folder}/cpu.cfs_period_us"))
+    return file, _number(probe.read(file)), _number(probe.read(f"{level.folder}/cpu.cfs_period_us"))
 
 
-def _cpu_number(text: str | None) -> int:
-    """A count above 0; everything else (max, -1, nothing, rubbish) means no limit: 0."""
-    text = (text or "").strip()
-    return int(text) if text.isascii() and text.isdigit() else 0
-
-
-# ---------------- how much memory there is, and how much of it this process may take
-
+# ---------------- memory
 
 # Version 1 writes "no limit" as the largest number of pages in bytes, about 2**63.
 _NO_LIMIT = 1 << 60
@@ -218,15 +108,15 @@ class _Limit(NamedTuple):
 
 
 def look_at_memory(probe: Probe) -> Memory:
-    """All in bytes. Sources: /proc/meminfo and the cgroup of this process and those above it.
+    """Return memory in bytes. Sources: /proc/meminfo, the cgroup of this process and those above it.
 
-    On Windows GlobalMemoryStatusEx, and the limit is that of commit.
+    On Windows GlobalMemoryStatusEx; the limit is that of commit.
 
     The tightest limit is the one with the least room left, not the smallest one: a group
     above can be nearly filled by others. `limit_via` names its file.
     """
     if status := probe.memory_status():
-        return _of_windows(status)
+        return _memory_of_windows(status)
     info = _pairs(probe.read("/proc/meminfo"))
     tightest = min(_limits(probe), key=lambda limit: limit.room, default=None)
     return Memory(
@@ -239,7 +129,7 @@ def look_at_memory(probe: Probe) -> Memory:
     )
 
 
-def _of_windows(status: MemoryStatus) -> Memory:
+def _memory_of_windows(status: MemoryStatus) -> Memory:
     """Windows refuses memory when commit is used up, however much of it is still unused."""
     return Memory(
         total=status.total,
@@ -251,15 +141,15 @@ def _of_windows(status: MemoryStatus) -> Memory:
 
 
 def _limits(probe: Probe) -> Iterator[_Limit]:
-    for level in levels(probe, "memory"):
-        settings = _settings(probe, level)
+    for level in cgroup_levels(probe, "memory"):
+        settings = _limits_of(probe, level)
         used = _used(probe, level) if settings else None
         for via, value in settings:
             yield _Limit(bytes=value, used=used, via=via)
 
 
-def _settings(probe: Probe, level: Level) -> list[tuple[str, int]]:
-    """The limits that stand in one folder, each with its file.
+def _limits_of(probe: Probe, level: CgroupLevel) -> list[tuple[str, int]]:
+    """Return the limits in one folder, each with its file.
 
     Above memory.high a group is slowed to a crawl before memory.max would kill it, so for
     a build both are limits. In version 1 the group's own memory.stat also tells the
@@ -273,8 +163,8 @@ def _settings(probe: Probe, level: Level) -> list[tuple[str, int]]:
     return [(file, value) for file, value in found if value is not None and value < _NO_LIMIT]
 
 
-def _used(probe: Probe, level: Level) -> int | None:
-    """Bytes in use without page cache that nobody used lately: the kernel drops that first."""
+def _used(probe: Probe, level: CgroupLevel) -> int | None:
+    """Return bytes in use, less page cache that was not used lately: the kernel drops that first."""
     current, key = ("memory.current", "inactive_file")
     if level.version == 1:
         current, key = ("memory.usage_in_bytes", "total_inactive_file")
@@ -285,7 +175,7 @@ def _used(probe: Probe, level: Level) -> int | None:
 
 
 def _pairs(text: str | None) -> dict[str, int]:
-    """Lines of a name and a number: `MemTotal:  24682416 kB`, `inactive_file 159744`."""
+    """Read lines of a name and a number: `MemTotal:  24682416 kB`, `inactive_file 159744`."""
     pairs = {}
     for line in (text or "").splitlines():
         words = line.split()
@@ -304,18 +194,18 @@ def _number(text: str | None) -> int | None:
     return int(text) if text.isascii() and text.isdigit() else None
 
 
-# ---------------- how much room there is where the build will write
+# ---------------- disk
 
 
 def look_at_disk(probe: Probe, path: str) -> Disk:
-    """Bytes of the file system that `path` is on, or would be on once it is made.
+    """Return the bytes of the file system that `path` is on, or will be on once it is created.
 
     `free` is what this user may fill: file systems keep some for root. Sources:
     statvfs(3), /proc/self/mountinfo; on Windows GetDiskFreeSpaceEx, GetVolumePathName.
     """
-    there = nearest(probe, path)
-    usage = probe.disk_usage(there)
-    real = probe.realpath(there)
+    existing = nearest_existing(probe, path)
+    usage = probe.disk_usage(existing)
+    real = probe.realpath(existing)
     return Disk(
         path=path,
         mount=probe.volume(real) if probe.windows else mount_of(probe, real),
@@ -324,7 +214,7 @@ def look_at_disk(probe: Probe, path: str) -> Disk:
     )
 
 
-def nearest(probe: Probe, path: str) -> str:
+def nearest_existing(probe: Probe, path: str) -> str:
     """The deepest part of `path` that exists; its top when none does."""
     top = path
     for folder in _upwards(probe, path):
@@ -341,7 +231,7 @@ def _upwards(probe: Probe, path: str) -> Iterator[str]:
         path = folder
 
 
-# ----------------
+# ---------------- the user's variables
 
 
 def relevant_environ(
@@ -365,3 +255,111 @@ def relevant_environ(
         for name, value in sorted(environ.items())
         if name in plain or any(fnmatchcase(name, pattern) for pattern in wild)
     }
+
+
+# ---------------- /proc/self/mountinfo (proc(5))
+
+
+class Mount(NamedTuple):
+    """One mount: the folder of the file system that is seen (`root`) at `point`.
+
+    `options` are the file system's, `own` those of this mount.
+    """
+
+    root: str
+    point: str
+    kind: str
+    options: tuple[str, ...]
+    own: tuple[str, ...] = ()
+
+
+def read_mounts(probe: Probe) -> tuple[Mount, ...]:
+    """Return all mounts, oldest first; empty when the file cannot be read, or on Windows."""
+    # On Windows this path would mean a folder of the current drive, which any user can create.
+    lines = [] if probe.windows else (probe.read("/proc/self/mountinfo") or "").splitlines()
+    return tuple(mount for line in lines if (mount := _mount(line)))
+
+
+def mount_of(probe: Probe, path: str) -> str | None:
+    """The mount point that holds `path` (a real path); None when no mount is known."""
+    holding = [
+        m.point for m in read_mounts(probe) if path == m.point or path.startswith(m.point.rstrip("/") + "/")
+    ]
+    return max(holding, key=len, default=None)
+
+
+def _mount(line: str) -> Mount | None:
+    left, separator, right = line.partition(" - ")
+    before = left.split()
+    after = right.split()
+    if not separator or len(before) < 6 or len(after) < 3:
+        return None
+    return Mount(
+        root=_unescape(before[3]),
+        point=_unescape(before[4]),
+        kind=after[0],
+        options=tuple(after[2].split(",")),
+        own=tuple(before[5].split(",")),
+    )
+
+
+def _unescape(text: str) -> str:
+    """Decode octal numbers, which stand for blank, tab, newline and backslash; UTF-8 is as it is."""
+    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), text)
+
+
+# ---------------- the cgroups that this process is in, of version 1 and 2, from its own up to the top one
+
+
+class CgroupLevel(NamedTuple):
+    """One folder of the hierarchy; `own` is true for the group the process itself is in."""
+
+    version: Literal[1, 2]
+    folder: str
+    own: bool
+
+
+def cgroup_levels(probe: Probe, controller: str) -> tuple[CgroupLevel, ...]:
+    """Return the folders that can hold limits of `controller` ("memory", "cpu"), own one first.
+
+    On a hybrid machine folders of both versions are returned: only one holds the controller's files.
+    """
+    own = _read_own_groups(probe)
+    found: list[CgroupLevel] = []
+    for mount in read_mounts(probe):
+        if mount.kind == "cgroup2" and "" in own:
+            found += _levels_of(mount, own[""], 2)
+        elif mount.kind == "cgroup" and controller in mount.options and controller in own:
+            found += _levels_of(mount, own[controller], 1)
+    return tuple(found)
+
+
+def _read_own_groups(probe: Probe) -> dict[str, str]:
+    """Return controller -> path of this process's group; version 2 has the empty name."""
+    groups: dict[str, str] = {}
+    for line in (probe.read("/proc/self/cgroup") or "").splitlines():
+        parts = line.split(":", 2)
+        if len(parts) == 3:
+            groups.update(dict.fromkeys(parts[1].split(","), parts[2]))
+    return groups
+
+
+def _levels_of(mount: Mount, group: str, version: Literal[1, 2]) -> Iterator[CgroupLevel]:
+    below = _path_below(mount.root, group)
+    folder = PurePosixPath(mount.point, *below)
+    for depth in range(len(below) + 1):
+        yield CgroupLevel(version=version, folder=str(folder), own=depth == 0)
+        folder = folder.parent
+
+
+def _path_below(root: str, group: str) -> tuple[str, ...]:
+    """Return the folders from the mount's root down to the group.
+
+    In a container the group is often named as the host sees it while only a part of the
+    hierarchy is mounted (or none of the process's own, "/../x"): then the mount point is
+    all there is to read.
+    """
+    path = PurePosixPath(group)
+    if ".." in path.parts or not path.is_relative_to(root):
+        return ()
+    return path.relative_to(root).parts

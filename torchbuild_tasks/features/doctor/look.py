@@ -6,7 +6,13 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-from torchbuild_tasks.facts.machine import Mount, look_at_disk, mounts, nearest, relevant_environ
+from torchbuild_tasks.facts.machine import (
+    Mount,
+    look_at_disk,
+    nearest_existing,
+    read_mounts,
+    relevant_environ,
+)
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.tree import look_at_cache
 from torchbuild_tasks.model import Facts, Health, OtherTree, Room, Tree
@@ -55,7 +61,7 @@ def git_refuses(probe: Probe, tree: Tree) -> bool:
 
 def look_at_rooms(probe: Probe, places: Mapping[str, str]) -> tuple[Room, ...]:
     """A room for each purpose; a folder that is still to be made is where its parent is."""
-    table = mounts(probe)
+    table = read_mounts(probe)
     return tuple(_room(probe, purpose, path, table) for purpose, path in places.items())
 
 
@@ -78,7 +84,7 @@ def _room(probe: Probe, purpose: str, path: str, table: tuple[Mount, ...]) -> Ro
         free=disk.free,
         kind=kind,
         noexec="noexec" in mount.own if mount else None,
-        writable=probe.writable(nearest(probe, path)),
+        writable=probe.writable(nearest_existing(probe, path)),
     )
 
 
