@@ -130,7 +130,7 @@ def look_at_memory(probe: Probe) -> Memory:
 
 
 def _memory_of_windows(status: MemoryStatus) -> Memory:
-    """Windows refuses memory when commit is used up, however much of it is still unused."""
+    """Return memory; Windows refuses more when commit is used up, however much is still unused."""
     return Memory(
         total=status.total,
         available=status.available,
@@ -152,7 +152,7 @@ def _limits_of(probe: Probe, level: CgroupLevel) -> list[tuple[str, int]]:
     """Return the limits in one folder, each with its file.
 
     Above memory.high a group is slowed to a crawl before memory.max would kill it, so for
-    a build both are limits. In version 1 the group's own memory.stat also tells the
+    a build both are limits. In version 1 the group's own memory.stat also has the
     limit of ancestors that a container cannot see.
     """
     names = ("memory.max", "memory.high") if level.version == 2 else ("memory.limit_in_bytes",)
@@ -215,7 +215,7 @@ def look_at_disk(probe: Probe, path: str) -> Disk:
 
 
 def nearest_existing(probe: Probe, path: str) -> str:
-    """The deepest part of `path` that exists; its top when none does."""
+    """Return the deepest part of `path` that exists; its top when none does."""
     top = path
     for folder in _upwards(probe, path):
         if probe.exists(folder):
@@ -237,7 +237,7 @@ def _upwards(probe: Probe, path: str) -> Iterator[str]:
 def relevant_environ(
     environ: Mapping[str, str], patterns: Sequence[str], *, ignore_case: bool = False
 ) -> dict[str, str]:
-    """The variables whose names match one of the patterns (`USE_*`), sorted by name.
+    """Return the variables whose names match one of the patterns (`USE_*`), sorted by name.
 
     Upper and lower case differ, as they do on Linux. On Windows (`ignore_case`) a variable
     goes by the spelling of the plain pattern that names it, else in capitals, as Python
@@ -281,7 +281,7 @@ def read_mounts(probe: Probe) -> tuple[Mount, ...]:
 
 
 def mount_of(probe: Probe, path: str) -> str | None:
-    """The mount point that holds `path` (a real path); None when no mount is known."""
+    """Return the mount point that holds `path` (a real path); None when no mount is known."""
     holding = [
         m.point for m in read_mounts(probe) if path == m.point or path.startswith(m.point.rstrip("/") + "/")
     ]

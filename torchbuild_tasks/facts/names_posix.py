@@ -1,4 +1,4 @@
-"""Names on Linux; what each function does is said in `names.Names`."""
+"""Names on Linux; `names.Names` describes each function."""
 
 from __future__ import annotations
 

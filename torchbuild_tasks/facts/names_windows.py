@@ -1,4 +1,4 @@
-"""Names on Windows; what each function does is said in `names.Names`."""
+"""Names on Windows; `names.Names` describes each function."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def split_path(value: str) -> list[str]:
 
 
 def split_words(value: str) -> list[str]:
-    # A backslash is a separator here and quotes nothing.
+    # A backslash separates folders and quotes nothing.
     return [word.replace('"', "") for word in _WORD.findall(value)]
 
 
@@ -78,8 +78,8 @@ def home(environ: Mapping[str, str]) -> str | None:
 def program_files(path: str, environ: Mapping[str, str]) -> tuple[str, ...]:
     if path.lower().endswith(STARTABLE):
         return (path,)
-    said = (lookup(environ, "PATHEXT") or ";".join(STARTABLE)).lower().split(";")
-    return tuple(path + kind for kind in said if kind in STARTABLE)
+    kinds = (lookup(environ, "PATHEXT") or ";".join(STARTABLE)).lower().split(";")
+    return tuple(path + kind for kind in kinds if kind in STARTABLE)
 
 
 def is_program(file: Path) -> bool:
@@ -87,7 +87,7 @@ def is_program(file: Path) -> bool:
 
 
 def file_of(root: Path, path: str) -> Path:
-    """One folder for each drive, called by its letter."""
+    """Return one folder for each drive, called by its letter."""
     letter, rest = ntpath.splitdrive(path)
     parts = [part for part in rest.replace("/", "\\").split("\\") if part]
     return root.joinpath(letter.rstrip(":").strip("\\").upper() or "C", *parts)

@@ -120,7 +120,7 @@ def _failure(probe: Probe, output: Output | None) -> str | None:
     if output.rc == 0:
         return None
     lines = (output.stderr.strip() or output.stdout.strip()).splitlines()
-    # A traceback says what happened in its last line, everything else in its first.
+    # A traceback has its error in its last line, everything else in its first.
     line = lines[-1 if lines[0].startswith("Traceback") else 0] if lines else "without a word"
     return f"ended with {output.rc}: {line.strip()}"
 

@@ -138,7 +138,7 @@ def _files_of_pattern(probe: Probe, root: str, pattern: str) -> list[str]:
     ]
 
 
-# ---------------- the build system, told by pyproject.toml, never by the version number
+# ---------------- the build system, by pyproject.toml, never by the version number
 
 
 class Project(NamedTuple):

@@ -38,7 +38,7 @@ def look_at_windows(probe: Probe, root: str) -> Windows:
 
 # ---------------- Visual Studio: vswhere, the active shell, the known folders
 
-# vswhere's documentation gives this place for ever: the installer puts it there with every product.
+# vswhere's documentation promises this place for good: every product's installer puts it there.
 VSWHERE: Final = "Microsoft Visual Studio/Installer/vswhere.exe"
 QUESTION: Final = (
     *("-products", "*"),
@@ -136,7 +136,7 @@ def _studio(probe: Probe, path: str, *, via: str, **more: str | None) -> VisualS
 
 
 def _program_files(probe: Probe) -> tuple[str, str]:
-    """The 32-bit folder, where the installer and everything up to 2019 is, and the 64-bit one."""
+    """Return the 32-bit folder, where the installer and everything up to 2019 is, and the 64-bit one."""
     old = probe.variable("ProgramFiles(x86)") or "C:\\Program Files (x86)"
     new = probe.variable("ProgramW6432") or probe.variable("ProgramFiles") or "C:\\Program Files"
     return old, new

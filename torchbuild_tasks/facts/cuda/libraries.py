@@ -37,7 +37,7 @@ class Place(NamedTuple):
 
 
 def look_for_libraries(probe: Probe, pythons: Sequence[Python]) -> tuple[Library, ...]:
-    """Each that was found: by variable, in the system, conda, and NVIDIA's wheels."""
+    """Return each library that was found: by variable, in the system, conda, and NVIDIA's wheels."""
     found: dict[tuple[str, str | None, str | None], Library] = {}
     for place in _places(probe, pythons):
         if library := _look(probe, place):
@@ -62,7 +62,7 @@ def _look(probe: Probe, place: Place) -> Library | None:
 
 
 def _version_of_file(probe: Probe, file: str | None) -> str | None:
-    """What the name behind the links says: libcudnn.so is libcudnn.so.8.9.7."""
+    """Return the version in the name behind the links: libcudnn.so is libcudnn.so.8.9.7."""
     match = _IN_NAME.search(probe.realpath(file)) if file else None
     return match[1] if match else None
 
@@ -84,7 +84,7 @@ def _below(probe: Probe, name: str, found_via: str, root: str) -> Place:
 
 
 def _by_variables(probe: Probe, name: str) -> Iterator[Place]:
-    """What the user names: a root, or headers and library each by a variable (a folder, or the file)."""
+    """Yield what variables name: a root, or headers and library (a folder, or the file) each by its own."""
     for variable in (text.format(name.upper()) for text in ROOTS):
         if value := probe.variable(variable):
             yield _below(probe, name, variable, probe.absolute(value))
@@ -96,13 +96,13 @@ def _by_variables(probe: Probe, name: str) -> Iterator[Place]:
 
 
 def _values(probe: Probe, name: str, texts: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
-    """The values of those variables that are set, as paths, and their names."""
+    """Return the values of those variables that are set, as paths, and their names."""
     names = [variable for text in texts if probe.variable(variable := text.format(name.upper()))]
     return tuple(probe.absolute(probe.variable(variable)) for variable in names), names
 
 
 def _of_linux(probe: Probe, name: str) -> Iterator[Place]:
-    if name == "magma":  # where PyTorch's FindMAGMA.cmake looks when nobody says anything
+    if name == "magma":  # where PyTorch's FindMAGMA.cmake looks without a variable
         yield _below(probe, name, "system", "/usr/local/magma")
         return
     arch = multiarch_triplet(probe)
@@ -111,11 +111,11 @@ def _of_linux(probe: Probe, name: str) -> Iterator[Place]:
 
 
 def _of_windows(probe: Probe, name: str) -> Iterator[Place]:
-    """cuDNN's own installer: one folder for each of its versions, in it one for each CUDA."""
+    """Yield the folders of cuDNN's own installer: one for each of its versions and each CUDA."""
     programs = probe.variable("ProgramW6432") or probe.variable("ProgramFiles") or "C:\\Program Files"
-    shelf = probe.join(programs, CUDNN_FOR_WINDOWS)
-    for version in probe.children(shelf) if name == "cudnn" else ():
-        root = probe.join(shelf, version)
+    installed = probe.join(programs, CUDNN_FOR_WINDOWS)
+    for version in probe.children(installed) if name == "cudnn" else ():
+        root = probe.join(installed, version)
         for cuda in probe.children(probe.join(root, "include")):
             libraries = probe.join(root, "lib", cuda, "x64")
             yield Place(name, "Program Files", (probe.join(root, "include", cuda),), (libraries,))
