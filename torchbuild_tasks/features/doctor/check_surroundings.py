@@ -42,7 +42,7 @@ def _inside(path: str, folder: str) -> bool:
 
 
 def _conda_compilers(view: View) -> list[Finding]:
-    """Find a mix: conda's compilers bring a C library, so compiler and linker must both be its, or neither."""
+    """Find a mix: conda's compilers bring a C library, so compiler and linker are both its, or neither."""
     linkers = (tool.path for tool in view.facts.tools if tool.name == "ld" and tool.path)
     compiler = view.choice("CXX")
     linker = next(linkers, "")
