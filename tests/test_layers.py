@@ -45,7 +45,7 @@ ROLES: tuple[tuple[str, str], ...] = (
     ("choose", "features/*/choose.py features/cache/address.py features/cache/stats.py features/*/show.py"),
     ("choose", "features/closure/graph.py features/closure/linux.py features/closure/windows.py"),
     ("choose", "features/develop/jsonc.py features/diagnosis/lines.py features/diagnosis/scan.py"),
-    ("choose", "features/doctor/machine.py features/doctor/surroundings.py features/doctor/view.py"),
+    ("choose", "features/doctor/check_*.py features/doctor/view.py"),
     ("choose", "features/manifest/compare.py features/report/page.py"),
     ("look", "facts/*.py facts/cuda/*.py features/*/look.py"),
     ("verb", "features/*/verb.py"),

@@ -11,9 +11,8 @@ from pathlib import Path
 import msgspec
 
 from torchbuild_tasks.facts import names_posix, names_windows
-from torchbuild_tasks.facts.answers import Output, Uname
 from torchbuild_tasks.facts.names import Names
-from torchbuild_tasks.facts.probe import Probe
+from torchbuild_tasks.facts.probe import Output, Probe, Uname
 from torchbuild_tasks.system.windows_memory import MemoryStatus
 
 GCC = "{name} (Debian 12.2.0-14) 12.2.0\nCopyright (C) 2022 Free Software Foundation, Inc.\n"
@@ -112,7 +111,7 @@ class FakeProbe(Probe, frozen=True, kw_only=True):
 def write(root: Path, files: Mapping[str, str], names: Names | None = None) -> None:
     """Make files below `root`, with the folders they need; a name that ends with / or \\ is a folder."""
     for name, text in files.items():
-        path = (names or names_posix).under(root, name.rstrip("/\\"))
+        path = (names or names_posix).file_of(root, name.rstrip("/\\"))
         path.parent.mkdir(parents=True, exist_ok=True)
         if name.endswith(("/", "\\")):
             path.mkdir(exist_ok=True)

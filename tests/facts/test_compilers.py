@@ -8,10 +8,9 @@ import pytest
 from tests.facts.fakes import CLANG, GCC, FakeProbe, link, machine, windows_machine
 from tests.facts.windows_11 import cl, windows_11
 from tests.support.capabilities import needs_symlinks, skip_without
-from torchbuild_tasks.facts.answers import Output
 from torchbuild_tasks.facts.compilers import look_for_compilers
-from torchbuild_tasks.facts.probe import Probe
-from torchbuild_tasks.facts.visual_studio import look_at_windows
+from torchbuild_tasks.facts.probe import Output, Probe
+from torchbuild_tasks.facts.windows import look_at_windows
 from torchbuild_tasks.model import Tool, Windows
 
 DEBIAN = {

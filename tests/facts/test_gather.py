@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from tests.facts.fakes import GCC, FakeProbe, machine
 from torchbuild_tasks.facts import names_posix, names_windows
-from torchbuild_tasks.facts.answers import Output
 from torchbuild_tasks.facts.gather import gather
 from torchbuild_tasks.facts.names import Names
+from torchbuild_tasks.facts.probe import Output
 from torchbuild_tasks.model import Facts
 from torchbuild_tasks.values import from_json, to_json
 
@@ -159,3 +159,16 @@ def test_a_start_without_looking_loads_no_thread_pool() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
     assert done.stdout.strip() == "False"
+
+
+@pytest.mark.integration
+def test_a_build_for_the_cpu_imports_nothing_about_cuda(tmp_path: Path) -> None:
+    code = (
+        "import sys; from torchbuild_tasks.facts.gather import gather\n"
+        "from torchbuild_tasks.facts.probe import Probe\n"
+        f"gather(source={str(tmp_path)!r}, python=sys.executable, patterns=(), cuda=False, "
+        "probe=Probe(environ={}))\n"
+        "print([name for name in sys.modules if name.startswith('torchbuild_tasks.facts.cuda')])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert run.stdout.strip() == "[]"

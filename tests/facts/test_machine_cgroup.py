@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.facts.fakes import machine
-from torchbuild_tasks.facts.machine import levels
+from torchbuild_tasks.facts.machine import cgroup_levels
 
 V2 = "31 23 0:28 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
 V1 = "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
@@ -11,12 +11,14 @@ V1 = "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
 
 def folders(tmp_path: Path, mounts: str, own: str, controller: str = "memory") -> list[str]:
     door = machine(tmp_path, files={"/proc/self/mountinfo": mounts, "/proc/self/cgroup": own})
-    return [level.folder for level in levels(door, controller)]
+    return [level.folder for level in cgroup_levels(door, controller)]
 
 
 def test_every_level_knows_its_version(tmp_path: Path) -> None:
     files = {"/proc/self/mountinfo": V1 + V2, "/proc/self/cgroup": "4:memory:/x\n0::/y:z\n"}
-    found = [(level.version, level.folder) for level in levels(machine(tmp_path, files=files), "memory")]
+    found = [
+        (level.version, level.folder) for level in cgroup_levels(machine(tmp_path, files=files), "memory")
+    ]
     assert found == [
         (1, "/sys/fs/cgroup/memory/x"),
         (1, "/sys/fs/cgroup/memory"),
@@ -35,7 +37,11 @@ def test_version_2_walks_up_to_the_top(tmp_path: Path) -> None:
 
 def test_only_the_first_folder_is_our_own(tmp_path: Path) -> None:
     files = {"/proc/self/mountinfo": V2, "/proc/self/cgroup": "0::/a/b\n"}
-    assert [level.own for level in levels(machine(tmp_path, files=files), "cpu")] == [True, False, False]
+    assert [level.own for level in cgroup_levels(machine(tmp_path, files=files), "cpu")] == [
+        True,
+        False,
+        False,
+    ]
 
 
 def test_version_1_takes_the_hierarchy_of_its_controller(tmp_path: Path) -> None:
@@ -66,5 +72,5 @@ def test_a_container_sees_only_its_part(tmp_path: Path) -> None:
 
 
 def test_nothing_known_is_nothing_found(tmp_path: Path) -> None:
-    assert levels(machine(tmp_path), "memory") == ()
+    assert cgroup_levels(machine(tmp_path), "memory") == ()
     assert folders(tmp_path, V2, "rubbish\n") == []

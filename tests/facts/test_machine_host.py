@@ -6,8 +6,8 @@ import pytest
 
 from tests.facts.fakes import machine
 from tests.facts.windows_11 import windows_11
-from torchbuild_tasks.facts.answers import Output, Uname
 from torchbuild_tasks.facts.machine import look_at_host
+from torchbuild_tasks.facts.probe import Output, Uname
 from torchbuild_tasks.values import replace
 
 

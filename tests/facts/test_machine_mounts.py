@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.facts.fakes import machine
-from torchbuild_tasks.facts.machine import mount_of, mounts
+from torchbuild_tasks.facts.machine import mount_of, read_mounts
 
 TABLE = r"""22 27 0:21 / /proc rw,relatime - proc proc rw
 27 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard
@@ -15,7 +15,7 @@ rubbish
 
 
 def test_reads_every_line_that_is_one(tmp_path: Path) -> None:
-    found = mounts(machine(tmp_path, files={"/proc/self/mountinfo": TABLE}))
+    found = read_mounts(machine(tmp_path, files={"/proc/self/mountinfo": TABLE}))
     assert [mount.point for mount in found] == [
         "/proc",
         "/",
@@ -37,5 +37,5 @@ def test_the_deepest_mount_holds_a_path(tmp_path: Path) -> None:
 
 
 def test_without_the_table_no_mount_is_known(tmp_path: Path) -> None:
-    assert mounts(machine(tmp_path)) == ()
+    assert read_mounts(machine(tmp_path)) == ()
     assert mount_of(machine(tmp_path), "/x") is None

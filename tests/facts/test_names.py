@@ -17,10 +17,10 @@ CASES = [(names, path) for names, paths in PATHS.items() for path in paths]
 @pytest.mark.parametrize(("names", "path"), CASES, ids=lambda value: getattr(value, "__name__", value))
 def test_a_path_is_its_parent_and_its_base(names: Names, path: str, tmp_path: Path) -> None:
     assert names.is_absolute(path)
-    assert names.names_place(path)
+    assert names.is_path(path)
     assert names.normal(path) == path
     assert names.join(names.parent(path), names.base(path)) == path
-    assert names.seen_from(tmp_path, names.under(tmp_path, path)) == path
+    assert names.path_of(tmp_path, names.file_of(tmp_path, path)) == path
     assert names.key(path) == names.key(names.join(path, "x/..")) or names is names_posix
 
 
@@ -66,8 +66,8 @@ def test_relative_and_absolute() -> None:
     assert not names_posix.is_absolute("C:\\x")
     assert not any(map(names_windows.is_absolute, ["x", "\\x", "C:x", ""]))
     assert names_windows.is_absolute("\\\\server\\share\\x")
-    assert not names_windows.names_place("cl")
-    assert names_windows.names_place("C:cl")
+    assert not names_windows.is_path("cl")
+    assert names_windows.is_path("C:cl")
 
 
 def test_drives() -> None:

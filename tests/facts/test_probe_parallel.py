@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import threading
 
-from torchbuild_tasks.facts.probe import each
+from torchbuild_tasks.facts.probe import map_parallel
 
 
 def test_answers_come_in_the_order_of_the_items() -> None:
@@ -16,9 +16,11 @@ def test_answers_come_in_the_order_of_the_items() -> None:
         return item * 10
 
     # Ends only because the second runs while the first waits for it.
-    assert each(slow_first, [0, 1]) == (0, 10)
+    assert map_parallel(slow_first, [0, 1]) == (0, 10)
 
 
 def test_one_or_no_item_needs_no_thread() -> None:
-    assert each(lambda item: (item, threading.current_thread()), ["x"]) == (("x", threading.main_thread()),)
-    assert each(len, []) == ()
+    assert map_parallel(lambda item: (item, threading.current_thread()), ["x"]) == (
+        ("x", threading.main_thread()),
+    )
+    assert map_parallel(len, []) == ()

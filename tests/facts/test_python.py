@@ -11,8 +11,7 @@ import pytest
 from tests.facts.fakes import FakeProbe, link, machine, windows_machine
 from tests.facts.windows_11 import PYTHON, ROOT, windows_11
 from tests.support.capabilities import needs_symlinks
-from torchbuild_tasks.facts.answers import Output
-from torchbuild_tasks.facts.probe import Probe
+from torchbuild_tasks.facts.probe import Output, Probe
 from torchbuild_tasks.facts.python import REPORT, look_for_pythons
 from torchbuild_tasks.model import Python
 

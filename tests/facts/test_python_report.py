@@ -16,7 +16,7 @@ import pytest
 from tests.facts.fakes import link, write
 from tests.support.capabilities import needs_symlinks, skip_without
 from torchbuild_tasks.facts.probe import Probe
-from torchbuild_tasks.facts.python import REPORT, stores
+from torchbuild_tasks.facts.python import REPORT, find_in_stores
 
 SERIES = range(6, 21)
 WINDOWS = sys.platform == "win32"
@@ -49,7 +49,7 @@ def test_is_written_for_python_3_6() -> None:
 @pytest.mark.integration
 @pytest.mark.parametrize("minor", SERIES)
 def test_every_interpreter_at_hand_can_run_it(minor: int) -> None:
-    kept = next(stores(Probe(environ=os.environ), f"3.{minor}"), None)
+    kept = next(find_in_stores(Probe(environ=os.environ), f"3.{minor}"), None)
     python = kept.path if kept else shutil.which(f"python3.{minor}")
     if python is None:
         skip_without("interpreters of every series")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.facts.fakes import machine
-from torchbuild_tasks.facts.answers import Output
+from torchbuild_tasks.facts.probe import Output
 from torchbuild_tasks.facts.tools import version_in, version_of
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tests.facts.fakes import link, machine
 from tests.support.capabilities import needs_symlinks
-from torchbuild_tasks.facts.tree import empty_folders, paths_in
+from torchbuild_tasks.facts.tree import empty_submodules, submodule_paths
 
 ROOT = "/src"
 
@@ -16,7 +16,9 @@ def modules(*paths: str) -> str:
 
 
 def empty(root: Path, files: dict[str, str]) -> tuple[str, ...]:
-    return empty_folders(machine(root, files={f"{ROOT}/{name}": text for name, text in files.items()}), ROOT)
+    return empty_submodules(
+        machine(root, files={f"{ROOT}/{name}": text for name, text in files.items()}), ROOT
+    )
 
 
 def test_missing_empty_and_half_made_folders_hold_nothing(tmp_path: Path) -> None:
@@ -65,8 +67,8 @@ def test_paths_are_read_as_git_writes_them(tmp_path: Path) -> None:
         '[submodule "a"]\npath=plain\n\tPATH = "quo ted"\n path = dir/\n path = ../up\n path =\n url = path\n'
     )
     door = machine(tmp_path, files={f"{ROOT}/.gitmodules": text})
-    assert paths_in(door, ROOT) == ("plain", "quo ted", "dir")
-    assert paths_in(door, "/none") == ()
+    assert submodule_paths(door, ROOT) == ("plain", "quo ted", "dir")
+    assert submodule_paths(door, "/none") == ()
 
 
 @needs_symlinks
@@ -74,4 +76,4 @@ def test_a_circle_of_links_ends(tmp_path: Path) -> None:
     door = machine(tmp_path, files={f"{ROOT}/third_party/a/.gitmodules": modules("b"), f"{ROOT}/x": ""})
     (tmp_path / "src/.gitmodules").write_text(modules("third_party/a"), "utf-8")
     link(tmp_path, f"{ROOT}/third_party/a/b", ".")
-    assert empty_folders(door, ROOT) == ()
+    assert empty_submodules(door, ROOT) == ()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.facts.cuda.canned import answers, device, nvml, toolkit
 from tests.facts.fakes import FakeProbe, windows_machine
-from torchbuild_tasks.facts.answers import Output
+from torchbuild_tasks.facts.probe import Output
 from torchbuild_tasks.system.windows_memory import MemoryStatus
 from torchbuild_tasks.values import replace
 

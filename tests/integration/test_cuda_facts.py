@@ -14,8 +14,9 @@ from tests.facts.fakes import link
 from tests.support.capabilities import needs, needs_shebang, needs_symlinks, skip_without
 from torchbuild_tasks.facts.cuda import gpus
 from torchbuild_tasks.facts.cuda.gpus import look_at_kernel
-from torchbuild_tasks.facts.cuda.libraries import look_at_cuda
-from torchbuild_tasks.facts.cuda.toolkits import ask, limits_in, look_for_toolkits, root_of
+from torchbuild_tasks.facts.cuda.toolkit_folder import ask_nvcc, host_limits, root_of_nvcc
+from torchbuild_tasks.facts.cuda.toolkits import look_for_toolkits
+from torchbuild_tasks.facts.gather import look_at_cuda
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.model import Toolkit
 
@@ -52,7 +53,7 @@ def test_the_toolkit_that_is_on_path() -> None:
 def test_the_limits_are_those_with_which_nvcc_refuses(tmp_path: Path) -> None:
     """The header is asked itself, by a preprocessor that claims to be of each version."""
     probe = door()
-    root = root_of(probe, str(NVCC))
+    root = root_of_nvcc(probe, str(NVCC))
     seen = here(probe, root)
     compiler = shutil.which("g++")
     if compiler is None or seen.gcc is None:
@@ -60,7 +61,7 @@ def test_the_limits_are_those_with_which_nvcc_refuses(tmp_path: Path) -> None:
     header = Path(root) / "include" / "crt" / "host_config.h"
     if not header.exists():
         pytest.skip("no host_config.h in the usual place here")
-    assert limits_in(header.read_text("utf-8")).gcc == seen.gcc
+    assert host_limits(header.read_text("utf-8")).gcc == seen.gcc
     for version, accepted in ((seen.gcc, True), (seen.gcc + 1, False)):
         argv = [compiler, "-E", "-x", "c++", "-U__GNUC__", f"-D__GNUC__={version}", "-D__CUDACC__"]
         argv += ["-I", str(header.parents[1]), str(header), "-o", str(tmp_path / "out")]
@@ -72,7 +73,7 @@ def test_the_limits_are_those_with_which_nvcc_refuses(tmp_path: Path) -> None:
 @needs_symlinks
 @needs_shebang
 def test_a_link_and_a_script_lead_to_the_same_toolkit(tmp_path: Path) -> None:
-    root = root_of(door(), str(NVCC))
+    root = root_of_nvcc(door(), str(NVCC))
     real = Path(root) / "bin" / "nvcc"
     link(tmp_path, "linked/nvcc", str(real))
     script = tmp_path / "script" / "nvcc"
@@ -84,7 +85,7 @@ def test_a_link_and_a_script_lead_to_the_same_toolkit(tmp_path: Path) -> None:
         found = look_for_toolkits(door(PATH=path), None, None, ())[0]
         assert Path(root).resolve() in [Path(one.path) for one in found]
         assert len({one.path for one in found}) == len(found)
-        assert Path(root_of(door(), str(tmp_path / folder / "nvcc"))).resolve() == Path(root).resolve()
+        assert Path(root_of_nvcc(door(), str(tmp_path / folder / "nvcc"))).resolve() == Path(root).resolve()
 
 
 @needs_shebang
@@ -93,8 +94,8 @@ def test_an_nvcc_that_crashes(tmp_path: Path) -> None:
     nvcc.parent.mkdir()
     nvcc.write_text("#!/bin/sh\nkill -SEGV $$\n", "utf-8")
     nvcc.chmod(0o755)
-    assert ask(door(), str(nvcc)).problem == f"{nvcc} --version ended with -11: without a word"
-    assert here(door(), str(tmp_path)).problem == ask(door(), str(nvcc)).problem
+    assert ask_nvcc(door(), str(nvcc)).problem == f"{nvcc} --version ended with -11: without a word"
+    assert here(door(), str(tmp_path)).problem == ask_nvcc(door(), str(nvcc)).problem
 
 
 def test_nvml_answers_whatever_it_has() -> None:
@@ -103,7 +104,7 @@ def test_nvml_answers_whatever_it_has() -> None:
     assert not answer.hung
     if answer.driver is None:
         assert answer.gpus == ()
-        assert answer.said in (
+        assert answer.summary in (
             "libnvidia-ml.so.1 was not found",
             "nvml.dll was not found",
             answer.problem,
@@ -114,7 +115,7 @@ def test_nvml_answers_whatever_it_has() -> None:
 
 
 def test_a_package_that_is_not_there_ends_at_once(tmp_path: Path) -> None:
-    argv = (sys.executable, "-I", "-S", "-B", str(gpus.SCRIPT), str(tmp_path))
+    argv = (sys.executable, "-I", "-S", "-B", str(gpus.NVML_SCRIPT), str(tmp_path))
     output = door().run(argv, timeout=60)
     assert output is not None
     assert output.rc != 0

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from torchbuild_tasks.facts.probe import Probe, each
+from torchbuild_tasks.facts.probe import Probe, map_parallel
 from torchbuild_tasks.facts.tools import version_in
 from torchbuild_tasks.model import Tool, Windows
 
@@ -19,7 +19,7 @@ MSVC_LIKE = ("cl", "clang-cl")  # one program for both languages
 VARIABLES = {"CXX": "c++", "CC": "cc"}
 
 _NUMBERED = re.compile(r"(?:g\+\+|gcc|clang\+\+|clang)-(\d+(?:\.\d+)*)")
-_FAMILY = re.compile(r"(?:.*-)?(g\+\+|gcc|clang\+\+|clang|c\+\+|cc)(?:-\d+(?:\.\d+)*)?")
+_GENERIC = re.compile(r"(?:.*-)?(g\+\+|gcc|clang\+\+|clang|c\+\+|cc)(?:-\d+(?:\.\d+)*)?")
 _NAMES = {
     ("gcc", True): "g++",
     ("gcc", False): "gcc",
@@ -31,7 +31,7 @@ _NAMES = {
 
 
 class _Candidate(NamedTuple):
-    """A compiler that may be there: how it is called (`path`), and the program it comes down to.
+    """A possible compiler: how it is called (`path`), and the program behind that.
 
     `masked` is true when `path` is a link to a launcher; `real` is then the compiler that
     the launcher would start, or None when it finds none.
@@ -46,22 +46,22 @@ class _Candidate(NamedTuple):
 
 
 def look_for_compilers(probe: Probe, windows: Windows | None = None) -> tuple[Tool, ...]:
-    """Every compiler once, as it was found first: CXX and CC, toolsets, PATH by name, PATH by number.
+    """Return every compiler once, as it was found first: CXX and CC, toolsets, PATH by name, PATH by number.
 
     A symbolic link and what it points to are one compiler, but its C and its C++ side are
-    two. So are a compiler and a link called g++ that points to ccache. `found_via` says
-    "through ccache" for such a link and for CXX="ccache g++". When no C++ (or C) compiler
-    was found at all, a tool named c++ (or cc; on Windows cl) without a path tells where we looked.
+    two. So are a compiler and a link called g++ that points to ccache. `found_via` is
+    "... through ccache" for such a link and for CXX="ccache g++". When no C++ (or C) compiler
+    was found at all, a tool named c++ (or cc; on Windows cl) without a path has the places looked at.
     """
     named = tuple(item for variable in VARIABLES if (item := _named(probe, variable)))
     missing = [item for item in named if isinstance(item, Tool)]
     candidates = [item for item in named if isinstance(item, _Candidate)]
-    found = _distinct(probe, [*candidates, *_of_toolsets(windows), *_on_path(probe)])
-    compilers = [*missing, *each(lambda candidate: _ask(probe, candidate), found)]
-    return (*compilers, *_misses(probe, found, windows))
+    found = _distinct(probe, [*candidates, *_in_toolsets(windows), *_on_path(probe)])
+    compilers = [*missing, *map_parallel(lambda candidate: _ask(probe, candidate), found)]
+    return (*compilers, *_missing(probe, found, windows))
 
 
-def _misses(probe: Probe, found: list[_Candidate], windows: Windows | None) -> Iterator[Tool]:
+def _missing(probe: Probe, found: list[_Candidate], windows: Windows | None) -> Iterator[Tool]:
     if windows:
         if not any(probe.names.stem(candidate.path) == "cl" for candidate in found):
             yield Tool(name="cl", looked=(*windows.looked, *probe.path_folders))
@@ -72,7 +72,7 @@ def _misses(probe: Probe, found: list[_Candidate], windows: Windows | None) -> I
 
 
 def _named(probe: Probe, variable: str) -> _Candidate | Tool | None:
-    """What CC or CXX says: a compiler, perhaps with launchers before it and options after it."""
+    """Return what CC or CXX names: a compiler, perhaps with launchers before it and options after it."""
     words = _words(probe, probe.variable(variable))
     stem = probe.names.stem
     launchers = [word for word in words if stem(word) in LAUNCHERS]
@@ -83,29 +83,29 @@ def _named(probe: Probe, variable: str) -> _Candidate | Tool | None:
     path = _locate(probe, rest[0])
     cxx = _is_cxx(stem(rest[0]), variable == "CXX")
     if path is None:
-        is_place = probe.names.names_place(rest[0])
+        is_place = probe.names.is_path(rest[0])
         looked = (probe.absolute(rest[0]),) if is_place else probe.path_folders
-        return Tool(name=_called(stem(rest[0])) or VARIABLES[variable], found_via=via, looked=looked)
+        return Tool(name=_generic_name(stem(rest[0])) or VARIABLES[variable], found_via=via, looked=looked)
     via += "".join(f" through {stem(launcher)}" for launcher in launchers)
     via += f" with {shlex.join(rest[1:])}" if rest[1:] else ""
     return _candidate(probe, path, via, cxx)
 
 
 def _words(probe: Probe, value: str) -> list[str]:
-    """Split as the shell would; the name of an existing file is one word, blanks and all."""
-    if probe.names.names_place(value) and probe.is_file(value.strip()):
+    """Split words as the shell does; the name of an existing file is one word, blanks and all."""
+    if probe.names.is_path(value) and probe.is_file(value.strip()):
         return [value.strip()]
     return probe.names.split_words(value)
 
 
 def _locate(probe: Probe, word: str) -> str | None:
-    if not probe.names.names_place(word):
+    if not probe.names.is_path(word):
         return probe.which(word)
     return probe.program_at(probe.absolute(word))
 
 
-def _of_toolsets(windows: Windows | None) -> Iterator[_Candidate]:
-    """Every cl of every Visual Studio, the newest first, found as its Visual Studio was."""
+def _in_toolsets(windows: Windows | None) -> Iterator[_Candidate]:
+    """Yield every cl of every Visual Studio, the newest first, found as its Visual Studio was."""
     via = {studio.path: studio.found_via for studio in windows.visual_studios} if windows else {}
     for toolset in windows.toolsets if windows else ():
         if toolset.cl:
@@ -114,7 +114,7 @@ def _of_toolsets(windows: Windows | None) -> Iterator[_Candidate]:
 
 
 def _on_path(probe: Probe) -> Iterator[_Candidate]:
-    """The plain names in the order of PATH, then the numbered ones, newest first."""
+    """Yield the plain names in the order of PATH, then the numbered ones, newest first."""
     for name in PLAIN_WINDOWS if probe.windows else (*PLAIN, *_numbered(probe)):
         for path in probe.which_all(name):
             yield _candidate(probe, path, "PATH", _is_cxx(name, False))
@@ -130,7 +130,7 @@ def _newest_first(name: str) -> tuple[list[int], str]:
 
 
 def _candidate(probe: Probe, path: str, via: str, cxx: bool) -> _Candidate:
-    """A folder such as /usr/lib/ccache holds links g++ -> ccache: look behind them.
+    """Return a folder such as /usr/lib/ccache holds links g++ -> ccache: look behind them.
 
     ccache itself takes the next program of that name on PATH, so we do the same.
     """
@@ -181,32 +181,32 @@ def _answer(probe: Probe, path: str | None, *options: str) -> str:
 
 
 def _version_of_cl(probe: Probe, path: str | None) -> str | None:
-    """The version in the program's resource, else in the first line that it prints without arguments."""
-    said = probe.file_version(path) if path else None
-    if said and said.startswith("19."):
-        return ".".join(said.split(".")[:3])
+    """Return the version of the program's resource, else of its first line without arguments."""
+    resource = probe.file_version(path) if path else None
+    if resource and resource.startswith("19."):  # cl of Visual Studio 2015 and later
+        return ".".join(resource.split(".")[:3])
     output = probe.run((path,)) if path else None
     match = re.search(r"\b19\.\d+\.\d+", output.stderr + output.stdout) if output else None
     return match[0] if match else None
 
 
 def _maker(text: str, stem: str) -> str:
-    """gcc, clang, or "" for another: by what it says, else by its name."""
+    """Return gcc, clang, or "" for another: by its own text, else by its name."""
     if "clang" in text.lower():
         return "clang"
     if "Free Software Foundation" in text:
         return "gcc"
     known = {"g++": "gcc", "gcc": "gcc", "clang++": "clang", "clang": "clang"}
-    return "" if text else known.get(_called(stem) or "", "")
+    return "" if text else known.get(_generic_name(stem) or "", "")
 
 
-def _called(stem: str) -> str | None:
-    """The kind of compiler that a name speaks of: g++ for x86_64-linux-gnu-g++-12."""
-    family = _FAMILY.fullmatch(stem)
-    return stem if stem in MSVC_LIKE else family[1] if family else None
+def _generic_name(stem: str) -> str | None:
+    """Return the kind of compiler that a name speaks of: g++ for x86_64-linux-gnu-g++-12."""
+    generic = _GENERIC.fullmatch(stem)
+    return stem if stem in MSVC_LIKE else generic[1] if generic else None
 
 
 def _is_cxx(stem: str, otherwise: bool) -> bool:
-    """Whether a program of this name compiles C++; `otherwise` when the name does not tell."""
-    called = _called(stem)
+    """Say whether a program of this name compiles C++; `otherwise` when the name does not tell."""
+    called = _generic_name(stem)
     return called in MSVC_LIKE or (called.endswith("++") if called else otherwise)

@@ -1,4 +1,4 @@
-"""All looks at once. Nothing is concluded here; `core` does that from what comes back."""
+"""All looks at once: facts of the machine and the checkout. What follows from them is decided in `plan`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from torchbuild_tasks.facts.compilers import look_for_compilers
-from torchbuild_tasks.facts.cuda.gpus import Gpus, look_for_gpus
-from torchbuild_tasks.facts.cuda.libraries import look_at_cuda
 from torchbuild_tasks.facts.machine import (
     look_at_cpu,
     look_at_disk,
@@ -25,6 +23,8 @@ from torchbuild_tasks.model import Cuda, Facts, Python, Store, Windows
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
+
+    from torchbuild_tasks.facts.cuda.gpus import Gpus
 
 LOCK_FILE = "torchbuild.lock"
 
@@ -62,7 +62,8 @@ def gather(
         compilers = pool.submit(lambda: look_for_compilers(door, windows.result()))
         tree = pool.submit(look_at_tree, door, root, front_end, tags=tags)
         store = pool.submit(look_at_store, door, door.join(root, LOCK_FILE))
-        before = (store, pythons, pool.submit(look_for_gpus, door)) if cuda else None
+        # The GPUs at once: a driver that nothing uses takes seconds to wake up.
+        before = (store, pythons, pool.submit(_look_for_gpus, door)) if cuda else None
         found = pool.submit(_look_at_cuda, door, cuda_toolkit, *before) if before else None
         return Facts(
             host=look_at_host(door),
@@ -84,9 +85,18 @@ def gather(
 def _look_at_windows(probe: Probe, root: str) -> Windows | None:
     if not probe.windows:
         return None
-    from torchbuild_tasks.facts.visual_studio import look_at_windows
+    from torchbuild_tasks.facts.windows import look_at_windows
 
     return look_at_windows(probe, root)
+
+
+# A build for the CPU imports nothing of facts/cuda.
+
+
+def _look_for_gpus(probe: Probe) -> Gpus:
+    from torchbuild_tasks.facts.cuda.gpus import look_for_gpus
+
+    return look_for_gpus(probe)
 
 
 def _look_at_cuda(
@@ -96,7 +106,40 @@ def _look_at_cuda(
     pythons: Future[tuple[Python, ...]],
     gpus: Future[Gpus],
 ) -> Cuda:
-    """The GPUs are looked at meanwhile: a driver that nobody uses takes seconds to wake up."""
     folder = store.result().folder
-    found = pythons.result()
-    return look_at_cuda(probe, asked=asked, store=folder, pythons=found, gpus=gpus.result())
+    return look_at_cuda(probe, asked=asked, store=folder, pythons=pythons.result(), gpus=gpus.result())
+
+
+def look_at_cuda(
+    probe: Probe,
+    *,
+    asked: str | None,
+    store: str | None,
+    pythons: Sequence[Python] = (),
+    gpus: Gpus | None = None,
+) -> Cuda:
+    """Look for toolkits, libraries, GPUs and their driver; an empty value names the places looked at.
+
+    Args:
+        probe: the machine.
+        asked: the toolkit that the user wants; a folder is looked at first.
+        store: the folder with toolkits that this tool put together.
+        pythons: interpreters, in whose packages NVIDIA's wheels may lie.
+        gpus: the GPUs, when they were looked for before.
+    """
+    from torchbuild_tasks.facts.cuda.libraries import look_for_libraries
+    from torchbuild_tasks.facts.cuda.toolkits import look_for_toolkits
+
+    gpus = gpus or _look_for_gpus(probe)
+    toolkits, looked = look_for_toolkits(probe, asked, store, pythons)
+    return Cuda(
+        toolkits=toolkits,
+        looked=looked,
+        libraries=look_for_libraries(probe, pythons),
+        gpus=gpus.seen,
+        driver=gpus.driver,
+        tegra=gpus.tegra,
+        wsl=gpus.wsl,
+        visible=probe.names.lookup(probe.environ, "CUDA_VISIBLE_DEVICES"),
+        probes=gpus.probes,
+    )

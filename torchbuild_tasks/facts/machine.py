@@ -1,4 +1,7 @@
-"""Which of the user's variables concern a build; all others are none of our business."""
+"""The machine itself: system, processor, memory, disk, and the variables that concern a build.
+
+Limits of containers count: memory and CPU quotas come from the cgroups of this process.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +18,11 @@ if TYPE_CHECKING:
     from torchbuild_tasks.system.windows_memory import MemoryStatus
 
 
-_SYSTEMS = {"win32": "windows"}
-_ARCHS = {"amd64": "x86_64", "arm64": "aarch64"}
-
-
 def look_at_host(probe: Probe) -> Host:
-    """Sources: uname(2), os-release(5), confstr(3); on Windows its version, environment and registry."""
+    """Look at the operating system.
+
+    Sources: uname(2), os-release(5), confstr(3); on Windows its version, environment and registry.
+    """
     uname = probe.uname()
     machine = (uname.machine or "unknown").lower()
     return Host(
@@ -32,11 +34,15 @@ def look_at_host(probe: Probe) -> Host:
     )
 
 
+_SYSTEMS = {"win32": "windows"}
+_ARCHS = {"amd64": "x86_64", "arm64": "aarch64"}
+
+
 def _distribution(probe: Probe) -> str | None:
     if probe.windows:
-        from torchbuild_tasks.facts.visual_studio import distribution
+        from torchbuild_tasks.facts.windows import windows_name
 
-        return distribution(probe)
+        return windows_name(probe)
     text = probe.read("/etc/os-release") or probe.read("/usr/lib/os-release") or ""
     for line in text.splitlines():
         name, _, value = line.partition("=")
@@ -46,7 +52,7 @@ def _distribution(probe: Probe) -> str | None:
 
 
 def _musl(probe: Probe) -> str | None:
-    """musl has no version call; its ldd says it on stderr, and ends with 1."""
+    """Return "musl 1.2.5"; musl has no version call, its ldd prints it to stderr and ends with 1."""
     ldd = probe.which("ldd")
     output = probe.run((ldd, "--version")) if ldd else None
     if output is None or "musl" not in output.stdout + output.stderr:
@@ -55,7 +61,203 @@ def _musl(probe: Probe) -> str | None:
     return f"musl {version[1]}" if version else "musl"
 
 
-# ---------------- what is mounted where, as /proc/self/mountinfo tells it (proc(5))
+# ---------------- processor
+
+
+def look_at_cpu(probe: Probe) -> Cpu:
+    """Return cores, affinity, and the smallest CPU quota of this process's cgroup and those above it.
+
+    `cores` is 1 when the system does not tell; `quota_via` names the file of the quota.
+    """
+    quota, via = min(_quotas(probe), default=(None, None))
+    return Cpu(cores=probe.cores() or 1, affinity=probe.affinity(), quota=quota, quota_via=via)
+
+
+def _quotas(probe: Probe) -> Iterator[tuple[float, str]]:
+    for level in cgroup_levels(probe, "cpu"):
+        file, microseconds, period = _quota_of(probe, level)
+        if microseconds and period:
+            yield microseconds / period, file
+
+
+def _quota_of(probe: Probe, level: CgroupLevel) -> tuple[str, int | None, int | None]:
+    """Return file, microseconds of work and of the period they are for; no limit ("max", -1) is None."""
+    if level.version == 2:
+        file = f"{level.folder}/cpu.max"
+        quota, period = ((probe.read(file) or "").split() + ["", ""])[:2]
+        return file, _number(quota), _number(period)
+    file = f"{level.folder}/cpu.cfs_quota_us"
+    return file, _number(probe.read(file)), _number(probe.read(f"{level.folder}/cpu.cfs_period_us"))
+
+
+# ---------------- memory
+
+# Version 1 writes "no limit" as the largest number of pages in bytes, about 2**63.
+_NO_LIMIT = 1 << 60
+
+
+class _Limit(NamedTuple):
+    bytes: int
+    used: int | None
+    via: str
+
+    @property
+    def room(self) -> tuple[int, int]:
+        """Bytes left under it, and for equals the limit itself."""
+        return self.bytes - (self.used or 0), self.bytes
+
+
+def look_at_memory(probe: Probe) -> Memory:
+    """Return memory in bytes. Sources: /proc/meminfo, the cgroup of this process and those above it.
+
+    On Windows GlobalMemoryStatusEx; the limit is that of commit.
+
+    The tightest limit is the one with the least room left, not the smallest one: a group
+    above can be nearly filled by others. `limit_via` names its file.
+    """
+    if status := probe.memory_status():
+        return _memory_of_windows(status)
+    info = _pairs(probe.read("/proc/meminfo"))
+    tightest = min(_limits(probe), key=lambda limit: limit.room, default=None)
+    return Memory(
+        total=_kib(info, "MemTotal"),
+        available=_kib(info, "MemAvailable"),
+        swap_free=_kib(info, "SwapFree"),
+        limit=tightest.bytes if tightest else None,
+        used_in_limit=tightest.used if tightest else None,
+        limit_via=tightest.via if tightest else None,
+    )
+
+
+def _memory_of_windows(status: MemoryStatus) -> Memory:
+    """Return memory; Windows refuses more when commit is used up, however much is still unused."""
+    return Memory(
+        total=status.total,
+        available=status.available,
+        limit=status.commit_limit,
+        used_in_limit=max(0, status.commit_limit - status.commit_free),
+        limit_via="commit: memory and page files",
+    )
+
+
+def _limits(probe: Probe) -> Iterator[_Limit]:
+    for level in cgroup_levels(probe, "memory"):
+        settings = _limits_of(probe, level)
+        used = _used(probe, level) if settings else None
+        for via, value in settings:
+            yield _Limit(bytes=value, used=used, via=via)
+
+
+def _limits_of(probe: Probe, level: CgroupLevel) -> list[tuple[str, int]]:
+    """Return the limits in one folder, each with its file.
+
+    Above memory.high a group is slowed to a crawl before memory.max would kill it, so for
+    a build both are limits. In version 1 the group's own memory.stat also has the
+    limit of ancestors that a container cannot see.
+    """
+    names = ("memory.max", "memory.high") if level.version == 2 else ("memory.limit_in_bytes",)
+    found = [(file, _number(probe.read(file))) for name in names for file in [f"{level.folder}/{name}"]]
+    if level.version == 1 and level.own:
+        file = f"{level.folder}/memory.stat"
+        found.append((file, _pairs(probe.read(file)).get("hierarchical_memory_limit")))
+    return [(file, value) for file, value in found if value is not None and value < _NO_LIMIT]
+
+
+def _used(probe: Probe, level: CgroupLevel) -> int | None:
+    """Return bytes in use, less page cache that was not used lately: the kernel drops that first."""
+    current, key = ("memory.current", "inactive_file")
+    if level.version == 1:
+        current, key = ("memory.usage_in_bytes", "total_inactive_file")
+    used = _number(probe.read(f"{level.folder}/{current}"))
+    if used is None:
+        return None
+    return max(0, used - _pairs(probe.read(f"{level.folder}/memory.stat")).get(key, 0))
+
+
+def _pairs(text: str | None) -> dict[str, int]:
+    """Read lines of a name and a number: `MemTotal:  24682416 kB`, `inactive_file 159744`."""
+    pairs = {}
+    for line in (text or "").splitlines():
+        words = line.split()
+        value = _number(words[1]) if len(words) > 1 else None
+        if value is not None:
+            pairs[words[0].rstrip(":")] = value
+    return pairs
+
+
+def _kib(info: dict[str, int], name: str) -> int | None:
+    return info[name] * 1024 if name in info else None
+
+
+def _number(text: str | None) -> int | None:
+    text = (text or "").strip()
+    return int(text) if text.isascii() and text.isdigit() else None
+
+
+# ---------------- disk
+
+
+def look_at_disk(probe: Probe, path: str) -> Disk:
+    """Return the bytes of the file system that `path` is on, or will be on once it is created.
+
+    `free` is what this user may fill: file systems keep some for root. Sources:
+    statvfs(3), /proc/self/mountinfo; on Windows GetDiskFreeSpaceEx, GetVolumePathName.
+    """
+    existing = nearest_existing(probe, path)
+    usage = probe.disk_usage(existing)
+    real = probe.realpath(existing)
+    return Disk(
+        path=path,
+        mount=probe.volume(real) if probe.windows else mount_of(probe, real),
+        total=usage[0] if usage else None,
+        free=usage[1] if usage else None,
+    )
+
+
+def nearest_existing(probe: Probe, path: str) -> str:
+    """Return the deepest part of `path` that exists; its top when none does."""
+    top = path
+    for folder in _upwards(probe, path):
+        if probe.exists(folder):
+            return folder
+        top = folder
+    return top
+
+
+def _upwards(probe: Probe, path: str) -> Iterator[str]:
+    yield path
+    while (folder := probe.names.parent(path)) != path:
+        yield folder
+        path = folder
+
+
+# ---------------- the user's variables
+
+
+def relevant_environ(
+    environ: Mapping[str, str], patterns: Sequence[str], *, ignore_case: bool = False
+) -> dict[str, str]:
+    """Return the variables whose names match one of the patterns (`USE_*`), sorted by name.
+
+    Upper and lower case differ, as they do on Linux. On Windows (`ignore_case`) a variable
+    goes by the spelling of the plain pattern that names it, else in capitals, as Python
+    itself reads it there.
+    """
+    if ignore_case:
+        spelling = {pattern.upper(): pattern for pattern in patterns}
+        kept = relevant_environ({name.upper(): value for name, value in environ.items()}, list(spelling))
+        return dict(sorted((spelling.get(name, name), value) for name, value in kept.items()))
+    # Nearly all patterns are plain names: looking them up keeps the matching to the few others.
+    plain = set(patterns)
+    wild = [pattern for pattern in patterns if any(mark in pattern for mark in "*?[")]
+    return {
+        name: value
+        for name, value in sorted(environ.items())
+        if name in plain or any(fnmatchcase(name, pattern) for pattern in wild)
+    }
+
+
+# ---------------- /proc/self/mountinfo (proc(5))
 
 
 class Mount(NamedTuple):
@@ -71,17 +273,17 @@ class Mount(NamedTuple):
     own: tuple[str, ...] = ()
 
 
-def mounts(probe: Probe) -> tuple[Mount, ...]:
-    """All mounts, oldest first; empty when the file cannot be read, or on Windows."""
-    # There this path would mean a folder of the current drive, which anybody can make.
+def read_mounts(probe: Probe) -> tuple[Mount, ...]:
+    """Return all mounts, oldest first; empty when the file cannot be read, or on Windows."""
+    # On Windows this path would mean a folder of the current drive, which any user can create.
     lines = [] if probe.windows else (probe.read("/proc/self/mountinfo") or "").splitlines()
     return tuple(mount for line in lines if (mount := _mount(line)))
 
 
 def mount_of(probe: Probe, path: str) -> str | None:
-    """The mount point that holds `path` (a real path); None when no mount is known."""
+    """Return the mount point that holds `path` (a real path); None when no mount is known."""
     holding = [
-        m.point for m in mounts(probe) if path == m.point or path.startswith(m.point.rstrip("/") + "/")
+        m.point for m in read_mounts(probe) if path == m.point or path.startswith(m.point.rstrip("/") + "/")
     ]
     return max(holding, key=len, default=None)
 
@@ -102,14 +304,14 @@ def _mount(line: str) -> Mount | None:
 
 
 def _unescape(text: str) -> str:
-    """Blank, tab, newline and backslash stand as octal numbers, UTF-8 stands as it is."""
+    """Decode octal numbers, which stand for blank, tab, newline and backslash; UTF-8 is as it is."""
     return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), text)
 
 
 # ---------------- the cgroups that this process is in, of version 1 and 2, from its own up to the top one
 
 
-class Level(NamedTuple):
+class CgroupLevel(NamedTuple):
     """One folder of the hierarchy; `own` is true for the group the process itself is in."""
 
     version: Literal[1, 2]
@@ -117,24 +319,23 @@ class Level(NamedTuple):
     own: bool
 
 
-def levels(probe: Probe, controller: str) -> tuple[Level, ...]:
-    """The folders in which limits of `controller` ("memory", "cpu") can stand, own one first.
+def cgroup_levels(probe: Probe, controller: str) -> tuple[CgroupLevel, ...]:
+    """Return the folders that can hold limits of `controller` ("memory", "cpu"), own one first.
 
-    On a hybrid machine both versions are given: only one of them holds the controller's
-    files, and which one is nothing that a table could tell.
+    On a hybrid machine folders of both versions are returned: only one holds the controller's files.
     """
-    own = _own_groups(probe)
-    found: list[Level] = []
-    for mount in mounts(probe):
+    own = _read_own_groups(probe)
+    found: list[CgroupLevel] = []
+    for mount in read_mounts(probe):
         if mount.kind == "cgroup2" and "" in own:
-            found += _cgroup_folders(mount, own[""], 2)
+            found += _levels_of(mount, own[""], 2)
         elif mount.kind == "cgroup" and controller in mount.options and controller in own:
-            found += _cgroup_folders(mount, own[controller], 1)
+            found += _levels_of(mount, own[controller], 1)
     return tuple(found)
 
 
-def _own_groups(probe: Probe) -> dict[str, str]:
-    """Controller -> path of this process's group; version 2 stands under the empty name."""
+def _read_own_groups(probe: Probe) -> dict[str, str]:
+    """Return controller -> path of this process's group; version 2 has the empty name."""
     groups: dict[str, str] = {}
     for line in (probe.read("/proc/self/cgroup") or "").splitlines():
         parts = line.split(":", 2)
@@ -143,16 +344,16 @@ def _own_groups(probe: Probe) -> dict[str, str]:
     return groups
 
 
-def _cgroup_folders(mount: Mount, group: str, version: Literal[1, 2]) -> Iterator[Level]:
-    below = _below(mount.root, group)
+def _levels_of(mount: Mount, group: str, version: Literal[1, 2]) -> Iterator[CgroupLevel]:
+    below = _path_below(mount.root, group)
     folder = PurePosixPath(mount.point, *below)
     for depth in range(len(below) + 1):
-        yield Level(version=version, folder=str(folder), own=depth == 0)
+        yield CgroupLevel(version=version, folder=str(folder), own=depth == 0)
         folder = folder.parent
 
 
-def _below(root: str, group: str) -> tuple[str, ...]:
-    """The way from the mount's root to the group.
+def _path_below(root: str, group: str) -> tuple[str, ...]:
+    """Return the folders from the mount's root down to the group.
 
     In a container the group is often named as the host sees it while only a part of the
     hierarchy is mounted (or none of the process's own, "/../x"): then the mount point is
@@ -162,206 +363,3 @@ def _below(root: str, group: str) -> tuple[str, ...]:
     if ".." in path.parts or not path.is_relative_to(root):
         return ()
     return path.relative_to(root).parts
-
-
-# ---------------- how many cores there are, and how many of them this process may use
-
-
-def look_at_cpu(probe: Probe) -> Cpu:
-    """Cores, affinity, and the smallest CPU quota of this process's cgroup and those above it.
-
-    `cores` is 1 when the system does not say; `quota_via` names the file of the quota.
-    """
-    quota, via = min(_quotas(probe), default=(None, None))
-    return Cpu(cores=probe.cores() or 1, affinity=probe.affinity(), quota=quota, quota_via=via)
-
-
-def _quotas(probe: Probe) -> Iterator[tuple[float, str]]:
-    for level in levels(probe, "cpu"):
-        file, microseconds, period = _setting(probe, level)
-        if microseconds > 0 and period > 0:
-            yield microseconds / period, file
-
-
-def _setting(probe: Probe, level: Level) -> tuple[str, int, int]:
-    """File, microseconds of work and of the period they are for; no limit is "max" or -1."""
-    if level.version == 2:
-        file = f"{level.folder}/cpu.max"
-        quota, period = ((probe.read(file) or "").split() + ["", ""])[:2]
-        return file, _cpu_number(quota), _cpu_number(period)
-    file = f"{level.folder}/cpu.cfs_quota_us"
-    return file, _cpu_number(probe.read(file)), _cpu_number(probe.read(f"{level.folder}/cpu.cfs_period_us"))
-
-
-def _cpu_number(text: str | None) -> int:
-    """A count above 0; everything else (max, -1, nothing, rubbish) means no limit: 0."""
-    text = (text or "").strip()
-    return int(text) if text.isascii() and text.isdigit() else 0
-
-
-# ---------------- how much memory there is, and how much of it this process may take
-
-
-# Version 1 writes "no limit" as the largest number of pages in bytes, about 2**63.
-_NO_LIMIT = 1 << 60
-
-
-class _Limit(NamedTuple):
-    bytes: int
-    used: int | None
-    via: str
-
-    @property
-    def room(self) -> tuple[int, int]:
-        """Bytes left under it, and for equals the limit itself."""
-        return self.bytes - (self.used or 0), self.bytes
-
-
-def look_at_memory(probe: Probe) -> Memory:
-    """All in bytes. Sources: /proc/meminfo and the cgroup of this process and those above it.
-
-    On Windows GlobalMemoryStatusEx, and the limit is that of commit.
-
-    The tightest limit is the one with the least room left, not the smallest one: a group
-    above can be nearly filled by others. `limit_via` names its file.
-    """
-    if status := probe.memory_status():
-        return _of_windows(status)
-    info = _pairs(probe.read("/proc/meminfo"))
-    tightest = min(_limits(probe), key=lambda limit: limit.room, default=None)
-    return Memory(
-        total=_kib(info, "MemTotal"),
-        available=_kib(info, "MemAvailable"),
-        swap_free=_kib(info, "SwapFree"),
-        limit=tightest.bytes if tightest else None,
-        used_in_limit=tightest.used if tightest else None,
-        limit_via=tightest.via if tightest else None,
-    )
-
-
-def _of_windows(status: MemoryStatus) -> Memory:
-    """Windows refuses memory when commit is used up, however much of it is still unused."""
-    return Memory(
-        total=status.total,
-        available=status.available,
-        limit=status.commit_limit,
-        used_in_limit=max(0, status.commit_limit - status.commit_free),
-        limit_via="commit: memory and page files",
-    )
-
-
-def _limits(probe: Probe) -> Iterator[_Limit]:
-    for level in levels(probe, "memory"):
-        settings = _settings(probe, level)
-        used = _used(probe, level) if settings else None
-        for via, value in settings:
-            yield _Limit(bytes=value, used=used, via=via)
-
-
-def _settings(probe: Probe, level: Level) -> list[tuple[str, int]]:
-    """The limits that stand in one folder, each with its file.
-
-    Above memory.high a group is slowed to a crawl before memory.max would kill it, so for
-    a build both are limits. In version 1 the group's own memory.stat also tells the
-    limit of ancestors that a container cannot see.
-    """
-    names = ("memory.max", "memory.high") if level.version == 2 else ("memory.limit_in_bytes",)
-    found = [(file, _number(probe.read(file))) for name in names for file in [f"{level.folder}/{name}"]]
-    if level.version == 1 and level.own:
-        file = f"{level.folder}/memory.stat"
-        found.append((file, _pairs(probe.read(file)).get("hierarchical_memory_limit")))
-    return [(file, value) for file, value in found if value is not None and value < _NO_LIMIT]
-
-
-def _used(probe: Probe, level: Level) -> int | None:
-    """Bytes in use without page cache that nobody used lately: the kernel drops that first."""
-    current, key = ("memory.current", "inactive_file")
-    if level.version == 1:
-        current, key = ("memory.usage_in_bytes", "total_inactive_file")
-    used = _number(probe.read(f"{level.folder}/{current}"))
-    if used is None:
-        return None
-    return max(0, used - _pairs(probe.read(f"{level.folder}/memory.stat")).get(key, 0))
-
-
-def _pairs(text: str | None) -> dict[str, int]:
-    """Lines of a name and a number: `MemTotal:  24682416 kB`, `inactive_file 159744`."""
-    pairs = {}
-    for line in (text or "").splitlines():
-        words = line.split()
-        value = _number(words[1]) if len(words) > 1 else None
-        if value is not None:
-            pairs[words[0].rstrip(":")] = value
-    return pairs
-
-
-def _kib(info: dict[str, int], name: str) -> int | None:
-    return info[name] * 1024 if name in info else None
-
-
-def _number(text: str | None) -> int | None:
-    text = (text or "").strip()
-    return int(text) if text.isascii() and text.isdigit() else None
-
-
-# ---------------- how much room there is where the build will write
-
-
-def look_at_disk(probe: Probe, path: str) -> Disk:
-    """Bytes of the file system that `path` is on, or would be on once it is made.
-
-    `free` is what this user may fill: file systems keep some for root. Sources:
-    statvfs(3), /proc/self/mountinfo; on Windows GetDiskFreeSpaceEx, GetVolumePathName.
-    """
-    there = nearest(probe, path)
-    usage = probe.disk_usage(there)
-    real = probe.realpath(there)
-    return Disk(
-        path=path,
-        mount=probe.volume(real) if probe.windows else mount_of(probe, real),
-        total=usage[0] if usage else None,
-        free=usage[1] if usage else None,
-    )
-
-
-def nearest(probe: Probe, path: str) -> str:
-    """The deepest part of `path` that exists; its top when none does."""
-    top = path
-    for folder in _upwards(probe, path):
-        if probe.exists(folder):
-            return folder
-        top = folder
-    return top
-
-
-def _upwards(probe: Probe, path: str) -> Iterator[str]:
-    yield path
-    while (folder := probe.names.parent(path)) != path:
-        yield folder
-        path = folder
-
-
-# ----------------
-
-
-def relevant_environ(
-    environ: Mapping[str, str], patterns: Sequence[str], *, ignore_case: bool = False
-) -> dict[str, str]:
-    """The variables whose names match one of the patterns (`USE_*`), sorted by name.
-
-    Upper and lower case differ, as they do on Linux. On Windows (`ignore_case`) a variable
-    goes by the spelling of the plain pattern that names it, else in capitals, as Python
-    itself reads it there.
-    """
-    if ignore_case:
-        spelling = {pattern.upper(): pattern for pattern in patterns}
-        kept = relevant_environ({name.upper(): value for name, value in environ.items()}, list(spelling))
-        return dict(sorted((spelling.get(name, name), value) for name, value in kept.items()))
-    # Nearly all patterns are plain names: looking them up keeps the matching to the few others.
-    plain = set(patterns)
-    wild = [pattern for pattern in patterns if any(mark in pattern for mark in "*?[")]
-    return {
-        name: value
-        for name, value in sorted(environ.items())
-        if name in plain or any(fnmatchcase(name, pattern) for pattern in wild)
-    }

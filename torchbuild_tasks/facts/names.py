@@ -1,4 +1,4 @@
-"""What names mean on a system: one interface, and the module that fits the machine we are on.
+"""Paths, PATH and command lines as one system writes them: the interface of two modules without a class.
 
 `names_posix` and `names_windows` hold the same functions. They are pure text, so that a test
 on Linux can look at a Windows machine, and the other way round.
@@ -22,57 +22,57 @@ class Names(Protocol):
         """Whether names are those of Windows."""
 
     def join(self, folder: str, *parts: str) -> str:
-        """The path of `parts` (which may use /) below `folder`."""
+        """Return the path of `parts` (which may use /) below `folder`."""
 
     def normal(self, path: str) -> str:
-        """The same path without `.`, `..` and doubled separators."""
+        """Return the same path without `.`, `..` and doubled separators."""
 
     def base(self, path: str) -> str:
-        """The last part of a path."""
+        """Return the last part of a path."""
 
     def stem(self, path: str) -> str:
-        """The name that a program goes by: g++ for /usr/bin/g++, cl for C:\\x\\CL.EXE."""
+        """Return the name that a program goes by: g++ for /usr/bin/g++, cl for C:\\x\\CL.EXE."""
 
     def parent(self, path: str) -> str:
-        """The folder that holds `path`; the top is its own parent."""
+        """Return the folder that holds `path`; the top is its own parent."""
 
     def drive(self, path: str) -> str:
-        """The top folder of the drive that a path names by its letter; empty where there is none."""
+        """Return the top folder of the drive that a path names by its letter; empty where there is none."""
 
     def is_absolute(self, path: str) -> bool:
-        """Whether a path does not depend on the current folder."""
+        """Say whether a path does not depend on the current folder."""
 
-    def names_place(self, word: str) -> bool:
-        """Whether a word names a place rather than a command to be looked for on PATH."""
+    def is_path(self, word: str) -> bool:
+        """Say whether a word names a place rather than a command to be looked for on PATH."""
 
     def key(self, path: str) -> str:
-        """What is equal for all spellings of one path."""
+        """Return what is equal for all spellings of one path."""
 
     def split_path(self, value: str) -> list[str]:
-        """The entries of a variable such as PATH; empty ones are left out."""
+        """Return the entries of a variable such as PATH; empty ones are left out."""
 
     def split_words(self, value: str) -> list[str]:
-        """A command line as words, as the system's shell splits it."""
+        """Return a command line as words, as the system's shell splits it."""
 
     def lookup(self, environ: Mapping[str, str], name: str) -> str | None:
-        """The value of a variable."""
+        """Return the value of a variable."""
 
     def home(self, environ: Mapping[str, str]) -> str | None:
-        """The user's folder."""
+        """Return the user's folder."""
 
     def program_files(self, path: str, environ: Mapping[str, str]) -> tuple[str, ...]:
-        """The files that a program called `path` may be, best first."""
+        """Return the files that a program called `path` may be, best first."""
 
     def is_program(self, file: Path) -> bool:
-        """Whether this user may start an existing file."""
+        """Say whether this user may start an existing file."""
 
-    def under(self, root: Path, path: str) -> Path:
-        """Where `path` stands in a folder that plays the whole machine."""
+    def file_of(self, root: Path, path: str) -> Path:
+        """Return where `path` stands in a folder that plays the whole machine."""
 
-    def seen_from(self, root: Path, file: Path) -> str:
-        """The reverse: what a file in that folder is called on the machine."""
+    def path_of(self, root: Path, file: Path) -> str:
+        """Return the reverse: what a file in that folder is called on the machine."""
 
 
-def here() -> Names:
-    """The names of the system that this process runs on."""
+def native_names() -> Names:
+    """Return the names of the system that this process runs on."""
     return names_windows if os.name == "nt" else names_posix

@@ -1,4 +1,4 @@
-"""Names on Linux; what each function does is said in `names.Names`."""
+"""Names on Linux; `names.Names` describes each function."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def drive(path: str) -> str:
     return ""
 
 
-def names_place(word: str) -> bool:
+def is_path(word: str) -> bool:
     return "/" in word
 
 
@@ -62,9 +62,9 @@ def is_program(file: Path) -> bool:
     return os.access(file, os.X_OK)
 
 
-def under(root: Path, path: str) -> Path:
+def file_of(root: Path, path: str) -> Path:
     return root / path.lstrip("/")
 
 
-def seen_from(root: Path, file: Path) -> str:
+def path_of(root: Path, file: Path) -> str:
     return "/" + file.relative_to(root).as_posix().removeprefix(".")

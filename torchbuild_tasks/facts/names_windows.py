@@ -1,4 +1,4 @@
-"""Names on Windows; what each function does is said in `names.Names`."""
+"""Names on Windows; `names.Names` describes each function."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def is_absolute(path: str) -> bool:
     return bool(letter) and rest.startswith(("\\", "/"))
 
 
-def names_place(word: str) -> bool:
+def is_path(word: str) -> bool:
     return "\\" in word or "/" in word or ntpath.splitdrive(word)[0] != ""
 
 
@@ -60,7 +60,7 @@ def split_path(value: str) -> list[str]:
 
 
 def split_words(value: str) -> list[str]:
-    # A backslash is a separator here and quotes nothing.
+    # A backslash separates folders and quotes nothing.
     return [word.replace('"', "") for word in _WORD.findall(value)]
 
 
@@ -78,21 +78,21 @@ def home(environ: Mapping[str, str]) -> str | None:
 def program_files(path: str, environ: Mapping[str, str]) -> tuple[str, ...]:
     if path.lower().endswith(STARTABLE):
         return (path,)
-    said = (lookup(environ, "PATHEXT") or ";".join(STARTABLE)).lower().split(";")
-    return tuple(path + kind for kind in said if kind in STARTABLE)
+    kinds = (lookup(environ, "PATHEXT") or ";".join(STARTABLE)).lower().split(";")
+    return tuple(path + kind for kind in kinds if kind in STARTABLE)
 
 
 def is_program(file: Path) -> bool:
     return file.suffix.lower() in STARTABLE
 
 
-def under(root: Path, path: str) -> Path:
-    """One folder for each drive, called by its letter."""
+def file_of(root: Path, path: str) -> Path:
+    """Return one folder for each drive, called by its letter."""
     letter, rest = ntpath.splitdrive(path)
     parts = [part for part in rest.replace("/", "\\").split("\\") if part]
     return root.joinpath(letter.rstrip(":").strip("\\").upper() or "C", *parts)
 
 
-def seen_from(root: Path, file: Path) -> str:
+def path_of(root: Path, file: Path) -> str:
     letter, *parts = file.relative_to(root).parts or ("C",)
     return f"{letter}:\\" + "\\".join(parts)

@@ -4,7 +4,8 @@ Nothing here raises because of what the machine does. A file that cannot be read
 program that does not start, hangs or floods its output are None, an empty answer or
 False: unknown, never a guess. Nothing here changes the machine.
 
-What names mean (`C:\\x`, PATH, PATHEXT) is in `names`, what the system itself is asked in `system`.
+The meaning of names (`C:\\x`, PATH, PATHEXT) is in `names`; questions to the operating system
+itself are in `system_posix` and `system_windows`, of which one is chosen here once.
 """
 
 from __future__ import annotations
@@ -15,21 +16,40 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from torchbuild_tasks.facts.answers import Output, Uname
-from torchbuild_tasks.facts.names import Names, here
-from torchbuild_tasks.facts.system import system
+from torchbuild_tasks.facts.names import Names, native_names
 from torchbuild_tasks.system.process import capture
+
+if sys.platform == "win32":
+    from torchbuild_tasks.facts import system_windows as system
+else:
+    from torchbuild_tasks.facts import system_posix as system
 
 if TYPE_CHECKING:
     from torchbuild_tasks.system.windows_memory import MemoryStatus
 
 
-# Bytes that one stream of a program may say: a version is a line, a report some kilobytes.
+# Bytes that a program may print to one stream: a version is a line, a report some kilobytes.
 LIMIT: Final = 4 * 1024 * 1024
+
+
+class Output(NamedTuple):
+    """The end of a program and what it printed; `rc` is negative when a signal ended it (POSIX)."""
+
+    rc: int
+    stdout: str
+    stderr: str = ""
+
+
+class Uname(NamedTuple):
+    """The operating system (`linux`, `win32` ...), its kernel's release, and the processor."""
+
+    system: str
+    release: str | None = None
+    machine: str | None = None
 
 
 class Probe(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,7 +63,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
 
     environ: Mapping[str, str]
     root: Path | None = None
-    names: Names = msgspec.field(default_factory=here)
+    names: Names = msgspec.field(default_factory=native_names)
     patience: float = math.inf
     cut: list[str] = msgspec.field(default_factory=list)
 
@@ -53,7 +73,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
         return self.names.WINDOWS
 
     def variable(self, name: str) -> str:
-        """The value of an environment variable; empty when it is not set."""
+        """Return the value of an environment variable; empty when it is not set."""
         return self.names.lookup(self.environ, name) or ""
 
     # ------------------------------------------------------------ programs
@@ -66,16 +86,17 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
             timeout: seconds until it is killed with everything that it started.
 
         Returns:
-            None when it cannot start, hangs, or says more than `LIMIT` bytes.
+            None when it cannot start, hangs, or prints more than `LIMIT` bytes.
         """
         if argv[0] in self.cut:  # it would hang again
             return None
         seconds = min(timeout, self.patience)
-        said = capture(argv, env={**self.environ, "LC_ALL": "C"}, timeout=seconds, limit=LIMIT, grace=0)
-        if said.timed_out or said.flooded:
+        captured = capture(argv, env={**self.environ, "LC_ALL": "C"}, timeout=seconds, limit=LIMIT, grace=0)
+        if captured.timed_out or captured.flooded:
             self.cut.append(argv[0])
-        elif said.started:
-            return Output(said.rc, *(each.decode("utf-8", "replace") for each in (said.stdout, said.stderr)))
+        elif captured.started:
+            stdout = captured.stdout.decode("utf-8", "replace")
+            return Output(captured.rc, stdout, captured.stderr.decode("utf-8", "replace"))
         return None
 
     @property
@@ -88,37 +109,37 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(folders.values())
 
     def which_all(self, name: str) -> tuple[str, ...]:
-        """Every program called `name` on PATH, in the order of PATH."""
+        """Return every program called `name` on PATH, in the order of PATH."""
         paths = (self.program_at(self.join(folder, name)) for folder in self.path_folders)
         return tuple(path for path in paths if path)
 
     def which(self, name: str) -> str | None:
-        """The program that a shell would start for `name`."""
+        """Return the program that a shell would start for `name`."""
         return next(iter(self.which_all(name)), None)
 
     def program_at(self, path: str) -> str | None:
-        """The program that `path` means: on Windows C:\\x\\cmake is C:\\x\\cmake.exe."""
+        """Return the program that `path` means: on Windows C:\\x\\cmake is C:\\x\\cmake.exe."""
         files = self.names.program_files(path, self.environ)
         return next((file for file in files if self.is_program(file)), None)
 
     # ------------------------------------------------------------ paths
 
     def join(self, folder: str, *parts: str) -> str:
-        """The path of `parts` below `folder`; / may separate parts on every system."""
+        """Return the path of `parts` below `folder`; / may separate parts on every system."""
         return self.names.join(folder, *parts)
 
     def absolute(self, path: str) -> str:
-        """A path as the user typed it, made absolute: `~` is the user's folder, links are kept."""
-        if path == "~" or (path[:1] == "~" and self.names.names_place(path[:2])):
+        """Return a path as the user typed it, made absolute: `~` is the user's folder, links are kept."""
+        if path == "~" or (path[:1] == "~" and self.names.is_path(path[:2])):
             path = (self.names.home(self.environ) or "~") + path[1:]
         if not self.names.is_absolute(path) and (folder := self.current_folder()):
             path = self.names.join(folder, path)
         return self.names.normal(path)
 
     def realpath(self, path: str) -> str:
-        """The path without links; unchanged where they run in a circle.
+        """Return the path without links; unchanged where they run in a circle.
 
-        A drive letter that stands for a folder (subst) or a share is kept: it was made
+        A drive letter that stands for a folder (subst) or a share is kept: it was created
         because the path behind it is too long, or because cmd.exe cannot work in a share.
         """
         real = self._resolved(path)
@@ -134,16 +155,16 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
             root = self.root.resolve() if self.root else None
         except (OSError, RuntimeError, ValueError):
             return path
-        return self.names.seen_from(root, real) if root and real.is_relative_to(root) else str(real)
+        return self.names.path_of(root, real) if root and real.is_relative_to(root) else str(real)
 
     def inside(self, path: str, folder: str) -> bool:
-        """Whether `path` is `folder` or something in it, by their names."""
+        """Say whether `path` is `folder` or something in it, by their names."""
         one = self.names.key(path)
         other = self.names.key(folder)
         return one == other or one.startswith(self.names.key(self.join(folder, "x"))[:-1])
 
     def current_folder(self) -> str | None:
-        """The current folder; None when it was removed."""
+        """Return the current folder; None when it was removed."""
         try:
             return os.getcwd()  # noqa: PTH109 - a text
         except OSError:
@@ -152,30 +173,30 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
     # ------------------------------------------------------------ files
 
     def at(self, path: str) -> Path:
-        """Where `path` is found: itself, or in the folder that plays the machine."""
-        return self.names.under(self.root, path) if self.root else Path(path)
+        """Return where `path` is found: itself, or in the folder that plays the machine."""
+        return self.names.file_of(self.root, path) if self.root else Path(path)
 
     def read_bytes(self, path: str) -> bytes | None:
-        """The content of a regular file; None for anything that is not one or cannot be read."""
+        """Return the content of a regular file; None for anything that is not one or cannot be read."""
         try:
             return self.at(path).read_bytes() if self.at(path).is_file() else None
         except (OSError, ValueError):
             return None
 
     def read(self, path: str) -> str | None:
-        """The same as text; bytes that are not UTF-8 become replacement characters."""
+        """Return the same as text; bytes that are not UTF-8 become replacement characters."""
         data = self.read_bytes(path)
         return None if data is None else data.decode("utf-8", "replace")
 
     def size(self, path: str) -> int | None:
-        """Bytes of a file; None when there is none."""
+        """Return bytes of a file; None when there is none."""
         try:
             return self.at(path).stat().st_size
         except (OSError, ValueError):
             return None
 
     def ahead(self, path: str) -> float | None:
-        """Seconds by which a file's time lies in the future; None when there is none, or it does not."""
+        """Return seconds by which a file's time lies in the future; None when it does not."""
         try:
             seconds = self.at(path).stat().st_mtime - time.time()
         except (OSError, ValueError):
@@ -183,48 +204,48 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
         return seconds if seconds > 0 else None
 
     def exists(self, path: str) -> bool:
-        """Whether there is anything; a link into nothing is nothing."""
+        """Say whether there is anything; a link into nothing is nothing."""
         return os.path.exists(self.at(path))  # noqa: PTH110 - false, too, for a name that no file system holds
 
     def is_file(self, path: str) -> bool:
-        """Whether it is a regular file, or a link to one."""
+        """Say whether it is a regular file, or a link to one."""
         return os.path.isfile(self.at(path))  # noqa: PTH113 - as above
 
     def is_dir(self, path: str) -> bool:
-        """Whether it is a folder, or a link to one."""
+        """Say whether it is a folder, or a link to one."""
         return os.path.isdir(self.at(path))  # noqa: PTH112 - as above
 
     def is_program(self, path: str) -> bool:
-        """Whether it is a file that this user may start."""
+        """Say whether it is a file that this user may start."""
         return self.is_file(path) and self.names.is_program(self.at(path))
 
     def writable(self, path: str) -> bool | None:
-        """Whether this user may write there; None when there is nothing.
+        """Say whether this user may write there; None when there is nothing.
 
-        None on Windows, too: access(2) looks at the read-only mark there, and not at rights.
+        None on Windows, too: access(2) looks at the read-only mark, and not at rights.
         """
         return None if self.windows or not self.exists(path) else os.access(self.at(path), os.W_OK)
 
     def children(self, path: str) -> tuple[str, ...]:
-        """The names in a folder, sorted; empty when it cannot be listed."""
+        """Return the names in a folder, sorted; empty when it cannot be listed."""
         try:
             return tuple(sorted(child.name for child in self.at(path).iterdir()))
         except (OSError, ValueError):
             return ()
 
     def disk_usage(self, path: str) -> tuple[int, int] | None:
-        """Total bytes of the file system that holds `path`, and those free to this user."""
+        """Return the total bytes of the file system that holds `path`, and those free to this user."""
         try:
             return system.disk_usage(self.at(path))
         except (OSError, ValueError):
             return None
 
     def volume(self, path: str) -> str | None:
-        """Windows: the drive or mount point that holds `path`."""
+        """Return, on Windows, the drive or mount point that holds `path`."""
         return system.volume(self.at(path))
 
     def cache_folder(self) -> str:
-        """Where this system wants a cache of ours to be."""
+        """Return where this system wants a cache of ours to be."""
         from platformdirs import user_cache_dir
 
         return user_cache_dir("torchbuild-tasks", appauthor=False)
@@ -232,61 +253,61 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
     # ------------------------------------------------------------ machine
 
     def cores(self) -> int | None:
-        """Logical cores of the machine, whoever may use them."""
+        """Return the number of logical cores of the machine, also those that this process may not use."""
         return os.cpu_count()
 
     def open_files(self) -> tuple[int, int] | None:
-        """Files that this process may have open, and what it may raise that to."""
+        """Return files that this process may have open, and what it may raise that to."""
         return system.open_files()
 
     def administrator(self) -> bool | None:
-        """Whether this process may change the system."""
+        """Say whether this process may change the system."""
         return system.administrator()
 
     def file_system(self, path: str) -> str | None:
-        """Windows: the kind of file system of a volume ("NTFS", "ReFS")."""
+        """Return, on Windows, the kind of file system of a volume ("NTFS", "ReFS")."""
         return system.file_system(path)
 
     def affinity(self) -> int | None:
-        """Cores that this process may run on; None when the system does not tell."""
+        """Return cores that this process may run on; None when the system does not tell."""
         return system.affinity()
 
     def uname(self) -> Uname:
-        """What the kernel says of itself."""
+        """Return the kernel's name, release and processor."""
         return Uname(sys.platform, *system.release_and_machine())
 
     def glibc(self) -> str | None:
-        """The C library under this process; None where it is not glibc."""
+        """Return the C library under this process; None where it is not glibc."""
         return system.glibc()
 
     def memory_status(self) -> MemoryStatus | None:
-        """Windows: memory and commit."""
+        """Return, on Windows, memory and commit."""
         return system.memory_status()
 
     def registry_value(self, key: str, name: str = "") -> str | int | None:
-        """Windows: a text or number in a key such as HKLM\\SOFTWARE\\x; no name means its default value."""
+        """Return, on Windows, a text or number of a key (HKLM\\SOFTWARE\\x); no name: its default value."""
         return system.registry_value(key, name)
 
     def registry_keys(self, key: str) -> tuple[str, ...]:
-        """Windows: the keys below a key."""
+        """Return, on Windows, the keys below a key."""
         return system.registry_keys(key)
 
     def file_version(self, path: str) -> str | None:
-        """Windows: the version that a program carries as a resource ("19.44.35211.0")."""
+        """Return, on Windows, the version that a program carries as a resource ("19.44.35211.0")."""
         return system.file_version(self.at(path))
-
-
-# ---------------- looking at several things at once: probing is waiting for other programs
 
 
 T = TypeVar("T")
 R = TypeVar("R")
 
-WORKERS = 16
+WORKERS: Final = 16
 
 
-def each(function: Callable[[T], R], items: Iterable[T]) -> tuple[R, ...]:
-    """`function` of every item, in the order of the items, at most `WORKERS` at a time."""
+def map_parallel(function: Callable[[T], R], items: Iterable[T]) -> tuple[R, ...]:
+    """Return `function` of every item, in the order of the items, at most `WORKERS` at a time.
+
+    For probing, which is waiting for other programs.
+    """
     todo = list(items)
     if len(todo) < 2:
         return tuple(function(item) for item in todo)

@@ -1,4 +1,4 @@
-"""The interpreters that could get torch, each asked by a script of its own what it is."""
+"""The interpreters that could get torch: where they are looked for, and each asked by a script what it is."""
 
 from __future__ import annotations
 
@@ -9,325 +9,69 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
-from torchbuild_tasks.facts.answers import Output
-from torchbuild_tasks.facts.probe import Probe, each
+from torchbuild_tasks.facts.probe import Output, Probe, map_parallel
 from torchbuild_tasks.model import Python
-
-REGISTRY = ("HKCU\\Software\\Python", "HKLM\\Software\\Python")
-NO_COMPANY = ("PyLauncher",)  # PEP 514 keeps this name for the launcher's own settings
-
-# " -V:3.12 *        C:\\Python312\\python.exe", before 3.11 " -3.9-64        C:\\..."
-_LINE = re.compile(r"\s*-(?:V:)?(\S+)[\s*]+([A-Za-z]:\\.+\.exe)\s*")
-_TAG_VERSION = re.compile(r"(?:^|\D)(\d+\.\d+(?:\.\d+)?)(t?)")
-
-
-def installed_pythons(probe: Probe) -> Iterator[tuple[Place, str | None]]:
-    """Each with the version that its entry speaks of; the launcher's come first, once each."""
-    seen = set()
-    for place, tag in (*_launcher(probe), *_registry(probe)):
-        key = probe.names.key(place.path)
-        if key not in seen and probe.is_program(place.path):
-            seen.add(key)
-            version = _TAG_VERSION.search(tag)
-            yield place, version[1] + version[2] if version else None
-
-
-def _launcher(probe: Probe) -> Iterator[tuple[Place, str]]:
-    """What `py -0p` lists, in its order: the newest first."""
-    py = probe.which("py")
-    output = probe.run((py, "-0p")) if py else None
-    for line in output.stdout.splitlines() if output and output.rc == 0 else ():
-        if match := _LINE.fullmatch(line):
-            yield Place(path=match[2], found_via="py launcher"), match[1]
-
-
-def _registry(probe: Probe) -> Iterator[tuple[Place, str]]:
-    for hive in REGISTRY:
-        for company in probe.registry_keys(hive):
-            if company not in NO_COMPANY:
-                yield from _company(probe, f"{hive}\\{company}", f"registry ({hive[:4]})")
-
-
-def _company(probe: Probe, key: str, via: str) -> Iterator[tuple[Place, str]]:
-    for tag in sorted(probe.registry_keys(key), key=_tag_numbers, reverse=True):
-        folder = probe.registry_value(f"{key}\\{tag}\\InstallPath")
-        path = probe.registry_value(f"{key}\\{tag}\\InstallPath", "ExecutablePath")
-        if not isinstance(path, str) and isinstance(folder, str):
-            path = inside(probe, folder)
-        if isinstance(path, str):
-            yield Place(path=path, found_via=via), tag
-
-
-def _tag_numbers(tag: str) -> list[int]:
-    return [int(number) for number in re.findall(r"\d+", tag)]
-
-
-# ---------------- where interpreters are looked for, and in which order. Nothing is started here
-
-
-MANAGED = ".torchbuild/venv-"
-MAKING = ".making"  # a file of this name beside a venv: it is not whole (system/venv.py)
-SERIES = range(20, 7, -1)
-
-_NAMED_VERSION = re.compile(r"\d+(?:\.\d+){0,2}t?")
-
-
-class Place(NamedTuple):
-    """An interpreter that may be there, and how it would have been found."""
-
-    path: str
-    found_via: str
-
-
-def is_version(wanted: str) -> bool:
-    """Whether this is 3, 3.12, 3.12.1 or (free-threaded) 3.13t, and no path."""
-    return _NAMED_VERSION.fullmatch(wanted) is not None
-
-
-def is_path(probe: Probe, wanted: str) -> bool:
-    """Whether this names a file or folder rather than a version or a command."""
-    return (
-        "/" in wanted or "\\" in wanted or (not is_version(wanted) and probe.exists(probe.absolute(wanted)))
-    )
-
-
-def is_free_threaded(abi: str | None) -> bool:
-    """Whether an ABI tag (cpython-313t-x86_64-linux-gnu) is of the build without the GIL."""
-    return re.search(r"\dt(?:-|$)", abi or "") is not None
-
-
-def agree(wanted: str, version: str) -> bool:
-    """Whether the parts that both give are equal: 3.12 and 3.12.1 agree, 3.1 and 3.12 do not."""
-    pairs = zip(wanted.rstrip("t").split("."), version.rstrip("t").split("."), strict=False)
-    return all(one == other for one, other in pairs)
-
-
-def given(probe: Probe, wanted: str) -> Place:
-    """The interpreter at a path that the user gave; a venv or conda folder stands for the one inside."""
-    path = probe.absolute(wanted)
-    path = inside(probe, path) if probe.is_dir(path) else probe.program_at(path) or path
-    return Place(path=path, found_via="given path")
-
-
-def environments(probe: Probe, wanted: str | None, tree_root: str) -> Iterator[Place]:
-    """The venvs that we made in this checkout, and the environments that are active.
-
-    What the user activated comes first, unless a version was asked for by number. A command
-    asked for by name is looked for on PATH alone.
-    """
-    if wanted and not is_version(wanted):
-        return iter(())
-    ours = managed_pythons(probe, wanted, tree_root)
-    return iter([*ours, *_active(probe)] if wanted else [*_active(probe), *ours])
-
-
-def on_path(probe: Probe, wanted: str | None) -> Iterator[Place]:
-    """Interpreters on PATH: by name, and for each name in the order of PATH; links once."""
-    seen = set()
-    first, *others = path_names(wanted, windows=probe.windows)
-    for name in (first, *others):
-        for path in probe.which_all(name):
-            if probe.windows and _opens_the_store(probe, path):
-                continue
-            if name != first and _is_shim(probe, path, name):
-                yield from _behind_shim(probe, name)
-                continue
-            # In one folder python3 is nearly always a link to python3.N. Across folders such
-            # a link may be a venv, which has packages of its own.
-            key = (probe.realpath(path), probe.names.parent(path))
-            if key not in seen:
-                seen.add(key)
-                yield Place(path=path, found_via=f"PATH ({path})")
-
-
-def _is_shim(probe: Probe, path: str, name: str) -> bool:
-    """Whether a program is pyenv's stand-in for the pythons of one series, python3.12 say."""
-    shims = probe.join(_pyenv_folder(probe), "shims")
-    return name.startswith("python3.") and probe.names.key(probe.names.parent(path)) == probe.names.key(shims)
-
-
-def _behind_shim(probe: Probe, name: str) -> Iterator[Place]:
-    """The newest interpreter that pyenv keeps of a series.
-
-    A shim starts dozens of shells, and fails for every series that is not switched on.
-    """
-    kept = (place for place in stores(probe, name.removeprefix("python")) if place.found_via == "pyenv")
-    yield from itertools.islice(kept, 1)
-
-
-def _opens_the_store(probe: Probe, path: str) -> bool:
-    """Whether a program is the empty link of Windows that only offers to install Python.
-
-    The Python of Microsoft's store has such empty links as well, and a folder beside them.
-    """
-    folder = probe.names.parent(path)
-    if probe.names.base(folder).lower() != "windowsapps" or probe.size(path) != 0:
-        return False
-    return not any(name.startswith("PythonSoftwareFoundation.Python.") for name in probe.children(folder))
-
-
-def installed(probe: Probe, wanted: str | None) -> Iterator[Place]:
-    """Interpreters that a system keeps a list of: only Windows does, and PATH often has none there."""
-    if probe.windows and (wanted is None or is_version(wanted)):
-        for place, version in installed_pythons(probe):
-            if wanted is None or version is None or agree(wanted, version):
-                yield place
-
-
-def stores(probe: Probe, wanted: str | None) -> Iterator[Place]:
-    """Interpreters of a version that pyenv or uv keeps, though PATH does not lead to them."""
-    if not wanted or not is_version(wanted):
-        return
-    for via, folder, prefix in _store_folders(probe):
-        names = [name for name in probe.children(folder) if _is_store_of(name, prefix, wanted)]
-        for name in sorted(names, key=_numbers, reverse=True):
-            path = inside(probe, probe.join(folder, name))
-            if probe.is_program(path):
-                yield Place(path=path, found_via=via)
-
-
-def _store_folders(probe: Probe) -> tuple[tuple[str, str, str], ...]:
-    """Each store: what it is called, its folder, and what names in it begin with."""
-    if probe.windows:
-        data = probe.variable("APPDATA") or probe.join(_home(probe), "AppData/Roaming")
-    else:
-        data = probe.variable("XDG_DATA_HOME") or probe.join(_home(probe), ".local/share")
-    uv = probe.variable("UV_PYTHON_INSTALL_DIR") or probe.join(data, "uv/python")
-    return ("pyenv", probe.join(_pyenv_folder(probe), "versions"), ""), ("uv", uv, "cpython-")
-
-
-def _pyenv_folder(probe: Probe) -> str:
-    below_home = ".pyenv/pyenv-win" if probe.windows else ".pyenv"
-    return probe.variable("PYENV_ROOT") or probe.join(_home(probe), below_home)
-
-
-def _home(probe: Probe) -> str:
-    return probe.names.home(probe.environ) or probe.names.normal("/")
-
-
-def path_names(wanted: str | None, *, windows: bool = False) -> tuple[str, ...]:
-    """The commands to look for; a bare `wanted` that is no version is a command itself.
-
-    On Windows python.exe is of any version, and most have no other name.
-    """
-    if windows and (wanted is None or is_version(wanted)):
-        return tuple(dict.fromkeys((*path_names(wanted), "python3", "python")))
-    if wanted is None:
-        return ("python3", *(f"python3.{minor}" for minor in SERIES))
-    if not is_version(wanted):
-        return (wanted,)
-    threads = "t" if wanted.endswith("t") else ""
-    parts = wanted.rstrip("t").split(".")[:2]
-    if len(parts) == 1 and parts != ["3"]:
-        return (f"python{parts[0]}",)
-    return path_names(None) if len(parts) == 1 else (f"python{'.'.join(parts)}{threads}",)
-
-
-def managed_pythons(probe: Probe, wanted: str | None, tree_root: str) -> list[Place]:
-    """The venvs that we made in this checkout, the newest Python first."""
-    where, prefix = MANAGED.split("/")
-    folder = probe.join(tree_root, where)
-    children = probe.children(folder)
-    names = [name for name in children if name.startswith(prefix) and f"{name}{MAKING}" not in children]
-    names = [name for name in names if not name.endswith(MAKING)]
-    return [
-        Place(path=inside(probe, probe.join(folder, name)), found_via="managed venv of this checkout")
-        for name in sorted(names, key=_numbers, reverse=True)
-        if wanted is None or agree(wanted, name.removeprefix(prefix))
-    ]
-
-
-def _active(probe: Probe) -> Iterator[Place]:
-    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
-        if folder := probe.variable(variable):
-            # Many conda users have "base" active in every shell without having chosen it.
-            is_base = variable == "CONDA_PREFIX" and probe.variable("CONDA_DEFAULT_ENV") == "base"
-            via = f"environment {variable}" + (" (base)" if is_base else "")
-            yield Place(path=inside(probe, probe.absolute(folder)), found_via=via)
-
-
-def inside(probe: Probe, folder: str) -> str:
-    """The interpreter of an environment; the usual name when there is none.
-
-    On Windows a venv has it in Scripts, conda and an installation at the top.
-    """
-    names = ("Scripts/python.exe", "python.exe") if probe.windows else ("bin/python", "bin/python3")
-    paths = [probe.join(folder, name) for name in names]
-    return next((path for path in paths if probe.exists(path)), paths[0])
-
-
-def _is_store_of(name: str, prefix: str, wanted: str) -> bool:
-    version = re.match(r"(\d+(?:\.\d+)+)(?:$|-|\+)", name.removeprefix(prefix))
-    return name.startswith(prefix) and version is not None and agree(wanted, version[1])
-
-
-def _numbers(name: str) -> list[int]:
-    return [int(number) for number in re.findall(r"\d+", name)]
-
-
-# ----------------
-
 
 REPORT: Final = Path(__file__).with_name("python_report.py")
 TIMEOUT: Final = 20.0
 
 
 def look_for_pythons(probe: Probe, wanted: str | None, tree_root: str) -> tuple[Python, ...]:
-    """The interpreters to choose from, best first; at least one entry, which may be a miss.
+    """Return the interpreters to choose from, best first; at least one entry, which may be a miss.
 
     Args:
         probe: the machine.
         wanted: a path (then nothing else is looked at but our venv on top of it), a version,
             a command, or None.
-        tree_root: the checkout, whose folder .torchbuild may hold venvs that we made.
+        tree_root: the checkout, whose folder .torchbuild may hold venvs of ours.
 
     We look at environments (ours and the active ones), then at PATH, then at what Windows
     lists as installed, then at what pyenv and uv keep, and stop where an interpreter that
-    works was found. One that does not work has a `problem`; so has the entry that says that
-    nothing was found, and where.
+    works was found. One that does not work has a `problem`; so has the entry for nothing found, which names
+    the places.
     """
     if wanted and is_path(probe, wanted):
-        return _given(probe, wanted, tree_root)
+        return _look_at_one(probe, wanted, tree_root)
     found: list[Python] = []
     for group in (
-        environments(probe, wanted, tree_root),
-        on_path(probe, wanted),
-        installed(probe, wanted),
-        stores(probe, wanted),
+        find_environments(probe, wanted, tree_root),
+        find_on_path(probe, wanted),
+        find_installed(probe, wanted),
+        find_in_stores(probe, wanted),
     ):
-        asked = each(lambda place: _inspect(probe, place, tree_root), group)
+        asked = map_parallel(lambda place: _ask(probe, place, tree_root), group)
         found += (python for python in asked if _is_wanted(python, wanted))
         if any(python.problem is None for python in found):
             break
     if wanted and not is_version(wanted):  # our venvs were not among the places
-        found += [ours for python in found for ours in _made_on(probe, python, tree_root)]
+        found += [ours for python in found for ours in _venvs_on(probe, python, tree_root)]
     return _distinct(probe, found) or (_miss(probe, wanted),)
 
 
-def _given(probe: Probe, wanted: str, tree_root: str) -> tuple[Python, ...]:
-    """The interpreter at a path; with a base one also the venv that we made on its version."""
-    python = _inspect(probe, given(probe, wanted), tree_root)
-    return (python, *_made_on(probe, python, tree_root))
+def _look_at_one(probe: Probe, wanted: str, tree_root: str) -> tuple[Python, ...]:
+    """Ask the interpreter at a path; with a base one also our venv on its version."""
+    python = _ask(probe, python_at(probe, wanted), tree_root)
+    return (python, *_venvs_on(probe, python, tree_root))
 
 
-def _made_on(probe: Probe, python: Python, tree_root: str) -> tuple[Python, ...]:
-    """The venv that we made on the version of a base interpreter, which gets torch in its place."""
+def _venvs_on(probe: Probe, python: Python, tree_root: str) -> tuple[Python, ...]:
+    """Return our venv on the version of a base interpreter, which gets torch in its place."""
     if python.environment != "base" or python.version is None:
         return ()
-    ours = managed_pythons(probe, ".".join(python.version.split(".")[:2]), tree_root)
-    return tuple(_inspect(probe, place, tree_root) for place in ours)
+    ours = find_managed(probe, ".".join(python.version.split(".")[:2]), tree_root)
+    return tuple(_ask(probe, place, tree_root) for place in ours)
 
 
 def _is_wanted(python: Python, wanted: str | None) -> bool:
-    """One that cannot be read is kept: that it is broken is what the user has to know."""
+    """Keep also one that cannot be read: that it is broken is what the user has to know."""
     if wanted is None or python.version is None or not is_version(wanted):
         return True
     threads = not wanted.endswith("t") or is_free_threaded(python.abi)
-    return agree(wanted, python.version) and threads
+    return versions_agree(wanted, python.version) and threads
 
 
 def _distinct(probe: Probe, pythons: Iterable[Python]) -> tuple[Python, ...]:
-    """Each once: a venv's interpreter is a link to another one, so the prefix counts as well."""
+    """Keep each once: a venv's interpreter is a link to another one, so the prefix counts as well."""
     first: dict[tuple[str, str | None], Python] = {}
     key = probe.names.key
     for python in pythons:
@@ -344,16 +88,19 @@ def _miss(probe: Probe, wanted: str | None) -> Python:
     return Python(executable=name, found_via="PATH", problem=f"not found in {looked}")
 
 
-def _inspect(probe: Probe, place: Place, tree_root: str) -> Python:
+# ---------------- asking one interpreter
+
+
+def _ask(probe: Probe, place: Candidate, tree_root: str) -> Python:
     output = None
     problem = _unfit(probe, place.path)
     if problem is None:
         output = probe.run((place.path, "-I", "-B", str(REPORT)), timeout=TIMEOUT)
-        problem = _failed(probe, output)
-    data = _report(output)
+        problem = _failure(probe, output)
+    data = _parse_report(output)
     if problem is None and data is None:
-        said = output.stdout.strip()[:80] if output else ""
-        problem = f"answered with something that is not our report: {said!r}"
+        text = output.stdout.strip()[:80] if output else ""
+        problem = f"answered with something that is not our report: {text!r}"
     if problem is not None or data is None:
         return Python(executable=place.path, found_via=place.found_via, problem=problem)
     return _read(probe, data, place, tree_root)
@@ -367,19 +114,19 @@ def _unfit(probe: Probe, path: str) -> str | None:
     return None if probe.is_program(path) else "is not a program that this user may start"
 
 
-def _failed(probe: Probe, output: Output | None) -> str | None:
+def _failure(probe: Probe, output: Output | None) -> str | None:
     if output is None:
         return f"did not start, or gave no answer within {min(TIMEOUT, probe.patience):g} s"
     if output.rc == 0:
         return None
     lines = (output.stderr.strip() or output.stdout.strip()).splitlines()
-    # A traceback says what happened in its last line, everything else in its first.
+    # A traceback has its error in its last line, everything else in its first.
     line = lines[-1 if lines[0].startswith("Traceback") else 0] if lines else "without a word"
     return f"ended with {output.rc}: {line.strip()}"
 
 
-def _report(output: Output | None) -> Mapping[str, Any] | None:
-    """The last line that is a JSON object with an executable and a version."""
+def _parse_report(output: Output | None) -> Mapping[str, Any] | None:
+    """Return the last line that is a JSON object with an executable and a version."""
     for line in reversed(output.stdout.splitlines() if output else []):
         try:
             data = json.loads(line)
@@ -392,7 +139,7 @@ def _report(output: Output | None) -> Mapping[str, Any] | None:
     return None
 
 
-def _read(probe: Probe, data: Mapping[str, Any], place: Place, tree_root: str) -> Python:
+def _read(probe: Probe, data: Mapping[str, Any], place: Candidate, tree_root: str) -> Python:
     prefix = _text(data, "prefix")
     torch_from = _text(data, "torch_from")
     managed = probe.join(probe.realpath(tree_root), MANAGED)
@@ -404,7 +151,7 @@ def _read(probe: Probe, data: Mapping[str, Any], place: Place, tree_root: str) -
         abi=_text(data, "abi"),
         bits=data["bits"] if isinstance(data.get("bits"), int) else None,
         environment=_environment(data),
-        # By the place, not by how it was found: our env file may have activated it.
+        # By where it is, not by how it was found: our env file may have activated it.
         managed=prefix is not None
         and probe.names.key(probe.realpath(prefix)).startswith(probe.names.key(managed)),
         externally_managed=data.get("externally_managed") is True,
@@ -420,7 +167,7 @@ def _read(probe: Probe, data: Mapping[str, Any], place: Place, tree_root: str) -
 
 
 def _text(data: Mapping[str, Any], key: str) -> str | None:
-    """A text; bytes that the C locale could not read are read again as UTF-8."""
+    """Return a text; bytes that the C locale could not read are read again as UTF-8."""
     value = data.get(key)
     if not isinstance(value, str):
         return None
@@ -444,3 +191,258 @@ def _packages(data: Mapping[str, Any]) -> dict[str, str]:
     packages = data.get("packages")
     items = packages.items() if isinstance(packages, dict) else ()
     return {name: version for name, version in items if isinstance(version, str)}
+
+
+# ---------------- where interpreters are looked for, best first; nothing is started
+
+MANAGED = ".torchbuild/venv-"
+MAKING = ".making"  # a file of this name next to a venv: it is not complete (system/venv.py)
+SERIES = range(20, 7, -1)
+
+
+class Candidate(NamedTuple):
+    """The path of a possible interpreter, and how it was found."""
+
+    path: str
+    found_via: str
+
+
+def python_at(probe: Probe, wanted: str) -> Candidate:
+    """Return the interpreter at a path that the user gave; a venv or conda folder stands for its own."""
+    path = probe.absolute(wanted)
+    path = interpreter_of(probe, path) if probe.is_dir(path) else probe.program_at(path) or path
+    return Candidate(path=path, found_via="given path")
+
+
+def find_environments(probe: Probe, wanted: str | None, tree_root: str) -> Iterator[Candidate]:
+    """Yield our venvs in this checkout, and the environments that are active.
+
+    What the user activated comes first, unless a version was asked for by number. A command
+    asked for by name is looked for on PATH alone.
+    """
+    if wanted and not is_version(wanted):
+        return iter(())
+    ours = find_managed(probe, wanted, tree_root)
+    return iter([*ours, *_find_active(probe)] if wanted else [*_find_active(probe), *ours])
+
+
+def find_managed(probe: Probe, wanted: str | None, tree_root: str) -> list[Candidate]:
+    """Return our venvs in this checkout, the newest Python first."""
+    where, prefix = MANAGED.split("/")
+    folder = probe.join(tree_root, where)
+    children = probe.children(folder)
+    names = [name for name in children if name.startswith(prefix) and f"{name}{MAKING}" not in children]
+    names = [name for name in names if not name.endswith(MAKING)]
+    return [
+        Candidate(
+            path=interpreter_of(probe, probe.join(folder, name)), found_via="managed venv of this checkout"
+        )
+        for name in sorted(names, key=_numbers, reverse=True)
+        if wanted is None or versions_agree(wanted, name.removeprefix(prefix))
+    ]
+
+
+def _find_active(probe: Probe) -> Iterator[Candidate]:
+    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        if folder := probe.variable(variable):
+            # Many conda users have "base" active in every shell without having chosen it.
+            is_base = variable == "CONDA_PREFIX" and probe.variable("CONDA_DEFAULT_ENV") == "base"
+            via = f"environment {variable}" + (" (base)" if is_base else "")
+            yield Candidate(path=interpreter_of(probe, probe.absolute(folder)), found_via=via)
+
+
+def find_on_path(probe: Probe, wanted: str | None) -> Iterator[Candidate]:
+    """Yield interpreters on PATH: by name, and for each name in the order of PATH; links once."""
+    seen = set()
+    first, *others = path_names(wanted, windows=probe.windows)
+    for name in (first, *others):
+        for path in probe.which_all(name):
+            if probe.windows and _opens_the_store(probe, path):
+                continue
+            if name != first and _is_shim(probe, path, name):
+                yield from _behind_shim(probe, name)
+                continue
+            # In one folder python3 is nearly always a link to python3.N. Across folders such
+            # a link may be a venv, which has packages of its own.
+            key = (probe.realpath(path), probe.names.parent(path))
+            if key not in seen:
+                seen.add(key)
+                yield Candidate(path=path, found_via=f"PATH ({path})")
+
+
+def path_names(wanted: str | None, *, windows: bool = False) -> tuple[str, ...]:
+    """Return the commands to look for; a bare `wanted` that is no version is a command itself.
+
+    On Windows python.exe is of any version, and most have no other name.
+    """
+    if windows and (wanted is None or is_version(wanted)):
+        return tuple(dict.fromkeys((*path_names(wanted), "python3", "python")))
+    if wanted is None:
+        return ("python3", *(f"python3.{minor}" for minor in SERIES))
+    if not is_version(wanted):
+        return (wanted,)
+    threads = "t" if wanted.endswith("t") else ""
+    parts = wanted.rstrip("t").split(".")[:2]
+    if len(parts) == 1 and parts != ["3"]:
+        return (f"python{parts[0]}",)
+    return path_names(None) if len(parts) == 1 else (f"python{'.'.join(parts)}{threads}",)
+
+
+def _is_shim(probe: Probe, path: str, name: str) -> bool:
+    """Say whether a program is pyenv's stand-in for the pythons of one series, python3.12 say."""
+    shims = probe.join(_pyenv_folder(probe), "shims")
+    return name.startswith("python3.") and probe.names.key(probe.names.parent(path)) == probe.names.key(shims)
+
+
+def _behind_shim(probe: Probe, name: str) -> Iterator[Candidate]:
+    """Yield the newest interpreter that pyenv keeps of a series.
+
+    A shim starts dozens of shells, and fails for every series that is not switched on.
+    """
+    kept = (
+        place for place in find_in_stores(probe, name.removeprefix("python")) if place.found_via == "pyenv"
+    )
+    yield from itertools.islice(kept, 1)
+
+
+def _opens_the_store(probe: Probe, path: str) -> bool:
+    """Say whether a program is the empty link of Windows that only offers to install Python.
+
+    The Python of Microsoft's store has such empty links as well, and a folder next to them.
+    """
+    folder = probe.names.parent(path)
+    if probe.names.base(folder).lower() != "windowsapps" or probe.size(path) != 0:
+        return False
+    return not any(name.startswith("PythonSoftwareFoundation.Python.") for name in probe.children(folder))
+
+
+def find_installed(probe: Probe, wanted: str | None) -> Iterator[Candidate]:
+    """Yield interpreters of the system's list: only Windows keeps one, and its PATH often has none."""
+    if probe.windows and (wanted is None or is_version(wanted)):
+        for place, version in listed_by_windows(probe):
+            if wanted is None or version is None or versions_agree(wanted, version):
+                yield place
+
+
+def find_in_stores(probe: Probe, wanted: str | None) -> Iterator[Candidate]:
+    """Yield interpreters of a version that pyenv or uv keeps, though PATH does not lead to them."""
+    if not wanted or not is_version(wanted):
+        return
+    for via, folder, prefix in _store_folders(probe):
+        names = [name for name in probe.children(folder) if _is_store_of(name, prefix, wanted)]
+        for name in sorted(names, key=_numbers, reverse=True):
+            path = interpreter_of(probe, probe.join(folder, name))
+            if probe.is_program(path):
+                yield Candidate(path=path, found_via=via)
+
+
+def _store_folders(probe: Probe) -> tuple[tuple[str, str, str], ...]:
+    """Return each store: its name, its folder, and the prefix of names in it."""
+    if probe.windows:
+        data = probe.variable("APPDATA") or probe.join(_home(probe), "AppData/Roaming")
+    else:
+        data = probe.variable("XDG_DATA_HOME") or probe.join(_home(probe), ".local/share")
+    uv = probe.variable("UV_PYTHON_INSTALL_DIR") or probe.join(data, "uv/python")
+    return ("pyenv", probe.join(_pyenv_folder(probe), "versions"), ""), ("uv", uv, "cpython-")
+
+
+def _pyenv_folder(probe: Probe) -> str:
+    below_home = ".pyenv/pyenv-win" if probe.windows else ".pyenv"
+    return probe.variable("PYENV_ROOT") or probe.join(_home(probe), below_home)
+
+
+def _home(probe: Probe) -> str:
+    return probe.names.home(probe.environ) or probe.names.normal("/")
+
+
+def _is_store_of(name: str, prefix: str, wanted: str) -> bool:
+    version = re.match(r"(\d+(?:\.\d+)+)(?:$|-|\+)", name.removeprefix(prefix))
+    return name.startswith(prefix) and version is not None and versions_agree(wanted, version[1])
+
+
+def _numbers(name: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", name)]
+
+
+def interpreter_of(probe: Probe, folder: str) -> str:
+    """Return the interpreter of an environment; the usual name when there is none.
+
+    On Windows a venv has it in Scripts, conda and an installation at the top.
+    """
+    names = ("Scripts/python.exe", "python.exe") if probe.windows else ("bin/python", "bin/python3")
+    paths = [probe.join(folder, name) for name in names]
+    return next((path for path in paths if probe.exists(path)), paths[0])
+
+
+# ---------------- Windows: the py launcher and the registry
+
+REGISTRY = ("HKCU\\Software\\Python", "HKLM\\Software\\Python")
+NO_COMPANY = ("PyLauncher",)  # PEP 514 keeps this name for the launcher's own settings
+# " -V:3.12 *        C:\\Python312\\python.exe", before 3.11 " -3.9-64        C:\\..."
+_LINE = re.compile(r"\s*-(?:V:)?(\S+)[\s*]+([A-Za-z]:\\.+\.exe)\s*")
+_TAG_VERSION = re.compile(r"(?:^|\D)(\d+\.\d+(?:\.\d+)?)(t?)")
+
+
+def listed_by_windows(probe: Probe) -> Iterator[tuple[Candidate, str | None]]:
+    """Yield each with the version of its entry, once; those of the py launcher come first."""
+    seen = set()
+    for place, tag in (*_list_of_launcher(probe), *_list_of_registry(probe)):
+        key = probe.names.key(place.path)
+        if key not in seen and probe.is_program(place.path):
+            seen.add(key)
+            version = _TAG_VERSION.search(tag)
+            yield place, version[1] + version[2] if version else None
+
+
+def _list_of_launcher(probe: Probe) -> Iterator[tuple[Candidate, str]]:
+    """Yield the interpreters that `py -0p` lists, newest first, with their tags."""
+    py = probe.which("py")
+    output = probe.run((py, "-0p")) if py else None
+    for line in output.stdout.splitlines() if output and output.rc == 0 else ():
+        if match := _LINE.fullmatch(line):
+            yield Candidate(path=match[2], found_via="py launcher"), match[1]
+
+
+def _list_of_registry(probe: Probe) -> Iterator[tuple[Candidate, str]]:
+    for hive in REGISTRY:
+        for company in probe.registry_keys(hive):
+            if company not in NO_COMPANY:
+                yield from _list_of_company(probe, f"{hive}\\{company}", f"registry ({hive[:4]})")
+
+
+def _list_of_company(probe: Probe, key: str, via: str) -> Iterator[tuple[Candidate, str]]:
+    for tag in sorted(probe.registry_keys(key), key=_numbers, reverse=True):
+        folder = probe.registry_value(f"{key}\\{tag}\\InstallPath")
+        path = probe.registry_value(f"{key}\\{tag}\\InstallPath", "ExecutablePath")
+        if not isinstance(path, str) and isinstance(folder, str):
+            path = interpreter_of(probe, folder)
+        if isinstance(path, str):
+            yield Candidate(path=path, found_via=via), tag
+
+
+# ---------------- versions
+
+_NAMED_VERSION = re.compile(r"\d+(?:\.\d+){0,2}t?")
+
+
+def is_version(wanted: str) -> bool:
+    """Say whether this is 3, 3.12, 3.12.1 or (free-threaded) 3.13t, and no path."""
+    return _NAMED_VERSION.fullmatch(wanted) is not None
+
+
+def is_path(probe: Probe, wanted: str) -> bool:
+    """Say whether this names a file or folder rather than a version or a command."""
+    return (
+        "/" in wanted or "\\" in wanted or (not is_version(wanted) and probe.exists(probe.absolute(wanted)))
+    )
+
+
+def versions_agree(wanted: str, version: str) -> bool:
+    """Say whether the parts that both give are equal: 3.12 and 3.12.1 agree, 3.1 and 3.12 do not."""
+    pairs = zip(wanted.rstrip("t").split("."), version.rstrip("t").split("."), strict=False)
+    return all(one == other for one, other in pairs)
+
+
+def is_free_threaded(abi: str | None) -> bool:
+    """Say whether an ABI tag (cpython-313t-x86_64-linux-gnu) is of the build without the GIL."""
+    return re.search(r"\dt(?:-|$)", abi or "") is not None

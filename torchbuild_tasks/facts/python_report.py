@@ -20,7 +20,7 @@ _EGG_NAME = re.compile(r"(?P<name>.+?)-(?P<version>[0-9][^-]*)(-.+)?$")
 
 
 def report() -> "dict[str, object]":
-    """The facts of `model.Python` that only the interpreter itself can tell."""
+    """Return the facts of `model.Python` that only the interpreter itself can tell."""
     base = getattr(sys, "real_prefix", None) or sys.base_prefix
     kind = _environment(base)
     stdlib = sysconfig.get_path("stdlib")
@@ -63,7 +63,7 @@ def _abi() -> "str | None":
 
 
 def _headers() -> "tuple[str, bool]":
-    """The folder that must hold Python.h; distributions patch the first way of asking."""
+    """Return the folder that must hold Python.h; distributions patch the first way of asking."""
     folders = [sysconfig.get_path("include"), sysconfig.get_config_var("INCLUDEPY")]
     for folder in folders:
         if folder and os.path.exists(os.path.join(folder, "Python.h")):
@@ -72,7 +72,7 @@ def _headers() -> "tuple[str, bool]":
 
 
 def _debug_library(base: str) -> "bool | None":
-    """Whether python3xx_d.lib is there, which a Debug build links; None where there is no such thing."""
+    """Say whether python3xx_d.lib exists, which a Debug build links; None on systems that have none."""
     if os.name != "nt":
         return None
     threads = "t" if sysconfig.get_config_var("Py_GIL_DISABLED") else ""
@@ -81,7 +81,7 @@ def _debug_library(base: str) -> "bool | None":
 
 
 def _packages() -> "tuple[dict[str, str], str | None]":
-    """All distributions by folder names alone: reading their metadata would take seconds."""
+    """Return all distributions by folder names alone: reading their metadata would take seconds."""
     packages = {}  # type: dict[str, str]
     torch_from = None
     for folder in sys.path:
@@ -102,7 +102,7 @@ def _packages() -> "tuple[dict[str, str], str | None]":
 
 
 def _distribution(folder: str, name: str) -> "tuple[str, str] | None":
-    """Normalised name and version of a *.dist-info, *.egg-info or *.egg entry."""
+    """Return normalised name and version of a *.dist-info, *.egg-info or *.egg entry."""
     stem, kind = os.path.splitext(name)
     # pip renames to ~ what it is about to remove, and leaves it when it is interrupted.
     if kind not in (".dist-info", ".egg-info", ".egg") or name.startswith("~"):
@@ -117,7 +117,7 @@ def _distribution(folder: str, name: str) -> "tuple[str, str] | None":
 
 
 def _version_inside(path: str) -> str:
-    """A develop install's egg-info has no version in its name."""
+    """Return a develop install's egg-info has no version in its name."""
     try:
         with open(os.path.join(path, "PKG-INFO"), encoding="utf-8", errors="replace") as file:
             for line in file:
@@ -129,15 +129,15 @@ def _version_inside(path: str) -> str:
 
 
 def _editable(folder: str, name: str) -> "str | None":
-    """Where an editable install points: PEP 610, or the source folder that a .pth put on the path."""
+    """Return where an editable install points: PEP 610, or the source folder that a .pth put on the path."""
     if name.endswith(".egg-info"):
         installed = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib")] + site.getsitepackages()
         return None if folder in installed else folder
     try:
         with open(os.path.join(folder, name, "direct_url.json"), encoding="utf-8") as file:
-            said = json.load(file)
-        url = str(said["url"])
-        editable = said["dir_info"]["editable"]
+            record = json.load(file)
+        url = str(record["url"])
+        editable = record["dir_info"]["editable"]
     except (OSError, ValueError, LookupError, TypeError):
         return None
     if not editable or not url.startswith("file://"):

@@ -1,6 +1,6 @@
-"""torchbuild.toml, read: where it is, what it says, and on which line it says it.
+"""torchbuild.toml, found and read, with the line of every key.
 
-Whether a key is known and its value fits is not judged here.
+`plan/settings.py` judges whether a key is known and its value fits.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class SettingsFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_settings(explicit: str | None, source: str) -> SettingsFile | None:
-    """The file that was named, else torchbuild.toml here, else the one in the checkout.
+    """Return the file that was named, else torchbuild.toml of the current folder, else the checkout's.
 
     Raises:
         UsageError: the file that was named does not exist, or the one found cannot be read.
@@ -57,7 +57,7 @@ def find_settings(explicit: str | None, source: str) -> SettingsFile | None:
 
 
 def read_settings(path: Path) -> SettingsFile:
-    """Decode a settings file.
+    """Read a settings file.
 
     Raises:
         UsageError: it cannot be opened, is not UTF-8, or is not TOML; names file, line and key.
@@ -94,7 +94,7 @@ def _broken(path: Path, text: str, message: str) -> UsageError:
 
 
 def _lines(text: str, data: Mapping[str, object]) -> dict[str, int]:
-    """The line of each key of `data`; one that stands in no line of its own has its table's."""
+    """Return the line of each key of `data`; one that stands in no line of its own has its table's."""
     keys = list(_keys("", data))
     seen = _seen(text, frozenset(keys))
     lines: dict[str, int] = {}
@@ -104,7 +104,7 @@ def _lines(text: str, data: Mapping[str, object]) -> dict[str, int]:
 
 
 def _keys(above: str, value: object) -> Iterator[str]:
-    """Every dotted key, tables before what they hold."""
+    """Yield every dotted key, tables before what they hold."""
     items: list[tuple[str, object]] = list(value.items()) if isinstance(value, dict) else []
     if isinstance(value, list):
         items = [(str(number), item) for number, item in enumerate(value) if isinstance(item, dict)]
@@ -114,7 +114,7 @@ def _keys(above: str, value: object) -> Iterator[str]:
 
 
 def _seen(text: str, keys: frozenset[str]) -> dict[str, int]:
-    """The first line of every key, by the look of the lines; `keys` tells which looks deceive."""
+    """Return the first line of every key, by the look of the lines; one not in `keys` only looks so."""
     seen: dict[str, int] = {}
     counts: dict[str, int] = {}
     table: tuple[str, ...] = ()
@@ -136,7 +136,7 @@ def _seen(text: str, keys: frozenset[str]) -> dict[str, int]:
 
 
 def _resolved(parts: tuple[str, ...], counts: dict[str, int], *, listed: bool) -> tuple[str, ...]:
-    """A header's path with the numbers of list entries put in; `[[x]]` (listed) begins a new one."""
+    """Return a header's path with the numbers of list entries put in; `[[x]]` (listed) begins a new one."""
     path: tuple[str, ...] = ()
     for number, part in enumerate(parts, 1):
         path = (*path, part)

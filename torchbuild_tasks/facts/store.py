@@ -1,4 +1,4 @@
-"""The cache of helpers: what is there already, and which hashes the checkout has written down."""
+"""The store of helpers: what it holds, and which hashes the checkout has pinned."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MARKER = ".torchbuild-helper.json"
 
 
 def look_at_store(probe: Probe, lock_file: str) -> Store:
-    """The store that a build would use; a folder without a marker of ours is not in it.
+    """Look at the store that a build would use; a folder without a marker of ours is not in it.
 
     Args:
         probe: the machine.
@@ -26,13 +26,13 @@ def look_at_store(probe: Probe, lock_file: str) -> Store:
         UsageError: the lock file cannot be understood.
     """
     folder = store_folder(probe)
-    shelf = probe.join(folder, UNPACKED)
+    unpacked = probe.join(folder, UNPACKED)
     return Store(
         folder=folder,
         unpacked={
             name: digest
-            for name in probe.children(shelf)
-            if (digest := _digest(probe, probe.join(shelf, name, MARKER), name))
+            for name in probe.children(unpacked)
+            if (digest := _digest(probe, probe.join(unpacked, name, MARKER), name))
         },
         pins=_pins(probe, lock_file),
         peaks=_peaks(probe.read(probe.join(folder, PEAKS))),
@@ -40,13 +40,13 @@ def look_at_store(probe: Probe, lock_file: str) -> Store:
 
 
 def store_folder(probe: Probe) -> str:
-    """Return the folder of the store, which need not be there."""
-    said = probe.variable(VARIABLE)
-    return probe.absolute(said) if said else probe.cache_folder()
+    """Return the folder of the store, which need not exist."""
+    named = probe.variable(VARIABLE)
+    return probe.absolute(named) if named else probe.cache_folder()
 
 
 def _digest(probe: Probe, marker: str, name: str) -> str | None:
-    """The archive's hash that a marker tells; None for one that is broken, or of another folder.
+    """Return the archive's hash in a marker; None for one that is broken, or of another folder.
 
     The marker of a folder that is still being unpacked has no time at which it was finished.
     """
@@ -60,7 +60,7 @@ def _digest(probe: Probe, marker: str, name: str) -> str | None:
 
 
 def _peaks(text: str | None) -> tuple[PastPeak, ...]:
-    """What builds took here; nothing where the file is missing, damaged or of another version."""
+    """Return the peaks of earlier builds; none where the file is missing, damaged or of another version."""
     try:
         found = from_json(PastPeaks, json.loads(text or "{}"))
     except (ValueError, RecursionError, UsageError):

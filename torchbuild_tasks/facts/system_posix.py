@@ -1,4 +1,4 @@
-"""What the door asks Linux itself; system_windows.py holds the same functions."""
+"""Questions of the probe to Linux itself; system_windows.py holds the same functions."""
 
 from __future__ import annotations
 
@@ -15,18 +15,22 @@ assert sys.platform != "win32"  # for mypy, which then skips this file on Window
 
 
 def disk_usage(path: Path) -> tuple[int, int]:
-    """Total bytes of the file system, and those free to this user. Raises OSError."""
+    """Return the total bytes of the file system, and those free to this user.
+
+    Raises:
+        OSError: it cannot be asked.
+    """
     usage = os.statvfs(path)
     return usage.f_blocks * usage.f_frsize, usage.f_bavail * usage.f_frsize
 
 
 def volume(path: Path) -> str | None:
-    """None: the mount table is a file here, see mounts.py."""
+    """Return None: Linux has a file for it, see `machine.read_mounts`."""
     return None
 
 
 def affinity() -> int | None:
-    """Cores that the scheduler lets this process run on (taskset, cpusets)."""
+    """Return cores that the scheduler lets this process run on (taskset, cpusets)."""
     try:
         return len(os.sched_getaffinity(0))
     except (AttributeError, OSError):
@@ -34,13 +38,13 @@ def affinity() -> int | None:
 
 
 def release_and_machine() -> tuple[str | None, str | None]:
-    """What uname(2) says."""
-    said = os.uname()
-    return said.release, said.machine
+    """Return release and machine of uname(2)."""
+    uname = os.uname()
+    return uname.release, uname.machine
 
 
 def glibc() -> str | None:
-    """The C library under this process as confstr(3) names it; None where it is not glibc."""
+    """Return the C library under this process as confstr(3) names it; None where it is not glibc."""
     try:
         return os.confstr("CS_GNU_LIBC_VERSION")
     except (OSError, ValueError):
@@ -48,27 +52,27 @@ def glibc() -> str | None:
 
 
 def memory_status() -> MemoryStatus | None:
-    """None: the kernel says it in files, see memory.py."""
+    """Return None: Linux has files for it, see `machine.look_at_memory`."""
     return None
 
 
 def registry_value(key: str, name: str) -> str | int | None:
-    """None: there is no registry."""
+    """Return None: there is no registry."""
     return None
 
 
 def registry_keys(key: str) -> tuple[str, ...]:
-    """Nothing: there is no registry."""
+    """Return nothing: there is no registry."""
     return ()
 
 
 def file_version(path: Path) -> str | None:
-    """None: programs carry no version resource."""
+    """Return None: programs carry no version resource."""
     return None
 
 
 def open_files() -> tuple[int, int] | None:
-    """The soft and the hard limit of open files (getrlimit); a limit of none is a large number."""
+    """Return the soft and the hard limit of open files (getrlimit); a limit of none is a large number."""
     try:
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     except (OSError, ValueError):
@@ -81,10 +85,10 @@ def open_files() -> tuple[int, int] | None:
 
 
 def administrator() -> bool | None:
-    """Whether this is root."""
+    """Say whether this is root."""
     return os.geteuid() == 0
 
 
 def file_system(volume: str) -> str | None:
-    """None: the mount table is a file here, see mounts.py."""
+    """Return None: Linux has a file for it, see `machine.read_mounts`."""
     return None

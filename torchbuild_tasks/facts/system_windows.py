@@ -1,4 +1,4 @@
-"""What the door asks Windows itself; system_posix.py holds the same functions."""
+"""Questions of the probe to Windows itself; system_posix.py holds the same functions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _READ: Final = winreg.KEY_READ | winreg.KEY_WOW64_64KEY
 
 
 def _library(name: str, **functions: list[Any]) -> Any:
-    """A DLL with the argument types of some of its functions; handles are pointers, not ints."""
+    """Return a DLL with the argument types of some of its functions; handles are pointers, not ints."""
     library = ctypes.WinDLL(name, use_last_error=True)
     for function, types in functions.items():
         getattr(library, function).argtypes = types
@@ -28,7 +28,11 @@ def _library(name: str, **functions: list[Any]) -> Any:
 
 
 def disk_usage(path: Path) -> tuple[int, int]:
-    """Total bytes of the volume, and those free to this user (shutil ignores quotas). Raises OSError."""
+    """Return the total bytes of the volume, and those free to this user (shutil ignores quotas).
+
+    Raises:
+        OSError: the volume cannot be asked.
+    """
     free = ctypes.c_ulonglong()
     total = ctypes.c_ulonglong()
     kernel = _library("kernel32")
@@ -38,14 +42,14 @@ def disk_usage(path: Path) -> tuple[int, int]:
 
 
 def volume(path: Path) -> str | None:
-    """The drive, or the folder that a volume is mounted on, that holds `path`."""
+    """Return the drive, or the folder that a volume is mounted on, that holds `path`."""
     buffer = ctypes.create_unicode_buffer(32768)
     found = _library("kernel32").GetVolumePathNameW(str(path), buffer, len(buffer))
     return buffer.value if found else None
 
 
 def affinity() -> int | None:
-    """Cores that this process may run on; None above 64, where one mask cannot tell."""
+    """Return cores that this process may run on; None above 64, where one mask cannot tell."""
     size = ctypes.sizeof(ctypes.c_void_p)
     own = ctypes.c_size_t()
     machine = ctypes.c_size_t()
@@ -60,22 +64,22 @@ def affinity() -> int | None:
 
 
 def release_and_machine() -> tuple[str | None, str | None]:
-    """Major, minor and build; the processor of the machine, also for a 32-bit process.
+    """Return major, minor and build; the processor of the machine, also for a 32-bit process.
 
     `platform` would ask WMI, which can take seconds.
     """
-    said = sys.getwindowsversion()
+    windows = sys.getwindowsversion()
     machine = os.environ.get("PROCESSOR_ARCHITEW6432") or os.environ.get("PROCESSOR_ARCHITECTURE")
-    return f"{said.major}.{said.minor}.{said.build}", machine
+    return f"{windows.major}.{windows.minor}.{windows.build}", machine
 
 
 def glibc() -> str | None:
-    """None: not here."""
+    """Return None: Windows has another C library."""
     return None
 
 
 def registry_value(key: str, name: str) -> str | int | None:
-    """A text or number of a key such as HKLM\\SOFTWARE\\x, in the 64-bit view; "" is the default value."""
+    """Return a text or number of a key (HKLM\\SOFTWARE\\x), 64-bit view; "" is the default value."""
     try:
         with _open(key) as handle:
             value = winreg.QueryValueEx(handle, name)[0]
@@ -85,7 +89,7 @@ def registry_value(key: str, name: str) -> str | int | None:
 
 
 def registry_keys(key: str) -> tuple[str, ...]:
-    """The keys below a key; empty when it cannot be read."""
+    """Return the keys below a key; empty when it cannot be read."""
     try:
         with _open(key) as handle:
             return tuple(winreg.EnumKey(handle, number) for number in range(winreg.QueryInfoKey(handle)[0]))
@@ -99,7 +103,7 @@ def _open(key: str) -> winreg.HKEYType:
 
 
 def file_version(path: Path) -> str | None:
-    """The four numbers of a program's version resource (VS_FIXEDFILEINFO)."""
+    """Return the four numbers of a program's version resource (VS_FIXEDFILEINFO)."""
     library = _library("version", VerQueryValueW=[ctypes.c_void_p, wintypes.LPCWSTR, *[ctypes.c_void_p] * 2])
     size = library.GetFileVersionInfoSizeW(str(path), None)
     data = ctypes.create_string_buffer(size) if size else None
@@ -114,17 +118,17 @@ def file_version(path: Path) -> str | None:
 
 
 def open_files() -> tuple[int, int] | None:
-    """None: Windows has no such limit for a process."""
+    """Return None: Windows has no such limit for a process."""
     return None
 
 
 def administrator() -> bool | None:
-    """Whether this process has an administrator's rights."""
+    """Say whether this process has an administrator's rights."""
     return bool(_library("shell32").IsUserAnAdmin())
 
 
 def file_system(volume: str) -> str | None:
-    """What GetVolumeInformation calls the file system of a volume ("C:\\")."""
+    """Return GetVolumeInformation's name for the file system of a volume ("C:\\")."""
     buffer = ctypes.create_unicode_buffer(64)
     library = _library(
         "kernel32", GetVolumeInformationW=[wintypes.LPCWSTR, *[ctypes.c_void_p] * 6, wintypes.DWORD]

@@ -6,37 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from torchbuild_tasks.facts.probe import Probe, each
+from torchbuild_tasks.facts.probe import Probe, map_parallel
 from torchbuild_tasks.model import Tool, Windows
-
-_VERSION = re.compile(r"(?:^|\s)v?(\d+(?:\.\d+)+)")
-_BRACKETS = re.compile(r"\([^()]*\)")
-
-
-def version_in(text: str) -> str | None:
-    """The first dotted number that starts a word and is not in brackets; looks at five lines.
-
-    In brackets stands who packaged it: "GNU gold (GNU Binutils for Debian 2.40) 1.16". In
-    the middle of a word it is part of a name: "g++-4.8 (Ubuntu) 4.8.5".
-    """
-    for line in text.splitlines()[:5]:
-        count = 1
-        while count:
-            line, count = _BRACKETS.subn(" ", line)
-        if match := _VERSION.search(line):
-            return match[1]
-    return None
-
-
-def version_of(probe: Probe, path: str, ask: Sequence[str] = ("--version",)) -> str | None:
-    """What the program at `path` answers to --version; None when it fails or says none."""
-    output = probe.run((path, *ask))
-    if output is None or output.rc != 0:
-        return None
-    return version_in(output.stdout) or version_in(output.stderr)
-
-
-# ----------------
 
 
 class _Row(NamedTuple):
@@ -57,9 +28,8 @@ class _Row(NamedTuple):
 
 
 _VS = "Common7/IDE/CommonExtensions/Microsoft/CMake"
-
 # A plain sh (dash) takes --version for a script's name; nothing depends on sh's version. 7-Zip
-# says its version when it is asked nothing.
+# prints its version without arguments.
 TOOLS: tuple[_Row, ...] = (
     _Row("cmake", ("cmake", "cmake3"), studio=f"{_VS}/CMake/bin", installed="CMake/bin"),
     _Row("ninja", ("ninja", "ninja-build"), studio=f"{_VS}/Ninja"),
@@ -81,12 +51,14 @@ TOOLS: tuple[_Row, ...] = (
 
 
 def look_for_tools(probe: Probe, windows: Windows | None = None) -> tuple[Tool, ...]:
-    """Every tool of `TOOLS` that is used on this system, in that order, found or not.
+    """Return every tool of `TOOLS` that is used on this system, in that order, found or not.
 
     A miss lists the folders of PATH, and the others that were looked at.
     """
     system = "windows" if probe.windows else "linux"
-    return each(lambda row: _look(probe, row, windows), (row for row in TOOLS if row.on in (system, "both")))
+    return map_parallel(
+        lambda row: _look(probe, row, windows), (row for row in TOOLS if row.on in (system, "both"))
+    )
 
 
 def _look(probe: Probe, row: _Row, windows: Windows | None) -> Tool:
@@ -103,7 +75,7 @@ def _look(probe: Probe, row: _Row, windows: Windows | None) -> Tool:
 
 
 def _numbered(probe: Probe, name: str) -> list[str]:
-    """Its names with a number behind on PATH, newest first; some distributions have no other."""
+    """Return the names on PATH that end in a number, newest first; some distributions have no other."""
     pattern = re.compile(re.escape(name) + r"-(\d+)")
     numbers = {
         int(found[1])
@@ -120,7 +92,7 @@ def _found(probe: Probe, row: _Row, path: str, via: str) -> Tool:
 
 
 def _elsewhere(probe: Probe, row: _Row, windows: Windows | None) -> tuple[tuple[str, str], ...]:
-    """Further folders, each with how it is called: where installers put what they leave off PATH."""
+    """Return further folders, each with how it is called: where installers put what they leave off PATH."""
     if windows is None:
         return ()
     folders = []
@@ -130,3 +102,32 @@ def _elsewhere(probe: Probe, row: _Row, windows: Windows | None) -> tuple[tuple[
     if row.studio:
         folders += [(probe.join(s.path, row.studio), "Visual Studio") for s in windows.visual_studios]
     return tuple(folders)
+
+
+# ---------------- versions
+
+_VERSION = re.compile(r"(?:^|\s)v?(\d+(?:\.\d+)+)")
+_BRACKETS = re.compile(r"\([^()]*\)")
+
+
+def version_of(probe: Probe, path: str, ask: Sequence[str] = ("--version",)) -> str | None:
+    """Return the version that the program at `path` answers to --version; None when it has no answer."""
+    output = probe.run((path, *ask))
+    if output is None or output.rc != 0:
+        return None
+    return version_in(output.stdout) or version_in(output.stderr)
+
+
+def version_in(text: str) -> str | None:
+    """Return the first dotted number that starts a word and is not in brackets; looks at five lines.
+
+    In brackets stands who packaged it: "GNU gold (GNU Binutils for Debian 2.40) 1.16". In
+    the middle of a word it is part of a name: "g++-4.8 (Ubuntu) 4.8.5".
+    """
+    for line in text.splitlines()[:5]:
+        count = 1
+        while count:
+            line, count = _BRACKETS.subn(" ", line)
+        if match := _VERSION.search(line):
+            return match[1]
+    return None

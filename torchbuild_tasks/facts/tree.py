@@ -1,4 +1,4 @@
-"""The source tree: whether it is a torch checkout, and in which state."""
+"""The source tree: whether it is a torch checkout, how it is built, and what earlier builds left in it."""
 
 from __future__ import annotations
 
@@ -18,240 +18,133 @@ from torchbuild_tasks.model import CMakeCache, Era, OwnPatch, Previous, Tree
 from torchbuild_tasks.model.record import MANIFEST_FILE, RECORD_FILE
 from torchbuild_tasks.options import flag_name
 
-INSTALL = "torchbuild-install.json"
-# In the order of trust: what PyTorch's own build passes in comes first.
-PYTHON_KEYS = ("PYTHON_EXECUTABLE", "Python_EXECUTABLE", "Python3_EXECUTABLE")
+MARKS = ("version.txt", "CMakeLists.txt", "torch/__init__.py", "c10")
+DIGESTED = ("version.txt", "pyproject.toml", "setup.py", "requirements.txt", "CMakeLists.txt")
+SAMPLE_MARK = "__sample__"
+_ARCHIVE_NAME = re.compile(r"pytorch-[\w.-]+")
 
 
-def look_at_cache(probe: Probe, build_dir: str | None) -> CMakeCache | None:
-    """The entries of CMakeCache.txt that tell whether the tree still fits; None without the file.
+def look_at_tree(probe: Probe, root: str, front_end: Sequence[str] = (), *, tags: bool = False) -> Tree:
+    """Look at everything about the folder `root`; `problem` when it is no checkout that can be read.
 
-    Paths are as CMake writes them: with / on Windows, too.
+    `front_end` are the files, relative to it, that the Python front end reads (`*` in the last part);
+    with `tags` git is also asked which tags the commit has.
+
+    The root is reported without symbolic links, as CMake and pip will record it. A
+    checkout from which only the submodules are missing is read in full all the same.
     """
-    text = probe.read(probe.join(build_dir, "CMakeCache.txt")) if build_dir else None
-    if text is None:
-        return None
-    entries = _entries(text)
-    return CMakeCache(
-        home=entries.get("CMAKE_HOME_DIRECTORY"),
-        generator=entries.get("CMAKE_GENERATOR"),
-        build_type=entries.get("CMAKE_BUILD_TYPE"),
-        python=next((entries[key] for key in PYTHON_KEYS if key in entries), None),
-        compiler=entries.get("CMAKE_CXX_COMPILER"),
-        prefix=entries.get("CMAKE_INSTALL_PREFIX"),
+    root = probe.realpath(probe.absolute(root))
+    looked = tuple(probe.join(root, mark) for mark in MARKS)
+    if problem := _checkout_problem(probe, root):
+        return Tree(root=root, problem=problem, looked=looked)
+    project = look_at_pyproject(probe, root)
+    repository = look_at_git(probe, root, tags=tags)
+    empty = empty_submodules(probe, root)
+    build_dir = project.build_dir or probe.join(
+        root, "build"
+    )  # where a plan puts it when the tree names none
+    return Tree(
+        root=root,
+        problem=project.problem or _archive_problem(probe, root, repository, empty),
+        looked=looked,
+        sample=SAMPLE_MARK in (probe.read(probe.join(root, "torch/__init__.py")) or ""),
+        version=_version(probe, root),
+        era=project.era,
+        backend=project.backend,
+        build_dir=project.build_dir,
+        requires=project.requires,
+        asks=project.asks,
+        git=repository.is_top,
+        commit=repository.commit,
+        dirty=repository.dirty,
+        tags=repository.tags,
+        empty=empty,
+        writable=probe.writable(root),
+        digests=_digests(probe, root, front_end),
+        cache=look_at_cache(probe, build_dir),
+        previous=look_at_manifest(probe, build_dir),
+        installed=look_at_install(probe, build_dir),
     )
 
 
-def _entries(text: str) -> dict[str, str]:
-    """KEY:TYPE=VALUE lines that have a value; CMake writes X-NOTFOUND for what it did not find."""
-    entries = {}
-    for line in text.splitlines():
-        name, equals, value = line.partition("=")
-        key, colon, _ = name.partition(":")
-        if equals and colon and not key.startswith(("#", "//")) and value and not value.endswith("NOTFOUND"):
-            entries[key] = value
-    return entries
+def _checkout_problem(probe: Probe, root: str) -> str | None:
+    if not probe.exists(root):
+        return "no such folder"
+    if not probe.is_dir(root):
+        return "a file, not a folder"
+    missing = [mark for mark in MARKS if not probe.exists(probe.join(root, mark))]
+    if not missing:
+        return None
+    return f"no torch checkout, for it holds no {', no '.join(missing)}{_nearby_checkout(probe, root)}"
 
 
-def look_at_manifest(probe: Probe, build_dir: str | None) -> Previous | None:
-    """The last build as its manifest tells it; None when there is none or it is broken.
+def _nearby_checkout(probe: Probe, root: str) -> str:
+    """Say where the checkout is, when the user named the folder above it or one inside it."""
+    for name in probe.children(root):
+        if _is_checkout(probe, probe.join(root, name)):
+            return f"; its folder {name} is one"
+    folder = root
+    while (above := probe.names.parent(folder)) != folder:
+        folder = above
+        if _is_checkout(probe, folder):
+            return f"; the folder {folder} around it is one"
+    return ""
 
-    The record of 0.1.0 counts until a newer build replaces it; the manifest beside that one has no inputs.
-    """
-    if not build_dir:
+
+def _is_checkout(probe: Probe, folder: str) -> bool:
+    return all(probe.exists(probe.join(folder, mark)) for mark in MARKS)
+
+
+def _archive_problem(probe: Probe, root: str, repository: Repository, empty: tuple[str, ...]) -> str | None:
+    """Recognise GitHub's "Download ZIP": all files but those of submodules, and no git to fetch them with."""
+    name = probe.names.base(root)
+    named = [path for path in submodule_paths(probe, root) if path.startswith("third_party/")]
+    if repository.is_top or not _ARCHIVE_NAME.fullmatch(name) or not empty or not set(named) <= set(empty):
         return None
-    record = probe.read(probe.join(build_dir, RECORD_FILE))
-    text = probe.read(probe.join(build_dir, MANIFEST_FILE)) if record is None else record
-    try:
-        data = json.loads(text or "")
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(data, dict) or not isinstance(data.get("result"), str):
-        return None
-    inputs = data.get("inputs", {})
-    finished = data.get("finished")
-    if not isinstance(inputs, dict) or not all(isinstance(value, str) for value in inputs.values()):
-        return None
-    return Previous(
-        result=data["result"],
-        inputs=inputs,
-        finished=finished if isinstance(finished, str) else None,
-        verified=_verified(data.get("verify")),
-        left_out=_left_out(data.get("verify")),
+    return (
+        f"looks like a source archive from GitHub (called {name}, without .git): "
+        "such archives lack the submodules, and third_party is empty"
     )
 
 
-def look_at_install(probe: Probe, build_dir: str | None) -> Mapping[str, str] | None:
-    """The inputs of the last editable install that this tool finished; None when there is none."""
-    text = probe.read(probe.join(build_dir, INSTALL)) if build_dir else None
-    try:
-        inputs = json.loads(text or "")["inputs"]
-    except (ValueError, RecursionError, LookupError, TypeError):
-        return None
-    good = isinstance(inputs, dict) and all(isinstance(value, str) for value in inputs.values())
-    return inputs if good else None
+def _version(probe: Probe, root: str) -> str | None:
+    words = (probe.read(probe.join(root, "version.txt")) or "").split()
+    return words[0] if words else None
 
 
-def _verified(report: object) -> bool:
-    """Whether a verification was made and no check of it failed."""
-    checks = report.get("checks") if isinstance(report, dict) else None
-    if not isinstance(checks, list) or not all(isinstance(check, dict) for check in checks):
-        return False
-    return all(check.get("outcome") != "failed" for check in checks)
+def _digests(probe: Probe, root: str, front_end: Sequence[str]) -> dict[str, str]:
+    """Return the first 16 hex digits of the SHA-256 of each file that decides how a build is configured.
 
-
-def _left_out(report: object) -> tuple[str, ...]:
-    """The checks that the verification left out, to be quick."""
-    names = report.get("left_out") if isinstance(report, dict) else None
-    return tuple(name for name in names if isinstance(name, str)) if isinstance(names, list) else ()
-
-
-# ---------------- what git knows of the checkout: the commit, and whether tracked files were changed
-
-
-class Repository(NamedTuple):
-    """`there` when the folder is a repository's top; None for what git would not tell."""
-
-    there: bool = False
-    commit: str | None = None
-    dirty: bool | None = None
-    tags: tuple[str, ...] | None = None
-
-
-def look_at_git(probe: Probe, root: str, *, tags: bool = False) -> Repository:
-    """Ask git, if `root` (a real path) itself is the top of a repository or worktree.
-
-    Which `tags` the commit has is asked on request only: PyTorch has a hundred thousand.
-    git answers nothing about a folder that belongs to another user (safe.directory).
+    With the line ends of Linux: git's core.autocrlf changes the bytes of a file and nothing else.
     """
-    if not probe.exists(probe.join(root, ".git")):
-        return Repository()
-    git = probe.which("git")
-    if git is None:
-        return Repository(there=True)
-    # Without this, looking would rewrite .git/index, perhaps while the user's git runs.
-    ask = (git, "--no-optional-locks", "-C", root)
-    said = probe.run((*ask, "rev-parse", "--show-toplevel", "HEAD"))
-    lines = said.stdout.splitlines() if said and said.rc == 0 else []
-    # A broken .git makes git answer for the repository around it.
-    key = probe.names.key  # git for Windows writes C:/src
-    if len(lines) != 2 or key(probe.realpath(probe.names.normal(lines[0]))) != key(root):
-        return Repository(there=True)
-    status = probe.run(
-        (*ask, "status", "--porcelain", "--untracked-files=no", "--ignore-submodules=all"), timeout=30.0
-    )
-    dirty = status.stdout.strip() != "" if status and status.rc == 0 else None
-    return Repository(there=True, commit=lines[1], dirty=dirty, tags=_tags(probe, ask) if tags else None)
+    names = (*DIGESTED, *(name for pattern in front_end for name in _files_of_pattern(probe, root, pattern)))
+    contents = {name: probe.read_bytes(probe.join(root, name)) for name in dict.fromkeys(names)}
+    return {
+        name: hashlib.sha256(data.replace(b"\r\n", b"\n")).hexdigest()[:16]
+        for name, data in contents.items()
+        if data is not None
+    }
 
 
-def _tags(probe: Probe, ask: tuple[str, ...]) -> tuple[str, ...] | None:
-    said = probe.run((*ask, "tag", "--points-at", "HEAD"))
-    return tuple(said.stdout.split()) if said and said.rc == 0 else None
+def _files_of_pattern(probe: Probe, root: str, pattern: str) -> list[str]:
+    """Return the files that a pattern means, relative to the root."""
+    folder, slash, last = pattern.rpartition("/")
+    if "*" not in last:
+        return [pattern]
+    return [
+        f"{folder}{slash}{name}"
+        for name in probe.children(probe.join(root, folder))
+        if fnmatch.fnmatchcase(name, last)
+    ]
 
 
-# ---------------- which third-party folders should hold sources and hold none
-
-
-FOLDER = "third_party"
-# Submodules of submodules of submodules exist (tensorpipe); a link in a circle must end.
-DEPTH = 5
-
-
-def empty_folders(probe: Probe, root: str) -> tuple[str, ...]:
-    """Folders below third_party that .gitmodules files name and that hold nothing, sorted.
-
-    Paths are relative to `root`, with / on every system, as git writes them. A folder that
-    does not exist, or holds only git's link file, holds nothing. Without .gitmodules (a
-    release archive) the folders that are there are looked at themselves.
-    """
-    if not probe.is_file(probe.join(root, ".gitmodules")):
-        children = [f"{FOLDER}/{name}" for name in probe.children(probe.join(root, FOLDER))]
-        places = {path: probe.join(root, path) for path in children}
-        return tuple(p for p, place in places.items() if probe.is_dir(place) and _holds_nothing(probe, place))
-    named = [path for path in paths_in(probe, root) if path.startswith(f"{FOLDER}/")]
-    return tuple(sorted({empty for path in named for empty in _empty(probe, root, path, DEPTH)}))
-
-
-def paths_in(probe: Probe, folder: str) -> tuple[str, ...]:
-    """The submodule paths that a folder's .gitmodules names, relative to that folder."""
-    found = []
-    for line in (probe.read(probe.join(folder, ".gitmodules")) or "").splitlines():
-        key, equals, value = line.partition("=")
-        path = value.strip().strip('"').rstrip("/")
-        if equals and key.strip().lower() == "path" and path and ".." not in path.split("/"):
-            found.append(path)
-    return tuple(found)
-
-
-def _empty(probe: Probe, root: str, path: str, depth: int) -> Iterator[str]:
-    place = probe.join(root, path)
-    if _holds_nothing(probe, place):
-        yield path
-    elif depth:
-        for inner in paths_in(probe, place):
-            yield from _empty(probe, root, f"{path}/{inner}", depth - 1)
-
-
-def _holds_nothing(probe: Probe, folder: str) -> bool:
-    return set(probe.children(folder)) <= {".git"}
-
-
-# ----------------
-# what a checkout asks its builders to install: its group `dev` (from 2.9), else requirements.txt
-
-
-GROUP: Final = "dev"
-FILE: Final = "requirements.txt"
-
-_INCLUDES: Final = re.compile(r"(?:-r|--requirement)[\s=]*(\S.*)")
-
-
-def asked_for(probe: Probe, root: str, pyproject: Mapping[str, object]) -> tuple[str, ...]:
-    """The requirements (PEP 508 texts) in their order, each once.
-
-    Args:
-        probe: reads requirements.txt and what it includes.
-        root: the checkout.
-        pyproject: its pyproject.toml.
-    """
-    groups = pyproject.get("dependency-groups")
-    if isinstance(groups, dict) and GROUP in groups:
-        return tuple(dict.fromkeys(_of_group(groups, GROUP, ())))
-    return tuple(dict.fromkeys(_of_file(probe, root, FILE, ())))
-
-
-def _of_group(groups: Mapping[str, object], name: str, above: tuple[str, ...]) -> list[str]:
-    """PEP 735; a group that includes itself is not followed."""
-    items = groups.get(name)
-    found: list[str] = []
-    for item in items if isinstance(items, list) and name not in above else ():
-        if isinstance(item, str):
-            found.append(item.strip())
-        elif isinstance(item, dict) and isinstance(other := item.get("include-group"), str):
-            found += _of_group(groups, other, (*above, name))
-    return found
-
-
-def _of_file(probe: Probe, root: str, name: str, above: tuple[str, ...]) -> list[str]:
-    """pip's format; of its options only `-r FILE` says what to install."""
-    found: list[str] = []
-    text = "" if name in above else probe.read(probe.join(root, name)) or ""
-    for line in text.splitlines():
-        words = re.sub(r"(^|\s)#.*", "", line).strip()
-        if included := _INCLUDES.fullmatch(words):
-            found += _of_file(probe, root, included[1], (*above, name))
-        elif words and not words.startswith("-"):
-            found.append(words.partition(" --")[0].strip())
-    return found
-
-
-# ---------------- which build system the checkout uses: told by pyproject.toml, never by the version number
+# ---------------- the build system, by pyproject.toml, never by the version number
 
 
 class Project(NamedTuple):
     """The `[build-system]` of a checkout; `era` is None for one that we do not know.
 
-    `asks` is what it tells its builders to install.
+    `asks` are the requirements that it wants builders to install.
     """
 
     problem: str | None = None
@@ -281,7 +174,7 @@ def look_at_pyproject(probe: Probe, root: str) -> Project:
     build_dir = _build_dir(data, era)
     if build_dir is not None:
         build_dir = probe.names.normal(probe.join(root, build_dir))
-    asks = asked_for(probe, root, data)
+    asks = build_requirements(probe, root, data)
     return Project(era=era, backend=backend, requires=requires, build_dir=build_dir, asks=asks)
 
 
@@ -298,13 +191,13 @@ def _era(backend: str | None, requires: tuple[str, ...], in_tree: bool, setup_py
 
 
 def _build_dir(data: Mapping[str, object], era: Era | None) -> str | None:
-    """As the file says it, relative to the root or absolute."""
+    """Return the build folder as the file names it, relative to the root or absolute."""
     if era == "setuptools":
         return "build"
-    said = _table(_table(data, "tool"), "scikit-build").get("build-dir")
-    if era is None or not isinstance(said, str) or not said or "{" in said:
+    folder = _table(_table(data, "tool"), "scikit-build").get("build-dir")
+    if era is None or not isinstance(folder, str) or not folder or "{" in folder:
         return None
-    return said
+    return folder
 
 
 def _table(data: Mapping[str, object], key: str) -> Mapping[str, object]:
@@ -316,147 +209,247 @@ def _texts(value: object) -> tuple[str, ...]:
     return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
 
 
-# ----------------
+# ---------------- what builders shall install: the group `dev` (from 2.9), else requirements.txt
+
+REQUIREMENTS_GROUP: Final = "dev"
+REQUIREMENTS_FILE: Final = "requirements.txt"
+_INCLUDES: Final = re.compile(r"(?:-r|--requirement)[\s=]*(\S.*)")
 
 
-MARKS = ("version.txt", "CMakeLists.txt", "torch/__init__.py", "c10")
-DIGESTED = ("version.txt", "pyproject.toml", "setup.py", "requirements.txt", "CMakeLists.txt")
-SAMPLE_MARK = "__sample__"
+def build_requirements(probe: Probe, root: str, pyproject: Mapping[str, object]) -> tuple[str, ...]:
+    """Return the requirements (PEP 508 texts) in their order, each once.
 
-_ARCHIVE_NAME = re.compile(r"pytorch-[\w.-]+")
-
-
-def look_at_tree(probe: Probe, root: str, front_end: Sequence[str] = (), *, tags: bool = False) -> Tree:
-    """Everything about the folder `root`; `problem` when it is no checkout that can be read.
-
-    `front_end` are the files, relative to it, that the Python front end reads (`*` in the last part);
-    with `tags` git is also asked which tags the commit has.
-
-    The root is reported without symbolic links, as CMake and pip will record it. A
-    checkout from which only the submodules are missing is read in full all the same.
+    Args:
+        probe: reads requirements.txt and what it includes.
+        root: the checkout.
+        pyproject: its pyproject.toml.
     """
-    root = probe.realpath(probe.absolute(root))
-    looked = tuple(probe.join(root, mark) for mark in MARKS)
-    if problem := _no_checkout(probe, root):
-        return Tree(root=root, problem=problem, looked=looked)
-    project = look_at_pyproject(probe, root)
-    repository = look_at_git(probe, root, tags=tags)
-    empty = empty_folders(probe, root)
-    build_dir = project.build_dir or probe.join(
-        root, "build"
-    )  # where a plan puts it when the tree names none
-    return Tree(
-        root=root,
-        problem=project.problem or _archive(probe, root, repository, empty),
-        looked=looked,
-        sample=SAMPLE_MARK in (probe.read(probe.join(root, "torch/__init__.py")) or ""),
-        version=_version(probe, root),
-        era=project.era,
-        backend=project.backend,
-        build_dir=project.build_dir,
-        requires=project.requires,
-        asks=project.asks,
-        git=repository.there,
-        commit=repository.commit,
-        dirty=repository.dirty,
-        tags=repository.tags,
-        empty=empty,
-        writable=probe.writable(root),
-        digests=_digests(probe, root, front_end),
-        cache=look_at_cache(probe, build_dir),
-        previous=look_at_manifest(probe, build_dir),
-        installed=look_at_install(probe, build_dir),
+    groups = pyproject.get("dependency-groups")
+    if isinstance(groups, dict) and REQUIREMENTS_GROUP in groups:
+        return tuple(dict.fromkeys(_requirements_of_group(groups, REQUIREMENTS_GROUP, ())))
+    return tuple(dict.fromkeys(_requirements_of_file(probe, root, REQUIREMENTS_FILE, ())))
+
+
+def _requirements_of_group(groups: Mapping[str, object], name: str, above: tuple[str, ...]) -> list[str]:
+    """Read a group of PEP 735; a group that includes itself is not followed."""
+    items = groups.get(name)
+    found: list[str] = []
+    for item in items if isinstance(items, list) and name not in above else ():
+        if isinstance(item, str):
+            found.append(item.strip())
+        elif isinstance(item, dict) and isinstance(other := item.get("include-group"), str):
+            found += _requirements_of_group(groups, other, (*above, name))
+    return found
+
+
+def _requirements_of_file(probe: Probe, root: str, name: str, above: tuple[str, ...]) -> list[str]:
+    """Read pip's format; of its options only `-r FILE` brings more to install."""
+    found: list[str] = []
+    text = "" if name in above else probe.read(probe.join(root, name)) or ""
+    for line in text.splitlines():
+        words = re.sub(r"(^|\s)#.*", "", line).strip()
+        if included := _INCLUDES.fullmatch(words):
+            found += _requirements_of_file(probe, root, included[1], (*above, name))
+        elif words and not words.startswith("-"):
+            found.append(words.partition(" --")[0].strip())
+    return found
+
+
+# ---------------- git: the commit, and whether tracked files were changed
+
+
+class Repository(NamedTuple):
+    """`is_top` when the folder is the top of a repository; None for what git would not tell."""
+
+    is_top: bool = False
+    commit: str | None = None
+    dirty: bool | None = None
+    tags: tuple[str, ...] | None = None
+
+
+def look_at_git(probe: Probe, root: str, *, tags: bool = False) -> Repository:
+    """Ask git, if `root` (a real path) itself is the top of a repository or worktree.
+
+    Which `tags` the commit has is asked on request only: PyTorch has a hundred thousand.
+    git answers nothing about a folder that belongs to another user (safe.directory).
+    """
+    if not probe.exists(probe.join(root, ".git")):
+        return Repository()
+    git = probe.which("git")
+    if git is None:
+        return Repository(is_top=True)
+    # Without this, looking would rewrite .git/index, perhaps while the user's git runs.
+    ask = (git, "--no-optional-locks", "-C", root)
+    output = probe.run((*ask, "rev-parse", "--show-toplevel", "HEAD"))
+    lines = output.stdout.splitlines() if output and output.rc == 0 else []
+    # A broken .git makes git answer for the repository around it.
+    key = probe.names.key  # git for Windows writes C:/src
+    if len(lines) != 2 or key(probe.realpath(probe.names.normal(lines[0]))) != key(root):
+        return Repository(is_top=True)
+    status = probe.run(
+        (*ask, "status", "--porcelain", "--untracked-files=no", "--ignore-submodules=all"), timeout=30.0
+    )
+    dirty = status.stdout.strip() != "" if status and status.rc == 0 else None
+    return Repository(is_top=True, commit=lines[1], dirty=dirty, tags=_tags(probe, ask) if tags else None)
+
+
+def _tags(probe: Probe, ask: tuple[str, ...]) -> tuple[str, ...] | None:
+    output = probe.run((*ask, "tag", "--points-at", "HEAD"))
+    return tuple(output.stdout.split()) if output and output.rc == 0 else None
+
+
+# ---------------- submodules that hold no sources
+
+THIRD_PARTY = "third_party"
+# Submodules of submodules of submodules exist (tensorpipe); a link in a circle must end.
+MAX_DEPTH = 5
+
+
+def empty_submodules(probe: Probe, root: str) -> tuple[str, ...]:
+    """Return folders below third_party that .gitmodules files name and that hold nothing, sorted.
+
+    Paths are relative to `root`, with / on every system, as git writes them. A folder that
+    does not exist, or holds only git's link file, holds nothing. Without .gitmodules (a
+    release archive) the folders that exist are looked at themselves.
+    """
+    if not probe.is_file(probe.join(root, ".gitmodules")):
+        children = [f"{THIRD_PARTY}/{name}" for name in probe.children(probe.join(root, THIRD_PARTY))]
+        places = {path: probe.join(root, path) for path in children}
+        return tuple(p for p, place in places.items() if probe.is_dir(place) and _holds_nothing(probe, place))
+    named = [path for path in submodule_paths(probe, root) if path.startswith(f"{THIRD_PARTY}/")]
+    return tuple(sorted({empty for path in named for empty in _empty_below(probe, root, path, MAX_DEPTH)}))
+
+
+def submodule_paths(probe: Probe, folder: str) -> tuple[str, ...]:
+    """Return the submodule paths that a folder's .gitmodules names, relative to that folder."""
+    found = []
+    for line in (probe.read(probe.join(folder, ".gitmodules")) or "").splitlines():
+        key, equals, value = line.partition("=")
+        path = value.strip().strip('"').rstrip("/")
+        if equals and key.strip().lower() == "path" and path and ".." not in path.split("/"):
+            found.append(path)
+    return tuple(found)
+
+
+def _empty_below(probe: Probe, root: str, path: str, depth: int) -> Iterator[str]:
+    place = probe.join(root, path)
+    if _holds_nothing(probe, place):
+        yield path
+    elif depth:
+        for inner in submodule_paths(probe, place):
+            yield from _empty_below(probe, root, f"{path}/{inner}", depth - 1)
+
+
+def _holds_nothing(probe: Probe, folder: str) -> bool:
+    return set(probe.children(folder)) <= {".git"}
+
+
+# ---------------- the last build of the tree: CMake's cache, our manifest, the editable install
+
+INSTALL_FILE = "torchbuild-install.json"
+# In the order of trust: what PyTorch's own build passes in comes first.
+PYTHON_KEYS = ("PYTHON_EXECUTABLE", "Python_EXECUTABLE", "Python3_EXECUTABLE")
+
+
+def look_at_cache(probe: Probe, build_dir: str | None) -> CMakeCache | None:
+    """Return the entries of CMakeCache.txt that tell whether the tree still fits; None without the file.
+
+    Paths are as CMake writes them: with / on Windows, too.
+    """
+    text = probe.read(probe.join(build_dir, "CMakeCache.txt")) if build_dir else None
+    if text is None:
+        return None
+    entries = _cache_entries(text)
+    return CMakeCache(
+        home=entries.get("CMAKE_HOME_DIRECTORY"),
+        generator=entries.get("CMAKE_GENERATOR"),
+        build_type=entries.get("CMAKE_BUILD_TYPE"),
+        python=next((entries[key] for key in PYTHON_KEYS if key in entries), None),
+        compiler=entries.get("CMAKE_CXX_COMPILER"),
+        prefix=entries.get("CMAKE_INSTALL_PREFIX"),
     )
 
 
-def _no_checkout(probe: Probe, root: str) -> str | None:
-    if not probe.exists(root):
-        return "no such folder"
-    if not probe.is_dir(root):
-        return "a file, not a folder"
-    missing = [mark for mark in MARKS if not probe.exists(probe.join(root, mark))]
-    if not missing:
+def _cache_entries(text: str) -> dict[str, str]:
+    """Read KEY:TYPE=VALUE lines that have a value; CMake writes X-NOTFOUND for what it did not find."""
+    entries = {}
+    for line in text.splitlines():
+        name, equals, value = line.partition("=")
+        key, colon, _ = name.partition(":")
+        if equals and colon and not key.startswith(("#", "//")) and value and not value.endswith("NOTFOUND"):
+            entries[key] = value
+    return entries
+
+
+def look_at_manifest(probe: Probe, build_dir: str | None) -> Previous | None:
+    """Return the last build by its manifest; None when there is none or it is broken.
+
+    The record of 0.1.0 counts until a newer build replaces it; the manifest written with it has no inputs.
+    """
+    if not build_dir:
         return None
-    return f"no torch checkout, for it holds no {', no '.join(missing)}{_nearby(probe, root)}"
-
-
-def _nearby(probe: Probe, root: str) -> str:
-    """Where the checkout is, when the user named the folder around it or one inside it."""
-    for name in probe.children(root):
-        if _is_checkout(probe, probe.join(root, name)):
-            return f"; its folder {name} is one"
-    folder = root
-    while (above := probe.names.parent(folder)) != folder:
-        folder = above
-        if _is_checkout(probe, folder):
-            return f"; the folder {folder} around it is one"
-    return ""
-
-
-def _is_checkout(probe: Probe, folder: str) -> bool:
-    return all(probe.exists(probe.join(folder, mark)) for mark in MARKS)
-
-
-def _archive(probe: Probe, root: str, repository: Repository, empty: tuple[str, ...]) -> str | None:
-    """GitHub's "Download ZIP": all files but those of submodules, and no git to fetch them with."""
-    name = probe.names.base(root)
-    named = [path for path in paths_in(probe, root) if path.startswith("third_party/")]
-    if repository.there or not _ARCHIVE_NAME.fullmatch(name) or not empty or not set(named) <= set(empty):
+    record = probe.read(probe.join(build_dir, RECORD_FILE))
+    text = probe.read(probe.join(build_dir, MANIFEST_FILE)) if record is None else record
+    try:
+        data = json.loads(text or "")
+    except (ValueError, RecursionError):
         return None
-    return (
-        f"looks like a source archive from GitHub (called {name}, without .git): "
-        "such archives lack the submodules, and third_party is empty"
+    if not isinstance(data, dict) or not isinstance(data.get("result"), str):
+        return None
+    inputs = data.get("inputs", {})
+    finished = data.get("finished")
+    if not isinstance(inputs, dict) or not all(isinstance(value, str) for value in inputs.values()):
+        return None
+    return Previous(
+        result=data["result"],
+        inputs=inputs,
+        finished=finished if isinstance(finished, str) else None,
+        verified=_is_verified(data.get("verify")),
+        left_out=_left_out(data.get("verify")),
     )
 
 
-def _version(probe: Probe, root: str) -> str | None:
-    words = (probe.read(probe.join(root, "version.txt")) or "").split()
-    return words[0] if words else None
+def look_at_install(probe: Probe, build_dir: str | None) -> Mapping[str, str] | None:
+    """Return the inputs of the last editable install that this tool finished; None when there is none."""
+    text = probe.read(probe.join(build_dir, INSTALL_FILE)) if build_dir else None
+    try:
+        inputs = json.loads(text or "")["inputs"]
+    except (ValueError, RecursionError, LookupError, TypeError):
+        return None
+    good = isinstance(inputs, dict) and all(isinstance(value, str) for value in inputs.values())
+    return inputs if good else None
 
 
-def _digests(probe: Probe, root: str, front_end: Sequence[str]) -> dict[str, str]:
-    """The first 16 hex digits of the SHA-256 of each file that decides how a build is configured.
-
-    With the line ends of Linux: git's core.autocrlf changes the bytes of a file and nothing else.
-    """
-    names = (*DIGESTED, *(name for pattern in front_end for name in _named(probe, root, pattern)))
-    contents = {name: probe.read_bytes(probe.join(root, name)) for name in dict.fromkeys(names)}
-    return {
-        name: hashlib.sha256(data.replace(b"\r\n", b"\n")).hexdigest()[:16]
-        for name, data in contents.items()
-        if data is not None
-    }
+def _is_verified(report: object) -> bool:
+    """Say whether a verification ran and no check of it failed."""
+    checks = report.get("checks") if isinstance(report, dict) else None
+    if not isinstance(checks, list) or not all(isinstance(check, dict) for check in checks):
+        return False
+    return all(check.get("outcome") != "failed" for check in checks)
 
 
-def _named(probe: Probe, root: str, pattern: str) -> list[str]:
-    """The files that a pattern means, relative to the root."""
-    folder, slash, last = pattern.rpartition("/")
-    if "*" not in last:
-        return [pattern]
-    return [
-        f"{folder}{slash}{name}"
-        for name in probe.children(probe.join(root, folder))
-        if fnmatch.fnmatchcase(name, last)
-    ]
+def _left_out(report: object) -> tuple[str, ...]:
+    """Return the checks that the verification left out, to be quick."""
+    names = report.get("left_out") if isinstance(report, dict) else None
+    return tuple(name for name in names if isinstance(name, str)) if isinstance(names, list) else ()
 
 
-# ----------------
-# the user's own changes to the source: `*.patch` and `*.diff` of a folder, in the order of their
-# names
+# ---------------- the user's own changes: `*.patch` and `*.diff` of a folder, in the order of their names
 
-
-ENDINGS = (".patch", ".diff")
+PATCH_ENDINGS = (".patch", ".diff")
 
 
 def patch_folders(named: str | None, settings: str | None, source: str) -> tuple[str, ...]:
-    """Where the user's patches are: as said, else `patches` beside torchbuild.toml and in the checkout.
+    """Return the folders of the user's patches.
+
+    Without one that is named: `patches` next to torchbuild.toml, and in the checkout.
 
     Raises:
         UsageError: there is no such folder as the one that was named.
     """
     if not named:
-        beside = (str(Path(settings).parent / "patches"),) if settings else ()
-        return (*beside, str(Path(source, "patches")))
+        own = (str(Path(settings).parent / "patches"),) if settings else ()
+        return (*own, str(Path(source, "patches")))
     if Path(named).expanduser().is_dir():
         return (named,)
     raise UsageError(
@@ -466,19 +459,19 @@ def patch_folders(named: str | None, settings: str | None, source: str) -> tuple
 
 
 def look_at_patches(folders: Sequence[str], probe: Probe | None = None) -> tuple[OwnPatch, ...]:
-    """The patches in these folders, one folder after the other, each folder once.
+    """Return the patches in these folders, one folder after the other, each folder once.
 
     `probe` is another machine than this one, for tests.
     """
     probe = probe or Probe(environ=dict(os.environ))
     found: list[OwnPatch] = []
     for folder in dict.fromkeys(probe.realpath(probe.absolute(folder)) for folder in folders):
-        names = (name for name in probe.children(folder) if name.lower().endswith(ENDINGS))
-        found += [_read(probe, name, probe.join(folder, name)) for name in names]
+        names = (name for name in probe.children(folder) if name.lower().endswith(PATCH_ENDINGS))
+        found += [_read_patch(probe, name, probe.join(folder, name)) for name in names]
     return tuple(found)
 
 
-def _read(probe: Probe, name: str, path: str) -> OwnPatch:
+def _read_patch(probe: Probe, name: str, path: str) -> OwnPatch:
     data = probe.read_bytes(path)
     if data is None:
         return OwnPatch(name=name, path=path, problem="cannot be read")

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tests.facts.fakes import FakeProbe
-from torchbuild_tasks.facts.answers import Output
+from torchbuild_tasks.facts.probe import Output
 
 HOST_CONFIG = """\
 #if defined(__GNUC__)

@@ -9,8 +9,8 @@ import pytest
 
 from tests.facts.cuda.canned import device, nvml, nvml_fails, nvml_says
 from tests.facts.fakes import machine, windows_machine
-from torchbuild_tasks.facts.answers import Output
-from torchbuild_tasks.facts.cuda.gpus import Answer, ask_nvml, bus_of, count
+from torchbuild_tasks.facts.cuda.gpus import Answer, ask_nvml, count_words, parse_bus
+from torchbuild_tasks.facts.probe import Output
 from torchbuild_tasks.model import GpuSeen
 
 
@@ -25,7 +25,12 @@ def test_two_gpus(tmp_path: Path) -> None:
     second = device(name="NVIDIA A100-SXM4-80GB", bus="0000000A:81:00.0", pci=0x20B210DE, capability=[8, 0])
     nvml(door, device(), {**second, "mig": True, "uuid": None, "memory": None})
     answer = ask_nvml(door)
-    assert (answer.said, answer.driver, answer.cuda, answer.problem) == ("2 GPUs", "550.54.14", "12.4", None)
+    assert (answer.summary, answer.driver, answer.cuda, answer.problem) == (
+        "2 GPUs",
+        "550.54.14",
+        "12.4",
+        None,
+    )
     assert answer.gpus == (
         GpuSeen(
             probe="nvml",
@@ -57,7 +62,7 @@ def test_it_is_asked_alone_in_a_python_that_sees_nothing_else(tmp_path: Path) ->
 def test_the_package_may_be_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", None)
     door = machine(tmp_path)
-    assert ask_nvml(door) == Answer(said="the package nvidia-ml-py is not installed")
+    assert ask_nvml(door) == Answer(summary="the package nvidia-ml-py is not installed")
     assert door.asked == []
 
 
@@ -75,20 +80,20 @@ def test_without_a_driver(tmp_path: Path) -> None:
     door, windows = machine(tmp_path), windows_machine(tmp_path)
     for one in (door, windows):
         nvml_fails(one, "NVML Shared Library Not Found", 12)
-    assert ask_nvml(door) == Answer(said="libnvidia-ml.so.1 was not found")
-    assert ask_nvml(windows) == Answer(said="nvml.dll was not found")
+    assert ask_nvml(door) == Answer(summary="libnvidia-ml.so.1 was not found")
+    assert ask_nvml(windows) == Answer(summary="nvml.dll was not found")
 
 
 @pytest.mark.parametrize("text", ["Driver/library version mismatch", "Driver Not Loaded"])
 def test_the_drivers_own_words_are_kept(tmp_path: Path, text: str) -> None:
     door = machine(tmp_path)
     nvml_fails(door, text, 18)
-    assert ask_nvml(door) == Answer(said=text, problem=text)
+    assert ask_nvml(door) == Answer(summary=text, problem=text)
 
 
 def test_one_that_hangs(tmp_path: Path) -> None:
     answer = asked(tmp_path, None)
-    assert (answer.said, answer.hung, answer.gpus) == ("no answer within 5 s", True, ())
+    assert (answer.summary, answer.hung, answer.gpus) == ("no answer within 5 s", True, ())
     assert answer.problem == "NVML gave no answer within 5 s"
 
 
@@ -102,7 +107,7 @@ def test_one_that_hangs(tmp_path: Path) -> None:
     ],
 )
 def test_one_that_crashes_or_prints_rubbish(tmp_path: Path, output: Output, said: str) -> None:
-    assert asked(tmp_path, output) == Answer(said=said, problem=f"NVML {said}")
+    assert asked(tmp_path, output) == Answer(summary=said, problem=f"NVML {said}")
 
 
 @pytest.mark.parametrize(
@@ -114,7 +119,7 @@ def test_one_that_crashes_or_prints_rubbish(tmp_path: Path, output: Output, said
     ],
 )
 def test_an_answer_that_is_not_ours_is_no_gpu(tmp_path: Path, data: Any) -> None:
-    assert asked(tmp_path, Output(0, json.dumps(data))) == Answer(said="no GPU")
+    assert asked(tmp_path, Output(0, json.dumps(data))) == Answer(summary="no GPU")
 
 
 def test_what_is_unknown_of_a_device_stays_so(tmp_path: Path) -> None:
@@ -126,12 +131,12 @@ def test_what_is_unknown_of_a_device_stays_so(tmp_path: Path) -> None:
 def test_a_lost_gpu_is_one_and_told(tmp_path: Path) -> None:
     error = "nvmlDeviceGetHandleByIndex: GPU is lost"
     answer = asked(tmp_path, Output(0, json.dumps({"devices": [device(), {}], "errors": [error]})))
-    assert (answer.said, answer.problem) == (f"2 GPUs; {error}", error)
+    assert (answer.summary, answer.problem) == (f"2 GPUs; {error}", error)
 
 
 def test_words() -> None:
-    assert [count(number) for number in (0, 1, 2)] == ["no GPU", "1 GPU", "2 GPUs"]
-    assert [bus_of(text) for text in ("0000:0B:00.0", "00010000:0b:00.1", "01:00.0", None, 3)] == [
+    assert [count_words(number) for number in (0, 1, 2)] == ["no GPU", "1 GPU", "2 GPUs"]
+    assert [parse_bus(text) for text in ("0000:0B:00.0", "00010000:0b:00.1", "01:00.0", None, 3)] == [
         "0000:0b:00.0",
         "10000:0b:00.1",
         None,

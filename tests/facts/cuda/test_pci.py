@@ -7,7 +7,7 @@ import pytest
 
 from tests.facts.fakes import FakeProbe, machine, write
 from tests.support.capabilities import needs_odd_names
-from torchbuild_tasks.facts.cuda.pci import look_at_pci, names_of
+from torchbuild_tasks.facts.cuda.pci import look_at_pci, read_names
 from torchbuild_tasks.model import GpuSeen
 
 IDS = """\
@@ -70,7 +70,7 @@ def test_with_names_where_the_system_has_them(tmp_path: Path) -> None:
 
 def test_names(tmp_path: Path) -> None:
     door = machine(tmp_path, files={"/usr/share/misc/pci.ids": IDS})
-    assert names_of(door, {"1db6", "1e07", "2321", "2b85", "ffff"}) == {
+    assert read_names(door, {"1db6", "1e07", "2321", "2b85", "ffff"}) == {
         "1db6": ("GV100GL", "Tesla V100 PCIe 32GB"),
         "1e07": ("TU102", "GeForce RTX 2080 Ti Rev. A"),
         "2321": ("GH100", "H100L 94GB"),
@@ -81,7 +81,7 @@ def test_names(tmp_path: Path) -> None:
 def test_a_packed_list(tmp_path: Path) -> None:
     door = machine(tmp_path, files={"/usr/share/misc/": ""})
     (tmp_path / "usr/share/misc/pci.ids.gz").write_bytes(gzip.compress(IDS.encode()))
-    assert names_of(door, {"2204"}) == {"2204": ("GA102", "GeForce RTX 3090")}
+    assert read_names(door, {"2204"}) == {"2204": ("GA102", "GeForce RTX 3090")}
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_a_list_that_says_nothing(tmp_path: Path, data: bytes) -> None:
     door = machine(tmp_path, files={"/usr/share/misc/": ""})
     for name in ("pci.ids", "pci.ids.gz"):
         (tmp_path / "usr/share/misc" / name).write_bytes(data)
-    assert names_of(door, {"2204"}) == {}
+    assert read_names(door, {"2204"}) == {}
 
 
 def test_no_bus(tmp_path: Path) -> None:

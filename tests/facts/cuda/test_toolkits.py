@@ -9,8 +9,8 @@ import pytest
 from tests.facts.cuda.canned import answers, toolkit
 from tests.facts.fakes import FakeProbe, link, machine, windows_machine, write
 from tests.support.capabilities import needs_symlinks
-from torchbuild_tasks.facts.answers import Output
 from torchbuild_tasks.facts.cuda.toolkits import look_for_toolkits
+from torchbuild_tasks.facts.probe import Output
 from torchbuild_tasks.model import Python, Toolkit
 
 PROGRAMS = "C:\\Program Files\\NVIDIA GPU Computing Toolkit\\CUDA"

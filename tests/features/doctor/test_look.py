@@ -8,8 +8,8 @@ from pathlib import Path
 
 from tests.facts.fakes import FakeProbe, machine, windows_machine
 from tests.support.machines import linux_facts, python, with_tree
-from torchbuild_tasks.facts.answers import Output
-from torchbuild_tasks.features.doctor.look import look_at_health, temporary
+from torchbuild_tasks.facts.probe import Output
+from torchbuild_tasks.features.doctor.look import look_at_health, temporary_folder
 from torchbuild_tasks.model import Facts, Health
 from torchbuild_tasks.values import replace
 
@@ -45,9 +45,9 @@ def test_a_windows_volume_says_its_file_system(tmp_path: Path) -> None:
 
 
 def test_where_temporary_files_go(tmp_path: Path) -> None:
-    assert temporary(machine(tmp_path / "a", environ={"TMPDIR": "/big"})) == "/big"
-    assert temporary(machine(tmp_path / "b")) == "/tmp"
-    assert temporary(windows_machine(tmp_path / "c", environ={"TEMP": "D:\\t"})) == "D:\\t"
+    assert temporary_folder(machine(tmp_path / "a", environ={"TMPDIR": "/big"})) == "/big"
+    assert temporary_folder(machine(tmp_path / "b")) == "/tmp"
+    assert temporary_folder(windows_machine(tmp_path / "c", environ={"TEMP": "D:\\t"})) == "D:\\t"
 
 
 def test_names_without_values_and_only_like_a_builds(tmp_path: Path) -> None:

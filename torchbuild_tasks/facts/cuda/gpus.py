@@ -1,4 +1,4 @@
-"""The GPUs and their driver, asked in every way that does not trust another."""
+"""The GPUs and their driver, by every way that does not rely on another: NVML, nvidia-smi, files, the bus."""
 
 from __future__ import annotations
 
@@ -13,338 +13,16 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from torchbuild_tasks.facts.answers import Output
 from torchbuild_tasks.facts.cuda import pci, pci_windows
-from torchbuild_tasks.facts.cuda.toolkits import multiarch
-from torchbuild_tasks.facts.probe import Probe, each
+from torchbuild_tasks.facts.cuda.toolkit_folder import multiarch_triplet
+from torchbuild_tasks.facts.probe import Output, Probe, map_parallel
 from torchbuild_tasks.model import Driver, GpuSeen, Tegra
-
-SCRIPT: Final = Path(__file__).with_name("nvml_probe.py")
-NVML_TIMEOUT: Final = 5.0
-LIBRARY_NOT_FOUND: Final = 12  # NVML_ERROR_LIBRARY_NOT_FOUND of nvml.h
-
-_BUS = re.compile(r"([0-9a-f]{4,8}):([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])", re.IGNORECASE)
-
-
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """How a probe that asks the driver ended (`said`), and what it learnt.
-
-    `problem` is an error of the driver itself, rather than that there is none; `hung` says
-    that it gave no answer.
-    """
-
-    said: str
-    gpus: tuple[GpuSeen, ...] = ()
-    driver: str | None = None
-    cuda: str | None = None
-    problem: str | None = None
-    hung: bool = False
-
-
-def ask_nvml(probe: Probe) -> Answer:
-    """Ask in a process of its own, for at most `TIMEOUT` seconds."""
-    folder = _package()
-    if folder is None:
-        return Answer(said="the package nvidia-ml-py is not installed")
-    # Without -S Python would look at everything that is installed, which takes longer than NVML.
-    output = probe.run((sys.executable, "-I", "-S", "-B", str(SCRIPT), folder), timeout=NVML_TIMEOUT)
-    if output is None:
-        said = f"no answer within {NVML_TIMEOUT:g} s"
-        return Answer(said=said, problem=f"NVML gave {said}", hung=True)
-    data = _object(output.stdout)
-    if data is None:
-        lines = (output.stderr.strip() or output.stdout.strip() or "without a word").splitlines()
-        said = f"ended with {output.rc}: {lines[-1].strip()[:200]}"
-        return Answer(said=said, problem=f"NVML {said}")
-    return _read(data, probe.windows)
-
-
-def bus_of(text: object) -> str | None:
-    """A PCI address as the kernel writes it: 0000:01:00.0 for NVML's 00000000:01:00.0."""
-    match = _BUS.fullmatch(text) if isinstance(text, str) else None
-    if match is None:
-        return None
-    domain, bus, device, function = match.groups()
-    return f"{int(domain, 16):04x}:{bus}:{device}.{function}".lower()
-
-
-def count(number: int, what: str = "GPU") -> str:
-    """ "no GPU", "1 GPU", "2 GPUs"."""
-    return f"no {what}" if number == 0 else f"{number} {what}{'s' if number > 1 else ''}"
-
-
-def _package() -> str | None:
-    """The folder that pynvml is in, without loading it: a module, once a package."""
-    spec = find_spec("pynvml")
-    if spec is None or spec.origin is None:
-        return None
-    path = Path(spec.origin).parent
-    return str(path.parent if spec.submodule_search_locations else path)
-
-
-def _object(stdout: str) -> Mapping[str, Any] | None:
-    """The last line, when it is a JSON object."""
-    lines = stdout.strip().splitlines()
-    try:
-        data = json.loads(lines[-1]) if lines else None
-    except (ValueError, RecursionError):
-        return None
-    return data if isinstance(data, dict) else None
-
-
-def _read(data: Mapping[str, Any], windows: bool) -> Answer:
-    if error := data.get("error"):
-        if data.get("code") == LIBRARY_NOT_FOUND:
-            return Answer(said=f"{'nvml.dll' if windows else 'libnvidia-ml.so.1'} was not found")
-        return Answer(said=str(error), problem=str(error))
-    devices = data.get("devices")
-    errors = data.get("errors")
-    gpus = (
-        tuple(_nvml_gpu(item) for item in devices if isinstance(item, dict))
-        if isinstance(devices, list)
-        else ()
-    )
-    said = count(len(gpus))
-    faults = "; ".join(map(str, errors)) if isinstance(errors, list) else ""
-    driver = data.get("driver")
-    cuda = data.get("cuda")
-    return Answer(
-        said=f"{said}; {faults}" if faults else said,
-        gpus=gpus,
-        driver=driver if isinstance(driver, str) else None,
-        cuda=f"{cuda // 1000}.{cuda % 1000 // 10}" if isinstance(cuda, int) else None,
-        problem=faults or None,
-    )
-
-
-def _nvml_gpu(item: Mapping[str, Any]) -> GpuSeen:
-    pci = item.get("pci")
-    capability = item.get("capability")
-    memory = item.get("memory")
-    is_pair = isinstance(capability, list) and len(capability) == 2
-    return GpuSeen(
-        probe="nvml",
-        bus=bus_of(item.get("bus")),
-        # NVML's number holds the device in its upper half, the vendor in the lower.
-        pci_id=f"{pci & 0xFFFF:04x}:{pci >> 16:04x}" if isinstance(pci, int) and pci > 0 else None,
-        name=_text(item.get("name")),
-        capability=f"{capability[0]}.{capability[1]}" if capability and is_pair else None,
-        memory=memory if isinstance(memory, int) else None,
-        uuid=_text(item.get("uuid")),
-        mig=item.get("mig") is True,
-    )
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-# ----------------
-# nvidia-smi, asked when NVML itself said nothing: the one source within WSL2, and of old drivers
-
-
-SMI_TIMEOUT = 5.0
-ELSEWHERE = ("/usr/lib/wsl/lib/nvidia-smi", "/usr/local/nvidia/bin/nvidia-smi")
-FIELDS = ("name", "uuid", "pci.bus_id", "pci.device_id", "memory.total", "driver_version")
-NEWER = ("compute_cap", "mig.mode.current")  # drivers before 495 and 450 do not know these
-
-_CUDA = re.compile(r"CUDA Version:\s*(\d+\.\d+)")
-_PCI = re.compile(r"0x([0-9a-f]{4})10de", re.IGNORECASE)
-_CAPABILITY = re.compile(r"\d+\.\d+")
-
-
-def ask_smi(probe: Probe) -> Answer:
-    """Ask the nvidia-smi on PATH, else in the folders where some systems hide it."""
-    program = _program(probe)
-    if program is None:
-        return Answer(said="nvidia-smi was not found")
-    argvs = (_query(program, FIELDS + NEWER), _query(program, FIELDS), (program,))
-    full, old, table = each(lambda argv: probe.run(argv, timeout=SMI_TIMEOUT), argvs)
-    version = _CUDA.search(table.stdout) if table else None
-    for output, fields in ((full, FIELDS + NEWER), (old, FIELDS)):
-        rows = _rows(output, fields)
-        if rows:
-            gpus = tuple(_smi_gpu(row) for row in rows)
-            driver = rows[0]["driver_version"]
-            cuda = version[1] if version else None
-            return Answer(said=count(len(gpus)), gpus=gpus, driver=driver, cuda=cuda)
-    return _failed(old)
-
-
-def _program(probe: Probe) -> str | None:
-    others: tuple[str, ...] = ELSEWHERE
-    if probe.windows:
-        programs = probe.variable("ProgramFiles") or "C:\\Program Files"
-        system = probe.variable("SystemRoot") or "C:\\Windows"
-        others = (
-            probe.join(system, "System32/nvidia-smi.exe"),
-            probe.join(programs, "NVIDIA Corporation/NVSMI/nvidia-smi.exe"),
-        )
-    found = (probe.program_at(path) for path in others)
-    return probe.which("nvidia-smi") or next(filter(None, found), None)
-
-
-def _query(program: str, fields: Sequence[str]) -> tuple[str, ...]:
-    return (program, f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits")
-
-
-def _rows(output: Output | None, fields: Sequence[str]) -> list[dict[str, str]]:
-    """One row for each GPU; empty when it failed or did not know a field."""
-    if output is None or output.rc != 0:
-        return []
-    lines = csv.reader(output.stdout.splitlines(), skipinitialspace=True)
-    return [
-        dict(zip(fields, map(str.strip, line), strict=True)) for line in lines if len(line) == len(fields)
-    ]
-
-
-def _smi_gpu(row: Mapping[str, str]) -> GpuSeen:
-    pci = _PCI.fullmatch(row["pci.device_id"])
-    capability = row.get("compute_cap", "")
-    memory = row["memory.total"]
-    return GpuSeen(
-        probe="nvidia-smi",
-        bus=bus_of(row["pci.bus_id"]),
-        pci_id=f"10de:{pci[1].lower()}" if pci else None,
-        name=row["name"] or None,
-        capability=capability if _CAPABILITY.fullmatch(capability) else None,
-        memory=int(memory) << 20 if memory.isdecimal() and memory.isascii() else None,  # MiB
-        uuid=row["uuid"] if row["uuid"].startswith("GPU-") else None,
-        mig=row.get("mig.mode.current") == "Enabled",
-    )
-
-
-def _failed(output: Output | None) -> Answer:
-    if output is None:
-        said = f"no answer within {SMI_TIMEOUT:g} s"
-        return Answer(said=said, problem=f"nvidia-smi gave {said}", hung=True)
-    line = next(iter((output.stdout.strip() or output.stderr.strip()).splitlines()), "without a word")
-    if output.rc == 0 or line == "No devices were found":
-        return Answer(said=count(0))
-    return Answer(said=f"ended with {output.rc}: {line[:200]}", problem=line[:200])
-
-
-# ---------------- what the loaded kernel module says, and which version the libraries beside it have
-
-
-GPUS = "/proc/driver/nvidia/gpus"
-LIBRARIES = ("libcuda.so.1", "libnvidia-ml.so.1")
-# Containers, WSL and NixOS put the driver's libraries where only the loader's list leads.
-FOLDERS = ("/usr/lib64", "/usr/lib", "/usr/local/nvidia/lib64", "/run/opengl-driver/lib")
-LD_CONF = "/etc/ld.so.conf.d"
-
-_NVRM = re.compile(r"^NVRM version:.*?\s(\d{3}\.\d+(?:\.\d+)?)\s", re.MULTILINE)
-_PLAIN = re.compile(r"\d{3}\.\d+(?:\.\d+)?")
-# libcuda.so.1.1 of a Jetson and the one of WSL carry no version of a driver.
-_FILE = re.compile(r"\.so\.(\d{3}\.\d+(?:\.\d+)?)$")
-_FIELD = re.compile(r"^([\w ]+?)\s*:\s*(.*?)\s*$", re.MULTILINE)
-_WINDOWS = re.compile(r"\d+\.\d+\.\d*?(\d)\.(\d{2})(\d{2})")
-
-
-class Kernel(NamedTuple):
-    """The module's version and the file that says it; the libraries' version; the module's GPUs."""
-
-    module: str | None = None
-    module_via: str = ""
-    library: str | None = None
-    gpus: tuple[GpuSeen, ...] = ()
-
-
-def look_at_kernel(probe: Probe) -> Kernel:
-    """The driver without asking it anything."""
-    if probe.windows:
-        return Kernel(library=_windows_library(probe))
-    module, via = _module(probe)
-    gpus = tuple(_kernel_gpu(probe, name) for name in probe.children(GPUS))
-    return Kernel(module, via, _library(probe), gpus)
-
-
-def _module(probe: Probe) -> tuple[str | None, str]:
-    version = (probe.read("/sys/module/nvidia/version") or "").strip()
-    if _PLAIN.fullmatch(version):
-        return version, "/sys/module/nvidia/version"
-    match = _NVRM.search(probe.read("/proc/driver/nvidia/version") or "")
-    return (match[1], "/proc/driver/nvidia/version") if match else (None, "")
-
-
-def _library(probe: Probe) -> str | None:
-    """What the names behind the links say: libcuda.so.1 is libcuda.so.535.104.05."""
-    for folder in _folders(probe):
-        for name in LIBRARIES:
-            path = probe.join(folder, name)
-            match = _FILE.search(probe.realpath(path)) if probe.exists(path) else None
-            if match:
-                return match[1]
-    return None
-
-
-def _folders(probe: Probe) -> list[str]:
-    """Those that the loader looks at: LD_LIBRARY_PATH, its configuration, then the usual ones."""
-    folders = probe.names.split_path(probe.variable("LD_LIBRARY_PATH"))
-    for file in probe.children(LD_CONF):
-        lines = (probe.read(probe.join(LD_CONF, file)) or "").splitlines()
-        folders += [line.strip() for line in lines if line.startswith("/")]
-    arch = multiarch(probe)
-    folders += [f"/usr/lib/{arch}", f"/usr/lib/{arch}/nvidia/current", *FOLDERS]
-    return list(dict.fromkeys(folders))
-
-
-def _kernel_gpu(probe: Probe, name: str) -> GpuSeen:
-    fields = dict(_FIELD.findall(probe.read(probe.join(GPUS, name, "information")) or ""))
-    uuid = fields.get("GPU UUID", "")
-    return GpuSeen(
-        probe="proc",
-        bus=bus_of(fields.get("Bus Location")) or bus_of(name),
-        name=fields.get("Model") or None,
-        # Question marks stand there until somebody has used the GPU.
-        uuid=uuid if uuid and "?" not in uuid else None,
-    )
-
-
-def _windows_library(probe: Probe) -> str | None:
-    """537.13 for a nvcuda.dll of 31.0.15.3713: the driver's version is in the last five digits."""
-    system = probe.variable("SystemRoot") or "C:\\Windows"
-    version = probe.file_version(probe.join(system, "System32/nvcuda.dll")) or ""
-    match = _WINDOWS.fullmatch(version)
-    return f"{match[1]}{match[2]}.{match[3]}" if match else None
-
-
-# ---------------- jetson boards: what the device tree and NVIDIA's release file say
-
-
-TREES = ("/proc/device-tree", "/sys/firmware/devicetree/base")
-RELEASE = "/etc/nv_tegra_release"
-
-_RELEASE = re.compile(r"#\s*R(\d+)\s*\(release\),\s*REVISION:\s*(\d+(?:\.\d+)*)")
-
-
-def look_at_tegra(probe: Probe) -> Tegra | None:
-    """The board; None on any other machine.
-
-    In a container the device tree may be hidden: then `model` is empty and only the release is known.
-    """
-    tree = next((tree for tree in TREES if probe.exists(probe.join(tree, "compatible"))), TREES[0])
-    compatible = _words(probe, probe.join(tree, "compatible"))
-    match = _RELEASE.search(probe.read(RELEASE) or "")
-    l4t = f"{match[1]}.{match[2]}" if match else None
-    if l4t is None and not any(name.startswith("nvidia,tegra") for name in compatible):
-        return None
-    return Tegra(model=" ".join(_words(probe, probe.join(tree, "model"))), compatible=compatible, l4t=l4t)
-
-
-def _words(probe: Probe, path: str) -> tuple[str, ...]:
-    """The texts of a property, each of which ends with a null byte."""
-    return tuple(word.strip() for word in (probe.read(path) or "").split("\0") if word.strip())
-
-
-# ----------------
-
 
 WSL = "/usr/lib/wsl"
 
 
 class Gpus(msgspec.Struct, frozen=True, kw_only=True):
-    """What all probes saw, the driver, and how each of them ended."""
+    """The GPUs that each probe saw, the driver, and how each probe ended."""
 
     seen: tuple[GpuSeen, ...] = ()
     driver: Driver | None = None
@@ -362,16 +40,16 @@ def look_for_gpus(probe: Probe) -> Gpus:
         kernel = look_at_kernel(probe)
         on_bus = pci_windows.look_at_pci(probe) if probe.windows else pci.look_at_pci(probe)
         tegra = None if probe.windows else look_at_tegra(probe)
-        return _together(probe, asked.result(), kernel, on_bus, tegra)
+        return _combine(probe, asked.result(), kernel, on_bus, tegra)
 
 
 def _ask_driver(probe: Probe) -> tuple[Answer, Answer | None]:
-    """NVML, then nvidia-smi, which asks NVML as well and so would hang with it."""
+    """Ask NVML, then nvidia-smi, which asks NVML as well and so would hang with it."""
     first = ask_nvml(probe)
     return first, None if first.gpus or first.hung else ask_smi(probe)
 
 
-def _together(
+def _combine(
     probe: Probe,
     asked: tuple[Answer, Answer | None],
     kernel: Kernel,
@@ -380,13 +58,13 @@ def _together(
 ) -> Gpus:
     nvml, smi = asked
     board = (GpuSeen(probe="device tree", name=tegra.model),) if tegra and tegra.model else ()
-    probes = {"nvml": nvml.said}
+    probes = {"nvml": nvml.summary}
     if smi is not None:
-        probes["nvidia-smi"] = smi.said
+        probes["nvidia-smi"] = smi.summary
     if not probe.windows:
-        probes["proc"] = count(len(kernel.gpus))
+        probes["proc"] = count_words(len(kernel.gpus))
         probes["device tree"] = tegra.model or "hidden" if tegra else "no Jetson board"
-    probes["pci"] = count(len(on_bus))
+    probes["pci"] = count_words(len(on_bus))
     release = (probe.uname().release or "").lower()
     return Gpus(
         seen=(*nvml.gpus, *(smi.gpus if smi else ()), *kernel.gpus, *on_bus, *board),
@@ -398,7 +76,7 @@ def _together(
 
 
 def _driver(nvml: Answer, smi: Answer | None, kernel: Kernel) -> Driver | None:
-    """The driver by the best that knows its version; None when nothing speaks of one."""
+    """Return the driver by the best source of its version; None when no source has one."""
     sources = (
         (nvml.driver, "nvml"),
         (smi.driver if smi else None, "nvidia-smi"),
@@ -417,3 +95,325 @@ def _driver(nvml: Answer, smi: Answer | None, kernel: Kernel) -> Driver | None:
         cuda=nvml.cuda or (smi.cuda if smi else None),
         problem=problem,
     )
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """The end of a probe that asks the driver (`summary`, for a person), and what it learnt.
+
+    `problem` is an error of the driver itself, rather than that there is none; `hung` is true
+    when it gave no answer.
+    """
+
+    summary: str
+    gpus: tuple[GpuSeen, ...] = ()
+    driver: str | None = None
+    cuda: str | None = None
+    problem: str | None = None
+    hung: bool = False
+
+
+def count_words(number: int, what: str = "GPU") -> str:
+    """Return "no GPU", "1 GPU" or "2 GPUs"."""
+    return f"no {what}" if number == 0 else f"{number} {what}{'s' if number > 1 else ''}"
+
+
+def parse_bus(text: object) -> str | None:
+    """Return a PCI address as the kernel writes it: 0000:01:00.0 for NVML's 00000000:01:00.0."""
+    match = _BUS.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
+        return None
+    domain, bus, device, function = match.groups()
+    return f"{int(domain, 16):04x}:{bus}:{device}.{function}".lower()
+
+
+_BUS = re.compile(r"([0-9a-f]{4,8}):([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])", re.IGNORECASE)
+
+
+# ---------------- NVML, in a process of its own
+
+NVML_SCRIPT: Final = Path(__file__).with_name("nvml_probe.py")
+NVML_TIMEOUT: Final = 5.0
+NVML_LIBRARY_NOT_FOUND: Final = 12  # NVML_ERROR_LIBRARY_NOT_FOUND of nvml.h
+
+
+def ask_nvml(probe: Probe) -> Answer:
+    """Ask NVML in a process of its own, which can hang or crash, for at most `NVML_TIMEOUT` seconds."""
+    folder = _pynvml_folder()
+    if folder is None:
+        return Answer(summary="the package nvidia-ml-py is not installed")
+    # Without -S Python would look at everything that is installed, which takes longer than NVML.
+    output = probe.run((sys.executable, "-I", "-S", "-B", str(NVML_SCRIPT), folder), timeout=NVML_TIMEOUT)
+    if output is None:
+        summary = f"no answer within {NVML_TIMEOUT:g} s"
+        return Answer(summary=summary, problem=f"NVML gave {summary}", hung=True)
+    data = _json_object(output.stdout)
+    if data is None:
+        lines = (output.stderr.strip() or output.stdout.strip() or "without a word").splitlines()
+        summary = f"ended with {output.rc}: {lines[-1].strip()[:200]}"
+        return Answer(summary=summary, problem=f"NVML {summary}")
+    return _read_nvml(data, probe.windows)
+
+
+def _pynvml_folder() -> str | None:
+    """Return the folder that pynvml is in, without loading it: a module, once a package."""
+    spec = find_spec("pynvml")
+    if spec is None or spec.origin is None:
+        return None
+    path = Path(spec.origin).parent
+    return str(path.parent if spec.submodule_search_locations else path)
+
+
+def _json_object(stdout: str) -> Mapping[str, Any] | None:
+    """Return the last line, when it is a JSON object."""
+    lines = stdout.strip().splitlines()
+    try:
+        data = json.loads(lines[-1]) if lines else None
+    except (ValueError, RecursionError):
+        return None
+    return data if isinstance(data, dict) else None
+
+
+def _read_nvml(data: Mapping[str, Any], windows: bool) -> Answer:
+    if error := data.get("error"):
+        if data.get("code") == NVML_LIBRARY_NOT_FOUND:
+            return Answer(summary=f"{'nvml.dll' if windows else 'libnvidia-ml.so.1'} was not found")
+        return Answer(summary=str(error), problem=str(error))
+    devices = data.get("devices")
+    errors = data.get("errors")
+    gpus = (
+        tuple(_nvml_gpu(item) for item in devices if isinstance(item, dict))
+        if isinstance(devices, list)
+        else ()
+    )
+    summary = count_words(len(gpus))
+    faults = "; ".join(map(str, errors)) if isinstance(errors, list) else ""
+    driver = data.get("driver")
+    cuda = data.get("cuda")
+    return Answer(
+        summary=f"{summary}; {faults}" if faults else summary,
+        gpus=gpus,
+        driver=driver if isinstance(driver, str) else None,
+        cuda=f"{cuda // 1000}.{cuda % 1000 // 10}" if isinstance(cuda, int) else None,
+        problem=faults or None,
+    )
+
+
+def _nvml_gpu(item: Mapping[str, Any]) -> GpuSeen:
+    pci = item.get("pci")
+    capability = item.get("capability")
+    memory = item.get("memory")
+    is_pair = isinstance(capability, list) and len(capability) == 2
+    return GpuSeen(
+        probe="nvml",
+        bus=parse_bus(item.get("bus")),
+        # NVML's number holds the device in its upper half, the vendor in the lower.
+        pci_id=f"{pci & 0xFFFF:04x}:{pci >> 16:04x}" if isinstance(pci, int) and pci > 0 else None,
+        name=_text(item.get("name")),
+        capability=f"{capability[0]}.{capability[1]}" if capability and is_pair else None,
+        memory=memory if isinstance(memory, int) else None,
+        uuid=_text(item.get("uuid")),
+        mig=item.get("mig") is True,
+    )
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+# ---------------- nvidia-smi, where NVML had no answer: the one source within WSL2, and of old drivers
+
+SMI_TIMEOUT = 5.0
+SMI_PLACES = ("/usr/lib/wsl/lib/nvidia-smi", "/usr/local/nvidia/bin/nvidia-smi")
+SMI_FIELDS = ("name", "uuid", "pci.bus_id", "pci.device_id", "memory.total", "driver_version")
+SMI_NEWER_FIELDS = ("compute_cap", "mig.mode.current")  # drivers before 495 and 450 do not know these
+_SMI_CUDA = re.compile(r"CUDA Version:\s*(\d+\.\d+)")
+_SMI_PCI = re.compile(r"0x([0-9a-f]{4})10de", re.IGNORECASE)
+_CAPABILITY = re.compile(r"\d+\.\d+")
+
+
+def ask_smi(probe: Probe) -> Answer:
+    """Ask the nvidia-smi on PATH, else in the folders where some systems hide it."""
+    program = _find_smi(probe)
+    if program is None:
+        return Answer(summary="nvidia-smi was not found")
+    argvs = (
+        _smi_command(program, SMI_FIELDS + SMI_NEWER_FIELDS),
+        _smi_command(program, SMI_FIELDS),
+        (program,),
+    )
+    full, old, table = map_parallel(lambda argv: probe.run(argv, timeout=SMI_TIMEOUT), argvs)
+    version = _SMI_CUDA.search(table.stdout) if table else None
+    for output, fields in ((full, SMI_FIELDS + SMI_NEWER_FIELDS), (old, SMI_FIELDS)):
+        rows = _smi_rows(output, fields)
+        if rows:
+            gpus = tuple(_smi_gpu(row) for row in rows)
+            driver = rows[0]["driver_version"]
+            cuda = version[1] if version else None
+            return Answer(summary=count_words(len(gpus)), gpus=gpus, driver=driver, cuda=cuda)
+    return _smi_failure(old)
+
+
+def _find_smi(probe: Probe) -> str | None:
+    others: tuple[str, ...] = SMI_PLACES
+    if probe.windows:
+        programs = probe.variable("ProgramFiles") or "C:\\Program Files"
+        system = probe.variable("SystemRoot") or "C:\\Windows"
+        others = (
+            probe.join(system, "System32/nvidia-smi.exe"),
+            probe.join(programs, "NVIDIA Corporation/NVSMI/nvidia-smi.exe"),
+        )
+    found = (probe.program_at(path) for path in others)
+    return probe.which("nvidia-smi") or next(filter(None, found), None)
+
+
+def _smi_command(program: str, fields: Sequence[str]) -> tuple[str, ...]:
+    return (program, f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits")
+
+
+def _smi_rows(output: Output | None, fields: Sequence[str]) -> list[dict[str, str]]:
+    """Return one row for each GPU; empty when it failed or did not know a field."""
+    if output is None or output.rc != 0:
+        return []
+    lines = csv.reader(output.stdout.splitlines(), skipinitialspace=True)
+    return [
+        dict(zip(fields, map(str.strip, line), strict=True)) for line in lines if len(line) == len(fields)
+    ]
+
+
+def _smi_gpu(row: Mapping[str, str]) -> GpuSeen:
+    pci = _SMI_PCI.fullmatch(row["pci.device_id"])
+    capability = row.get("compute_cap", "")
+    memory = row["memory.total"]
+    return GpuSeen(
+        probe="nvidia-smi",
+        bus=parse_bus(row["pci.bus_id"]),
+        pci_id=f"10de:{pci[1].lower()}" if pci else None,
+        name=row["name"] or None,
+        capability=capability if _CAPABILITY.fullmatch(capability) else None,
+        memory=int(memory) << 20 if memory.isdecimal() and memory.isascii() else None,  # MiB
+        uuid=row["uuid"] if row["uuid"].startswith("GPU-") else None,
+        mig=row.get("mig.mode.current") == "Enabled",
+    )
+
+
+def _smi_failure(output: Output | None) -> Answer:
+    if output is None:
+        summary = f"no answer within {SMI_TIMEOUT:g} s"
+        return Answer(summary=summary, problem=f"nvidia-smi gave {summary}", hung=True)
+    line = next(iter((output.stdout.strip() or output.stderr.strip()).splitlines()), "without a word")
+    if output.rc == 0 or line == "No devices were found":
+        return Answer(summary=count_words(0))
+    return Answer(summary=f"ended with {output.rc}: {line[:200]}", problem=line[:200])
+
+
+# ---------------- files: the loaded kernel module, and the version of the driver's libraries
+
+PROC_GPUS = "/proc/driver/nvidia/gpus"
+DRIVER_LIBRARIES = ("libcuda.so.1", "libnvidia-ml.so.1")
+# Containers, WSL and NixOS put the driver's libraries where only the loader's list leads.
+DRIVER_FOLDERS = ("/usr/lib64", "/usr/lib", "/usr/local/nvidia/lib64", "/run/opengl-driver/lib")
+LD_CONF = "/etc/ld.so.conf.d"
+_NVRM = re.compile(r"^NVRM version:.*?\s(\d{3}\.\d+(?:\.\d+)?)\s", re.MULTILINE)
+_DRIVER_VERSION = re.compile(r"\d{3}\.\d+(?:\.\d+)?")
+# libcuda.so.1.1 of a Jetson and the one of WSL carry no version of a driver.
+_LIBRARY_FILE = re.compile(r"\.so\.(\d{3}\.\d+(?:\.\d+)?)$")
+_PROC_FIELD = re.compile(r"^([\w ]+?)\s*:\s*(.*?)\s*$", re.MULTILINE)
+_DLL_VERSION = re.compile(r"\d+\.\d+\.\d*?(\d)\.(\d{2})(\d{2})")
+
+
+class Kernel(NamedTuple):
+    """The module's version and the file that has it; the libraries' version; the module's GPUs."""
+
+    module: str | None = None
+    module_via: str = ""
+    library: str | None = None
+    gpus: tuple[GpuSeen, ...] = ()
+
+
+def look_at_kernel(probe: Probe) -> Kernel:
+    """Look at the driver without asking it anything."""
+    if probe.windows:
+        return Kernel(library=_windows_version(probe))
+    module, via = _kernel_module(probe)
+    gpus = tuple(_kernel_gpu(probe, name) for name in probe.children(PROC_GPUS))
+    return Kernel(module, via, _library_version(probe), gpus)
+
+
+def _kernel_module(probe: Probe) -> tuple[str | None, str]:
+    version = (probe.read("/sys/module/nvidia/version") or "").strip()
+    if _DRIVER_VERSION.fullmatch(version):
+        return version, "/sys/module/nvidia/version"
+    match = _NVRM.search(probe.read("/proc/driver/nvidia/version") or "")
+    return (match[1], "/proc/driver/nvidia/version") if match else (None, "")
+
+
+def _library_version(probe: Probe) -> str | None:
+    """Return the version in the name behind a link: libcuda.so.1 is libcuda.so.535.104.05."""
+    for folder in _loader_folders(probe):
+        for name in DRIVER_LIBRARIES:
+            path = probe.join(folder, name)
+            match = _LIBRARY_FILE.search(probe.realpath(path)) if probe.exists(path) else None
+            if match:
+                return match[1]
+    return None
+
+
+def _loader_folders(probe: Probe) -> list[str]:
+    """Return the folders that the loader looks at: LD_LIBRARY_PATH, its configuration, the usual ones."""
+    folders = probe.names.split_path(probe.variable("LD_LIBRARY_PATH"))
+    for file in probe.children(LD_CONF):
+        lines = (probe.read(probe.join(LD_CONF, file)) or "").splitlines()
+        folders += [line.strip() for line in lines if line.startswith("/")]
+    arch = multiarch_triplet(probe)
+    folders += [f"/usr/lib/{arch}", f"/usr/lib/{arch}/nvidia/current", *DRIVER_FOLDERS]
+    return list(dict.fromkeys(folders))
+
+
+def _kernel_gpu(probe: Probe, name: str) -> GpuSeen:
+    fields = dict(_PROC_FIELD.findall(probe.read(probe.join(PROC_GPUS, name, "information")) or ""))
+    uuid = fields.get("GPU UUID", "")
+    return GpuSeen(
+        probe="proc",
+        bus=parse_bus(fields.get("Bus Location")) or parse_bus(name),
+        name=fields.get("Model") or None,
+        # Question marks until a process has used the GPU.
+        uuid=uuid if uuid and "?" not in uuid else None,
+    )
+
+
+def _windows_version(probe: Probe) -> str | None:
+    """Return 537.13 for a nvcuda.dll of 31.0.15.3713: the driver's version is in the last five digits."""
+    system = probe.variable("SystemRoot") or "C:\\Windows"
+    version = probe.file_version(probe.join(system, "System32/nvcuda.dll")) or ""
+    match = _DLL_VERSION.fullmatch(version)
+    return f"{match[1]}{match[2]}.{match[3]}" if match else None
+
+
+# ---------------- Jetson boards: the device tree and NVIDIA's release file
+
+DEVICE_TREES = ("/proc/device-tree", "/sys/firmware/devicetree/base")
+TEGRA_RELEASE = "/etc/nv_tegra_release"
+_TEGRA_RELEASE = re.compile(r"#\s*R(\d+)\s*\(release\),\s*REVISION:\s*(\d+(?:\.\d+)*)")
+
+
+def look_at_tegra(probe: Probe) -> Tegra | None:
+    """Return the board; None on any other machine.
+
+    In a container the device tree may be hidden: then `model` is empty and only the release is known.
+    """
+    tree = next(
+        (tree for tree in DEVICE_TREES if probe.exists(probe.join(tree, "compatible"))), DEVICE_TREES[0]
+    )
+    compatible = _device_tree_texts(probe, probe.join(tree, "compatible"))
+    match = _TEGRA_RELEASE.search(probe.read(TEGRA_RELEASE) or "")
+    l4t = f"{match[1]}.{match[2]}" if match else None
+    if l4t is None and not any(name.startswith("nvidia,tegra") for name in compatible):
+        return None
+    return Tegra(
+        model=" ".join(_device_tree_texts(probe, probe.join(tree, "model"))), compatible=compatible, l4t=l4t
+    )
+
+
+def _device_tree_texts(probe: Probe, path: str) -> tuple[str, ...]:
+    """Return the texts of a property, each of which ends with a null byte."""
+    return tuple(word.strip() for word in (probe.read(path) or "").split("\0") if word.strip())

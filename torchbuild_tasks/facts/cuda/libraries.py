@@ -6,17 +6,15 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from torchbuild_tasks.facts.cuda.gpus import Gpus, look_for_gpus
-from torchbuild_tasks.facts.cuda.toolkits import (
+from torchbuild_tasks.facts.cuda.toolkit_folder import (
     find_library,
-    listed,
-    look_for_toolkits,
-    multiarch,
-    site_folders,
-    version_from,
+    library_version,
+    list_folders,
+    multiarch_triplet,
 )
+from torchbuild_tasks.facts.cuda.toolkits import site_folders
 from torchbuild_tasks.facts.probe import Probe
-from torchbuild_tasks.model import Cuda, Library, Python
+from torchbuild_tasks.model import Library, Python
 
 LIBRARIES = ("cudnn", "nccl", "magma")
 # What PyTorch's cmake modules and setup.py read: roots, then folders for headers, then for libraries.
@@ -39,7 +37,7 @@ class Place(NamedTuple):
 
 
 def look_for_libraries(probe: Probe, pythons: Sequence[Python]) -> tuple[Library, ...]:
-    """Each that was found: by variable, in the system, conda, and NVIDIA's wheels."""
+    """Return each library that was found: by variable, in the system, conda, and NVIDIA's wheels."""
     found: dict[tuple[str, str | None, str | None], Library] = {}
     for place in _places(probe, pythons):
         if library := _look(probe, place):
@@ -48,8 +46,8 @@ def look_for_libraries(probe: Probe, pythons: Sequence[Python]) -> tuple[Library
 
 
 def _look(probe: Probe, place: Place) -> Library | None:
-    folders = listed(probe, list(place.includes), list(place.libraries))
-    version, header = version_from(probe, folders, place.name)
+    folders = list_folders(probe, list(place.includes), list(place.libraries))
+    version, header = library_version(probe, folders, place.name)
     file = find_library(probe, folders, place.name)
     if header is None and file is None:
         return None
@@ -64,7 +62,7 @@ def _look(probe: Probe, place: Place) -> Library | None:
 
 
 def _version_of_file(probe: Probe, file: str | None) -> str | None:
-    """What the name behind the links says: libcudnn.so is libcudnn.so.8.9.7."""
+    """Return the version in the name behind the links: libcudnn.so is libcudnn.so.8.9.7."""
     match = _IN_NAME.search(probe.realpath(file)) if file else None
     return match[1] if match else None
 
@@ -86,7 +84,7 @@ def _below(probe: Probe, name: str, found_via: str, root: str) -> Place:
 
 
 def _by_variables(probe: Probe, name: str) -> Iterator[Place]:
-    """What the user names: a root, or headers and library each by a variable (a folder, or the file)."""
+    """Yield what variables name: a root, or headers and library (a folder, or the file) each by its own."""
     for variable in (text.format(name.upper()) for text in ROOTS):
         if value := probe.variable(variable):
             yield _below(probe, name, variable, probe.absolute(value))
@@ -98,62 +96,26 @@ def _by_variables(probe: Probe, name: str) -> Iterator[Place]:
 
 
 def _values(probe: Probe, name: str, texts: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
-    """The values of those variables that are set, as paths, and their names."""
+    """Return the values of those variables that are set, as paths, and their names."""
     names = [variable for text in texts if probe.variable(variable := text.format(name.upper()))]
     return tuple(probe.absolute(probe.variable(variable)) for variable in names), names
 
 
 def _of_linux(probe: Probe, name: str) -> Iterator[Place]:
-    if name == "magma":  # where PyTorch's FindMAGMA.cmake looks when nobody says anything
+    if name == "magma":  # where PyTorch's FindMAGMA.cmake looks without a variable
         yield _below(probe, name, "system", "/usr/local/magma")
         return
-    arch = multiarch(probe)
+    arch = multiarch_triplet(probe)
     includes = ("/usr/include", f"/usr/include/{arch}", "/usr/local/include")
     yield Place(name, "system", includes, (f"/usr/lib/{arch}", *SYSTEM_LIBRARIES))
 
 
 def _of_windows(probe: Probe, name: str) -> Iterator[Place]:
-    """cuDNN's own installer: one folder for each of its versions, in it one for each CUDA."""
+    """Yield the folders of cuDNN's own installer: one for each of its versions and each CUDA."""
     programs = probe.variable("ProgramW6432") or probe.variable("ProgramFiles") or "C:\\Program Files"
-    shelf = probe.join(programs, CUDNN_FOR_WINDOWS)
-    for version in probe.children(shelf) if name == "cudnn" else ():
-        root = probe.join(shelf, version)
+    installed = probe.join(programs, CUDNN_FOR_WINDOWS)
+    for version in probe.children(installed) if name == "cudnn" else ():
+        root = probe.join(installed, version)
         for cuda in probe.children(probe.join(root, "include")):
             libraries = probe.join(root, "lib", cuda, "x64")
             yield Place(name, "Program Files", (probe.join(root, "include", cuda),), (libraries,))
-
-
-# ----------------
-# everything about CUDA on the machine: toolkits, libraries beside them, GPUs and their driver
-
-
-def look_at_cuda(
-    probe: Probe,
-    *,
-    asked: str | None,
-    store: str | None,
-    pythons: Sequence[Python] = (),
-    gpus: Gpus | None = None,
-) -> Cuda:
-    """Look; without any of it, an empty value says where was looked.
-
-    Args:
-        probe: the machine.
-        asked: what the user wants as toolkit; a folder is looked at first.
-        store: the folder with toolkits that this tool put together.
-        pythons: interpreters, in whose packages NVIDIA's wheels may lie.
-        gpus: what was seen of GPUs, when that was looked at before.
-    """
-    gpus = gpus or look_for_gpus(probe)
-    toolkits, looked = look_for_toolkits(probe, asked, store, pythons)
-    return Cuda(
-        toolkits=toolkits,
-        looked=looked,
-        libraries=look_for_libraries(probe, pythons),
-        gpus=gpus.seen,
-        driver=gpus.driver,
-        tegra=gpus.tegra,
-        wsl=gpus.wsl,
-        visible=probe.names.lookup(probe.environ, "CUDA_VISIBLE_DEVICES"),
-        probes=gpus.probes,
-    )

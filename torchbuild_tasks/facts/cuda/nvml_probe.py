@@ -13,40 +13,43 @@ from typing import Any
 
 
 def report(nvml: Any) -> dict[str, Any]:
-    """Driver, CUDA and all devices; `error` where NVML as a whole does not work, `errors` of single calls."""
+    """Return driver, CUDA and all devices.
+
+    `error` is there where NVML as a whole does not work; `errors` are those of single calls.
+    """
     try:
         nvml.nvmlInit()
     except nvml.NVMLError as error:
-        return {"error": told(nvml, error), "code": error.value}
+        return {"error": error_text(nvml, error), "code": error.value}
     answer: dict[str, Any] = {"errors": []}
-    answer["driver"] = text(tried(nvml, answer, "nvmlSystemGetDriverVersion"))
-    answer["cuda"] = tried(nvml, answer, "nvmlSystemGetCudaDriverVersion_v2")
-    number = tried(nvml, answer, "nvmlDeviceGetCount") or 0
+    answer["driver"] = text(call(nvml, answer, "nvmlSystemGetDriverVersion"))
+    answer["cuda"] = call(nvml, answer, "nvmlSystemGetCudaDriverVersion_v2")
+    number = call(nvml, answer, "nvmlDeviceGetCount") or 0
     answer["devices"] = [device(nvml, answer, index) for index in range(number)]
     return answer
 
 
 def device(nvml: Any, answer: dict[str, Any], index: int) -> dict[str, Any]:
-    """One device; one that cannot be opened ("GPU is lost") is one all the same."""
-    handle = tried(nvml, answer, "nvmlDeviceGetHandleByIndex", index)
+    """Return one device; one that cannot be opened ("GPU is lost") is one all the same."""
+    handle = call(nvml, answer, "nvmlDeviceGetHandleByIndex", index)
     if handle is None:
         return {}
-    pci = tried(nvml, answer, "nvmlDeviceGetPciInfo", handle)
-    memory = tried(nvml, answer, "nvmlDeviceGetMemoryInfo", handle)
-    mig = tried(nvml, answer, "nvmlDeviceGetMigMode", handle)
+    pci = call(nvml, answer, "nvmlDeviceGetPciInfo", handle)
+    memory = call(nvml, answer, "nvmlDeviceGetMemoryInfo", handle)
+    mig = call(nvml, answer, "nvmlDeviceGetMigMode", handle)
     return {
-        "name": text(tried(nvml, answer, "nvmlDeviceGetName", handle)),
-        "uuid": text(tried(nvml, answer, "nvmlDeviceGetUUID", handle)),
+        "name": text(call(nvml, answer, "nvmlDeviceGetName", handle)),
+        "uuid": text(call(nvml, answer, "nvmlDeviceGetUUID", handle)),
         "bus": text(pci.busId) if pci else None,
         "pci": pci.pciDeviceId if pci else None,
-        "capability": tried(nvml, answer, "nvmlDeviceGetCudaComputeCapability", handle),
+        "capability": call(nvml, answer, "nvmlDeviceGetCudaComputeCapability", handle),
         "memory": memory.total if memory else None,
         "mig": bool(mig and mig[0]),
     }
 
 
-def tried(nvml: Any, answer: dict[str, Any], function: str, *arguments: Any) -> Any:
-    """The result of a call; None when NVML refuses it.
+def call(nvml: Any, answer: dict[str, Any], function: str, *arguments: Any) -> Any:
+    """Return the result of a call; None when NVML refuses it.
 
     That a card or an old driver does not have something is no news and not among the errors.
     """
@@ -54,14 +57,14 @@ def tried(nvml: Any, answer: dict[str, Any], function: str, *arguments: Any) -> 
         return getattr(nvml, function)(*arguments)
     except nvml.NVMLError as error:
         if error.value not in (nvml.NVML_ERROR_NOT_SUPPORTED, nvml.NVML_ERROR_FUNCTION_NOT_FOUND):
-            answer["errors"].append(f"{function}: {told(nvml, error)}")
+            answer["errors"].append(f"{function}: {error_text(nvml, error)}")
     except (AttributeError, OSError, UnicodeError) as error:
         answer["errors"].append(f"{function}: {error}")
     return None
 
 
-def told(nvml: Any, error: Any) -> str:
-    """NVML's own words, which people search for; the package's where the library is not there."""
+def error_text(nvml: Any, error: Any) -> str:
+    """Return NVML's own words, which people search for; the package's where the library is missing."""
     try:
         return text(nvml.nvmlErrorString(error.value)) or str(error)
     except nvml.NVMLError:
@@ -69,7 +72,7 @@ def told(nvml: Any, error: Any) -> str:
 
 
 def text(value: Any) -> Any:
-    """Old versions of the package give bytes."""
+    """Decode the bytes that old versions of the package return."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 

@@ -9,6 +9,40 @@ from collections.abc import Set
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.model import GpuSeen
 
+DEVICES = "/sys/bus/pci/devices"
+NVIDIA = "0x10de"
+# VGA controller, 3D controller (GPUs without a display), other display controller.
+CLASSES = ("0x0300", "0x0302", "0x0380")
+
+
+def look_at_pci(probe: Probe) -> tuple[GpuSeen, ...]:
+    """Return every display controller of NVIDIA's; chip and name where the system has a list of PCI ids."""
+    found = {bus: ids for bus in probe.children(DEVICES) if (ids := _device(probe, bus))}
+    known = read_names(probe, set(found.values())) if found else {}
+    return tuple(
+        GpuSeen(
+            probe="pci",
+            bus=bus.lower(),
+            pci_id=f"10de:{device}",
+            chip=known.get(device, (None, None))[0],
+            name=known.get(device, (None, None))[1],
+        )
+        for bus, device in found.items()
+    )
+
+
+def _device(probe: Probe, bus: str) -> str | None:
+    """Return the device id of an NVIDIA GPU ("2204"); None for anything else."""
+    folder = probe.join(DEVICES, bus)
+    vendor, kind, device = (
+        (probe.read(probe.join(folder, file)) or "").strip().lower() for file in ("vendor", "class", "device")
+    )
+    is_gpu = vendor == NVIDIA and kind.startswith(CLASSES) and device.startswith("0x")
+    return device.removeprefix("0x").zfill(4) if is_gpu else None
+
+
+# ---------------- names, where the system has the list of PCI ids
+
 FILES = (
     "/usr/share/misc/pci.ids",
     "/usr/share/hwdata/pci.ids",
@@ -18,15 +52,14 @@ FILES = (
     "/usr/share/hwdata/pci.ids.gz",
 )
 LIMIT = 1 << 25  # bytes; the list has some 1.5 million
-
 # Vendors begin a line, their devices follow after one tab, cards (subsystems) after two.
 _NVIDIA = re.compile(r"^10de[ \t].*\n((?:(?:\t|#).*\n?|\n)*)", re.MULTILINE)
 _DEVICE = re.compile(r"^\t([0-9a-f]{4})[ \t]+(.+?)[ \t]*$", re.MULTILINE)
 _NAMED = re.compile(r"([A-Za-z0-9]+)(?: \S+)* \[(.+)\]")
 
 
-def names_of(probe: Probe, devices: Set[str]) -> dict[str, tuple[str | None, str]]:
-    """Chip and name of each device id: 2204 -> ("GA102", "GeForce RTX 3090")."""
+def read_names(probe: Probe, devices: Set[str]) -> dict[str, tuple[str | None, str]]:
+    """Return chip and name of each device id: 2204 -> ("GA102", "GeForce RTX 3090")."""
     section = _NVIDIA.search(next(filter(None, (_text(probe, file) for file in FILES)), ""))
     if section is None:
         return {}
@@ -34,7 +67,7 @@ def names_of(probe: Probe, devices: Set[str]) -> dict[str, tuple[str | None, str
 
 
 def _parts(text: str) -> tuple[str | None, str]:
-    """The chip and the card in `GA102 [GeForce RTX 3090]`; a name without brackets tells no chip."""
+    """Return the chip and the card in `GA102 [GeForce RTX 3090]`; a name without brackets has no chip."""
     match = _NAMED.fullmatch(text)
     return (match[1], match[2]) if match else (None, text)
 
@@ -49,38 +82,3 @@ def _text(probe: Probe, file: str) -> str:
         except zlib.error:
             return ""
     return data.decode("utf-8", "replace")
-
-
-# ----------------
-
-
-DEVICES = "/sys/bus/pci/devices"
-NVIDIA = "0x10de"
-# VGA controller, 3D controller (GPUs without a display), other display controller.
-CLASSES = ("0x0300", "0x0302", "0x0380")
-
-
-def look_at_pci(probe: Probe) -> tuple[GpuSeen, ...]:
-    """Every display controller of NVIDIA's; chip and name where the system has a list of PCI ids."""
-    found = {bus: ids for bus in probe.children(DEVICES) if (ids := _device(probe, bus))}
-    known = names_of(probe, set(found.values())) if found else {}
-    return tuple(
-        GpuSeen(
-            probe="pci",
-            bus=bus.lower(),
-            pci_id=f"10de:{device}",
-            chip=known.get(device, (None, None))[0],
-            name=known.get(device, (None, None))[1],
-        )
-        for bus, device in found.items()
-    )
-
-
-def _device(probe: Probe, bus: str) -> str | None:
-    """The device id of an NVIDIA GPU ("2204"); None for anything else."""
-    folder = probe.join(DEVICES, bus)
-    vendor, kind, device = (
-        (probe.read(probe.join(folder, file)) or "").strip().lower() for file in ("vendor", "class", "device")
-    )
-    is_gpu = vendor == NVIDIA and kind.startswith(CLASSES) and device.startswith("0x")
-    return device.removeprefix("0x").zfill(4) if is_gpu else None

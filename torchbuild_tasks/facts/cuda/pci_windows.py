@@ -18,7 +18,7 @@ _UNKNOWN_GPU = re.compile(r"\b(?:3D|VGA|Video|Display)\b", re.IGNORECASE)
 
 
 def look_at_pci(probe: Probe) -> tuple[GpuSeen, ...]:
-    """Every display controller of NVIDIA's that Windows has at present."""
+    """Return every display controller of NVIDIA's that Windows has at present."""
     return tuple(
         _gpu(probe, f"{DEVICES}\\{device}\\{instance}", match[1].lower())
         for device in probe.registry_keys(DEVICES)
@@ -36,13 +36,13 @@ def _gpu(probe: Probe, key: str, device: str) -> GpuSeen:
 
 
 def _is_gpu(probe: Probe, key: str) -> bool:
-    """Whether its class is that of displays: such a card's sound is another device of the same vendor."""
+    """Say whether its class is that of displays: such a card's sound is another device of the same vendor."""
     kind = _text(probe, key, "ClassGUID").lower()
     return kind == DISPLAY if kind else bool(_UNKNOWN_GPU.search(_description(probe, key)))
 
 
 def _is_present(probe: Probe, key: str) -> bool:
-    """Whether the device's driver lists it: cards that were taken out stay in the registry for ever.
+    """Say whether the device's driver lists it: cards that were taken out stay in the registry for ever.
 
     A device without a driver, and a driver that has no list, leave that open: it counts as present.
     """
@@ -56,7 +56,7 @@ def _is_present(probe: Probe, key: str) -> bool:
 
 
 def _description(probe: Probe, key: str) -> str:
-    """The text at the end of `@oem12.inf,%nvidia_dev.2204%;NVIDIA GeForce RTX 3090`."""
+    """Return the text at the end of `@oem12.inf,%nvidia_dev.2204%;NVIDIA GeForce RTX 3090`."""
     return _text(probe, key, "DeviceDesc").rpartition(";")[2].strip()
 
 

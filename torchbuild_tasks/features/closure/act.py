@@ -1,4 +1,4 @@
-"""Where every library of a torch comes from, found without loading any of it."""
+"""The closure of one torch on this machine: its process asked, its libraries read, none of them loaded."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.features.closure.choose import close, looked
-from torchbuild_tasks.model.closure import Closure, Image, Loader, Symbol
+from torchbuild_tasks.features.closure.choose import close, looked_words
+from torchbuild_tasks.features.closure.loader import read_loader
+from torchbuild_tasks.model.closure import Closure, Image, Symbol
 from torchbuild_tasks.system.process import Captured, capture, ending, tail
 from torchbuild_tasks.verify.closure_probe import MARK
 
@@ -34,20 +35,20 @@ class Files:
         self._exports: dict[str, frozenset[str] | None] = {}
 
     def image(self, path: str) -> Image | None:
-        """What a library says of itself; None where there is no such file."""
+        """Return the header of a library; None where there is no such file."""
         if path not in self._images:
             self._images[path] = self._look(path)
         return self._images[path]
 
     def wanted(self, path: str) -> Sequence[Symbol]:
-        """What it takes from other libraries, and cannot do without."""
+        """Return the symbols that it needs from other libraries."""
         if path in self._imports:
             return self._imports[path]
         symbols = self._symbols(path)
         return symbols.wanted() if symbols else ()
 
     def exported(self, path: str, symbols: Collection[Symbol]) -> Collection[Symbol]:
-        """Those of `symbols` that it gives; all of them where its tables cannot be read."""
+        """Return those of `symbols` that it exports; all of them where its tables cannot be read."""
         if path in self._imports:
             names = self._names(path)
             return symbols if names is None else {symbol for symbol in symbols if symbol.name in names}
@@ -119,42 +120,33 @@ def find_closure(python: str, environ: Mapping[str, str]) -> Closure:
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="torchbuild-closure-", ignore_cleanup_errors=True) as empty:
         captured = capture([python, "-I", str(PROBE)], env=environ, cwd=empty, timeout=_LIMIT)
-    said = _said(captured)
-    if problem := str(said.get("problem", "")):
+    report = _read_report(captured)
+    if problem := str(report.get("problem", "")):
         return Closure(python=python, problem=problem, seconds=round(time.monotonic() - began, 3))
-    libraries, breaks = close(_loader(said, environ), Files(), load_catalog().library)
+    libraries, breaks = close(read_loader(report, environ), Files(), load_catalog().library)
     seconds = round(time.monotonic() - began, 3)
     return Closure(python=python, libraries=libraries, breaks=breaks, seconds=seconds)
 
 
-def reason(python: str, environ: Mapping[str, str], said: str) -> str:
-    """Why `import torch` failed, where its libraries tell; else what Python `said`."""
+def reason(python: str, environ: Mapping[str, str], error: str) -> str:
+    """Say why `import torch` failed, where its libraries show it; else return Python's own `error`."""
     closure = find_closure(python, environ)
     if not closure.breaks:
-        return said
-    first, more = closure.breaks[0], len(closure.breaks) - 1
-    told = [first.text if first.status == "error" else f"It may be this: {first.text}"]
-    told += [f"  needed by: {' > '.join(first.chain)}"] if first.chain else []
-    told += [f"  looked in: {looked(first)}"] if first.looked else []
-    told += [f"  {first.fix}"] if first.fix else []
-    told += [f"  {more} more: torchbuild verify --closure"] if more else []
-    return "\n".join([*told, f"  Python says: {said}"])
+        return error
+    first = closure.breaks[0]
+    more = len(closure.breaks) - 1
+    lines = [first.text if first.status == "error" else f"It may be this: {first.text}"]
+    lines += [f"  needed by: {' > '.join(first.chain)}"] if first.chain else []
+    lines += [f"  looked in: {looked_words(first)}"] if first.looked else []
+    lines += [f"  {first.fix}"] if first.fix else []
+    lines += [f"  {more} more: torchbuild verify --closure"] if more else []
+    return "\n".join([*lines, f"  Python says: {error}"])
 
 
-def _said(captured: Captured) -> Mapping[str, Any]:
-    """What the probe said of its process; a `problem` where it said nothing."""
+def _read_report(captured: Captured) -> Mapping[str, Any]:
+    """Return what the probe printed about its process; a `problem` where it printed nothing."""
     for line in captured.stdout.decode(errors="replace").splitlines():
         if MARK in line:
-            said: dict[str, Any] = json.loads(line.partition(MARK)[2])
-            return said
+            report: dict[str, Any] = json.loads(line.partition(MARK)[2])
+            return report
     return {"problem": f"{ending(captured)} before it said anything{tail(captured.stderr)}"}
-
-
-def _loader(said: Mapping[str, Any], environ: Mapping[str, str]) -> Loader:
-    if said["windows"]:
-        from torchbuild_tasks.features.closure import loader_windows
-
-        return loader_windows.loader_of(said, environ)
-    from torchbuild_tasks.features.closure import loader_linux
-
-    return loader_linux.loader_of(said, environ)

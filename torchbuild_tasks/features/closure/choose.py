@@ -1,4 +1,4 @@
-"""Which row knows a library."""
+"""The closure of one process: walked, checked, and explained by the rows of data/libraries.toml."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 from torchbuild_tasks.catalog.rows import LibraryRow
-from torchbuild_tasks.features.closure.graph import Graph, Node, Shelf, below
+from torchbuild_tasks.features.closure.graph import Graph, LibraryFiles, Node, walk_needs
 from torchbuild_tasks.features.closure.linux import check_symbols, check_versions, walk_elf
 from torchbuild_tasks.features.closure.windows import check_imports, check_runtime, walk_pe
 from torchbuild_tasks.model.closure import Break, Loader, Placed
@@ -17,38 +17,38 @@ from torchbuild_tasks.values import replace
 
 
 def row_of(name: str, rows: Sequence[LibraryRow]) -> LibraryRow | None:
-    """The first row that knows a file of this name; DLLs are compared in small letters."""
+    """Return the first row that knows a file of this name; DLLs are compared in small letters."""
     known = name.lower() if name.lower().endswith((".dll", ".pyd")) else name
     return next((row for row in rows if any(fnmatchcase(known, pattern) for pattern in row.files)), None)
 
 
-# ---------------- what a break in the closure means, in sentences, and what to do about it
+# ---------------- a break in sentences, and what to do about it
 
 
 _VARIABLES: Final = ("LD_LIBRARY_PATH", "PATH")
 _FOLDERS: Final = 12
 
 
-def told(found: Break, rows: Sequence[LibraryRow]) -> Break:
-    """The break with its sentence, its fix and the packages that bring what is lacking."""
+def explain(found: Break, rows: Sequence[LibraryRow]) -> Break:
+    """Return the break with its sentence, its fix and the packages that bring what is lacking."""
     row = row_of(found.library, rows) if found.library else None
     packages = _packages(found, row) if row and found.kind not in ("twice", "shadowed") else {}
     return replace(found, text=_text(found, row), fix=_fix(found, row, packages), packages=packages)
 
 
 def _packages(found: Break, row: LibraryRow) -> dict[str, str]:
-    """What brings it on the system that the file is of."""
+    """Return what brings it on the system that the file is of."""
     elsewhere = ("apt", "dnf") if found.library.lower().endswith(".dll") else ("winget",)
     return {manager: name for manager, name in row.packages.items() if manager not in elsewhere}
 
 
 def base(path: str) -> str:
-    """The name of a file, of either system."""
+    """Return the name of a file, of either system."""
     return re.split(r"[/\\]", path)[-1]
 
 
 def folder(path: str) -> str:
-    """The folder of a file, of either system."""
+    """Return the folder of a file, of either system."""
     return path[: len(path) - len(base(path))].rstrip("/\\") or "/"
 
 
@@ -86,14 +86,14 @@ def _more(found: Break) -> bool:
     return found.count > len(found.wanted)
 
 
-def looked(found: Break) -> str:
-    """The folders in which it was looked for, the first dozen by name."""
+def looked_words(found: Break) -> str:
+    """Return the folders in which it was looked for, the first dozen by name."""
     more = len(found.looked) - _FOLDERS
     return ", ".join(found.looked[:_FOLDERS]) + (f" and {more} more" if more > 0 else "")
 
 
 def _fix(found: Break, row: LibraryRow | None, packages: Mapping[str, str]) -> str:
-    """Take out of the way what comes first wrongly; else bring what is lacking."""
+    """Say how to take away what comes first wrongly; else how to bring what is lacking."""
     if found.kind == "twice":
         return "Keep one of them: two in one process can crash it or slow it down."
     if found.how in _VARIABLES and found.kind != "missing":
@@ -102,11 +102,11 @@ def _fix(found: Break, row: LibraryRow | None, packages: Mapping[str, str]) -> s
         return f"Take {found.path} out of LD_PRELOAD."
     if found.kind == "symbol" and not found.library:
         return "Libraries of two builds are mixed: install torch anew, or torchbuild build --clean."
-    parts = [_brought(packages), row.fix if row else ""]
+    parts = [_package_words(packages), row.fix if row else ""]
     return " ".join(filter(None, parts))
 
 
-def _brought(packages: Mapping[str, str]) -> str:
+def _package_words(packages: Mapping[str, str]) -> str:
     names = [f"{manager}: {name}" for manager, name in packages.items()]
     return f"It comes with {'; '.join(names)}." if names else ""
 
@@ -117,27 +117,27 @@ def _brought(packages: Mapping[str, str]) -> str:
 def check_twice(graph: Graph, rows: Sequence[LibraryRow]) -> None:
     """Warn of two libraries of one family in one process: two OpenMP runtimes, two CUDAs."""
     families: dict[str, list[Node]] = {}
-    for node in below(graph.roots):
+    for node in walk_needs(graph.roots):
         row = row_of(node.name, rows)
         if row is not None and row.family:
             families.setdefault(row.family, []).append(node)
     for family, nodes in families.items():
         if len(nodes) > 1:
             first, second = nodes[:2]
-            graph.breaks.append(second.at_fault("twice", "warn", detail=family, better=first.path))
+            graph.breaks.append(second.break_at("twice", "warn", detail=family, better=first.path))
 
 
-def check_shadowed(graph: Graph, loader: Loader, shelf: Shelf) -> None:
-    """Warn of a library from LD_LIBRARY_PATH or PATH where torch has one of that name beside it."""
+def check_shadowed(graph: Graph, loader: Loader, files: LibraryFiles) -> None:
+    """Warn of a library from LD_LIBRARY_PATH or PATH where torch brings one of that name."""
     ours = {posixpath.dirname(node.path) for node in graph.roots}
-    for node in below(graph.roots):
+    for node in walk_needs(graph.roots):
         if node.how != "LD_LIBRARY_PATH":
             continue
         for folder in sorted(ours):
             path = posixpath.join(folder, node.name)
-            image = shelf.image(path)
+            image = files.image(path)
             if image is not None and image.real != node.image.real:
-                graph.breaks.append(node.at_fault("shadowed", "warn", better=path))
+                graph.breaks.append(node.break_at("shadowed", "warn", better=path))
                 break
 
 
@@ -145,26 +145,26 @@ def check_shadowed(graph: Graph, loader: Loader, shelf: Shelf) -> None:
 
 
 def close(
-    loader: Loader, shelf: Shelf, rows: Sequence[LibraryRow]
+    loader: Loader, files: LibraryFiles, rows: Sequence[LibraryRow]
 ) -> tuple[tuple[Placed, ...], tuple[Break, ...]]:
-    """Every library that the roots need, and where the closure breaks: the first is the loader's own.
+    """Return every library that the roots need, and the breaks: first the one that the loader reports.
 
-    Functions are looked for only where no library is missing: else those of the missing one are.
+    Symbols are looked for only where no library is missing: else those of the missing one would be.
     """
     if loader.system == "windows":
-        graph = walk_pe(loader, shelf)
+        graph = walk_pe(loader, files)
         check_runtime(graph)
         if not _broken(graph.breaks):
-            check_imports(graph, loader, shelf)
+            check_imports(graph, loader, files)
     else:
-        graph = walk_elf(loader, shelf)
-        check_versions(graph, loader, shelf)
+        graph = walk_elf(loader, files)
+        check_versions(graph, loader, files)
         if not _broken(graph.breaks):
-            check_symbols(graph, loader, shelf)
-        check_shadowed(graph, loader, shelf)
+            check_symbols(graph, loader, files)
+        check_shadowed(graph, loader, files)
     check_twice(graph, rows)
     breaks = sorted(graph.breaks, key=lambda each: each.status != "error")
-    return graph.placed(), tuple(told(each, rows) for each in breaks)
+    return graph.entries(), tuple(explain(each, rows) for each in breaks)
 
 
 def _broken(breaks: Sequence[Break]) -> bool:

@@ -1,4 +1,4 @@
-"""The libraries of a process, as its loader would have them; both systems make one."""
+"""The graph of libraries in a process, as its loader would build it; both systems fill one."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from typing import Final, Literal, Protocol
 from torchbuild_tasks.model.closure import Break, Image, Kind, Placed, State, Symbol
 
 ROOT: Final = "what `import torch` loads"
-HERE: Final = "in the process already"
+ALREADY_LOADED: Final = "in the process already"
 PRELOADED: Final = "LD_PRELOAD"
-MOST: Final = 3  # lacking names that are told
+MAX_NAMES: Final = 3  # of lacking symbols that are named in a break
 
 
-class Shelf(Protocol):
-    """The files that may be looked at."""
+class LibraryFiles(Protocol):
+    """The libraries on a machine, by path."""
 
     def image(self, path: str) -> Image | None:
-        """What a library says of itself; None where there is no such file."""
+        """Return the header of a library; None where there is no such file."""
 
     def wanted(self, path: str) -> Sequence[Symbol]:
-        """What it takes from other libraries, and cannot do without."""
+        """Return the symbols that it needs from other libraries."""
 
     def exported(self, path: str, symbols: Collection[Symbol]) -> Collection[Symbol]:
-        """Those of `symbols` that it gives to others."""
+        """Return those of `symbols` that it exports."""
 
 
 @dataclass(eq=False)
@@ -40,14 +40,14 @@ class Node:
     needs: list[Node] = field(default_factory=list)
 
     def chain(self) -> tuple[str, ...]:
-        """The files from the root down to this one."""
+        """Return the files from the root down to this one."""
         return (*self.above(), self.path)
 
     def above(self) -> tuple[str, ...]:
-        """The files from the root down to what needed this one first."""
+        """Return the files from the root down to what needed this one first."""
         return self.loader.chain() if self.loader else ()
 
-    def at_fault(
+    def break_at(
         self,
         kind: Kind,
         status: Literal["error", "warn"],
@@ -57,7 +57,7 @@ class Node:
         lacking: Sequence[str] = (),
         better: str = "",
     ) -> Break:
-        """This library as where the closure breaks; `needer` is what stumbles over it, if not its loader."""
+        """Return a break at this library; `needer` is the library that needs it, if not its loader."""
         return Break(
             kind=kind,
             status=status,
@@ -66,7 +66,7 @@ class Node:
             how=self.how,
             chain=needer.chain() if needer else self.above(),
             detail=detail,
-            wanted=tuple(lacking[:MOST]),
+            wanted=tuple(lacking[:MAX_NAMES]),
             count=len(lacking),
             better=better,
         )
@@ -74,7 +74,7 @@ class Node:
 
 @dataclass
 class Graph:
-    """What was found, and where it breaks; `program` is the executable of the process."""
+    """The libraries found, and where the closure breaks; `program` is the executable of the process."""
 
     program: Node | None = None
     nodes: list[Node] = field(default_factory=list)
@@ -82,30 +82,30 @@ class Graph:
     others: list[Placed] = field(default_factory=list)  # what has no file: missing, API sets, on demand
     breaks: list[Break] = field(default_factory=list)
 
-    def placed(self) -> tuple[Placed, ...]:
-        """Each library once, in the order of loading, then what has no file."""
-        made = tuple(
+    def entries(self) -> tuple[Placed, ...]:
+        """Return each library once, in the order of loading, then what has no file."""
+        found = tuple(
             Placed(name=n.name, state="found", path=n.path, how=n.how, by=n.loader.path if n.loader else "")
             for n in self.nodes
         )
-        return (*made, *self.others)
+        return (*found, *self.others)
 
-    def missing(
+    def add_missing(
         self, name: str, path: str = "", chain: tuple[str, ...] = (), looked: tuple[str, ...] = ()
     ) -> None:
-        """Keep a library that is nowhere."""
+        """Record a library that is nowhere."""
         found = Break(kind="missing", status="error", library=name, path=path, chain=chain, looked=looked)
-        self.broken("missing", found)
+        self.add_broken("missing", found)
 
-    def broken(self, state: State, found: Break) -> None:
-        """Keep a library that cannot be loaded."""
+    def add_broken(self, state: State, found: Break) -> None:
+        """Record a library that cannot be loaded."""
         by = found.chain[-1] if found.chain else ""
         self.others.append(Placed(name=found.library, state=state, path=found.path, how=found.how, by=by))
         self.breaks.append(found)
 
 
-def below(roots: Sequence[Node]) -> Iterator[Node]:
-    """These and all that they need, nearest first, each once."""
+def walk_needs(roots: Sequence[Node]) -> Iterator[Node]:
+    """Yield these and all that they need, nearest first, each once."""
     seen: set[int] = set()
     queue = deque(roots)
     while queue:

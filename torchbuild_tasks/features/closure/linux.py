@@ -1,7 +1,7 @@
-"""Whether what a library of Linux needs is in those that it gets: versions, then functions.
+"""The closure of libraries on Linux: the search of ld.so, on paper, then the checks of versions and symbols.
 
-Python loads with RTLD_NOW, so a function that nobody gives fails at once. Sources: _dl_check_map_versions
-in elf/dl-version.c and _dl_lookup_symbol_x in elf/dl-lookup.c of glibc.
+Python loads with RTLD_NOW, so a symbol that no library exports fails at once. Sources of the
+checks: _dl_check_map_versions in elf/dl-version.c and _dl_lookup_symbol_x in elf/dl-lookup.c of glibc.
 """
 
 from __future__ import annotations
@@ -12,14 +12,23 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from torchbuild_tasks.features.closure.graph import HERE, MOST, PRELOADED, ROOT, Graph, Node, Shelf, below
+from torchbuild_tasks.features.closure.graph import (
+    ALREADY_LOADED,
+    MAX_NAMES,
+    PRELOADED,
+    ROOT,
+    Graph,
+    LibraryFiles,
+    Node,
+    walk_needs,
+)
 from torchbuild_tasks.model.closure import Break, Image, Loader, Symbol
 
 _PLATFORMS = {"x86_64": "x86_64", "aarch64": "aarch64", "ppc64le": "power9"}
 
 
-def places(name: str, needer: Node, program: Node | None, loader: Loader) -> Iterator[tuple[str, str]]:
-    """The paths that are tried for `name`, each with the rule that leads there.
+def search_paths(name: str, needer: Node, program: Node | None, loader: Loader) -> Iterator[tuple[str, str]]:
+    """Yield the paths that are tried for `name`, each with its rule.
 
     Args:
         name: as DT_NEEDED has it; with a slash it is a path, and nothing is searched.
@@ -44,21 +53,21 @@ def places(name: str, needer: Node, program: Node | None, loader: Loader) -> Ite
 
 
 def _folders(needer: Node, program: Node | None, loader: Loader) -> Iterator[tuple[str, str]]:
-    """RPATH (of all that led here, unless the library has a RUNPATH), LD_LIBRARY_PATH, RUNPATH."""
+    """Yield RPATH (of all that led to it, unless the library has a RUNPATH), LD_LIBRARY_PATH, RUNPATH."""
     if not needer.image.runpath:
         above: Node | None = needer
         while above is not None:
-            yield from _said(above, loader, "RPATH")
+            yield from _tag_folders(above, loader, "RPATH")
             above = above.loader
         if program is not None and program is not needer:
-            yield from _said(program, loader, "RPATH")
+            yield from _tag_folders(program, loader, "RPATH")
     for folder in loader.search_path:
         yield folder or ".", "LD_LIBRARY_PATH"
-    yield from _said(needer, loader, "RUNPATH")
+    yield from _tag_folders(needer, loader, "RUNPATH")
 
 
-def _said(node: Node, loader: Loader, tag: str) -> Iterator[tuple[str, str]]:
-    """The folders of a tag. Where a library has a RUNPATH, its RPATH does not count."""
+def _tag_folders(node: Node, loader: Loader, tag: str) -> Iterator[tuple[str, str]]:
+    """Yield the folders of a tag. Where a library has a RUNPATH, its RPATH does not count."""
     image = node.image
     folders = image.runpath if tag == "RUNPATH" else () if image.runpath else image.rpath
     for folder in folders:
@@ -78,39 +87,40 @@ def _expand(text: str, node: Node, loader: Loader) -> str:
     return posixpath.normpath(text)
 
 
-# ---------------- the closure of libraries on Linux, by the rules of ld.so
-
-
 @dataclass
 class _Search:
-    """What a search met on its way: files that were passed over, and folders without the library."""
+    """The files that a search passed over, and the folders without the library."""
 
     passed: list[Image] = field(default_factory=list)
     looked: list[str] = field(default_factory=list)
 
 
-def walk_elf(loader: Loader, shelf: Shelf) -> Graph:
-    """Load, on paper, what the process has and then each root with all that it needs, nearest first."""
-    walk = _Walk(loader, shelf)
+def walk_elf(loader: Loader, files: LibraryFiles) -> Graph:
+    """Load, on paper, what the process has, then each root with all that it needs, nearest first."""
+    walk = _Walk(loader, files)
     for path in loader.loaded:
-        walk.put(posixpath.basename(path), path, PRELOADED if path in loader.preloaded else HERE, None)
+        walk.put(
+            posixpath.basename(path), path, PRELOADED if path in loader.preloaded else ALREADY_LOADED, None
+        )
     for node in list(walk.by_real.values()):
-        walk.join(node)
+        walk.link(node)
     for path in loader.roots:
         walk.root(path)
     return walk.graph
 
 
 class _Walk:
-    def __init__(self, loader: Loader, shelf: Shelf) -> None:
-        self.loader, self.shelf, self.graph = loader, shelf, Graph()
+    def __init__(self, loader: Loader, files: LibraryFiles) -> None:
+        self.loader = loader
+        self.files = files
+        self.graph = Graph()
         self.by_real: dict[str, Node] = {}
         self.by_name: dict[str, Node] = {}
         self.missing: set[str] = set()
 
     def put(self, name: str, path: str, how: str, by: Node | None) -> Node | None:
-        """Take a file into the process, or find that it is there under another name."""
-        image = self.shelf.image(path)
+        """Take a file into the process, unless it is in it under another name."""
+        image = self.files.image(path)
         if image is None or image.damage:
             return None
         node = self.by_real.get(image.real)
@@ -127,15 +137,15 @@ class _Walk:
                 self.by_name.setdefault(known, node)
         return node
 
-    def join(self, node: Node) -> None:
-        """Tell a library of the process which others of it are its own."""
+    def link(self, node: Node) -> None:
+        """Link a library of the process to those in it that it needs."""
         node.needs = [self.by_name[name] for name in node.image.needed if name in self.by_name]
 
     def root(self, path: str) -> None:
         """Load one root, level by level."""
         before = len(self.graph.nodes)
-        image = self.shelf.image(path)
-        if image is None or image.damage or self._is_strange(image):
+        image = self.files.image(path)
+        if image is None or image.damage or self._is_foreign(image):
             self._broken_root(path, image)
             return
         node = self.put(posixpath.basename(path), path, ROOT, None)
@@ -156,7 +166,7 @@ class _Walk:
     def _broken_root(self, path: str, image: Image | None) -> None:
         name = posixpath.basename(path)
         if image is None:
-            self.graph.missing(name, path)
+            self.graph.add_missing(name, path)
         else:
             self._damaged(name, path, image, ROOT, ())
 
@@ -176,12 +186,12 @@ class _Walk:
         return None
 
     def _candidates(self, name: str, needer: Node, search: _Search) -> Iterator[tuple[str, str, Image]]:
-        """The files that the loader would open for it, in order, less those that it passes over."""
-        for path, how in places(name, needer, self.graph.program, self.loader):
-            image = self.shelf.image(path)
+        """Yield the files that the loader would open for it, in order, without those that it passes over."""
+        for path, how in search_paths(name, needer, self.graph.program, self.loader):
+            image = self.files.image(path)
             if image is None:
                 search.looked.append(posixpath.dirname(path))
-            elif image.passed_over or self._is_strange(image):
+            elif image.passed_over or self._is_foreign(image):
                 search.passed.append(image)
             else:
                 yield path, how, image
@@ -191,15 +201,15 @@ class _Walk:
         if search.passed:
             self._damaged(name, search.passed[0].real, search.passed[0], "", needer.chain(), looked)
             return
-        self.graph.missing(name, chain=needer.chain(), looked=looked)
+        self.graph.add_missing(name, chain=needer.chain(), looked=looked)
 
-    def _is_strange(self, image: Image) -> bool:
-        """Whether it is for another machine, which the loader sees before all else."""
+    def _is_foreign(self, image: Image) -> bool:
+        """Say whether it is for another machine, which the loader sees before all else."""
         return image.machine not in ("", self.loader.machine)
 
     def _cut_off(self, node: Node) -> None:
         detail = "without its end; it can be loaded, but what it needs cannot be read"
-        self.graph.breaks.append(node.at_fault("damaged", "warn", detail=detail))
+        self.graph.breaks.append(node.break_at("damaged", "warn", detail=detail))
 
     def _damaged(
         self,
@@ -210,9 +220,9 @@ class _Walk:
         chain: tuple[str, ...],
         looked: tuple[str, ...] = (),
     ) -> None:
-        strange = self._is_strange(image)
-        kind: Literal["damaged", "other machine"] = "other machine" if strange else "damaged"
-        detail = f"for {image.machine}, this Python for {self.loader.machine}" if strange else image.damage
+        foreign = self._is_foreign(image)
+        kind: Literal["damaged", "other machine"] = "other machine" if foreign else "damaged"
+        detail = f"for {image.machine}, this Python for {self.loader.machine}" if foreign else image.damage
         found = Break(
             kind=kind,
             status="error",
@@ -223,105 +233,110 @@ class _Walk:
             detail=detail,
             looked=looked,
         )
-        self.graph.broken(kind, found)
+        self.graph.add_broken(kind, found)
 
 
-# ----------------
+# ---------------- the checks
 
 
-def check_versions(graph: Graph, loader: Loader, shelf: Shelf) -> None:
+def check_versions(graph: Graph, loader: Loader, files: LibraryFiles) -> None:
     """Hold the versions that each library needs of another against those that one defines.
 
-    Each library that lacks some is told once, with the first that needs them: that is the loader's own word.
+    Each library that lacks some is reported once, with the first that needs them, as ld.so reports it.
     """
-    told: set[int] = set()
-    for node in below(graph.roots):
+    reported: set[int] = set()
+    for node in walk_needs(graph.roots):
         for name, versions in node.image.wants.items():
             giver = _giver(node, name)
-            if giver is None or not giver.image.versions or id(giver) in told:
+            if giver is None or not giver.image.versions or id(giver) in reported:
                 continue
             lacking = [version for version in versions if version not in giver.image.versions]
             if lacking:
-                told.add(id(giver))
-                others = _copies(name, node, graph, loader, shelf)
+                reported.add(id(giver))
+                others = _copies(name, node, graph, loader, files)
                 better = next((path for path, image in others if image.versions.issuperset(lacking)), "")
-                graph.breaks.append(_lacks("version", node, sorted(lacking, key=_newest), giver, better))
+                graph.breaks.append(
+                    _lacking_break("version", node, sorted(lacking, key=_newest), giver, better)
+                )
 
 
 def _newest(version: str) -> tuple[int, ...]:
-    """The order of versions of one library, the newest first: GLIBCXX_3.4.30 before CXXABI_1.3.5."""
+    """Return a key that sorts versions of a library newest first: GLIBCXX_3.4.30 before CXXABI_1.3.5."""
     return tuple(-int(number) for number in re.findall(r"\d+", version))
 
 
-def check_symbols(graph: Graph, loader: Loader, shelf: Shelf) -> None:
-    """Hold the functions that each library needs against what the process gives."""
-    everywhere = [*below([graph.program] if graph.program else []), *below(graph.roots[: loader.shared])]
+def check_symbols(graph: Graph, loader: Loader, files: LibraryFiles) -> None:
+    """Hold the symbols that each library needs against those that the process exports."""
+    everywhere = [
+        *walk_needs([graph.program] if graph.program else []),
+        *walk_needs(graph.roots[: loader.shared]),
+    ]
     checked: set[int] = set()
     for root in graph.roots:
-        own = list(below([root]))
+        own = list(walk_needs([root]))
         scope = list({id(node): node for node in (*everywhere, *own)}.values())
         for node in own:
-            if node.how not in (HERE, PRELOADED) and id(node) not in checked:
-                for library, lacking in _lacking(node, scope, shelf).items():
-                    graph.breaks.extend(_explained(library, lacking, node, graph, loader, shelf))
+            if node.how not in (ALREADY_LOADED, PRELOADED) and id(node) not in checked:
+                for library, lacking in _lacking(node, scope, files).items():
+                    graph.breaks.extend(_explain(library, lacking, node, graph, loader, files))
             checked.add(id(node))
 
 
-def _lacking(node: Node, scope: Sequence[Node], shelf: Shelf) -> dict[str, list[Symbol]]:
-    """What `node` takes and nobody gives, by the library that it takes it from; "" where it names none."""
-    left = set(shelf.wanted(node.path))
+def _lacking(node: Node, scope: Sequence[Node], files: LibraryFiles) -> dict[str, list[Symbol]]:
+    """Return what `node` needs and no library exports, by the library that it names; "" for none."""
+    left = set(files.wanted(node.path))
     named = {symbol.library for symbol in left}
     for giver in sorted(scope, key=lambda each: each.name not in named):
         if left:
-            left -= set(shelf.exported(giver.path, left))
+            left -= set(files.exported(giver.path, left))
     found: dict[str, list[Symbol]] = {}
     for symbol in sorted(left, key=lambda each: each.name):
         found.setdefault(symbol.library, []).append(symbol)
     return found
 
 
-def _explained(
-    library: str, lacking: Sequence[Symbol], node: Node, graph: Graph, loader: Loader, shelf: Shelf
+def _explain(
+    library: str, lacking: Sequence[Symbol], node: Node, graph: Graph, loader: Loader, files: LibraryFiles
 ) -> Iterator[Break]:
-    """What ought to give these, where that can be told: by name, by another copy, by its own name."""
+    """Yield the break at what ought to export these: found by name, by another copy, by its own name."""
     giver, better = _giver(node, library), ""
     names = [symbol.name for symbol in lacking]
-    if giver is not None and _is_told(giver, graph):
+    if giver is not None and _is_reported(giver, graph):
         return
     for need in [giver] if giver else node.needs:
-        for path, image in _copies(need.name, node, graph, loader, shelf):
-            if not better and image.real != need.image.real and _gives(path, lacking, shelf):
+        for path, image in _copies(need.name, node, graph, loader, files):
+            if not better and image.real != need.image.real and _exports_any(path, lacking, files):
                 giver, better = need, path
     if giver is None:
         giver = next((need for need in node.needs if need.image.name not in ("", need.name)), None)
-    if giver is None or not _is_told(giver, graph):
-        yield _lacks("symbol", node, names, giver, better)
+    if giver is None or not _is_reported(giver, graph):
+        yield _lacking_break("symbol", node, names, giver, better)
 
 
-def _is_told(giver: Node, graph: Graph) -> bool:
+def _is_reported(giver: Node, graph: Graph) -> bool:
     return any(each.path == giver.path and each.status == "error" for each in graph.breaks)
 
 
-def _gives(path: str, symbols: Collection[Symbol], shelf: Shelf) -> bool:
-    return bool(shelf.exported(path, symbols))
+def _exports_any(path: str, symbols: Collection[Symbol], files: LibraryFiles) -> bool:
+    return bool(files.exported(path, symbols))
 
 
 def _giver(node: Node, name: str) -> Node | None:
-    """The library that `node` got by this name."""
+    """Return the library that `node` got by this name."""
     return next((each for each in node.needs if name and name in (each.name, each.image.name)), None)
 
 
 def _copies(
-    name: str, needer: Node, graph: Graph, loader: Loader, shelf: Shelf
+    name: str, needer: Node, graph: Graph, loader: Loader, files: LibraryFiles
 ) -> Iterator[tuple[str, Image]]:
-    """The files of this name that the search would meet, the one that it takes first."""
-    for path, _ in places(name, needer, graph.program, loader):
-        image = shelf.image(path)
+    """Yield the files of this name that the search would meet, the one that it takes first."""
+    for path, _ in search_paths(name, needer, graph.program, loader):
+        image = files.image(path)
         if image is not None and not image.damage and image.machine == loader.machine:
             yield path, image
 
 
-def _lacks(
+def _lacking_break(
     kind: Literal["version", "symbol"],
     needer: Node,
     lacking: Sequence[str],
@@ -329,9 +344,9 @@ def _lacks(
     better: str = "",
 ) -> Break:
     if giver:
-        return giver.at_fault(
+        return giver.break_at(
             kind, "error", needer=needer, detail=giver.image.name, lacking=lacking, better=better
         )
-    few = tuple(lacking[:MOST])
+    few = tuple(lacking[:MAX_NAMES])
     count = len(lacking)
     return Break(kind=kind, status="error", library="", chain=needer.chain(), wanted=few, count=count)

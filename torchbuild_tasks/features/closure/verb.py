@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from torchbuild_tasks.errors import VerifyFailed
-from torchbuild_tasks.features.closure.choose import looked
+from torchbuild_tasks.features.closure.choose import looked_words
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.text.show import columns
 from torchbuild_tasks.verbs import Outcome
@@ -32,7 +32,7 @@ def _lines(found: Break) -> Iterable[str]:
     for depth, path in enumerate(found.chain):
         yield f"    {'  ' * depth}{path}\n"
     if found.looked:
-        yield f"  looked in: {looked(found)}\n"
+        yield f"  looked in: {looked_words(found)}\n"
     if found.fix:
         yield f"  -> {found.fix}\n"
 

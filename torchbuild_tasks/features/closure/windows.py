@@ -1,4 +1,4 @@
-"""Whether a DLL gets the functions that it imports, and a runtime of Microsoft that is new enough."""
+"""The closure of DLLs on Windows: its loader's search, on paper, then the checks of imports and runtime."""
 
 from __future__ import annotations
 
@@ -6,7 +6,14 @@ import ntpath
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from torchbuild_tasks.features.closure.graph import HERE, ROOT, Graph, Node, Shelf, below
+from torchbuild_tasks.features.closure.graph import (
+    ALREADY_LOADED,
+    ROOT,
+    Graph,
+    LibraryFiles,
+    Node,
+    walk_needs,
+)
 from torchbuild_tasks.model.closure import Break, Image, Loader, Placed, Symbol
 
 # torch/__init__.py loads these before its own.
@@ -14,11 +21,11 @@ _RUNTIMES = ("vcruntime140.dll", "msvcp140.dll", "vcruntime140_1.dll")
 _API_SETS = ("api-ms-", "ext-ms-")
 
 
-def walk_pe(loader: Loader, shelf: Shelf) -> Graph:
-    """Load, on paper, what the process has and then each root with all that it needs."""
-    walk = _Walk(loader, shelf)
+def walk_pe(loader: Loader, files: LibraryFiles) -> Graph:
+    """Load, on paper, what the process has, then each root with all that it needs."""
+    walk = _Walk(loader, files)
     for path in loader.loaded:
-        walk.put(ntpath.basename(path), path, HERE, None)
+        walk.put(ntpath.basename(path), path, ALREADY_LOADED, None)
     for node in list(walk.by_name.values()):
         node.needs = [
             walk.by_name[name.lower()] for name in node.image.needed if name.lower() in walk.by_name
@@ -31,14 +38,16 @@ def walk_pe(loader: Loader, shelf: Shelf) -> Graph:
 
 
 class _Walk:
-    def __init__(self, loader: Loader, shelf: Shelf) -> None:
-        self.loader, self.shelf, self.graph = loader, shelf, Graph()
+    def __init__(self, loader: Loader, files: LibraryFiles) -> None:
+        self.loader = loader
+        self.files = files
+        self.graph = Graph()
         self.by_name: dict[str, Node] = {}
-        self.settled: set[str] = set()  # names without a file, told once
+        self.without_file: set[str] = set()  # names that have been reported
 
     def put(self, name: str, path: str, how: str, by: Node | None) -> Node | None:
         """Take a file into the process, under the name that all will find it by."""
-        image = self.shelf.image(path)
+        image = self.files.image(path)
         if image is None or image.damage:
             return None
         node = Node(name, path, image, how, by)
@@ -49,14 +58,14 @@ class _Walk:
         return node
 
     def runtime(self, name: str) -> None:
-        """What torch loads by name before its own; without it torch only says so and goes on."""
+        """Load what torch loads by name before its own; without it torch prints a warning and goes on."""
         if name in self.by_name:
             return
-        for path, how in self._places(name, ""):
-            image = self.shelf.image(path)
+        for path, how in self._search_paths(name, ""):
+            image = self.files.image(path)
             if image is not None:
                 if not image.damage and image.machine == self.loader.machine:
-                    self._below(self.put(name, path, how, None))
+                    self._load_needs(self.put(name, path, how, None))
                 return
 
     def root(self, path: str) -> None:
@@ -67,19 +76,19 @@ class _Walk:
             if node.path.lower() == path.lower():
                 self.graph.roots.append(node)
                 return
-        image = self.shelf.image(path)
-        if name.lower() in self.settled:
-            return  # what is wrong with it was told when another needed it
+        image = self.files.image(path)
+        if name.lower() in self.without_file:
+            return  # reported when another needed it
         if image is None:
-            self.graph.missing(name, path)
+            self.graph.add_missing(name, path)
         elif image.damage or image.machine != self.loader.machine:
             self._damaged(name, path, image, ROOT, ())
         else:
             root = self.put(name, path, ROOT, None)
-            self._below(root)
+            self._load_needs(root)
             self.graph.roots += [root] if root else []
 
-    def _below(self, root: Node | None) -> None:
+    def _load_needs(self, root: Node | None) -> None:
         queue = [root] if root else []
         folder = ntpath.dirname(root.path) if root else ""
         while queue:
@@ -96,14 +105,14 @@ class _Walk:
                     self._without_file(name, "on demand", needer)
 
     def _find(self, name: str, needer: Node, folder: str) -> Node | None:
-        if name.lower() in self.settled:
+        if name.lower() in self.without_file:
             return None
         if name.lower().startswith(_API_SETS):
             self._without_file(name, "api set", needer)
             return None
         looked: list[str] = []
-        for path, how in self._places(name, folder):
-            image = self.shelf.image(path)
+        for path, how in self._search_paths(name, folder):
+            image = self.files.image(path)
             if image is None or image.passed_over:
                 looked.append(ntpath.dirname(path))
             elif image.damage or image.machine != self.loader.machine:
@@ -111,12 +120,12 @@ class _Walk:
                 return None
             else:
                 return self.put(name, path, how, needer)
-        self.settled.add(name.lower())
-        self.graph.missing(name, chain=needer.chain(), looked=tuple(dict.fromkeys(looked)))
+        self.without_file.add(name.lower())
+        self.graph.add_missing(name, chain=needer.chain(), looked=tuple(dict.fromkeys(looked)))
         return None
 
-    def _places(self, name: str, folder: str) -> Iterator[tuple[str, str]]:
-        """The paths that are tried, each with the rule that leads there."""
+    def _search_paths(self, name: str, folder: str) -> Iterator[tuple[str, str]]:
+        """Yield the paths that are tried, each with its rule."""
         loader = self.loader
         for path in loader.cache.get(name.lower(), ()):
             yield path, "a known DLL of Windows"
@@ -127,18 +136,18 @@ class _Walk:
             *((system, "a folder of Windows") for system in loader.defaults),
             *((each, "PATH") for each in loader.search_path),
         ]
-        for place, how in named:
-            yield ntpath.join(place, name), how
+        for folder, how in named:
+            yield ntpath.join(folder, name), how
 
     def _without_file(self, name: str, state: str, needer: Node) -> None:
-        if name.lower() not in self.settled:
-            self.settled.add(name.lower())
+        if name.lower() not in self.without_file:
+            self.without_file.add(name.lower())
             self.graph.others.append(
                 Placed(name=name, state="api set" if state == "api set" else "on demand", by=needer.path)
             )
 
     def _damaged(self, name: str, path: str, image: Image, how: str, chain: tuple[str, ...]) -> None:
-        self.settled.add(name.lower())
+        self.without_file.add(name.lower())
         detail = image.damage or f"for {image.machine}, this Python for {self.loader.machine}"
         found = Break(
             kind="damaged" if image.damage else "other machine",
@@ -149,38 +158,38 @@ class _Walk:
             chain=chain,
             detail=detail,
         )
-        self.graph.broken("damaged" if image.damage else "other machine", found)
+        self.graph.add_broken("damaged" if image.damage else "other machine", found)
 
 
-# ----------------
+# ---------------- the checks
 
 
 _RUNTIME: Final = "msvcp140.dll"  # what std::mutex is in 14.40 crashes with an older one
 _MICROSOFT: Final = 14  # the major of the linker and of the runtime, from Visual Studio 2015 on
 
 
-def check_imports(graph: Graph, loader: Loader, shelf: Shelf) -> None:
-    """Hold the functions that each DLL takes by name against what the DLL gives that it gets.
+def check_imports(graph: Graph, loader: Loader, files: LibraryFiles) -> None:
+    """Hold the functions that each DLL imports by name against the exports of the DLL that it gets.
 
     The known DLLs are Windows itself, and no copy of them is ever wrong.
     """
-    for node in below(graph.roots):
-        if node.how == HERE or node.name.lower() in loader.cache:
+    for node in walk_needs(graph.roots):
+        if node.how == ALREADY_LOADED or node.name.lower() in loader.cache:
             continue
         wanted: dict[str, list[Symbol]] = {}
-        for symbol in shelf.wanted(node.path):
+        for symbol in files.wanted(node.path):
             wanted.setdefault(symbol.library.lower(), []).append(symbol)
         for giver in node.needs:
             symbols = wanted.get(giver.name.lower(), ())
             if symbols and giver.name.lower() not in loader.cache:
-                _check(graph, node, giver, symbols, shelf)
+                _check(graph, node, giver, symbols, files)
 
 
-def _check(graph: Graph, node: Node, giver: Node, symbols: Sequence[Symbol], shelf: Shelf) -> None:
-    given = set(shelf.exported(giver.path, symbols))
+def _check(graph: Graph, node: Node, giver: Node, symbols: Sequence[Symbol], files: LibraryFiles) -> None:
+    given = set(files.exported(giver.path, symbols))
     lacking = sorted({symbol.name for symbol in symbols if symbol not in given})
     if lacking:
-        graph.breaks.append(giver.at_fault("symbol", "error", needer=node, lacking=lacking))
+        graph.breaks.append(giver.break_at("symbol", "error", needer=node, lacking=lacking))
 
 
 def check_runtime(graph: Graph) -> None:
@@ -189,13 +198,13 @@ def check_runtime(graph: Graph) -> None:
     Source: learn.microsoft.com, "C++ binary compatibility between Visual Studio versions": the
     Redistributable must be at least as new as the newest toolset.
     """
-    told = False
-    for node in below(graph.roots):
+    reported = False
+    for node in walk_needs(graph.roots):
         major, minor = node.image.linker
         for runtime in node.needs:
             name, release = runtime.name.lower(), runtime.image.release
             late = major == release[0] == _MICROSOFT and release[1] < minor
-            if name == _RUNTIME and late and not told:
-                told = True
+            if name == _RUNTIME and late and not reported:
+                reported = True
                 detail = f"{release[0]}.{release[1]}, older than toolset {major}.{minor} of"
-                graph.breaks.append(runtime.at_fault("old runtime", "warn", needer=node, detail=detail))
+                graph.breaks.append(runtime.break_at("old runtime", "warn", needer=node, detail=detail))

@@ -1,6 +1,6 @@
-"""Whether hosts can be reached: the doctor's own door to the network, open for a moment only.
+"""The acts of the doctor: asking the hosts that the plan needs, for a moment only, and running repairs.
 
-Names are looked up and servers are asked in threads that nobody waits for at the end: a lookup of a name
+Names are looked up and servers are asked in threads that are not waited for at the end: a lookup of a name
 cannot be broken off, and must not hold up a look at the machine.
 """
 
@@ -18,10 +18,10 @@ from urllib.parse import urlsplit
 
 from torchbuild_tasks.build.work import Reporter, run_shown
 from torchbuild_tasks.errors import DownloadFailed, UsageError
-from torchbuild_tasks.features.cache import server as ccache
-from torchbuild_tasks.features.cache import server as sccache
+from torchbuild_tasks.features.cache import server
 from torchbuild_tasks.features.cache.act import cache_environ
-from torchbuild_tasks.features.doctor.choose import Repair, needed_addresses, proxy_problems
+from torchbuild_tasks.features.doctor.check_network import needed_addresses, proxy_problems
+from torchbuild_tasks.features.doctor.choose import Repair
 from torchbuild_tasks.model import BuildPlan, Facts, Reached
 from torchbuild_tasks.system.net.client import Again, Net, Refused, in_words, phrase
 from torchbuild_tasks.system.net.pip import DEFAULT_INDEX, read_settings
@@ -29,6 +29,25 @@ from torchbuild_tasks.system.net.transfer import http_date
 
 LIMIT: Final = 1.5  # seconds for all hosts together
 _PROXY_LOGIN: Final = 407
+
+
+def ask_hosts(plan: BuildPlan, facts: Facts, net: Net) -> tuple[Reached, ...] | None:
+    """Ask the hosts that the plan needs; None with --offline."""
+    if net.offline:
+        return None
+    if not needed_addresses(plan, facts, (DEFAULT_INDEX,)):
+        return ()
+    try:
+        indexes = read_settings(os.environ).index_urls
+    except (UsageError, DownloadFailed):  # pip itself reports it when it is needed
+        indexes = (DEFAULT_INDEX,)
+    addresses = needed_addresses(plan, facts, indexes)
+    return reach([(address.url, address.why) for address in addresses], net)
+
+
+def own_proxy_problems() -> tuple[str, ...]:
+    """Return what is wrong with this environment's variables of proxies."""
+    return proxy_problems(os.environ)
 
 
 def reach(addresses: Sequence[tuple[str, str]], net: Net, *, limit: float = LIMIT) -> tuple[Reached, ...]:
@@ -47,11 +66,14 @@ def reach(addresses: Sequence[tuple[str, str]], net: Net, *, limit: float = LIMI
 
 
 class _Asking(threading.Thread):
-    """Asks one host; `answer` is what is known of it at that moment."""
+    """Asks one host; `answer` returns what is known of it at that moment."""
 
     def __init__(self, url: str, why: str, net: Net, limit: float) -> None:
         super().__init__(daemon=True)
-        self._url, self._why, self._net, self._limit = url, why, net, limit
+        self._url = url
+        self._why = why
+        self._net = net
+        self._limit = limit
         self._host = urlsplit(url).hostname or url
         self._late = f"no answer within {limit:g} s"
         self._dns: str | None = self._late
@@ -61,7 +83,7 @@ class _Asking(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        """The name first: of the proxy, where there is one, for that one looks up the others."""
+        """Look up the name first: that of the proxy, where there is one, for it looks up the others."""
         try:
             self._proxy = _proxy_of(self._url)
             self._dns = _look_up(self._proxy or self._host)
@@ -84,7 +106,7 @@ class _Asking(threading.Thread):
         )
 
     def _ask(self) -> str:
-        """ "" when it answers anything: whether a file is there is for the download to say."""
+        """Ask the host; "" when it answers anything: whether a file exists is for the download to see."""
         root = "{0.scheme}://{0.netloc}/".format(urlsplit(self._url))
         try:
             with self._net.session() as session, in_words():
@@ -101,7 +123,7 @@ class _Asking(threading.Thread):
 
 
 def _proxy_of(url: str) -> str:
-    """The host of the proxy that this address is asked through; "" without one."""
+    """Return the host of the proxy that this address is asked through; "" without one."""
     from requests.utils import get_environ_proxies, select_proxy
 
     found = select_proxy(url, get_environ_proxies(url))
@@ -117,59 +139,40 @@ def _look_up(host: str) -> str:
     return ""
 
 
-# ---------------- what the doctor does beside looking: it asks the hosts that the plan needs
+# ---------------- folders and repairs
 
 
-def written_places(plan: BuildPlan, facts: Facts, temporary: str) -> dict[str, str]:
-    """Where this build writes, by purpose."""
-    places = {"source": facts.tree.root, "build": plan.build_dir}
+def written_folders(plan: BuildPlan, facts: Facts, temporary: str) -> dict[str, str]:
+    """Return the folders that this build writes to, by purpose."""
+    folders = {"source": facts.tree.root, "build": plan.build_dir}
     if facts.store is not None:
-        places["store"] = facts.store.folder
+        folders["store"] = facts.store.folder
     if folder := _cache_folder(plan):
-        places["cache"] = folder
-    return {**places, "tmp": temporary}
+        folders["cache"] = folder
+    return {**folders, "tmp": temporary}
 
 
 def _cache_folder(plan: BuildPlan) -> str:
-    """The folder of the plan's first compiler cache; the program is asked where the plan names none."""
+    """Return the folder of the plan's first compiler cache, else the one that its program answers."""
     if plan.cache is None or not plan.cache.tools:
         return ""
     tool = plan.cache.tools[0]
     if tool.folder:
         return tool.folder
-    homes = {"ccache": ccache.ccache_home, "sccache": sccache.sccache_home}
+    homes = {"ccache": server.ccache_home, "sccache": server.sccache_home}
     folder, _ = homes[tool.name](tool.program, cache_environ(plan, os.environ))
     return str(folder) if folder else ""
 
 
-def ask_hosts(plan: BuildPlan, facts: Facts, net: Net) -> tuple[Reached, ...] | None:
-    """How the hosts that the plan needs answer; None with --offline."""
-    if net.offline:
-        return None
-    if not needed_addresses(plan, facts, (DEFAULT_INDEX,)):
-        return ()
-    try:
-        indexes = read_settings(os.environ).index_urls
-    except (UsageError, DownloadFailed):  # pip itself says so when it is needed
-        indexes = (DEFAULT_INDEX,)
-    addresses = needed_addresses(plan, facts, indexes)
-    return reach([(address.url, address.why) for address in addresses], net)
-
-
-def proxies() -> tuple[str, ...]:
-    """What is wrong with this environment's variables of proxies."""
-    return proxy_problems(os.environ)
-
-
 def repair(todo: Sequence[Repair], report: Reporter, *, yes: bool) -> bool:
-    """Do each of them that the user agrees to, and say what was done; whether anything was."""
+    """Run each repair that the user agrees to, and report it; say whether any was done."""
     done = False
     for each in todo:
         line = shlex.join(each.command.argv)
         if not (yes or report.confirm(f"{each.id}: run {line} ({each.command.because})?")):
             report.note(f"{each.id}: left as it is; it would have been: {line}")
             continue
-        rc, said = run_shown(each.command, report)
-        report.note(f"{each.id}: failed ({rc}): {' | '.join(said[-3:])}" if rc else f"{each.id}: done")
+        rc, lines = run_shown(each.command, report)
+        report.note(f"{each.id}: failed ({rc}): {' | '.join(lines[-3:])}" if rc else f"{each.id}: done")
         done = done or rc == 0
     return done

@@ -1,4 +1,4 @@
-"""What only the doctor, bootstrap and support look at."""
+"""The looks of the doctor, bootstrap and support that no build needs."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.values import replace
 
-# Seconds that the doctor waits for a program. Compilers and the like say their version in hundredths;
+# Seconds that the doctor waits for a program. Compilers and the like print their version in hundredths;
 # a build, which has to be right about a machine that just woke up, waits for longer.
 PATIENCE: Final = 5.0
 
 
 def examined(question: Question, made_plan: BuildPlan) -> Question:
-    """The same with what only the doctor looks at: the surroundings, and the hosts that the plan needs."""
+    """Return the same with the build's surroundings, and how the hosts that the plan needs answer."""
     from concurrent.futures import ThreadPoolExecutor
 
-    from torchbuild_tasks.features.doctor.act import ask_hosts, proxies, written_places
-    from torchbuild_tasks.features.doctor.look import look_at_health, temporary
+    from torchbuild_tasks.features.doctor.act import ask_hosts, own_proxy_problems, written_folders
+    from torchbuild_tasks.features.doctor.look import look_at_health, temporary_folder
 
     facts, net = question.facts, network(question).net
     probe = Probe(environ=dict(os.environ), patience=PATIENCE)
     patterns = tuple(row.name for row in question.catalog.variable)
     with ThreadPoolExecutor(max_workers=1) as pool:
         answers = pool.submit(ask_hosts, made_plan, facts, net)
-        places = written_places(made_plan, facts, temporary(probe))
-        health = look_at_health(probe, facts, places, patterns, made_plan.build_dir)
-        health = replace(health, reached=answers.result(), offline=net.offline, proxies=proxies())
+        folders = written_folders(made_plan, facts, temporary_folder(probe))
+        health = look_at_health(probe, facts, folders, patterns, made_plan.build_dir)
+        health = replace(health, reached=answers.result(), offline=net.offline, proxies=own_proxy_problems())
     cut = tuple(sorted({*facts.cut, *probe.cut}))
     return replace(question, facts=replace(facts, cut=cut, health=health))
 
 
 def bare(request: BuildRequest) -> Question:
-    """The machine and the checkout alone, where the settings or the flags cannot be understood."""
+    """Look at the machine and the checkout alone, where settings or flags cannot be understood."""
     root = str(Path(request.source or ".").expanduser().resolve())
     catalog = load_catalog()
     patterns = tuple(row.name for row in catalog.variable)

@@ -1,4 +1,4 @@
-"""What lies in and around the checkout that can mislead a build, or the import after it."""
+"""The surroundings of a build that can mislead it, or the import after it; only the doctor looks at them."""
 
 from __future__ import annotations
 
@@ -6,119 +6,16 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-from torchbuild_tasks.facts.machine import Mount, look_at_disk, mounts, nearest, relevant_environ
+from torchbuild_tasks.facts.machine import (
+    Mount,
+    look_at_disk,
+    nearest_existing,
+    read_mounts,
+    relevant_environ,
+)
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.tree import look_at_cache
 from torchbuild_tasks.model import Facts, Health, OtherTree, Room, Tree
-
-
-def conda_linkers(probe: Probe, facts: Facts) -> tuple[str, ...]:
-    """The ld of each conda environment with a Python; that Python's own link commands name its folder."""
-    prefixes = [python.prefix for python in facts.pythons if python.environment == "conda" and python.prefix]
-    if active := probe.variable("CONDA_PREFIX"):
-        prefixes.append(active)
-    programs = (probe.join(prefix, "compiler_compat", "ld") for prefix in dict.fromkeys(prefixes))
-    return tuple(program for program in programs if probe.is_file(program))
-
-
-# ---------------- the settings of git that decide whether a checkout is what upstream has
-
-
-# None of these can hold a login, as url.*.insteadOf and http.extraHeader do.
-GIT_SETTINGS: Final = ("core.autocrlf", "core.longpaths", "core.symlinks", "http.sslverify")
-
-
-def git_settings(probe: Probe, root: str) -> dict[str, str]:
-    """What git would use in the checkout, by lower-case name; empty without git."""
-    git = probe.which("git")
-    if git is None or not probe.is_dir(root):
-        return {}
-    pattern = "^(" + "|".join(name.replace(".", r"\.") for name in GIT_SETTINGS) + ")$"
-    said = probe.run((git, "-C", root, "config", "--get-regexp", pattern))
-    lines = said.stdout.splitlines() if said and said.rc == 0 else []
-    pairs = (line.partition(" ") for line in lines)
-    # A name alone is true; a later line wins.
-    return {name.lower(): value.strip().lower() or "true" for name, _, value in pairs}
-
-
-def git_refuses(probe: Probe, tree: Tree) -> bool:
-    """Whether git will not answer about this checkout because it belongs to another user."""
-    git = probe.which("git")
-    if not tree.git or tree.commit or git is None:
-        return False
-    said = probe.run((git, "-C", tree.root, "rev-parse", "--git-dir"))
-    return said is not None and said.rc != 0 and "dubious ownership" in said.stderr
-
-
-# ---------------- how much room there is wherever a build writes, and on which file systems
-
-
-def look_at_rooms(probe: Probe, places: Mapping[str, str]) -> tuple[Room, ...]:
-    """A room for each purpose; a folder that is still to be made is where its parent is."""
-    table = mounts(probe)
-    return tuple(_room(probe, purpose, path, table) for purpose, path in places.items())
-
-
-def temporary(probe: Probe) -> str:
-    """Where compilers and pip put temporary files: TMPDIR, TEMP, TMP, else /tmp."""
-    names = ("TEMP", "TMP") if probe.windows else ("TMPDIR", "TEMP", "TMP")
-    said = next((value for name in names if (value := probe.variable(name))), "")
-    return probe.absolute(said) if said else "C:\\Windows\\Temp" if probe.windows else "/tmp"
-
-
-def _room(probe: Probe, purpose: str, path: str, table: tuple[Mount, ...]) -> Room:
-    disk = look_at_disk(probe, path)
-    # The last of several mounts on one folder covers the others.
-    mount = next((mount for mount in reversed(table) if mount.point == disk.mount), None)
-    kind = mount.kind if mount else probe.file_system(disk.mount) if disk.mount and probe.windows else None
-    return Room(
-        purpose=purpose,
-        path=path,
-        mount=disk.mount,
-        free=disk.free,
-        kind=kind,
-        noexec="noexec" in mount.own if mount else None,
-        writable=probe.writable(nearest(probe, path)),
-    )
-
-
-# ----------------
-
-
-# Files whose times Ninja and CMake compare, and those that a checkout or copy has just written.
-_TIMED: Final = ("version.txt", "setup.py", "CMakeLists.txt", "pyproject.toml", ".git/index", ".git/HEAD")
-_BUILT: Final = ("build.ninja", ".ninja_log", "CMakeCache.txt")
-_TREES: Final = ("build", "cmake-build", "out", "_build")
-
-
-def newest(probe: Probe, root: str, build_dir: str) -> tuple[str, float] | None:
-    """The file with a time in the future, and by how many seconds; the one that is furthest."""
-    files = [probe.join(root, name) for name in _TIMED] + [probe.join(build_dir, name) for name in _BUILT]
-    ahead = [(seconds, file) for file in files if (seconds := probe.ahead(file))]
-    return (max(ahead)[1], max(ahead)[0]) if ahead else None
-
-
-def other_trees(probe: Probe, root: str, build_dir: str) -> tuple[OtherTree, ...]:
-    """Build trees directly in the checkout, beside that of the plan."""
-    folders = (probe.join(root, name) for name in probe.children(root) if name.startswith(_TREES))
-    found = ((folder, look_at_cache(probe, folder)) for folder in folders if folder != build_dir)
-    return tuple(OtherTree(path=folder, home=cache.home) for folder, cache in found if cache is not None)
-
-
-def shadows(probe: Probe) -> tuple[str, ...]:
-    """What `import torch` would find before any installed torch: here, or on PYTHONPATH."""
-    entries = probe.names.split_path(probe.variable("PYTHONPATH"))
-    folders = [probe.current_folder() or "", *(probe.absolute(entry) for entry in entries if entry)]
-    files = (
-        probe.join(folder, name)
-        for folder in dict.fromkeys(filter(None, folders))
-        for name in ("torch/__init__.py", "torch.py")
-    )
-    return tuple(file for file in files if probe.is_file(file))
-
-
-# ---------------- what the doctor looks at beside the machine and the tree; no other verb pays for it
-
 
 # What changes which compilers, headers and libraries are found. No row of data/variables.toml
 # needs to know them, and none of them holds a login.
@@ -143,12 +40,13 @@ def look_at_health(
         patterns: names of the variables that a build reads.
         build_dir: the build tree of the plan.
     """
-    tree, limit = facts.tree, probe.open_files()
+    tree = facts.tree
+    limit = probe.open_files()
     with ThreadPoolExecutor(max_workers=4) as pool:
         settings = pool.submit(git_settings, probe, tree.root)
         refuses = pool.submit(git_refuses, probe, tree)
         known = pool.submit(_known_locale, probe)
-        ahead = newest(probe, tree.root, build_dir)
+        ahead = newest_file(probe, tree.root, build_dir)
         return Health(
             rooms=look_at_rooms(probe, places),
             open_files=limit[0] if limit else None,
@@ -159,7 +57,7 @@ def look_at_health(
             environ=relevant_environ(probe.environ, ENVIRON, ignore_case=probe.windows),
             strangers=_strangers(probe, patterns),
             conda_linkers=conda_linkers(probe, facts),
-            shadows=shadows(probe),
+            shadows=shadowing_torches(probe),
             others=other_trees(probe, tree.root, build_dir),
             administrator=probe.administrator(),
             git=settings.result(),
@@ -175,20 +73,123 @@ def _strangers(probe: Probe, patterns: Sequence[str]) -> tuple[str, ...]:
 
 
 def _locale(probe: Probe) -> str:
-    """What decides about characters, by POSIX's precedence; "" on Windows."""
+    """Return what decides about characters, by POSIX's precedence; "" on Windows."""
     names = () if probe.windows else ("LC_ALL", "LC_CTYPE", "LANG")
     return next((value for name in names if (value := probe.variable(name))), "")
 
 
 def _known_locale(probe: Probe) -> bool | None:
-    """Whether the system has that locale, by `locale -a`; it spells UTF-8 as utf8."""
+    """Say whether the system has that locale, by `locale -a`; it spells UTF-8 as utf8."""
     wanted = _locale(probe)
     program = probe.which("locale")
-    said = probe.run((program, "-a")) if wanted and program else None
-    if said is None or said.rc != 0:
+    output = probe.run((program, "-a")) if wanted and program else None
+    if output is None or output.rc != 0:
         return None
-    return _plain(wanted) in {_plain(line) for line in said.stdout.splitlines()}
+    return _plain(wanted) in {_plain(line) for line in output.stdout.splitlines()}
 
 
 def _plain(locale: str) -> str:
     return locale.lower().replace("utf-8", "utf8").strip()
+
+
+# ---------------- file systems that the build writes to
+
+
+def look_at_rooms(probe: Probe, places: Mapping[str, str]) -> tuple[Room, ...]:
+    """Return the room for each purpose; a folder that does not exist yet is where its parent is."""
+    table = read_mounts(probe)
+    return tuple(_room(probe, purpose, path, table) for purpose, path in places.items())
+
+
+def temporary_folder(probe: Probe) -> str:
+    """Return the folder for temporary files of compilers and pip: TMPDIR, TEMP, TMP, else /tmp."""
+    names = ("TEMP", "TMP") if probe.windows else ("TMPDIR", "TEMP", "TMP")
+    named = next((value for name in names if (value := probe.variable(name))), "")
+    return probe.absolute(named) if named else "C:\\Windows\\Temp" if probe.windows else "/tmp"
+
+
+def _room(probe: Probe, purpose: str, path: str, table: tuple[Mount, ...]) -> Room:
+    disk = look_at_disk(probe, path)
+    # The last of several mounts on one folder covers the others.
+    mount = next((mount for mount in reversed(table) if mount.point == disk.mount), None)
+    kind = mount.kind if mount else probe.file_system(disk.mount) if disk.mount and probe.windows else None
+    return Room(
+        purpose=purpose,
+        path=path,
+        mount=disk.mount,
+        free=disk.free,
+        kind=kind,
+        noexec="noexec" in mount.own if mount else None,
+        writable=probe.writable(nearest_existing(probe, path)),
+    )
+
+
+# ---------------- git's settings that decide whether a checkout is what upstream has
+
+# None of these can hold a login, as url.*.insteadOf and http.extraHeader do.
+GIT_SETTINGS: Final = ("core.autocrlf", "core.longpaths", "core.symlinks", "http.sslverify")
+
+
+def git_settings(probe: Probe, root: str) -> dict[str, str]:
+    """Return what git would use in the checkout, by lower-case name; empty without git."""
+    git = probe.which("git")
+    if git is None or not probe.is_dir(root):
+        return {}
+    pattern = "^(" + "|".join(name.replace(".", r"\.") for name in GIT_SETTINGS) + ")$"
+    output = probe.run((git, "-C", root, "config", "--get-regexp", pattern))
+    lines = output.stdout.splitlines() if output and output.rc == 0 else []
+    pairs = (line.partition(" ") for line in lines)
+    # A name alone is true; a later line wins.
+    return {name.lower(): value.strip().lower() or "true" for name, _, value in pairs}
+
+
+def git_refuses(probe: Probe, tree: Tree) -> bool:
+    """Say whether git will not answer about this checkout because it belongs to another user."""
+    git = probe.which("git")
+    if not tree.git or tree.commit or git is None:
+        return False
+    output = probe.run((git, "-C", tree.root, "rev-parse", "--git-dir"))
+    return output is not None and output.rc != 0 and "dubious ownership" in output.stderr
+
+
+# ---------------- files in and around the checkout
+
+# Files whose times Ninja and CMake compare, and those that a checkout or copy has just written.
+_TIMED: Final = ("version.txt", "setup.py", "CMakeLists.txt", "pyproject.toml", ".git/index", ".git/HEAD")
+_BUILT: Final = ("build.ninja", ".ninja_log", "CMakeCache.txt")
+_TREES: Final = ("build", "cmake-build", "out", "_build")
+
+
+def newest_file(probe: Probe, root: str, build_dir: str) -> tuple[str, float] | None:
+    """Return the file with a time in the future, and by how many seconds; the one that is furthest."""
+    files = [probe.join(root, name) for name in _TIMED] + [probe.join(build_dir, name) for name in _BUILT]
+    ahead = [(seconds, file) for file in files if (seconds := probe.ahead(file))]
+    return (max(ahead)[1], max(ahead)[0]) if ahead else None
+
+
+def other_trees(probe: Probe, root: str, build_dir: str) -> tuple[OtherTree, ...]:
+    """Return the build trees directly in the checkout, without that of the plan."""
+    folders = (probe.join(root, name) for name in probe.children(root) if name.startswith(_TREES))
+    found = ((folder, look_at_cache(probe, folder)) for folder in folders if folder != build_dir)
+    return tuple(OtherTree(path=folder, home=cache.home) for folder, cache in found if cache is not None)
+
+
+def shadowing_torches(probe: Probe) -> tuple[str, ...]:
+    """Return what `import torch` finds before an installed torch: in the current folder, or by PYTHONPATH."""
+    entries = probe.names.split_path(probe.variable("PYTHONPATH"))
+    folders = [probe.current_folder() or "", *(probe.absolute(entry) for entry in entries if entry)]
+    files = (
+        probe.join(folder, name)
+        for folder in dict.fromkeys(filter(None, folders))
+        for name in ("torch/__init__.py", "torch.py")
+    )
+    return tuple(file for file in files if probe.is_file(file))
+
+
+def conda_linkers(probe: Probe, facts: Facts) -> tuple[str, ...]:
+    """Return the ld of each conda environment with a Python, whose own link commands name its folder."""
+    prefixes = [python.prefix for python in facts.pythons if python.environment == "conda" and python.prefix]
+    if active := probe.variable("CONDA_PREFIX"):
+        prefixes.append(active)
+    programs = (probe.join(prefix, "compiler_compat", "ld") for prefix in dict.fromkeys(prefixes))
+    return tuple(program for program in programs if probe.is_file(program))

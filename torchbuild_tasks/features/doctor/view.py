@@ -1,4 +1,4 @@
-"""What a check of the doctor sees, and how it speaks."""
+"""What every check of the doctor is given and returns."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from torchbuild_tasks.model import BuildPlan, Facts, Finding, Health, Python, St
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import is_cuda
 
-Said = tuple[Finding, ...]
+Findings = tuple[Finding, ...]
 
 
 class View(msgspec.Struct, frozen=True, dict=True):
-    """One doctor's look: what was asked, the plan that follows, and the surroundings."""
+    """The input of a check: the question, the plan that follows, and the surroundings of the build."""
 
     question: Question
     plan: BuildPlan
@@ -27,27 +27,27 @@ class View(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def windows(self) -> bool:
-        """Whether it is a Windows machine."""
+        """True on a Windows machine."""
         return self.facts.host.os == "windows"
 
     @property
     def cuda(self) -> bool:
-        """Whether the build has CUDA."""
+        """True for a build with CUDA."""
         return is_cuda(self.question)
 
     def choice(self, name: str) -> str:
-        """The value of a choice of the plan; "" where it has none."""
+        """Return the value of a choice of the plan; "" where it has none."""
         return next((choice.value for choice in self.plan.choices if choice.name == name), "")
 
     @cached_property
     def python(self) -> Python | None:
-        """The interpreter that gets torch, or the one that its venv stands on."""
+        """The interpreter that gets torch, or the one below its venv."""
         target = self.plan.environment.python
         exact = (python for python in self.facts.pythons if python.executable == target)
         usable = (python for python in self.facts.pythons if not python.problem)
         return next(exact, next(usable, None))
 
 
-def said(id: str, status: Status, text: str, fix: str = "") -> Said:
-    """One finding, as a check returns it."""
+def one_finding(id: str, status: Status, text: str, fix: str = "") -> Findings:
+    """Return one finding, as a check does."""
     return (Finding(id=id, status=status, text=text, fix=fix),)

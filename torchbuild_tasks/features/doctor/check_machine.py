@@ -7,17 +7,16 @@ from typing import Final
 
 from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.catalog.match import memory_row
-from torchbuild_tasks.features.doctor.view import Said, View, said
+from torchbuild_tasks.features.doctor.view import Findings, View, one_finding
 from torchbuild_tasks.model import Finding, Room
 from torchbuild_tasks.plan.fit import needed_disk
 from torchbuild_tasks.plan.jobs import each_job, usable_memory
 
-# GiB. Compilers put what they work on there and pip what it unpacks: an estimate on the safe side, as
-# the presets' are.
+# GiB in TMPDIR, for compilers and for what pip unpacks: an estimate on the safe side, as the presets' are.
 _TEMPORARY: Final = 1.0
-# An archive and what it unpacks to, to the size of the archive: an estimate on the safe side.
+# Times the size of an archive, for it and what it unpacks to: an estimate on the safe side.
 _UNPACKED: Final = 3
-_UNSIZED: Final = 0.3  # GiB, a helper whose size no row tells
+_UNSIZED: Final = 0.3  # GiB, for a helper whose row has no size
 # Ninja holds a pipe or two for each job, a linker may hold the objects of an archive open.
 _FILES: Final = 256
 _FILES_EACH_JOB: Final = 8
@@ -25,8 +24,8 @@ _CLOCK: Final = 5.0  # seconds; file systems keep times no finer than two
 _SHARED: Final = ("nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "drvfs", "virtiofs")
 
 
-def check_disk(view: View) -> Said:
-    """The room on each file system, against all that this build writes there together."""
+def check_disk(view: View) -> Findings:
+    """Judge the room on each file system, against all that this build writes there together."""
     needs = _needs(view)
     mounts: dict[str, list[Room]] = {}
     for room in view.health.rooms:
@@ -36,19 +35,19 @@ def check_disk(view: View) -> Said:
 
 
 def _needs(view: View) -> Mapping[str, float]:
-    """GiB by purpose; the source is there, or `submodules` says that it is not."""
+    """Return GiB by purpose; the source is in place, or the finding `submodules` reports it."""
     artifacts = view.plan.artifacts
-    store = sum((a.size or _UNSIZED * GIB) for a in artifacts if not _here(view, a.id)) * _UNPACKED / GIB
+    store = sum((a.size or _UNSIZED * GIB) for a in artifacts if not _is_stored(view, a.id)) * _UNPACKED / GIB
     cache = view.plan.cache.size / GIB if view.plan.cache else 0.0
     return {"build": needed_disk(view.question), "store": store, "cache": cache, "tmp": _TEMPORARY}
 
 
-def _here(view: View, artifact: str) -> bool:
+def _is_stored(view: View, artifact: str) -> bool:
     return view.facts.store is not None and artifact in view.facts.store.unpacked
 
 
 def _check_mount(view: View, rooms: list[Room], needs: Mapping[str, float]) -> Finding:
-    """Without the compiler cache it must fit; with all that the cache may fill it should."""
+    """Judge one file system: without the compiler cache it must fit, with a full cache it should."""
     mount, free = rooms[0].mount or f"the file system of {rooms[0].path}", rooms[0].free
     parts = [(room.purpose, needs[room.purpose]) for room in rooms if needs.get(room.purpose)]
     if free is None:
@@ -67,34 +66,36 @@ def _check_mount(view: View, rooms: list[Room], needs: Mapping[str, float]) -> F
     return Finding(id="disk", status="ok", text=text)
 
 
-def check_places(view: View) -> Said:
-    """Whether what must be written can be, and what is built can be started."""
+def check_places(view: View) -> Findings:
+    """Judge whether what must be written can be, and what is built can be started."""
     found: list[Finding] = []
     for room in view.health.rooms:
         if room.writable is False and room.purpose in ("store", "cache", "tmp"):
             text = f"{room.path} ({room.purpose}) cannot be written to"
-            found += said("places", "error", text, "Make it yours, or name another place.")
+            found += one_finding("places", "error", text, "Make it yours, or name another place.")
         if room.noexec and room.purpose in ("build", "tmp"):
             text = f"{room.mount} is mounted noexec: nothing that is built in {room.path} can be started"
-            found += said("places", "error", text, _other_place(room))
+            found += one_finding("places", "error", text, _other_place(room))
         if room.kind in _SHARED and room.purpose in ("build", "cache"):
             text = f"{room.path} ({room.purpose}) is on {room.kind}, which is shared, and slow"
-            found += said(
+            found += one_finding(
                 "places", "warn", text, "A local disk is several times as fast for many small files."
             )
-    return tuple(found) or said("places", "ok", "every folder that a build writes to can be written to")
+    return tuple(found) or one_finding(
+        "places", "ok", "every folder that a build writes to can be written to"
+    )
 
 
 def _other_place(room: Room) -> str:
     return "TMPDIR=/some/other/folder" if room.purpose == "tmp" else "Use a checkout on another file system."
 
 
-def check_memory(view: View) -> Said:
-    """Whether one compile of this build fits, with swap told apart."""
+def check_memory(view: View) -> Findings:
+    """Judge whether one compile of this build fits into memory; swap is counted apart."""
     memory = view.facts.memory
     room = usable_memory(memory)
     if room is None:
-        return said("memory", "unknown", "free memory is not known")
+        return one_finding("memory", "unknown", "free memory is not known")
     each = each_job(view.question, view.choice("build type"))
     kept = memory_row(view.question.catalog, "reserve").gib
     swap = f", {memory.swap_free / GIB:.1f} GiB of swap" if memory.swap_free else ", no swap"
@@ -103,14 +104,14 @@ def check_memory(view: View) -> Said:
         f"{room[0] / GIB:.1f} GiB {room[1]}{swap}; one compile may take {each:g} GiB, {kept:g} are kept back"
     )
     if room[0] / GIB >= each + kept:
-        return said("memory", "ok", text)
+        return one_finding("memory", "ok", text)
     spare = (memory.swap_free or 0) / GIB
     fix = "Close other programs, give the container more, or add swap; --jobs 1 --preset minimal needs least."
-    return said("memory", "warn" if room[0] / GIB + spare >= each else "error", text, fix)
+    return one_finding("memory", "warn" if room[0] / GIB + spare >= each else "error", text, fix)
 
 
-def check_open_files(view: View) -> Said:
-    """`ulimit -n`, against what the jobs of the plan and one link may hold open."""
+def check_open_files(view: View) -> Findings:
+    """Judge `ulimit -n` against what the jobs of the plan and one link may hold open."""
     soft, most = view.health.open_files, view.health.open_files_most
     if soft is None:
         why = (
@@ -118,55 +119,55 @@ def check_open_files(view: View) -> Said:
             if view.windows
             else "how many files may be open is not known"
         )
-        return said("open-files", "skipped" if view.windows else "unknown", why)
+        return one_finding("open-files", "skipped" if view.windows else "unknown", why)
     jobs = view.choice("jobs")
     need = _FILES + _FILES_EACH_JOB * (int(jobs) if jobs.isdecimal() else 1)
     text = f"{soft:,} files may be open (ulimit -n), {need:,} are enough here"
     if soft >= need:
-        return said("open-files", "ok", text)
+        return one_finding("open-files", "ok", text)
     fix = f"ulimit -n {need}" if most is None or most >= need else f"root must raise it; {most} is the most"
-    return said("open-files", "warn", text, fix)
+    return one_finding("open-files", "warn", text, fix)
 
 
-def check_locale(view: View) -> Said:
-    """Whether names and messages are UTF-8, in a locale that the system has."""
+def check_locale(view: View) -> Findings:
+    """Judge whether names and messages are UTF-8, in a locale that the system has."""
     if view.windows:
-        return said("locale", "skipped", "locale: Windows has none of that kind")
+        return one_finding("locale", "skipped", "locale: Windows has none of that kind")
     name = view.health.locale
     if name is None or name in ("C", "POSIX"):
-        told = f"the locale is {name}" if name else "no locale is set"
-        text = f"{told}, so programs take text for ASCII; Python alone takes it for UTF-8 all the same"
-        return said("locale", "ok", text, "export LC_ALL=C.UTF-8")
+        state = f"the locale is {name}" if name else "no locale is set"
+        text = f"{state}, so programs take text for ASCII; Python alone takes it for UTF-8 all the same"
+        return one_finding("locale", "ok", text, "export LC_ALL=C.UTF-8")
     if view.health.locale_known is False:
         text = (
             f"the locale {name} is not installed here: perl, bash and git complain, and take text for ASCII"
         )
-        return said("locale", "warn", text, "export LC_ALL=C.UTF-8")
+        return one_finding("locale", "warn", text, "export LC_ALL=C.UTF-8")
     if "utf" not in name.lower():
         text = f"the locale {name} is not UTF-8: generated sources and names beyond ASCII can break"
-        return said("locale", "warn", text, "export LC_ALL=C.UTF-8")
-    return said("locale", "ok", f"the locale is {name}")
+        return one_finding("locale", "warn", text, "export LC_ALL=C.UTF-8")
+    return one_finding("locale", "ok", f"the locale is {name}")
 
 
-def check_clock(view: View) -> Said:
-    """Times of files, and those of the servers that were asked, against this clock."""
+def check_clock(view: View) -> Findings:
+    """Judge this clock by the times of files and of the servers that were asked."""
     health = view.health
     if health.ahead is not None and health.ahead > _CLOCK:
         text = (
             f"{health.newest} was changed {_span(health.ahead)} in the future: Ninja builds it for ever anew"
         )
         fix = f"Put the clock right; then: touch {health.newest}"
-        return said("clock", "warn", text, fix)
+        return one_finding("clock", "warn", text, fix)
     ahead = [host.ahead for host in health.reached or () if host.ahead is not None]
     least = min(ahead, key=abs, default=None)
     if least is not None and abs(least) > 60:
-        way = "behind" if least > 0 else "ahead of"
-        text = f"this clock is {_span(abs(least))} {way} that of the servers: certificates may be refused"
-        return said(
+        side = "behind" if least > 0 else "ahead of"
+        text = f"this clock is {_span(abs(least))} {side} that of the servers: certificates may be refused"
+        return one_finding(
             "clock", "warn", text, "timedatectl set-ntp true" if not view.windows else "w32tm /resync"
         )
     against = "files and servers" if least is not None else "the files of the checkout"
-    return said("clock", "ok", f"the clock agrees with {against}")
+    return one_finding("clock", "ok", f"the clock agrees with {against}")
 
 
 def _span(seconds: float) -> str:

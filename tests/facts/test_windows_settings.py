@@ -6,8 +6,8 @@ import pytest
 
 from tests.facts.fakes import windows_machine
 from tests.facts.windows_11 import GIT
-from torchbuild_tasks.facts import visual_studio
-from torchbuild_tasks.facts.answers import Output
+from torchbuild_tasks.facts import windows
+from torchbuild_tasks.facts.probe import Output
 
 VERSION = {"CurrentBuildNumber": "26100"}
 
@@ -15,22 +15,22 @@ VERSION = {"CurrentBuildNumber": "26100"}
 @pytest.mark.parametrize(
     ("registry", "expected"),
     [
-        ({visual_studio.FILE_SYSTEM: {"LongPathsEnabled": 1}}, True),
-        ({visual_studio.FILE_SYSTEM: {"LongPathsEnabled": 0}}, False),
-        ({visual_studio.CURRENT_VERSION: VERSION}, False),
+        ({windows.FILE_SYSTEM: {"LongPathsEnabled": 1}}, True),
+        ({windows.FILE_SYSTEM: {"LongPathsEnabled": 0}}, False),
+        ({windows.CURRENT_VERSION: VERSION}, False),
         ({}, None),
     ],
     ids=["on", "off", "not set", "no registry"],
 )
 def test_long_paths(tmp_path: Path, registry: dict[str, dict[str, str | int]], expected: bool | None) -> None:
-    assert visual_studio.long_paths(windows_machine(tmp_path, registry=registry)) is expected
+    assert windows.long_paths(windows_machine(tmp_path, registry=registry)) is expected
 
 
 @pytest.mark.parametrize(("value", "expected"), [(1, True), (0, False), (None, False)])
 def test_developer_mode(tmp_path: Path, value: int | None, expected: bool) -> None:
     mode = {} if value is None else {"AllowDevelopmentWithoutDevLicense": value}
-    registry = {visual_studio.APP_MODEL: mode, visual_studio.CURRENT_VERSION: VERSION}
-    assert visual_studio.developer_mode(windows_machine(tmp_path, registry=registry)) is expected  # type: ignore[arg-type]
+    registry = {windows.APP_MODEL: mode, windows.CURRENT_VERSION: VERSION}
+    assert windows.developer_mode(windows_machine(tmp_path, registry=registry)) is expected  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -47,8 +47,8 @@ def test_developer_mode(tmp_path: Path, value: int | None, expected: bool) -> No
 def test_long_paths_of_git(tmp_path: Path, said: Output | None, expected: bool | None) -> None:
     environ = {"Path": "C:\\Program Files\\Git\\cmd"}
     door = windows_machine(tmp_path, files={"C:\\src\\": ""}, programs={GIT: said}, environ=environ)
-    assert visual_studio.git_long_paths(door, "C:\\src") is expected
-    assert visual_studio.git_long_paths(door, "C:\\none") is expected
+    assert windows.git_long_paths(door, "C:\\src") is expected
+    assert windows.git_long_paths(door, "C:\\none") is expected
     assert door.asked == [
         f"{GIT} -C C:\\src config --type=bool --get core.longpaths",
         f"{GIT} config --type=bool --get core.longpaths",
@@ -56,7 +56,7 @@ def test_long_paths_of_git(tmp_path: Path, said: Output | None, expected: bool |
 
 
 def test_without_git_its_setting_is_unknown(tmp_path: Path) -> None:
-    assert visual_studio.git_long_paths(windows_machine(tmp_path), "C:\\src") is None
+    assert windows.git_long_paths(windows_machine(tmp_path), "C:\\src") is None
 
 
 MACHINE = (
@@ -84,7 +84,7 @@ def test_the_shell_is_told_only_where_the_environment_proves_it(
     tmp_path: Path, prompt: str, modules: str, expected: str | None
 ) -> None:
     door = windows_machine(tmp_path, environ={"PROMPT": prompt, "PSModulePath": modules})
-    assert visual_studio.shell(door) == expected
+    assert windows.shell(door) == expected
 
 
 @pytest.mark.parametrize(
@@ -114,5 +114,5 @@ def test_the_shell_is_told_only_where_the_environment_proves_it(
     ],
 )
 def test_the_name_of_this_windows(tmp_path: Path, said: dict[str, str | int], expected: str | None) -> None:
-    door = windows_machine(tmp_path, registry={visual_studio.CURRENT_VERSION: said})
-    assert visual_studio.distribution(door) == expected
+    door = windows_machine(tmp_path, registry={windows.CURRENT_VERSION: said})
+    assert windows.windows_name(door) == expected

@@ -13,7 +13,7 @@ from torchbuild_tasks.facts import python as places
 TREE = "/src/pytorch"
 
 
-def paths(found: Iterable[places.Place]) -> list[str]:
+def paths(found: Iterable[places.Candidate]) -> list[str]:
     return [place.path for place in found]
 
 
@@ -51,7 +51,7 @@ def test_a_word_is_a_path_when_it_has_a_separator_or_is_there(
     ],
 )
 def test_versions_agree_part_by_part(wanted: str, version: str, expected: bool) -> None:
-    assert places.agree(wanted, version) is expected
+    assert places.versions_agree(wanted, version) is expected
 
 
 def test_the_free_threaded_build_is_known_by_its_abi() -> None:
@@ -67,10 +67,10 @@ def test_a_folder_stands_for_the_interpreter_in_it(tmp_path: Path) -> None:
         files={"/empty/": ""},
         programs={"/v/bin/python3": "", "/v/bin/python": "", "/w/bin/python3": ""},
     )
-    assert places.given(door, "/v").path == "/v/bin/python"
-    assert places.given(door, "/w/").path == "/w/bin/python3"
-    assert places.given(door, "/empty").path == "/empty/bin/python"
-    assert places.given(door, "/v/bin/python3").path == "/v/bin/python3"
+    assert places.python_at(door, "/v").path == "/v/bin/python"
+    assert places.python_at(door, "/w/").path == "/w/bin/python3"
+    assert places.python_at(door, "/empty").path == "/empty/bin/python"
+    assert places.python_at(door, "/v/bin/python3").path == "/v/bin/python3"
 
 
 def test_what_is_active_comes_before_what_we_made_unless_a_version_is_wanted(tmp_path: Path) -> None:
@@ -78,11 +78,15 @@ def test_what_is_active_comes_before_what_we_made_unless_a_version_is_wanted(tmp
     environ = {"VIRTUAL_ENV": "/v", "CONDA_PREFIX": "/conda", "CONDA_DEFAULT_ENV": "base"}
     door = machine(tmp_path, programs={"/v/bin/python": "", **managed}, environ=environ)
     ours = [f"{TREE}/.torchbuild/venv-{n}/bin/python" for n in ("3.12", "3.10", "3.9")]
-    assert paths(places.environments(door, None, TREE)) == ["/v/bin/python", "/conda/bin/python", *ours]
-    assert paths(places.environments(door, "3.10", TREE)) == [ours[1], "/v/bin/python", "/conda/bin/python"]
-    assert paths(places.environments(door, "3.10.4", TREE))[0] == ours[1]
-    assert paths(places.environments(door, "python3.10", TREE)) == []
-    vias = [place.found_via for place in places.environments(door, None, TREE)]
+    assert paths(places.find_environments(door, None, TREE)) == ["/v/bin/python", "/conda/bin/python", *ours]
+    assert paths(places.find_environments(door, "3.10", TREE)) == [
+        ours[1],
+        "/v/bin/python",
+        "/conda/bin/python",
+    ]
+    assert paths(places.find_environments(door, "3.10.4", TREE))[0] == ours[1]
+    assert paths(places.find_environments(door, "python3.10", TREE)) == []
+    vias = [place.found_via for place in places.find_environments(door, None, TREE)]
     assert vias[:3] == [
         "environment VIRTUAL_ENV",
         "environment CONDA_PREFIX (base)",
@@ -99,7 +103,7 @@ def test_path_is_searched_name_by_name_and_links_are_followed_once(tmp_path: Pat
     )
     link(tmp_path, "/usr/bin/python3", "python3.11")
     link(tmp_path, "/venv/bin/python3", "../../usr/bin/python3.11")
-    found = list(places.on_path(door, None))
+    found = list(places.find_on_path(door, None))
     assert paths(found) == ["/venv/bin/python3", "/usr/bin/python3", "/opt/python3.13"]
     assert found[0].found_via == "PATH (/venv/bin/python3)"
 
@@ -136,13 +140,13 @@ def test_pyenv_and_uv_keep_interpreters_off_the_path(tmp_path: Path) -> None:
         },
         environ={"HOME": "/home/me"},
     )
-    found = list(places.stores(door, "3.12"))
+    found = list(places.find_in_stores(door, "3.12"))
     assert [(place.found_via, place.path.split("/bin/")[0].rpartition("/")[2]) for place in found] == [
         ("pyenv", "3.12.10"),
         ("pyenv", "3.12.1"),
         ("uv", "cpython-3.12.4-linux-x86_64-gnu"),
     ]
-    assert list(places.stores(door, None)) == list(places.stores(door, "pypy3")) == []
+    assert list(places.find_in_stores(door, None)) == list(places.find_in_stores(door, "pypy3")) == []
 
 
 def test_of_the_shims_of_pyenv_only_the_chosen_one_is_started(tmp_path: Path) -> None:
@@ -153,14 +157,17 @@ def test_of_the_shims_of_pyenv_only_the_chosen_one_is_started(tmp_path: Path) ->
         programs={**shims, **kept, "/usr/bin/python3.12": ""},
         environ={"HOME": "/home/me", "PATH": "/home/me/.pyenv/shims:/usr/bin"},
     )
-    assert list(places.on_path(door, None)) == [
+    assert list(places.find_on_path(door, None)) == [
         ("/home/me/.pyenv/shims/python3", "PATH (/home/me/.pyenv/shims/python3)"),
         ("/home/me/.pyenv/versions/3.13.0/bin/python", "pyenv"),
         ("/home/me/.pyenv/versions/3.12.10/bin/python", "pyenv"),
         ("/usr/bin/python3.12", "PATH (/usr/bin/python3.12)"),
     ]
     # Asked for by its number, it is pyenv that says which of them counts here.
-    assert paths(places.on_path(door, "3.12")) == ["/home/me/.pyenv/shims/python3.12", "/usr/bin/python3.12"]
+    assert paths(places.find_on_path(door, "3.12")) == [
+        "/home/me/.pyenv/shims/python3.12",
+        "/usr/bin/python3.12",
+    ]
 
 
 def test_the_stores_may_stand_elsewhere(tmp_path: Path) -> None:
@@ -169,16 +176,16 @@ def test_the_stores_may_stand_elsewhere(tmp_path: Path) -> None:
         programs={"/p/versions/3.12.1/bin/python": "", "/u/cpython-3.12.4+free-x/bin/python": ""},
         environ={"PYENV_ROOT": "/p", "UV_PYTHON_INSTALL_DIR": "/u"},
     )
-    assert [place.found_via for place in places.stores(door, "3.12")] == ["pyenv", "uv"]
+    assert [place.found_via for place in places.find_in_stores(door, "3.12")] == ["pyenv", "uv"]
 
 
 def test_the_layouts_of_windows(tmp_path: Path) -> None:
     programs = {"C:\\v\\Scripts\\python.exe": "", "C:\\conda\\python.exe": "", "C:\\p\\python.exe": ""}
     door = windows_machine(tmp_path, programs=programs, files={"C:\\empty\\": ""})
-    assert places.given(door, "C:\\v").path == "C:\\v\\Scripts\\python.exe"
-    assert places.given(door, "C:/conda/").path == "C:\\conda\\python.exe"
-    assert places.given(door, "C:\\empty").path == "C:\\empty\\Scripts\\python.exe"
-    assert places.given(door, "C:\\p\\python").path == "C:\\p\\python.exe"
+    assert places.python_at(door, "C:\\v").path == "C:\\v\\Scripts\\python.exe"
+    assert places.python_at(door, "C:/conda/").path == "C:\\conda\\python.exe"
+    assert places.python_at(door, "C:\\empty").path == "C:\\empty\\Scripts\\python.exe"
+    assert places.python_at(door, "C:\\p\\python").path == "C:\\p\\python.exe"
 
 
 def test_what_is_active_on_windows(tmp_path: Path) -> None:
@@ -186,7 +193,7 @@ def test_what_is_active_on_windows(tmp_path: Path) -> None:
     environ = {"Virtual_Env": "C:\\v", "CONDA_PREFIX": "C:\\conda", "CONDA_DEFAULT_ENV": "base"}
     programs = {ours: "", "C:\\conda\\python.exe": ""}
     door = windows_machine(tmp_path, programs=programs, environ=environ)
-    assert paths(places.environments(door, None, "C:\\src")) == [
+    assert paths(places.find_environments(door, None, "C:\\src")) == [
         "C:\\v\\Scripts\\python.exe",
         "C:\\conda\\python.exe",
         ours,
@@ -196,32 +203,32 @@ def test_what_is_active_on_windows(tmp_path: Path) -> None:
 def test_python_has_one_name_for_all_versions_on_windows(tmp_path: Path) -> None:
     programs = {"C:\\bin\\python.exe": "", "C:\\bin\\python3.12.exe": ""}
     door = windows_machine(tmp_path, programs=programs)
-    assert paths(places.on_path(door, "3.12")) == ["C:\\bin\\python3.12.exe", "C:\\bin\\python.exe"]
-    assert paths(places.on_path(door, "pypy3")) == []
+    assert paths(places.find_on_path(door, "3.12")) == ["C:\\bin\\python3.12.exe", "C:\\bin\\python.exe"]
+    assert paths(places.find_on_path(door, "pypy3")) == []
 
 
 def test_the_link_that_opens_the_store_is_no_interpreter(tmp_path: Path) -> None:
     stub = f"{STORE}\\python.exe"
     door = windows_machine(tmp_path, files={stub: ""}, environ={"Path": STORE})
-    assert paths(places.on_path(door, None)) == []
+    assert paths(places.find_on_path(door, None)) == []
     real = f"{STORE}\\PythonSoftwareFoundation.Python.3.12_qbz5n2kfra8p0\\"
     door = windows_machine(tmp_path, files={real: ""}, environ={"Path": STORE})
-    assert paths(places.on_path(door, None)) == [stub]
+    assert paths(places.find_on_path(door, None)) == [stub]
 
 
 def test_an_empty_program_elsewhere_is_no_link_to_the_store(tmp_path: Path) -> None:
     door = windows_machine(tmp_path, files={"C:\\bin\\python.exe": ""})
-    assert paths(places.on_path(door, None)) == ["C:\\bin\\python.exe"]
+    assert paths(places.find_on_path(door, None)) == ["C:\\bin\\python.exe"]
 
 
 def test_what_windows_has_installed_is_filtered_by_version(tmp_path: Path) -> None:
     said = " -V:3.13t  C:\\a\\python.exe\n -V:3.12 * C:\\b\\python.exe\n -V:Odd  C:\\c\\python.exe\n"
     programs = {f"C:\\{name}\\python.exe": "" for name in "abc"}
     door = windows_machine(tmp_path, programs={**programs, "C:\\bin\\py.exe": said})
-    assert len(paths(places.installed(door, None))) == 3
-    assert paths(places.installed(door, "3.12.4")) == ["C:\\b\\python.exe", "C:\\c\\python.exe"]
-    assert paths(places.installed(door, "python3.12")) == []
-    assert paths(places.installed(machine(tmp_path), None)) == []
+    assert len(paths(places.find_installed(door, None))) == 3
+    assert paths(places.find_installed(door, "3.12.4")) == ["C:\\b\\python.exe", "C:\\c\\python.exe"]
+    assert paths(places.find_installed(door, "python3.12")) == []
+    assert paths(places.find_installed(machine(tmp_path), None)) == []
 
 
 def test_pyenv_and_uv_on_windows(tmp_path: Path) -> None:
@@ -231,4 +238,4 @@ def test_pyenv_and_uv_on_windows(tmp_path: Path) -> None:
         f"{home}\\AppData\\Roaming\\uv\\python\\cpython-3.12.4-windows-x86_64-none\\python.exe",
     )
     door = windows_machine(tmp_path, programs=dict.fromkeys(kept, ""))
-    assert paths(places.stores(door, "3.12")) == list(kept)
+    assert paths(places.find_in_stores(door, "3.12")) == list(kept)

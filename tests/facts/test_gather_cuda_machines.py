@@ -13,9 +13,9 @@ from tests.facts.cuda.test_pci import IDS
 from tests.facts.cuda.test_pci_windows import CARD, display
 from tests.facts.fakes import LINUX, FakeProbe, link, machine, windows_machine, write
 from tests.support.capabilities import needs_odd_names, needs_symlinks
-from torchbuild_tasks.facts.answers import Uname
-from torchbuild_tasks.facts.cuda.libraries import look_at_cuda
 from torchbuild_tasks.facts.cuda.pci_windows import DEVICES
+from torchbuild_tasks.facts.gather import look_at_cuda
+from torchbuild_tasks.facts.probe import Uname
 from torchbuild_tasks.model import Cuda, Driver, GpuSeen, Tegra
 from torchbuild_tasks.values import from_json, replace, to_json
 

@@ -1,4 +1,4 @@
-"""How ld.so of one interpreter looks for libraries, read from its own file."""
+"""How the loader of one process looks for libraries: Windows by its folders, ld.so by its own file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Final
 from torchbuild_tasks.model.closure import Loader
 from torchbuild_tasks.system.elf import read_cache
 
-# The folders of the system stand in a row in ld.so's data (system_dirs in elf/dl-load.c of glibc).
+# The folders of the system are one block in ld.so's data (system_dirs in elf/dl-load.c of glibc).
 _SYSTEM_DIRS: Final = re.compile(rb"(?:/[\w.+/-]{1,200}/\0){2,8}")
 # Processor flags of /proc/cpuinfo by level; each needs those before it (psABI of x86-64, table 3.1).
 _LEVELS: Final = (
@@ -21,36 +21,61 @@ _LEVELS: Final = (
 )
 
 
-def loader_of(said: Mapping[str, Any], environ: Mapping[str, str]) -> Loader:
-    """The loader of the process that `said` this of itself, in this environment."""
-    machine = str(said["machine"])
-    executable = str(said["executable"])
+def read_loader(report: Mapping[str, Any], environ: Mapping[str, str]) -> Loader:
+    """Return the loader of a process: how it would look for libraries.
+
+    Args:
+        report: what `verify/closure_probe.py` printed about the process.
+        environ: its environment.
+    """
+    return _windows_loader(report, environ) if report["windows"] else _linux_loader(report, environ)
+
+
+def _windows_loader(report: Mapping[str, Any], environ: Mapping[str, str]) -> Loader:
+    path = next((value for name, value in environ.items() if name.upper() == "PATH"), "")
+    system = tuple(str(folder) for folder in report["system"])
+    return Loader(
+        system="windows",
+        machine=str(report["machine"]),
+        executable=str(report["executable"]),
+        roots=(*report["dlls"], str(report["extension"])),
+        loaded=tuple(report["loaded"]),
+        search_path=tuple(folder.strip('"') for folder in path.split(";") if folder),
+        cache={name.lower(): (f"{system[0]}\\{name}",) for name in report["known"]},
+        defaults=system,
+        extra=tuple(report["folders"]),
+    )
+
+
+def _linux_loader(report: Mapping[str, Any], environ: Mapping[str, str]) -> Loader:
+    machine = str(report["machine"])
+    executable = str(report["executable"])
     defaults = _system_folders(executable)
     preload = re.split("[: ]", environ.get("LD_PRELOAD", ""))
     return Loader(
         system="linux",
         machine=machine,
         executable=executable,
-        roots=(*said["shared"], str(said["extension"])),
-        shared=len(said["shared"]),
-        loaded=tuple(said["loaded"]),
+        roots=(*report["shared"], str(report["extension"])),
+        shared=len(report["shared"]),
+        loaded=tuple(report["loaded"]),
         preloaded=tuple(os.path.realpath(name) for name in preload if "/" in name),
         search_path=_split(environ.get("LD_LIBRARY_PATH", "")),
         cache=read_cache(Path("/etc/ld.so.cache"), machine),
         defaults=defaults,
-        extra=tuple(said["wheels"]),
+        extra=tuple(report["wheels"]),
         levels=_levels(machine),
         lib=defaults[0].removeprefix("/usr").strip("/") if defaults else "lib",
     )
 
 
 def _split(text: str) -> tuple[str, ...]:
-    """A variable of folders; an empty one among them is the folder one stands in."""
+    """Split a variable of folders; an empty one among them is the current folder."""
     return tuple(re.split("[:;]", text)) if text else ()
 
 
 def _system_folders(executable: str) -> tuple[str, ...]:
-    """The folders that the interpreter's own ld.so knows; a distribution has its own, conda's too."""
+    """Return the folders that the interpreter's own ld.so knows; a distribution has its own, conda's too."""
     from elftools.elf.elffile import ELFFile
 
     from torchbuild_tasks.system.elf import BROKEN

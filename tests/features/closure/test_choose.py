@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.closures import Values, lib, shelf
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.features.closure.choose import close, row_of, told
+from torchbuild_tasks.features.closure.choose import close, explain, row_of
 from torchbuild_tasks.model.closure import Break, Loader
 
 ROWS = load_catalog().library
@@ -41,21 +41,21 @@ def test_the_row_of_a_library(name: str, what: str) -> None:
 
 
 def test_an_unknown_library_has_no_row_and_no_invented_package() -> None:
-    found = told(Break(kind="missing", status="error", library="libodd.so.1", chain=(ROOT,)), ROWS)
+    found = explain(Break(kind="missing", status="error", library="libodd.so.1", chain=(ROOT,)), ROWS)
     assert (found.fix, dict(found.packages)) == ("", {})
     assert found.text == "libodd.so.1 is missing, which _C.so needs."
 
 
 def test_the_package_that_brings_it() -> None:
-    found = told(Break(kind="missing", status="error", library="libcublas.so.12", chain=(ROOT,)), ROWS)
+    found = explain(Break(kind="missing", status="error", library="libcublas.so.12", chain=(ROOT,)), ROWS)
     assert found.packages["pip"] == "nvidia-cublas-cu12"
     assert "pip: nvidia-cublas-cu12" in found.fix
 
 
 def test_packages_are_those_of_the_system_of_the_file() -> None:
-    dll = told(Break(kind="missing", status="error", library="uv.dll", chain=("C:\\x.dll",)), ROWS)
+    dll = explain(Break(kind="missing", status="error", library="uv.dll", chain=("C:\\x.dll",)), ROWS)
     assert dll.fix == "It comes with pip: torch; conda: libuv."
-    library = told(Break(kind="missing", status="error", library="libuv.so.1", chain=(ROOT,)), ROWS)
+    library = explain(Break(kind="missing", status="error", library="libuv.so.1", chain=(ROOT,)), ROWS)
     assert "apt" in library.packages
 
 

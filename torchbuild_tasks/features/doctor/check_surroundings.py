@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from torchbuild_tasks.catalog.match import parse_version, variable_row
-from torchbuild_tasks.features.doctor.view import Said, View, said
+from torchbuild_tasks.features.doctor.view import Findings, View, one_finding
 from torchbuild_tasks.model import Finding
 from torchbuild_tasks.text.words import nearest
 
@@ -15,19 +15,21 @@ _OLD: Final = ("NO_", "WITH_")  # NO_CUDA=1 became USE_CUDA=0 in 1.1 (pytorch#52
 _SEARCHED: Final = ("LD_LIBRARY_PATH", "LIBRARY_PATH", "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH")
 
 
-def check_conda(view: View) -> Said:
-    """Compilers, linkers and libraries of a conda environment that the build is not for."""
+def check_conda(view: View) -> Findings:
+    """Find compilers, linkers and libraries of a conda environment that the build is not for."""
     found = [*_conda_compilers(view), *_conda_paths(view), *_conda_linker(view)]
     if found:
         return tuple(found)
     prefix = view.health.environ.get("CONDA_PREFIX")
     if prefix is None:
-        return said("conda", "ok", "no conda environment is active")
-    return said("conda", "ok", f"conda's {prefix} leaks neither compilers nor libraries into the build")
+        return one_finding("conda", "ok", "no conda environment is active")
+    return one_finding(
+        "conda", "ok", f"conda's {prefix} leaks neither compilers nor libraries into the build"
+    )
 
 
-def _prefixes(view: View) -> dict[str, bool]:
-    """Conda's folders, and whether the Python that gets torch is of that one."""
+def _conda_prefixes(view: View) -> dict[str, bool]:
+    """Return conda's folders, and whether the Python that gets torch is of that one."""
     own = view.python.prefix if view.python and view.python.environment == "conda" else None
     folders = [python.prefix for python in view.facts.pythons if python.environment == "conda"]
     folders.append(view.health.environ.get("CONDA_PREFIX"))
@@ -40,38 +42,38 @@ def _inside(path: str, folder: str) -> bool:
 
 
 def _conda_compilers(view: View) -> list[Finding]:
-    """Both from conda, or neither: its compilers have a C library and headers of their own."""
+    """Find a mix: conda's compilers bring a C library, so compiler and linker are both its, or neither."""
     linkers = (tool.path for tool in view.facts.tools if tool.name == "ld" and tool.path)
     compiler = view.choice("CXX")
     linker = next(linkers, "")
     found: list[Finding] = []
-    for prefix, own in _prefixes(view).items():
+    for prefix, own in _conda_prefixes(view).items():
         if compiler and _inside(compiler, prefix) and not own:
             text = f"{compiler} is of the conda environment {prefix}, and torch is built for another Python"
             fix = "conda deactivate, or name a compiler: --set CC=/usr/bin/gcc --set CXX=/usr/bin/g++"
-            found += said("conda", "warn", text, fix)
+            found += one_finding("conda", "warn", text, fix)
         if linker and compiler and _inside(linker, prefix) and not _inside(compiler, prefix):
             text = f"ld on PATH is conda's ({linker}), and {compiler} is not: two C libraries meet in a link"
-            found += said("conda", "warn", text, "conda deactivate, or conda install gxx_linux-64")
+            found += one_finding("conda", "warn", text, "conda deactivate, or conda install gxx_linux-64")
     return found
 
 
 def _conda_paths(view: View) -> list[Finding]:
-    """Search paths that lead into a conda environment."""
+    """Find search paths that lead into a conda environment."""
     found: list[Finding] = []
     for name in (*_SEARCHED, "CMAKE_PREFIX_PATH"):
         entries = _entries(view, name)
-        for prefix, own in _prefixes(view).items():
+        for prefix, own in _conda_prefixes(view).items():
             if not any(_inside(entry, prefix) for entry in entries) or (own and name == "CMAKE_PREFIX_PATH"):
                 continue
             what = "headers" if "INCLUDE" in name or name == "CPATH" else "libraries"
             text = f"{name} leads into conda's {prefix}: its {what} come before those of the system"
-            found += said("conda", "warn", text, f"unset {name}, or take that entry out of it")
+            found += one_finding("conda", "warn", text, f"unset {name}, or take that entry out of it")
     return found
 
 
 def _conda_linker(view: View) -> list[Finding]:
-    """compiler_compat/ld, which that Python's own build of extensions calls."""
+    """Find compiler_compat/ld, which that Python's own build of extensions calls."""
     python = view.python
     version = parse_version(python.version) if python else None
     linkers = [ld for ld in view.health.conda_linkers if python and _inside(ld, python.prefix or "\0")]
@@ -80,12 +82,14 @@ def _conda_linker(view: View) -> list[Finding]:
     old = _NEEDED_COMPAT is not None and version < _NEEDED_COMPAT
     text = f"{linkers[0]} is an ld of conda's own, which links what this Python builds"
     if not old:
-        return [*said("conda", "ok", f"{text}; Python {python.version if python else ''} does without it")]
-    return [*said("conda", "warn", text, f"mv {linkers[0]} {linkers[0]}.off")]
+        return [
+            *one_finding("conda", "ok", f"{text}; Python {python.version if python else ''} does without it")
+        ]
+    return [*one_finding("conda", "warn", text, f"mv {linkers[0]} {linkers[0]}.off")]
 
 
-def check_names(view: View) -> Said:
-    """Variables of the environment that look like the build's, and that nothing reads in this era."""
+def check_names(view: View) -> Findings:
+    """Find variables of the environment that look like the build's, and that nothing reads in this era."""
     question, found = view.question, list[Finding]()
     plain = [row.name for row in question.catalog.variable if "*" not in row.name]
     options = [name for row in question.catalog.option for name in row.names]
@@ -95,53 +99,55 @@ def check_names(view: View) -> Said:
             found += _stranger(view, name, plain, options)
     if found:
         return tuple(found)
-    return said("names", "ok", "no variable of the environment is misspelt or of another era")
+    return one_finding("names", "ok", "no variable of the environment is misspelt or of another era")
 
 
-def _stranger(view: View, name: str, plain: list[str], options: list[str]) -> Said:
-    """An old name, one of the other era, or one that is nearly one; any other is none of our business."""
+def _stranger(view: View, name: str, plain: list[str], options: list[str]) -> Findings:
+    """Judge an old name, one of the other era, or a misspelt one; any other belongs to another program."""
     for prefix in _OLD:
         new = f"USE_{name.removeprefix(prefix)}"
         if name.startswith(prefix) and name not in plain and new in options:
             value = "0" if prefix == "NO_" else "1"
             text = f"{name} is an old name that nothing reads any more"
-            return said("names", "warn", text, f"unset {name}; say --set {new}={value}")
+            return one_finding("names", "warn", text, f"unset {name}; say --set {new}={value}")
     torch = view.facts.tree.version
     if name in plain:
         text = f"{name} is set, and nothing reads it in a {view.question.era} build of torch {torch}"
-        return said("names", "warn", text, f"unset {name}")
+        return one_finding("names", "warn", text, f"unset {name}")
     near = nearest(name, (*plain, *options))
-    if near is None or not _typo(name, near):
+    if near is None or not _is_typo(name, near):
         return ()
-    return said("names", "warn", f"{name} is set, and nothing is known to read it", f"Did you mean {near}?")
+    return one_finding(
+        "names", "warn", f"{name} is set, and nothing is known to read it", f"Did you mean {near}?"
+    )
 
 
-def _typo(name: str, near: str) -> bool:
+def _is_typo(name: str, near: str) -> bool:
     import difflib
 
     return difflib.SequenceMatcher(None, name, near).ratio() >= 0.88
 
 
-def check_shadow(view: View) -> Said:
-    """A torch that `import torch` finds before the one that is built."""
+def check_shadow(view: View) -> Findings:
+    """Find a torch that `import torch` finds before the one that is built."""
     root = view.facts.tree.root
     editable = view.plan.mode == "develop"
     others = [file for file in view.health.shadows if not (editable and _inside(file, root))]
     if not others:
-        return said(
+        return one_finding(
             "shadow", "ok", "nothing comes before the installed torch: neither here nor on PYTHONPATH"
         )
     on_path = any(_inside(others[0], entry) for entry in _entries(view, "PYTHONPATH"))
     where = "PYTHONPATH" if on_path else "the current folder"
     fix = "unset PYTHONPATH" if on_path else "Start Python in another folder, or with -P."
     text = f"{others[0]} is found by `import torch` before the torch that is installed ({where})"
-    return said("shadow", "warn", text, fix)
+    return one_finding("shadow", "warn", text, fix)
 
 
-def check_cudas(view: View) -> Said:
-    """Whether all that names a CUDA toolkit names the one of the plan."""
+def check_cudas(view: View) -> Findings:
+    """Judge whether all that names a CUDA toolkit names the one of the plan."""
     if not view.cuda:
-        return said("cudas", "skipped", "other CUDAs: this is a CPU build")
+        return one_finding("cudas", "skipped", "other CUDAs: this is a CPU build")
     toolkits = view.question.cuda.toolkits
     used = next((t for t in toolkits if view.choice("CUDA toolkit") in (t.path, *t.aliases)), None)
     found: list[Finding] = []
@@ -150,74 +156,78 @@ def check_cudas(view: View) -> Said:
             other = next((t for t in toolkits if any(_inside(entry, p) for p in (t.path, *t.aliases))), None)
             if used and other and other.version != used.version:
                 text = f"{name} leads to CUDA {other.version} ({entry}), and the build takes {used.version}"
-                found += said("cudas", "warn", text, f"unset {name}, or --cuda-toolkit {other.version}")
+                found += one_finding(
+                    "cudas", "warn", text, f"unset {name}, or --cuda-toolkit {other.version}"
+                )
     if found:
         return tuple(found)
     count = sum(toolkit.nvcc is not None for toolkit in toolkits)
-    return said(
+    return one_finding(
         "cudas", "ok", f"{count} CUDA toolkits are here, and no variable leads to one that is not used"
     )
 
 
 def _entries(view: View, name: str) -> list[str]:
-    """The folders of a variable that is a list of them."""
+    """Return the folders of a variable that is a list of them."""
     value = {**view.facts.environ, **view.health.environ}.get(name, "")
     return [entry for entry in value.split(";" if view.windows else ":") if entry]
 
 
-def check_trees(view: View) -> Said:
-    """Build trees that were moved or copied, or are not that of the plan."""
+def check_trees(view: View) -> Findings:
+    """Find build trees that were moved or copied, or are not that of the plan."""
     found: list[Finding] = []
     cache, root = view.facts.tree.cache, view.facts.tree.root
-    if cache is not None and cache.home and not _same(cache.home, root):
+    if cache is not None and cache.home and not _is_same_folder(cache.home, root):
         text = f"{view.plan.build_dir} was configured for {cache.home}, not for {root}"
-        found += said("trees", "warn", text, "torchbuild build --clean makes it anew.")
+        found += one_finding("trees", "warn", text, "torchbuild build --clean makes it anew.")
     for other in view.health.others:
-        if other.home and not _same(other.home, root):
+        if other.home and not _is_same_folder(other.home, root):
             text = f"{other.path} was configured for {other.home}: it was copied or moved"
-            found += said("trees", "warn", text, "Remove it if you do not need it.")
+            found += one_finding("trees", "warn", text, "Remove it if you do not need it.")
         else:
             text = f"{other.path} is a further build tree; this plan builds in {view.plan.build_dir}"
-            found += said("trees", "ok", text)
-    return tuple(found) or said("trees", "ok", f"{view.plan.build_dir}: {view.plan.freshness.because}")
+            found += one_finding("trees", "ok", text)
+    return tuple(found) or one_finding("trees", "ok", f"{view.plan.build_dir}: {view.plan.freshness.because}")
 
 
-def _same(one: str, other: str) -> bool:
+def _is_same_folder(one: str, other: str) -> bool:
     one, other = (text.replace("\\", "/").rstrip("/") for text in (one, other))
     return one == other or (one.lower() == other.lower() and one[1:2] == ":")
 
 
-def check_git(view: View) -> Said:
-    """Settings of git that change what a checkout holds."""
+def check_git(view: View) -> Findings:
+    """Find settings of git that change what a checkout holds."""
     git = view.health.git
     if not any(tool.name == "git" and tool.path for tool in view.facts.tools):
         text = "git is not here: no submodules, no commit in the version, no patches"
-        return said("git", "warn", text, "torchbuild bootstrap says how to get it.")
+        return one_finding("git", "warn", text, "torchbuild bootstrap says how to get it.")
     root, found = view.facts.tree.root, list[Finding]()
     if view.health.git_refuses:
         text = f"{root} belongs to another user, and git answers nothing about it"
-        found += said("git", "warn", text, f"git config --global --add safe.directory {root}")
+        found += one_finding("git", "warn", text, f"git config --global --add safe.directory {root}")
     if git.get("core.autocrlf") == "true" and not view.windows:
         text = (
             "core.autocrlf is true: git writes CRLF into sources, and scripts with it do not start on Linux"
         )
-        found += said("git-autocrlf", "warn", text, f"git -C {root} config core.autocrlf input")
+        found += one_finding("git-autocrlf", "warn", text, f"git -C {root} config core.autocrlf input")
     if git.get("core.symlinks") == "false" and not view.windows:
         text = "core.symlinks is false: links of the checkout become small text files"
-        found += said("git", "warn", text, f"git -C {root} config core.symlinks true, then check out anew")
+        found += one_finding(
+            "git", "warn", text, f"git -C {root} config core.symlinks true, then check out anew"
+        )
     if git.get("http.sslverify") in ("false", "0", "no", "off"):
         text = "http.sslVerify is off: git takes submodules from whoever answers"
-        found += said("git", "warn", text, "git config --global --unset http.sslVerify")
-    return tuple(found) or said("git", "ok", "git's settings leave the checkout as upstream has it")
+        found += one_finding("git", "warn", text, "git config --global --unset http.sslVerify")
+    return tuple(found) or one_finding("git", "ok", "git's settings leave the checkout as upstream has it")
 
 
-def check_dev_drive(view: View) -> Said:
-    """On Windows 11 a Dev Drive (ReFS) makes many small files cheaper; advice only."""
+def check_dev_drive(view: View) -> Findings:
+    """Advise only: on Windows 11 a Dev Drive (ReFS) makes many small files cheaper."""
     if not view.windows:
-        return said("dev-drive", "skipped", "Dev Drive: only Windows has them")
+        return one_finding("dev-drive", "skipped", "Dev Drive: only Windows has them")
     kinds = {room.kind for room in view.health.rooms if room.purpose == "build"}
     if "ReFS" in kinds:
-        return said("dev-drive", "ok", "the build tree is on ReFS, as a Dev Drive is")
+        return one_finding("dev-drive", "ok", "the build tree is on ReFS, as a Dev Drive is")
     text = f"the build tree is on {', '.join(filter(None, kinds)) or 'an unknown file system'}"
     fix = "A Dev Drive (Windows 11, Settings, Storage) is checked by the antivirus later, and so is quicker."
-    return said("dev-drive", "ok", text, fix)
+    return one_finding("dev-drive", "ok", text, fix)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.facts.cuda.canned import HOST_CONFIG
-from torchbuild_tasks.facts.cuda.toolkits import Limits, limits_in
+from torchbuild_tasks.facts.cuda.toolkit_folder import Limits, host_limits
 
 # As they stand in the headers of these releases (read out of NVIDIA's wheels).
 TESTS = {
@@ -22,8 +22,8 @@ TESTS = {
 def test_the_limits_of_a_release(release: str) -> None:
     gcc, clang, first, below = TESTS[release]
     text = HOST_CONFIG.format(gcc=gcc, clang=clang, msc_min=first, msc_below=below)
-    assert limits_in(text) == Limits(gcc, clang - 1, (first, below))
-    assert limits_in(text.replace("\n", "\r\n")) == Limits(gcc, clang - 1, (first, below))
+    assert host_limits(text) == Limits(gcc, clang - 1, (first, below))
+    assert host_limits(text.replace("\n", "\r\n")) == Limits(gcc, clang - 1, (first, below))
 
 
 def test_clangs_of_other_makers_have_limits_of_their_own() -> None:
@@ -35,18 +35,18 @@ def test_clangs_of_other_makers_have_limits_of_their_own() -> None:
 #if (__clang_major__ >= 22) || (__clang_major__ < 3)
 #endif
 """
-    assert limits_in(text) == Limits()
+    assert host_limits(text) == Limits()
 
 
 def test_a_comment_is_no_limit() -> None:
-    assert limits_in("#endif /* __GNUC__ > 15 */\n// #if __GNUC__ > 9\n") == Limits()
+    assert host_limits("#endif /* __GNUC__ > 15 */\n// #if __GNUC__ > 9\n") == Limits()
 
 
 def test_a_version_that_is_refused_itself() -> None:
-    assert limits_in("#if __GNUC__ >= 8\n").gcc == 7
-    assert limits_in("#if defined(__clang__)\n#if __clang_major__ > 9\n").clang == 9
+    assert host_limits("#if __GNUC__ >= 8\n").gcc == 7
+    assert host_limits("#if defined(__clang__)\n#if __clang_major__ > 9\n").clang == 9
 
 
 @pytest.mark.parametrize("text", ["", "\0", "#if __GNUC__ > x", "#if _MSC_VER < 1900"])
 def test_what_says_nothing(text: str) -> None:
-    assert limits_in(text) == Limits()
+    assert host_limits(text) == Limits()

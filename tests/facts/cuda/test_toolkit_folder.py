@@ -8,8 +8,8 @@ import pytest
 
 from tests.facts.cuda.canned import HEADERS, answers, toolkit
 from tests.facts.fakes import FakeProbe, machine, windows_machine, write
-from torchbuild_tasks.facts.answers import Output
-from torchbuild_tasks.facts.cuda.toolkits import looks_like_one, read_toolkit
+from torchbuild_tasks.facts.cuda.toolkit_folder import is_toolkit, read_toolkit
+from torchbuild_tasks.facts.probe import Output
 from torchbuild_tasks.model import Toolkit
 
 ROOT = "/usr/local/cuda-12.4"
@@ -100,7 +100,7 @@ def test_what_is_no_toolkit(tmp_path: Path) -> None:
     assert read(door, "/none").problem == "it does not exist"
     assert read(door, "/x/file").problem == "it is a file, not the folder of a toolkit"
     assert read(door, "/empty").problem == "holds neither bin/nvcc nor the CUDA headers"
-    assert [looks_like_one(door, root) for root in ("/none", "/x/file", "/empty")] == [False] * 3
+    assert [is_toolkit(door, root) for root in ("/none", "/x/file", "/empty")] == [False] * 3
 
 
 def test_parts_are_the_file_to_link_else_what_there_is(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_the_layout_of_wheels_has_no_runtime_to_link(tmp_path: Path) -> None:
     root = "/v/lib/python3.12/site-packages/nvidia/cu13"
     files = {f"{root}/include/{name}": text for name, text in HEADERS.items()}
     door = machine(tmp_path, files={**files, f"{root}/lib/libcudart.so.13": ""})
-    assert looks_like_one(door, root)
+    assert is_toolkit(door, root)
     assert (read(door, root).headers, read(door, root).libraries) == (True, None)
 
 

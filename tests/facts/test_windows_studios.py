@@ -7,8 +7,8 @@ import pytest
 
 from tests.facts.fakes import FakeProbe, windows_machine
 from tests.facts.windows_11 import ANSWER, VCVARSALL, VS_2019, VS_2022, VSWHERE, windows_11
-from torchbuild_tasks.facts.answers import Output
-from torchbuild_tasks.facts.visual_studio import look_for_visual_studios
+from torchbuild_tasks.facts.probe import Output
+from torchbuild_tasks.facts.windows import look_for_visual_studios
 from torchbuild_tasks.model import VisualStudio
 
 ENTERPRISE = "C:\\Program Files\\Microsoft Visual Studio\\18\\Enterprise"

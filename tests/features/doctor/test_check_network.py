@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.features.doctor.views import check, checks, health
 from tests.support.machines import linux_facts, plan_of, python, with_tree
-from torchbuild_tasks.features.doctor.choose import needed_addresses, proxy_problems
+from torchbuild_tasks.features.doctor.check_network import needed_addresses, proxy_problems
 from torchbuild_tasks.model import Reached
 
 INDEX = ("https://pypi.org/simple",)

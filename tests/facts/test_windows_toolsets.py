@@ -6,7 +6,7 @@ import pytest
 
 from tests.facts.fakes import WINDOWS, windows_machine
 from tests.facts.windows_11 import TOOLSETS, VS_2019, VS_2022, cl, windows_11
-from torchbuild_tasks.facts.visual_studio import look_for_sdks, msc_ver, toolsets_of
+from torchbuild_tasks.facts.windows import look_for_sdks, look_for_toolsets, msc_ver
 from torchbuild_tasks.model import Toolset, VisualStudio
 from torchbuild_tasks.values import replace
 
@@ -15,7 +15,7 @@ MSVC = f"{VS_2022}\\VC\\Tools\\MSVC"
 
 
 def test_all_toolsets_stand_side_by_side_newest_first(tmp_path: Path) -> None:
-    assert toolsets_of(windows_11(tmp_path), STUDIOS) == tuple(
+    assert look_for_toolsets(windows_11(tmp_path), STUDIOS) == tuple(
         Toolset(version=version, visual_studio=TOOLSETS[version], cl=cl(version), msc_ver=number)
         for version, number in (("14.44.35207", 1944), ("14.38.33130", 1938), ("14.29.30133", 1929))
     )
@@ -24,13 +24,13 @@ def test_all_toolsets_stand_side_by_side_newest_first(tmp_path: Path) -> None:
 def test_newest_means_by_number_and_other_folders_are_none(tmp_path: Path) -> None:
     names = ("14.9.1", "14.10.25017", "14.100.1", "latest", "14.44")
     door = windows_machine(tmp_path, files={f"{MSVC}\\{name}\\bin\\": "" for name in names})
-    found = [toolset.version for toolset in toolsets_of(door, STUDIOS)]
+    found = [toolset.version for toolset in look_for_toolsets(door, STUDIOS)]
     assert found == ["14.100.1", "14.10.25017", "14.9.1"]
 
 
 def test_a_toolset_for_other_targets_has_no_cl(tmp_path: Path) -> None:
     door = windows_machine(tmp_path, programs={f"{MSVC}\\14.44.35207\\bin\\Hostx64\\x86\\cl.exe": ""})
-    (toolset,) = toolsets_of(door, STUDIOS)
+    (toolset,) = look_for_toolsets(door, STUDIOS)
     assert (toolset.cl, toolset.msc_ver) == (None, 1944)
 
 
@@ -38,7 +38,7 @@ def test_an_arm_machine_has_its_own_compiler(tmp_path: Path) -> None:
     path = f"{MSVC}\\14.44.35207\\bin\\Hostarm64\\arm64\\cl.exe"
     door = windows_machine(tmp_path, programs={path: ""})
     door = replace(door, kernel=WINDOWS._replace(machine="ARM64"))
-    assert toolsets_of(door, STUDIOS)[0].cl == path
+    assert look_for_toolsets(door, STUDIOS)[0].cl == path
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from tests.facts.fakes import windows_machine
 from tests.facts.windows_11 import ROOT, windows_11
 from torchbuild_tasks.facts.gather import gather
 from torchbuild_tasks.facts.probe import Probe
-from torchbuild_tasks.facts.visual_studio import look_at_windows
+from torchbuild_tasks.facts.windows import look_at_windows
 from torchbuild_tasks.model import Facts, Windows
 from torchbuild_tasks.values import from_json
 

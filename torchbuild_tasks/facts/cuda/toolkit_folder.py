@@ -1,0 +1,345 @@
+"""One folder that may be a CUDA toolkit: its files, its nvcc, the versions and limits in its headers."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from torchbuild_tasks.facts.probe import Output, Probe, map_parallel
+from torchbuild_tasks.model import Toolkit
+
+# Part -> its library (None: headers only) and its header.
+PARTS: dict[str, tuple[str | None, str]] = {
+    "cublas": ("cublas", "cublas_v2.h"),
+    "cusparse": ("cusparse", "cusparse.h"),
+    "cusolver": ("cusolver", "cusolverDn.h"),
+    "cufft": ("cufft", "cufft.h"),
+    "curand": ("curand", "curand.h"),
+    "cupti": ("cupti", "cupti.h"),
+    "nvrtc": ("nvrtc", "nvrtc.h"),
+    "nvtx3": (None, "nvtx3/nvToolsExt.h"),
+    "cudnn": ("cudnn", "cudnn.h"),
+    "nccl": ("nccl", "nccl.h"),
+    "cusparselt": ("cusparseLt", "cusparseLt.h"),
+    "cufile": ("cufile", "cufile.h"),
+    "nvjitlink": ("nvJitLink", "nvJitLink.h"),
+}
+_TEXT = re.compile(r"CUDA Version (\d+(?:\.\d+)+)")
+_NUMBERS = re.compile(r"\d+(?:\.\d+)+")
+
+
+def is_toolkit(probe: Probe, root: str) -> bool:
+    """Say whether there is an nvcc, or the header of the CUDA runtime."""
+    has_nvcc = probe.program_at(probe.join(root, "bin/nvcc")) is not None
+    return has_nvcc or find_header(probe, toolkit_folders(probe, root), "cuda_runtime.h") is not None
+
+
+def read_toolkit(
+    probe: Probe,
+    root: str,
+    found_via: str,
+    *,
+    aliases: tuple[str, ...] = (),
+    managed: bool = False,
+    version: str | None = None,
+) -> Toolkit:
+    """Return everything about the toolkit at `root`.
+
+    Args:
+        probe: the machine.
+        root: the folder, without links.
+        found_via: what led to it.
+        aliases: what else it is called.
+        managed: whether it was put together by this tool.
+        version: what to believe when no file of the folder has a version.
+    """
+    named: dict[str, Any] = {"path": root, "found_via": found_via, "aliases": aliases, "managed": managed}
+    if not probe.is_dir(root):
+        problem = "it is a file, not the folder of a toolkit" if probe.exists(root) else "it does not exist"
+        return Toolkit(**named, problem=problem)
+    folders = toolkit_folders(probe, root)
+    program = probe.program_at(probe.join(root, "bin/nvcc"))
+    answer = ask_nvcc(probe, program) if program else NvccAnswer()
+    host_config = find_header(probe, folders, "crt/host_config.h", "host_config.h")
+    runtime = find_header(probe, folders, "cuda_runtime.h")
+    limits = host_limits(probe.read(host_config) or "" if host_config else "")
+    known, via = _version(probe, root, folders, answer.release)
+    return Toolkit(
+        **named,
+        version=known or version,
+        version_via=via or ("the mark of this tool" if version else None),
+        nvcc=program,
+        nvcc_version=answer.version or answer.release,
+        headers=bool(runtime and host_config),
+        libraries=runtime_folder(folders),
+        archs=answer.archs,
+        gcc=limits.gcc,
+        clang=limits.clang,
+        msc=limits.msc,
+        cudnn=library_version(probe, folders, "cudnn")[0],
+        nccl=library_version(probe, folders, "nccl")[0],
+        cuobjdump=_cuobjdump(probe, root),
+        parts=_parts(probe, folders),
+        problem=answer.problem or _problem(probe, root, program, runtime),
+    )
+
+
+def _problem(probe: Probe, root: str, program: str | None, runtime: str | None) -> str | None:
+    """Say what is wrong with a folder whose nvcc (if any) answers; to have no nvcc is no fault."""
+    if program:
+        return None
+    nvcc = probe.join(root, "bin/nvcc")
+    if probe.exists(nvcc):
+        return f"{nvcc} is not a program that this user may start"
+    return None if runtime else "holds neither bin/nvcc nor the CUDA headers"
+
+
+def _version(probe: Probe, root: str, folders: Folders, release: str | None) -> tuple[str | None, str | None]:
+    """Return the toolkit's version and its source."""
+    if version := _version_in_json(probe.read(probe.join(root, "version.json"))):
+        return version, "version.json"
+    if match := _TEXT.search(probe.read(probe.join(root, "version.txt")) or ""):
+        return match[1], "version.txt"
+    if release:
+        return release, "nvcc"
+    header = find_header(probe, folders, "cuda.h")
+    number = defined_number(probe.read(header) or "", "CUDA_VERSION") if header else None
+    return (f"{number // 1000}.{number % 1000 // 10}", "cuda.h") if number else (None, None)
+
+
+def _version_in_json(text: str | None) -> str | None:
+    """Return cuda.version of a version.json; None for one that is broken."""
+    try:
+        version = json.loads(text or "")["cuda"]["version"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return None
+    return version if isinstance(version, str) and _NUMBERS.fullmatch(version) else None
+
+
+def _cuobjdump(probe: Probe, root: str) -> str | None:
+    found = probe.program_at(probe.join(root, "bin/cuobjdump"))
+    return found or (probe.program_at("/usr/bin/cuobjdump") if root in DEBIAN else None)
+
+
+def _parts(probe: Probe, folders: Folders) -> dict[str, str]:
+    """Return the parts that exist: the file of the library, else the header."""
+    found = {}
+    for part, (library, header) in PARTS.items():
+        path = find_library(probe, folders, library) if library else None
+        if path := path or find_header(probe, folders, header):
+            found[part] = path
+    return found
+
+
+# ---------------- the folders with headers and libraries
+
+# Below the root. CUDA 13 for Windows and older ones for Linux differ in lib and lib64 only.
+INCLUDES = ("include", "extras/CUPTI/include")
+LIBRARIES = ("lib64", "lib", "lib/x64", "extras/CUPTI/lib64")
+# A toolkit that can compile for other machines has those targets, too.
+TARGETS = {"x86_64": ("x86_64-linux",), "aarch64": ("aarch64-linux", "sbsa-linux")}
+# Debian's and Ubuntu's package nvidia-cuda-toolkit: programs here, the rest in the system's folders.
+DEBIAN = ("/usr/lib/nvidia-cuda-toolkit", "/usr/lib/cuda")
+CUDART = ("libcudart.so", "cudart.lib")
+
+
+class Folders(msgspec.Struct, frozen=True):
+    """Folders with headers, and the names of the files in each folder with libraries."""
+
+    includes: tuple[str, ...]
+    libraries: Mapping[str, frozenset[str]]
+
+
+def toolkit_folders(probe: Probe, root: str) -> Folders:
+    """Return the folders of the toolkit at `root`, best first; they need not exist."""
+    targets = [f"targets/{name}" for name in TARGETS.get(probe.uname().machine or "", ())]
+    includes = [probe.join(root, part) for part in (*INCLUDES, *(f"{t}/include" for t in targets))]
+    libraries = [probe.join(root, part) for part in (*LIBRARIES, *(f"{t}/lib" for t in targets))]
+    if root in DEBIAN:
+        includes.append("/usr/include")
+        libraries += [f"/usr/lib/{multiarch_triplet(probe)}"]
+    return list_folders(probe, includes, libraries)
+
+
+def list_folders(probe: Probe, includes: list[str], libraries: list[str]) -> Folders:
+    """List the files of these folders."""
+    return Folders(tuple(includes), {folder: frozenset(probe.children(folder)) for folder in libraries})
+
+
+def multiarch_triplet(probe: Probe) -> str:
+    """Return what Debian calls the folder for libraries of this machine: x86_64-linux-gnu."""
+    return f"{probe.uname().machine or 'x86_64'}-linux-gnu"
+
+
+def find_header(probe: Probe, folders: Folders, *names: str) -> str | None:
+    """Return the first of these headers that exists."""
+    paths = (probe.join(folder, name) for name in names for folder in folders.includes)
+    return next((path for path in paths if probe.is_file(path)), None)
+
+
+def find_library(probe: Probe, folders: Folders, name: str) -> str | None:
+    """Return the file of a library: the one to link, else one that programs load, else a static one."""
+    return next(_library_files(probe, folders, name), None)
+
+
+def _library_files(probe: Probe, folders: Folders, name: str) -> Iterator[str]:
+    for wanted in (f"lib{name}.so", f"{name}.lib"):
+        yield from (
+            probe.join(folder, wanted) for folder, names in folders.libraries.items() if wanted in names
+        )
+    for folder, names in folders.libraries.items():
+        loaded = sorted(file for file in names if file.startswith(f"lib{name}.so."))
+        yield from (probe.join(folder, file) for file in loaded)
+    for static in (f"lib{name}_static.a", f"lib{name}.a"):
+        yield from (
+            probe.join(folder, static) for folder, names in folders.libraries.items() if static in names
+        )
+
+
+def runtime_folder(folders: Folders) -> str | None:
+    """Return the folder with the CUDA runtime to link; NVIDIA's wheels have only the one to load."""
+    return next((f for f, names in folders.libraries.items() if any(n in names for n in CUDART)), None)
+
+
+# ---------------- nvcc: its version, its architectures, and its toolkit
+
+NVCC_TIMEOUT = 10.0
+NVCC_PROFILE = "nvcc.profile"
+_RELEASE = re.compile(r"release (\d+\.\d+)(?:, V(\d+(?:\.\d+)+))?")
+_ARCH = re.compile(r"\bcompute_(\d+)(\d)[a-z]?\b")
+# CMake's FindCUDAToolkit asks in the same way; TOP is missing where the distribution changed the profile.
+_TOP = re.compile(r"^#\$ TOP=(.+?)\s*$", re.MULTILINE)
+_HERE = re.compile(r"^#\$ _HERE_=(.+?)\s*$", re.MULTILINE)
+
+
+class NvccAnswer(NamedTuple):
+    """The release ("13.0"), the compiler's version ("13.0.88"), capabilities ("8.6"); or what is wrong."""
+
+    release: str | None = None
+    version: str | None = None
+    archs: tuple[str, ...] = ()
+    problem: str | None = None
+
+
+def ask_nvcc(probe: Probe, nvcc: str) -> NvccAnswer:
+    """Ask for its version and its architectures; an nvcc before 11.0 cannot list them."""
+    commands = ((nvcc, "--version"), (nvcc, "--list-gpu-arch"))
+    version, archs = map_parallel(lambda argv: probe.run(argv, timeout=NVCC_TIMEOUT), commands)
+    match = _RELEASE.search(version.stdout) if version and version.rc == 0 else None
+    if match is None:
+        return NvccAnswer(problem=_nvcc_problem(nvcc, version))
+    return NvccAnswer(match[1], match[2], capabilities(archs.stdout) if archs and archs.rc == 0 else ())
+
+
+def capabilities(text: str) -> tuple[str, ...]:
+    """Return compute capabilities in ascending order, each once: 9.0 for compute_90 and compute_90a."""
+    found = {(int(major), int(minor)) for major, minor in _ARCH.findall(text)}
+    return tuple(f"{major}.{minor}" for major, minor in sorted(found))
+
+
+def root_of_nvcc(probe: Probe, nvcc: str) -> str:
+    """Return the toolkit of an nvcc on PATH, which may be a link, or a script that starts the real one."""
+    real = probe.realpath(nvcc)
+    folder = probe.names.parent(real)
+    if probe.names.stem(real) == "nvcc" and probe.is_file(probe.join(folder, NVCC_PROFILE)):
+        return probe.names.parent(folder)
+    output = probe.run((nvcc, "-v", "__torchbuild__"), timeout=NVCC_TIMEOUT)
+    text = output.stderr + output.stdout if output else ""
+    if match := _TOP.search(text):
+        return probe.absolute(match[1])
+    if match := _HERE.search(text):
+        return probe.names.parent(probe.absolute(match[1]))
+    return probe.names.parent(folder)
+
+
+def _nvcc_problem(nvcc: str, output: Output | None) -> str:
+    asked = f"{nvcc} --version"
+    if output is None:
+        return f"{asked} did not start, or gave no answer within {NVCC_TIMEOUT:g} s"
+    lines = (output.stderr.strip() or output.stdout.strip()).splitlines()
+    line = lines[0].strip()[:100] if lines else "without a word"
+    if output.rc == 0:
+        return f"{asked} says no version: {line}"
+    return f"{asked} ended with {output.rc}: {line}"
+
+
+# ---------------- versions in the headers of CUDA's libraries
+
+# The headers that hold the version, newest layout first, and its numbers.
+_DEFINES = {
+    "cudnn": (
+        ("cudnn_version.h", "cudnn_version_v8.h", "cudnn.h"),
+        ("CUDNN_MAJOR", "CUDNN_MINOR", "CUDNN_PATCHLEVEL"),
+    ),
+    "nccl": (("nccl.h",), ("NCCL_MAJOR", "NCCL_MINOR", "NCCL_PATCH")),
+    "magma": (
+        ("magma_types.h",),
+        ("MAGMA_VERSION_MAJOR", "MAGMA_VERSION_MINOR", "MAGMA_VERSION_MICRO"),
+    ),
+}
+
+
+def defined_number(text: str, name: str) -> int | None:
+    """Return the number that a header defines `name` as."""
+    match = re.search(rf"^[ \t]*#[ \t]*define[ \t]+{name}[ \t]+(\d+)", text, re.MULTILINE)
+    return int(match[1]) if match else None
+
+
+def library_version(probe: Probe, folders: Folders, library: str) -> tuple[str | None, str | None]:
+    """Return the version of a library and its header; (None, None) when there is no such header.
+
+    A header without the numbers (cudnn.h of cuDNN 8) gives its own path only.
+    """
+    headers, names = _DEFINES[library]
+    seen = None
+    for header in headers:
+        if path := find_header(probe, folders, header):
+            seen = seen or path
+            numbers = [defined_number(probe.read(path) or "", name) for name in names]
+            if None not in numbers:
+                return ".".join(map(str, numbers)), path
+    return None, seen
+
+
+# ---------------- which host compilers nvcc takes, from the header with which it refuses the others
+
+# Read in crt/host_config.h of CUDA 11.7 to 13.5:
+#     #if __GNUC__ > 15
+#     #if defined(__clang__) && !defined(__ibmxl_vrm__) ...
+#     #if (__clang_major__ >= 21) || (__clang_major__ < 3) || ...
+#     #if _MSC_VER < 1920 || _MSC_VER >= 1950
+_GCC = re.compile(r"^#\s*if\s+\(?\s*__GNUC__\s*(>=?)\s*(\d+)", re.MULTILINE)
+# Only under this condition: special clangs (Horizon's, Grace's) have limits of their own.
+_CLANG = re.compile(
+    r"^#\s*if\s+defined\(__clang__\)[^\n]*\s+#\s*if\s+\(*\s*__clang_major__\s*(>=?)\s*(\d+)", re.MULTILINE
+)
+_MSC = re.compile(r"^#\s*if\s+\(?\s*_MSC_VER\s*<\s*(\d+)\s*\|\|\s*_MSC_VER\s*>=\s*(\d+)", re.MULTILINE)
+
+
+class Limits(NamedTuple):
+    """The newest gcc and clang majors taken, and _MSC_VER: the first, and the first no more."""
+
+    gcc: int | None = None
+    clang: int | None = None
+    msc: tuple[int, int] | None = None
+
+
+def host_limits(text: str) -> Limits:
+    """Return the limits of a crt/host_config.h; None for those that it does not hold."""
+    msc = _MSC.search(text)
+    return Limits(
+        gcc=_newest_taken(_GCC.search(text)),
+        clang=_newest_taken(_CLANG.search(text)),
+        msc=(int(msc[1]), int(msc[2])) if msc else None,
+    )
+
+
+def _newest_taken(refused: re.Match[str] | None) -> int | None:
+    """Return the newest version that passes a test such as `> 15` or `>= 21`."""
+    if refused is None:
+        return None
+    return int(refused[2]) - (1 if refused[1] == ">=" else 0)

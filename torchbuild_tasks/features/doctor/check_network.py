@@ -1,0 +1,119 @@
+"""Checks of the network: which hosts the plan needs, how they answered, and the variables of proxies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from torchbuild_tasks.features.doctor.view import Findings, View, one_finding
+from torchbuild_tasks.model import BuildPlan, Facts, Finding, Reached
+
+_GIT: Final = "https://github.com/"
+_PROXIES: Final = ("http_proxy", "https_proxy", "all_proxy")
+
+
+class Address(msgspec.Struct, frozen=True, kw_only=True):
+    """An address whose host the plan needs, and for what."""
+
+    url: str
+    why: str
+
+
+def needed_addresses(plan: BuildPlan, facts: Facts, indexes: Sequence[str]) -> tuple[Address, ...]:
+    """Return one address a host, for what is not in the store yet.
+
+    Args:
+        plan: what will be fetched.
+        facts: what the store has.
+        indexes: the addresses of pip's indexes; those of the machine's own files are not asked for.
+    """
+    stored = facts.store.unpacked if facts.store else {}
+    missing = [artifact for artifact in plan.artifacts if artifact.id not in stored]
+    wanted = [Address(url=each.urls[0], why=each.name) for each in missing if each.urls]
+    packages = [each.name for each in missing if each.project]
+    if plan.environment.install is not None:
+        packages.insert(0, "what the build imports")
+    if packages:
+        wanted += [Address(url=url, why=", ".join(packages[:3])) for url in indexes]
+    if any(finding.id == "submodules" and finding.status == "error" for finding in plan.findings):
+        wanted.append(Address(url=_GIT, why="submodules"))
+    by_host = {urlsplit(address.url).netloc: address for address in reversed(wanted)}
+    return tuple(by_host[host] for host in sorted(by_host) if _is_web(by_host[host].url))
+
+
+def _is_web(url: str) -> bool:
+    return url.lower().startswith(("http://", "https://"))
+
+
+def proxy_problems(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Say what is wrong with the variables of proxies; no value is repeated, for it may hold a login."""
+    problems = []
+    for name in _PROXIES:
+        lower = environ.get(name)
+        upper = environ.get(name.upper())
+        if lower and upper and lower != upper:
+            problems.append(f"{name} and {name.upper()} differ: programs take one or the other")
+        for value in filter(None, dict.fromkeys((lower, upper))):
+            if "://" not in value:
+                problems.append(f"{name} has no scheme (http://HOST:PORT): some programs refuse it")
+    return tuple(problems)
+
+
+def check_proxy(view: View) -> Findings:
+    """Judge the variables of proxies."""
+    if view.health.proxies is None:
+        return one_finding("proxy", "skipped", "it was not looked at")
+    found: list[Finding] = []
+    for problem in view.health.proxies:
+        found += one_finding("proxy", "warn", problem, "Set both spellings to http://HOST:PORT.")
+    return tuple(found) or one_finding("proxy", "ok", _proxy_words(view))
+
+
+def _proxy_words(view: View) -> str:
+    proxies = sorted({host.proxy for host in view.health.reached or () if host.proxy})
+    return f"the network is reached through {', '.join(proxies)}" if proxies else "no proxy is in the way"
+
+
+def check_dns(view: View) -> Findings:
+    """Judge whether the names of the hosts that the plan needs are known."""
+    if why := _not_asked(view):
+        return one_finding("dns", "skipped", f"network: {why}")
+    fix = "Ask the owner of the network, or use a proxy."
+    return _judge_each(view, "dns", lambda host: host.dns, "known by name", fix)
+
+
+def check_https(view: View) -> Findings:
+    """Judge whether those hosts answer, with a certificate that is trusted; asked where the name is known."""
+    fix = (
+        "--mirror, --offline with a filled store, or HTTPS_PROXY; a company's own certificate: SSL_CERT_FILE"
+    )
+    if _not_asked(view):  # the check "dns" reports it
+        return ()
+    return _judge_each(view, "https", lambda host: host.https, "answering", fix)
+
+
+def _judge_each(
+    view: View, id: str, problem: Callable[[Reached], str | None], good: str, fix: str
+) -> Findings:
+    asked = [host for host in view.health.reached or () if problem(host) is not None]
+    bad = [host for host in asked if problem(host)]
+    if not asked:
+        return one_finding(id, "skipped", "network: no name of a host is known here, so none was asked")
+    if not bad:
+        return one_finding(id, "ok", f"{good}: " + ", ".join(f"{host.host} ({host.why})" for host in asked))
+    if len(bad) == len(asked) > 1 and len({problem(host) for host in bad}) == 1:  # offline: one finding
+        names = ", ".join(host.host for host in bad)
+        return one_finding(id, "warn", f"no host can be reached: {problem(bad[0])} ({names})", fix)
+    texts = (f"{host.host}, needed for {host.why}: {problem(host)}" for host in bad)
+    return tuple(finding for text in texts for finding in one_finding(id, "warn", text, fix))
+
+
+def _not_asked(view: View) -> str:
+    if view.health.offline:
+        return "no host is asked (--offline)"
+    if view.health.reached is None:
+        return "no host was asked"
+    return "" if view.health.reached else "the plan downloads nothing"
