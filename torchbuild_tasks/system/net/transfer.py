@@ -266,6 +266,7 @@ class Part:
         self.target = target
         self.path = target.with_name(f"{target.name}.part")
         self.note_path = target.with_name(f"{target.name}.part.json")
+        self._new_note_path = target.with_name(f"{target.name}.part.json.new")
         self.origin: Origin | None = None
         self.done = 0  # bytes from the beginning that are there and hashed
         self.pieced = False  # whether more than one answer of a server is in it
@@ -323,13 +324,13 @@ class Part:
             self._close()
             files.replace(self.path, self.target)
             with contextlib.suppress(OSError):  # nothing goes by a note without its part
-                files.unlink(self.note_path, missing_ok=True)
+                self._remove_notes()
 
     def forget(self) -> None:
         """Remove part and note: the next attempt begins at zero."""
         with self._mine(), told_as(DownloadFailed, self.path):
             self._clear()
-            files.unlink(self.note_path, missing_ok=True)
+            self._remove_notes()
             files.unlink(self.path, missing_ok=True)
 
     def give_up(self) -> None:
@@ -381,11 +382,19 @@ class Part:
         if time.monotonic() - self._noted >= self._every:
             self._write_note()
 
+    def _remove_notes(self) -> None:
+        files.unlink(self.note_path, missing_ok=True)
+        files.unlink(self._new_note_path, missing_ok=True)  # of a run that was killed while it wrote one
+
     def _write_note(self) -> None:
-        """A torn note is none, and a missing one costs a download from zero: no error either way."""
+        """Replace the note in one step: a kill meanwhile leaves the one before, never half of one.
+
+        A note that cannot be written is no error: a later run only begins further back.
+        """
         if self.origin is None:
             return
         self._noted = time.monotonic()
         note = {"origin": msgspec.structs.asdict(self.origin), "done": self.done, "sha256": self.sha256()}
         with contextlib.suppress(OSError):
-            self.note_path.write_text(json.dumps(note, indent=1), "utf-8")
+            self._new_note_path.write_text(json.dumps(note, indent=1), "utf-8")
+            self._new_note_path.replace(self.note_path)
