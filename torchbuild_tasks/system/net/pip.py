@@ -62,7 +62,7 @@ class WheelWanted(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     tag: str
     sha256: str | None
-    said_by: str = ""
+    hash_source: str = ""
     size: int | None = None
 
     @property
@@ -227,7 +227,7 @@ def _failure(wanted: WheelWanted, words: list[str], said: str) -> DownloadFailed
     named = f"{wanted.project} {wanted.version}{f' for {wanted.tag}' if wanted.tag else ''}"
     command = f"{' '.join(words[: words.index('-P')])} -m pip {' '.join(words[words.index('download') :])}"
     if "DO NOT MATCH THE HASHES" in said:
-        expected = f"expected sha256 {wanted.sha256}, by {wanted.said_by}" if wanted.sha256 else ""
+        expected = f"expected sha256 {wanted.sha256}, by {wanted.hash_source}" if wanted.sha256 else ""
         return HashRefused(
             f"pip found another file than the one that was expected for {named}.",
             looked=(*filter(None, (expected,)), *lines[-_SHOWN:]),
@@ -248,7 +248,7 @@ def _checked(wanted: WheelWanted, path: Path) -> str:
     with told_as(DownloadFailed, path), path.open("rb") as file:
         got = hashlib.file_digest(file, "sha256").hexdigest()
     if wanted.sha256 not in (None, got):
-        expected = f"expected sha256 {wanted.sha256}, by {wanted.said_by}"
+        expected = f"expected sha256 {wanted.sha256}, by {wanted.hash_source}"
         raise HashRefused(
             f"{path.name} is not the file that was expected.",
             looked=(expected, f"got      sha256 {got}, by pip"),
