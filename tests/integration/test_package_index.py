@@ -176,7 +176,7 @@ def configure(monkeypatch: pytest.MonkeyPatch) -> Configure:
 def bring(folder: Path, tag: str = "win_amd64", sha256: str | None = None, **more: Any) -> Path:
     """Have pip bring a wheel, by this process's environment."""
     folder.mkdir(parents=True)
-    wanted = WheelWanted(project="Tiny.Lib", version="1.0", tag=tag, sha256=sha256, said_by="its row")
+    wanted = WheelWanted(project="Tiny.Lib", version="1.0", tag=tag, sha256=sha256, hash_source="its row")
     wanted = replace(wanted, version=more.pop("version", "1.0"))
     settings = read_settings(os.environ)
     path, got = download_wheel(wanted, folder, settings, Net(**more), lambda *now: None)
@@ -319,8 +319,8 @@ def test_a_wheel_comes_into_the_store_and_is_pinned(
     wheels: Path, tmp_path: Path, configure: Configure
 ) -> None:
     configure(PIP_NO_INDEX="1", PIP_FIND_LINKS=wheels.as_uri())
-    partial = tmp_path / "store" / "partial" / hashlib.sha256(TINY.id.encode()).hexdigest()
-    (partial / "temporary").mkdir(parents=True)  # what a killed run left
+    killed = tmp_path / "store" / "partial" / f".{TINY.id}.999999999.downloading"
+    (killed / "temporary").mkdir(parents=True)  # what a killed run left
     folder = obtained(tmp_path / "store", TINY, offline=True)
     assert (folder / TINY.holds[0] / "tiny_lib.txt").is_file()
     pin = read_pins((tmp_path / "torchbuild.lock").read_text("utf-8"))[TINY.id]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import contextlib
+import errno
 import io
 import os
 import signal
@@ -17,13 +18,12 @@ import pytest
 
 from torchbuild_tasks.errors import Interrupted
 from torchbuild_tasks.system import process
-from torchbuild_tasks.system import process as reading
 from torchbuild_tasks.system.process import CANNOT_START, LINE_LIMIT, TIMED_OUT, capture, stream
 from torchbuild_tasks.system.signals import interruptible, signals_wait
 
 pytestmark = pytest.mark.integration
 PY = sys.executable
-WAYS = [getattr(reading, name) for name in ("Polled", "Threaded") if hasattr(reading, name)]
+WAYS = [getattr(process, name) for name in ("Polled", "Threaded") if hasattr(process, name)]
 needs_sh = pytest.mark.skipif(os.name != "posix", reason="needs sh")
 # Says its pid and that of a process it started, which has left the session or the console.
 TREE = """import os, subprocess, sys, time
@@ -324,14 +324,14 @@ def test_a_signal_while_a_process_starts_waits_until_its_pid_is_known(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     started = list[process._Process]()
-    real = process._popen
+    real = process._open
 
     def slow(*args: object) -> process._Process:
         started.append(real(*args))  # type: ignore[arg-type]
         signal.raise_signal(signal.SIGINT)
         return started[0]
 
-    monkeypatch.setattr(process, "_popen", slow)
+    monkeypatch.setattr(process, "_open", slow)
     with pytest.raises(Interrupted):
         capture([PY, "-c", "import time; time.sleep(60)"])
     assert started[0].returncode is not None
@@ -352,3 +352,23 @@ def test_another_thread_may_start_processes_too() -> None:
     thread.start()
     thread.join()
     assert results == [4]
+
+
+LATE = "import os, time; os.close(1); os.close(2); time.sleep(0.3); os._exit(5)"
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs pidfd_open(2)")
+def test_the_end_is_waited_for_without_polling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Popen.wait with a timeout sleeps in steps, which costs a short program half its time again."""
+    monkeypatch.setattr(process._Process, "wait", lambda *args: pytest.fail("it was polled"))
+    assert capture([PY, "-c", LATE], timeout=60).rc == 5
+
+
+def test_the_end_is_waited_for_where_there_is_no_pidfd(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(*args: object) -> int:
+        raise OSError(errno.ENOSYS, "no such system call")
+
+    monkeypatch.setattr(os, "pidfd_open", missing, raising=False)
+    assert capture([PY, "-c", LATE], timeout=60).rc == 5
+    late = capture([PY, "-c", LATE.replace("0.3", "60")], timeout=1, grace=0)
+    assert (late.rc, late.timed_out) == (TIMED_OUT, True)

@@ -1,4 +1,10 @@
-"""How an interpreter ended, in words that say where to look."""
+"""The only door to processes: `capture` for short questions, `stream` for the build.
+
+Every process leads a session of its own, on Windows a job, so that one thing can be ended: the
+whole tree, compilers and all. Output is bytes until it is shown, and memory stays flat however
+much of it there is. In this order: the two functions, how a process is started and waited for,
+how its pipes are read, how its output is cut into lines, and how its end is put into words.
+"""
 
 from __future__ import annotations
 
@@ -22,21 +28,308 @@ import msgspec
 from torchbuild_tasks.system.process_tree import GRACE, end_tree
 from torchbuild_tasks.system.signals import interrupted, signals_wait
 
-if TYPE_CHECKING:
-    from torchbuild_tasks.system.windows_job import Job
-
-
-if sys.platform != "win32":
+if sys.platform == "win32":
+    from torchbuild_tasks.system.windows_job import adopt
+else:
     import select
 if sys.platform == "linux":
     import fcntl
+if TYPE_CHECKING:
+    from torchbuild_tasks.system.windows_job import Job
 
+CANNOT_START: Final = 127  # the exit codes of sh and of timeout(1)
+TIMED_OUT: Final = 124
 IDLE: Final = 0.5  # seconds; no read waits longer
+LINE_LIMIT: Final = 8 * 1024  # bytes of a line that are kept
 _CHUNK: Final = 1 << 20  # bytes of one read, and what a widened pipe holds
+_CREATE_SUSPENDED: Final = 0x4  # of CreateProcess: winbase.h of the Windows SDK
+
+
+class Sink(Protocol):
+    """Anything that takes the raw output: a `Log`, a binary file."""
+
+    def write(self, data: bytes, /) -> object: ...
+
+
+class Captured(msgspec.Struct, frozen=True, kw_only=True):
+    """How a short process ended.
+
+    `rc` is its exit code, minus the signal's number when a signal ended it, 127 when it
+    could not start (`stderr` is then the reason) and 124 when we ended it: it was `timed_out`,
+    or `flooded` us with more bytes than the limit.
+    """
+
+    rc: int
+    stdout: bytes = b""
+    stderr: bytes = b""
+    timed_out: bool = False
+    flooded: bool = False
+    started: bool = True
+
+
+def capture(
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | str | None = None,
+    timeout: float | None = None,
+    limit: float = math.inf,
+    grace: float = GRACE,
+) -> Captured:
+    """Run a short process to its end, without input, and return its output.
+
+    Args:
+        argv: the program and its arguments; no shell. On Windows it may be one string, the
+            whole command line, for cmd.exe has quoting of its own.
+        env: its whole environment; ours without.
+        cwd: the folder that it starts in; ours without.
+        timeout: seconds after which its tree is ended; its output until then is returned.
+        limit: bytes of one stream after which its tree is ended as well.
+        grace: seconds that the tree has to end itself once it is asked to; 0 kills unasked.
+
+    Returns:
+        How it ended; never raises for a program that is missing or fails.
+
+    Raises:
+        Interrupted: Ctrl-C, once the whole tree is ended.
+    """
+    try:
+        with (
+            contextlib.ExitStack() as at_last,
+            _start(argv, env, cwd, stderr=subprocess.PIPE) as process,
+        ):
+            assert process.stdout is not None
+            assert process.stderr is not None
+            pipes = at_last.enter_context(Reader(process.stdout, process.stderr))
+            output = _Output(process, pipes, limit)
+            if output.read_until(math.inf if timeout is None else time.monotonic() + timeout):
+                return Captured(rc=process.returncode, stdout=output.stdout, stderr=output.stderr)
+            flooded = output.flooded
+            end_tree(process.pid, grace, job=process.job)
+            process.poll()
+            output.read_until(time.monotonic() + IDLE)  # not if something that left the tree holds a pipe
+            return Captured(
+                rc=TIMED_OUT,
+                stdout=output.stdout,
+                stderr=output.stderr,
+                timed_out=not flooded,
+                flooded=flooded,
+            )
+    except _CannotStart as error:
+        return Captured(rc=CANNOT_START, stderr=str(error).encode(), started=False)
+
+
+def stream(
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str] | None,
+    cwd: Path | str | None,
+    log: Sink,
+    on_block: Callable[[bytes], None],
+    on_idle: Callable[[int], None] | None = None,
+) -> int:
+    """Run a long process: every byte of stdout and stderr to `log`, every line to `on_block`.
+
+    A daemon that the build left behind (a compiler cache's server) may hold the pipe open: then the
+    exit of the process and half a second of silence are its end.
+
+    Args:
+        argv, env, cwd: as for `capture`.
+        log: takes every byte as it came.
+        on_block: takes the lines in blocks as `Blocks` cuts them, as many as one read brought.
+        on_idle: is called with its pid for every half second without output. What this or
+            `on_block` raises ends the whole tree.
+
+    Returns:
+        The exit code as in `Captured`; when the program cannot start, that is 127 and the reason
+        is its only line.
+
+    Raises:
+        Interrupted: Ctrl-C, once the whole tree is ended.
+    """
+    blocks = Blocks()
+    try:
+        # The pipe is closed last, when whatever broke this off has ended the tree.
+        with (
+            contextlib.ExitStack() as at_last,
+            _start(argv, env, cwd, stderr=subprocess.STDOUT) as process,
+        ):
+            assert process.stdout is not None
+            widen(process.stdout)
+            pipe = at_last.enter_context(Reader(process.stdout))
+            while pipe.open:
+                if chunk := pipe.read(IDLE):
+                    log.write(chunk.data)
+                    if block := blocks.feed(chunk.data):
+                        on_block(block)
+                elif process.poll() is not None:
+                    break
+                elif on_idle is not None:
+                    on_idle(process.pid)
+            if block := blocks.end():
+                on_block(block)
+            _wait_for_end(process, math.inf)
+            return process.returncode
+    except _CannotStart as error:
+        reason = f"{error}\n".encode(errors="replace")
+        log.write(reason)
+        on_block(reason)
+        return CANNOT_START
+
+
+# ---------------- starting a process, waiting for its end
+
+
+class _Process(subprocess.Popen[bytes]):  # noqa: TID251 - this is the door
+    """A process, and on Windows the job that it and its descendants are in."""
+
+    job: Job | None = None
+
+
+class _CannotStart(OSError):
+    """The program did not start; apart from an OSError of whoever takes the output."""
+
+
+@contextlib.contextmanager
+def _start(
+    argv: Sequence[str], env: Mapping[str, str] | None, cwd: Path | str | None, *, stderr: int
+) -> Iterator[_Process]:
+    """Start a process in a session of its own; whatever breaks off the body ends the whole tree."""
+    process = None
+    try:
+        with signals_wait(deliver=True):  # a signal inside Popen would lose the pid
+            process = _open(argv, env, cwd, stderr)
+        yield process
+        if process.job is not None:
+            process.job.release()
+    except BaseException as error:
+        with signals_wait(deliver=False):
+            if process is not None:
+                end_tree(process.pid, job=process.job)
+                process.poll()
+        if isinstance(error, KeyboardInterrupt):
+            raise interrupted() from None
+        raise
+
+
+def _open(
+    argv: Sequence[str], env: Mapping[str, str] | None, cwd: Path | str | None, stderr: int
+) -> _Process:
+    name = argv if isinstance(argv, str) else argv[0]
+    command = argv
+    own: dict[str, Any] = {"start_new_session": True}
+    if sys.platform == "win32":
+        # Suspended, so that nothing it starts can be outside its job.
+        own = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP | _CREATE_SUSPENDED}
+        if stderr == subprocess.PIPE:  # captured: a console of its own, so that chcp works and
+            own["creationflags"] |= subprocess.CREATE_NO_WINDOW  # leaves the user's as it is
+        command = _with_path(argv, os.environ if env is None else env)
+    try:
+        process = _Process(
+            command,
+            env=env,
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            bufsize=0,
+            **own,
+        )
+    except (OSError, ValueError) as error:
+        raise _CannotStart(f"cannot start {name}: {error}") from error
+    if sys.platform == "win32":
+        _run_in_job(process, name)
+    return process
+
+
+def _with_path(argv: Sequence[str], env: Mapping[str, str]) -> Sequence[str]:
+    """Return argv with the program's path: CreateProcess searches our PATH, not the one of `env`."""
+    if isinstance(argv, str):
+        return argv
+    path = next((value for name, value in env.items() if name.upper() == "PATH"), None)
+    return [shutil.which(argv[0], path=path) or argv[0], *argv[1:]]
+
+
+if sys.platform == "win32":
+
+    def _run_in_job(process: _Process, name: str) -> None:
+        try:
+            process.job = adopt(process.pid)
+        except OSError as error:
+            process.kill()
+            raise _CannotStart(f"cannot start {name}: {error}") from error
+
+
+def _wait_for_end(process: _Process, deadline: float) -> bool:
+    """Wait for a process; return whether it ended before the deadline (of time.monotonic)."""
+    while process.poll() is None:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return False
+        _wait(process, left)
+    return True
+
+
+def _wait(process: _Process, seconds: float) -> None:
+    """Wait for the end of a process, `seconds` at most.
+
+    With a timeout Popen.wait sleeps in steps on POSIX, from 1 ms to 50 ms (subprocess.py of Python
+    3.11), which is as long as a short program runs. A descriptor of the process is ready at once.
+    """
+    if sys.platform == "linux" and seconds < math.inf:
+        with contextlib.suppress(OSError):  # Linux before 5.3, and sandboxes that know no pidfd_open(2)
+            descriptor = os.pidfd_open(process.pid)
+            try:
+                poll = select.poll()
+                poll.register(descriptor, select.POLLIN)
+                poll.poll(1000 * seconds)
+            finally:
+                os.close(descriptor)
+            return
+    if sys.platform == "win32":  # no signal breaks off a wait there
+        seconds = min(seconds, IDLE)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(seconds if seconds < math.inf else None)
+
+
+# ---------------- reading its pipes
+
+
+class _Output:
+    """What a process wrote to both streams, as far as it is read."""
+
+    def __init__(self, process: _Process, pipes: Reader, limit: float) -> None:
+        self._process = process
+        self._pipes = pipes
+        self._limit = limit
+        self._streams = (bytearray(), bytearray())
+
+    @property
+    def stdout(self) -> bytes:
+        return bytes(self._streams[0])
+
+    @property
+    def stderr(self) -> bytes:
+        return bytes(self._streams[1])
+
+    @property
+    def flooded(self) -> bool:
+        return max(map(len, self._streams)) > self._limit
+
+    def read_until(self, deadline: float) -> bool:
+        """Read on; return whether both streams and the process ended in time, within the limit."""
+        while self._pipes.open:
+            left = deadline - time.monotonic()
+            if left <= 0 or self.flooded:
+                break
+            if chunk := self._pipes.read(left):
+                self._streams[chunk.pipe].extend(chunk.data)
+        # Not polled before both have ended: the number of a process that was reaped can be another's.
+        return not self._pipes.open and not self.flooded and _wait_for_end(self._process, deadline)
 
 
 class Chunk(NamedTuple):
-    """What one read brought: the number of the pipe, and bytes; none at the end of that pipe."""
+    """The bytes of one read, and the number of their pipe; no bytes at the end of that pipe."""
 
     pipe: int
     data: bytes
@@ -57,9 +350,9 @@ def widen(pipe: IO[bytes]) -> None:
 
 
 class Threaded:
-    """Pipes that threads read; `open` until all have ended.
+    """Pipes that are read by a thread each: Windows has no poll for them.
 
-    A context that closes the pipes. To be left after the process has been ended: whoever
+    A context that closes the pipes. Leave it after the process has been ended: whoever
     writes into a closed pipe dies, a Ninja that was asked to stop too, before it has
     removed what it had half done.
     """
@@ -82,11 +375,11 @@ class Threaded:
 
     @property
     def open(self) -> bool:
-        """Whether more can come."""
+        """Say whether more can come."""
         return self._left > 0
 
     def read(self, seconds: float) -> Chunk | None:
-        """Return what came; None when nothing does for `seconds`, `IDLE` at most."""
+        """Return what came; None when nothing did for `seconds`, or for `IDLE`."""
         try:
             chunk = self._read.get(timeout=min(seconds, IDLE))
         except queue.Empty:
@@ -105,7 +398,7 @@ class Threaded:
 if sys.platform != "win32":
 
     class Polled:
-        """The same, with poll(2)."""
+        """Pipes that are read with poll(2); otherwise as `Threaded`."""
 
         def __init__(self, *pipes: IO[bytes]) -> None:
             self._pipes = pipes
@@ -124,11 +417,11 @@ if sys.platform != "win32":
 
         @property
         def open(self) -> bool:
-            """Whether more can come."""
+            """Say whether more can come."""
             return bool(self._numbers)
 
         def read(self, seconds: float) -> Chunk | None:
-            """Return what came; None when nothing does for `seconds`, `IDLE` at most."""
+            """Return what came; None when nothing did for `seconds`, or for `IDLE`."""
             if not self._ready:
                 self._ready = [found for found, _ in self._poll.poll(1000 * min(seconds, IDLE))]
             if not self._ready:
@@ -147,17 +440,17 @@ else:
     Reader = Polled
 
 
-# ---------------- cuts the output of a process into blocks of whole lines, in flat memory
-
-
-LINE_LIMIT: Final = 8 * 1024
+# ---------------- cutting its output into lines
 
 
 class Blocks:
-    """Bytes in, whole lines out, many at once and still bytes.
+    """Cut bytes into blocks of whole lines, in flat memory.
 
-    Each line of a block ends with a newline; a carriage return ends one too, unless told otherwise.
-    Of a line longer than `LINE_LIMIT` bytes the rest is left out, so one without end costs nothing.
+    Each line of a block ends with a newline. Of a line longer than `LINE_LIMIT` bytes the rest is
+    left out, so one without end costs nothing.
+
+    Args:
+        carriage_return: whether a carriage return ends a line too.
     """
 
     def __init__(self, *, carriage_return: bool = True) -> None:
@@ -166,7 +459,7 @@ class Blocks:
         self._after_cr = False
 
     def feed(self, chunk: bytes) -> bytes:
-        """The lines that this chunk completes; empty when there is none."""
+        """Return the lines that this chunk completes; empty when there is none."""
         if not chunk:
             return b""
         data = chunk[1:] if self._after_cr and chunk.startswith(b"\n") else chunk
@@ -182,12 +475,14 @@ class Blocks:
         return _cut(block)
 
     def end(self) -> bytes:
-        """The last line, if it had no end."""
-        rest, self._rest = self._rest, b""
+        """Return the last line, if it had no end."""
+        rest = self._rest
+        self._rest = b""
         return rest + b"\n" if rest else b""
 
 
 def _cut(block: bytes) -> bytes:
+    """Shorten the lines that are longer than the limit."""
     at = 0
     while at < len(block):  # from the last line end within the limit to the next such
         at = block.rfind(b"\n", at, at + LINE_LIMIT + 1) + 1
@@ -196,267 +491,10 @@ def _cut(block: bytes) -> bytes:
     return block
 
 
-# ---------------- the only door to processes: `capture` for short questions, `stream` for the build
+# ---------------- its end in words
 
 
-if sys.platform == "win32":
-    from torchbuild_tasks.system.windows_job import adopt
-
-CANNOT_START: Final = 127
-TIMED_OUT: Final = 124
-_CREATE_SUSPENDED: Final = 0x4
-
-
-class _Process(subprocess.Popen[bytes]):  # noqa: TID251 - this is the door
-    """A process, and on Windows the job that it and its descendants are in."""
-
-    job: Job | None = None
-
-
-class Sink(Protocol):
-    """Anything that takes the raw output: a `Log`, a binary file."""
-
-    def write(self, data: bytes, /) -> object: ...
-
-
-class Captured(msgspec.Struct, frozen=True, kw_only=True):
-    """How a short process ended.
-
-    `rc` is its exit code, minus the signal's number when a signal ended it, 127 when it
-    could not start (`stderr` then says why) and 124 when we ended it: it was `timed_out`, or
-    `flooded` us with more than it may say.
-    """
-
-    rc: int
-    stdout: bytes = b""
-    stderr: bytes = b""
-    timed_out: bool = False
-    flooded: bool = False
-    started: bool = True
-
-
-def capture(
-    argv: Sequence[str],
-    *,
-    env: Mapping[str, str] | None = None,
-    cwd: Path | str | None = None,
-    timeout: float | None = None,
-    limit: float = math.inf,
-    grace: float = GRACE,
-) -> Captured:
-    """Run a short process to its end, without input, and return what it said.
-
-    Args:
-        argv: the program and its arguments; no shell. On Windows it may be one string, the
-            whole command line, for cmd.exe has quoting of its own.
-        env: its whole environment; ours without.
-        cwd: the folder that it starts in; ours without.
-        timeout: seconds after which its tree is ended; what it had said is returned.
-        limit: bytes of one stream after which its tree is ended as well.
-        grace: seconds that the tree has to end itself once it is asked to; 0 kills unasked.
-
-    Returns:
-        How it ended; never raises for a program that is missing or fails.
-
-    Raises:
-        Interrupted: Ctrl-C, once the whole tree is ended.
-    """
-    try:
-        with (
-            contextlib.ExitStack() as at_last,
-            _started(argv, env, cwd, stderr=subprocess.PIPE) as process,
-        ):
-            assert process.stdout is not None
-            assert process.stderr is not None
-            pipes = at_last.enter_context(Reader(process.stdout, process.stderr))
-            answer = _Answer(process, pipes, limit)
-            if answer.ends_by(math.inf if timeout is None else time.monotonic() + timeout):
-                return Captured(rc=process.returncode, stdout=answer.stdout, stderr=answer.stderr)
-            flooded = answer.flooded
-            end_tree(process.pid, grace, job=process.job)
-            process.poll()
-            answer.ends_by(time.monotonic() + IDLE)  # not if something that left the tree holds a pipe
-            return Captured(
-                rc=TIMED_OUT,
-                stdout=answer.stdout,
-                stderr=answer.stderr,
-                timed_out=not flooded,
-                flooded=flooded,
-            )
-    except _CannotStart as error:
-        return Captured(rc=CANNOT_START, stderr=str(error).encode(), started=False)
-
-
-class _Answer:
-    """What a process says on both streams, as far as it is read."""
-
-    def __init__(self, process: _Process, pipes: Reader, limit: float) -> None:
-        self._process = process
-        self._pipes = pipes
-        self._limit = limit
-        self._said = (bytearray(), bytearray())
-
-    @property
-    def stdout(self) -> bytes:
-        return bytes(self._said[0])
-
-    @property
-    def stderr(self) -> bytes:
-        return bytes(self._said[1])
-
-    @property
-    def flooded(self) -> bool:
-        return max(map(len, self._said)) > self._limit
-
-    def ends_by(self, deadline: float) -> bool:
-        """Read on; return whether both streams and the process ended in time, within the limit."""
-        while self._pipes.open:
-            left = deadline - time.monotonic()
-            if left <= 0 or self.flooded:
-                break
-            if chunk := self._pipes.read(left):
-                self._said[chunk.pipe].extend(chunk.data)
-        # Not polled before both have ended: the number of a process that was reaped can be another's.
-        return not self._pipes.open and not self.flooded and _has_ended(self._process, deadline)
-
-
-def stream(
-    argv: Sequence[str],
-    *,
-    env: Mapping[str, str] | None,
-    cwd: Path | str | None,
-    log: Sink,
-    on_block: Callable[[bytes], None],
-    on_idle: Callable[[int], None] | None = None,
-) -> int:
-    """Run a long process: every byte of stdout and stderr to `log`, every line to `on_block`.
-
-    The lines come in blocks as `Blocks` makes them, as many as one read brought. `on_idle` is called
-    with its pid for every half second in which it says nothing. What either raises ends the whole tree.
-    A daemon that the build left behind (a compiler cache's server) may hold the pipe open: then the
-    exit of the process and half a second of silence end it.
-    Returns the exit code as in `Captured`; when the program cannot start, that is 127
-    and the reason is its only line. Raises Interrupted once the whole tree is ended.
-    """
-    blocks = Blocks()
-    try:
-        # The pipe is closed last, when whatever broke this off has ended the tree.
-        with (
-            contextlib.ExitStack() as at_last,
-            _started(argv, env, cwd, stderr=subprocess.STDOUT) as process,
-        ):
-            assert process.stdout is not None
-            widen(process.stdout)
-            pipe = at_last.enter_context(Reader(process.stdout))
-            while pipe.open:
-                if chunk := pipe.read(IDLE):
-                    log.write(chunk.data)
-                    if block := blocks.feed(chunk.data):
-                        on_block(block)
-                elif process.poll() is not None:
-                    break
-                elif on_idle is not None:
-                    on_idle(process.pid)
-            if block := blocks.end():
-                on_block(block)
-            _has_ended(process, math.inf)
-            return process.returncode
-    except _CannotStart as error:
-        reason = f"{error}\n".encode(errors="replace")
-        log.write(reason)
-        on_block(reason)
-        return CANNOT_START
-
-
-def _has_ended(process: _Process, deadline: float) -> bool:
-    """Wait for the end of a process; in pieces on Windows, where no signal breaks off a wait."""
-    while process.poll() is None:
-        left = deadline - time.monotonic()
-        if left <= 0:
-            return False
-        seconds = min(left, IDLE) if sys.platform == "win32" else left
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(seconds if seconds < math.inf else None)
-    return True
-
-
-class _CannotStart(OSError):
-    """The program did not start; apart from an OSError of whoever takes the output."""
-
-
-@contextlib.contextmanager
-def _started(
-    argv: Sequence[str], env: Mapping[str, str] | None, cwd: Path | str | None, *, stderr: int
-) -> Iterator[_Process]:
-    """Start a session of its own; whatever breaks off the body ends the whole tree."""
-    process = None
-    try:
-        with signals_wait(deliver=True):  # a signal inside Popen would lose the pid
-            process = _popen(argv, env, cwd, stderr)
-        yield process
-        if process.job is not None:
-            process.job.release()
-    except BaseException as error:
-        with signals_wait(deliver=False):
-            if process is not None:
-                end_tree(process.pid, job=process.job)
-                process.poll()
-        if isinstance(error, KeyboardInterrupt):
-            raise interrupted() from None
-        raise
-
-
-def _popen(
-    argv: Sequence[str], env: Mapping[str, str] | None, cwd: Path | str | None, stderr: int
-) -> _Process:
-    own: dict[str, Any] = {"start_new_session": True}
-    command, name = argv, argv if isinstance(argv, str) else argv[0]
-    if sys.platform == "win32":
-        # Suspended, so that nothing it starts can be outside its job.
-        own = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP | _CREATE_SUSPENDED}
-        if stderr == subprocess.PIPE:  # captured: a console of its own, so that chcp works and
-            own["creationflags"] |= subprocess.CREATE_NO_WINDOW  # leaves the user's as it is
-        command = _found(argv, os.environ if env is None else env)
-    try:
-        process = _Process(
-            command,
-            env=env,
-            cwd=cwd,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            bufsize=0,
-            **own,
-        )
-    except (OSError, ValueError) as error:
-        raise _CannotStart(f"cannot start {name}: {error}") from error
-    if sys.platform == "win32":
-        _run_in_job(process, name)
-    return process
-
-
-def _found(argv: Sequence[str], env: Mapping[str, str]) -> Sequence[str]:
-    """With the program's path: CreateProcess searches our PATH, not the one that is passed on."""
-    if isinstance(argv, str):
-        return argv
-    path = next((value for name, value in env.items() if name.upper() == "PATH"), None)
-    return [shutil.which(argv[0], path=path) or argv[0], *argv[1:]]
-
-
-if sys.platform == "win32":
-
-    def _run_in_job(process: _Process, name: str) -> None:
-        try:
-            process.job = adopt(process.pid)
-        except OSError as error:
-            process.kill()
-            raise _CannotStart(f"cannot start {name}: {error}") from error
-
-
-# ----------------
-
-
-# What Windows puts in the place of an exit status. Source: ntstatus.h of the Windows SDK; the
+# Windows' exit statuses of a process that crashed. Source: ntstatus.h of the Windows SDK; the
 # two of delay loading are of delayimp.h, the last is what MSVC's throw raises.
 STATUSES: Final[Mapping[int, str]] = {
     0x80000003: "a breakpoint or a failed assertion",
@@ -475,7 +513,7 @@ STATUSES: Final[Mapping[int, str]] = {
     0xC0000409: "it stopped itself: abort() or an overrun buffer",
     0xC06D007E: "a DLL to be loaded on demand was not found",
     0xC06D007F: "a function was not found in a DLL loaded on demand",
-    0xE06D7363: "a C++ exception that nobody caught",
+    0xE06D7363: "a C++ exception that was not caught",
 }
 
 _TAIL: Final = 8
@@ -483,7 +521,7 @@ _FATAL: Final = ("Fatal Python error", "Timeout (", "Windows fatal exception")
 
 
 def ending(captured: Captured) -> str:
-    """Say how it ended: by a signal on Linux, with a status of many digits on Windows."""
+    """Say how an interpreter ended: by a signal on Linux, with a status of many digits on Windows."""
     rc = captured.rc
     if captured.timed_out:
         return "the time was up"
@@ -498,7 +536,7 @@ def ending(captured: Captured) -> str:
 
 
 def is_hang(captured: Captured) -> bool:
-    """Whether it gave no answer until faulthandler, asked by the probe, ended it."""
+    """Say whether faulthandler, which the probe had set, ended it after too long a wait."""
     return captured.rc == 1 and b"Timeout (" in captured.stderr
 
 
@@ -510,7 +548,7 @@ def _signal(number: int) -> str:
 
 
 def tail(output: bytes) -> str:
-    """The lines that say most: the last, or the first that faulthandler wrote."""
+    """Return the lines that explain most: the last, or the first that faulthandler wrote."""
     lines = _text(output).strip().splitlines()
     fatal = [number for number, line in enumerate(lines) if line.startswith(_FATAL)]
     start = fatal[0] if fatal else max(len(lines) - _TAIL, 0)
@@ -518,31 +556,8 @@ def tail(output: bytes) -> str:
 
 
 def _text(output: bytes) -> str:
-    """Read what a program printed: UTF-8, or else the machine's own code page."""
+    """Decode what a program printed: UTF-8, or else the machine's own code page."""
     try:
         return output.decode()
     except UnicodeDecodeError:
         return output.decode(locale.getencoding(), errors="replace")
-
-
-__all__ = [
-    "Blocks",
-    "CANNOT_START",
-    "Captured",
-    "Chunk",
-    "IDLE",
-    "LINE_LIMIT",
-    "Polled",
-    "Reader",
-    "STATUSES",
-    "Sink",
-    "TIMED_OUT",
-    "Threaded",
-    "adopt",
-    "capture",
-    "ending",
-    "is_hang",
-    "stream",
-    "tail",
-    "widen",
-]

@@ -83,7 +83,8 @@ def is_link(path: Path) -> bool:
 
 UNPACKING: Final = "unpacking"
 REMOVING: Final = "removing"
-_LEFTOVER: Final = re.compile(rf"\.(?P<id>.+)\.(?P<pid>\d{{1,9}})\.(?:{UNPACKING}|{REMOVING})")
+DOWNLOADING: Final = "downloading"
+_LEFTOVER: Final = re.compile(rf"\.(?P<id>.+)\.(?P<pid>\d{{1,9}})\.(?:{UNPACKING}|{REMOVING}|{DOWNLOADING})")
 
 
 def hidden(folder: Path, doing: str) -> Path:

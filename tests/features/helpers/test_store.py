@@ -161,6 +161,7 @@ def test_prune_removes_what_killed_runs_left(tmp_path: Path) -> None:
     leftovers = [
         tmp_path / "unpacked" / f".mkl-1.{DEAD}.unpacking",
         tmp_path / "unpacked" / f".mkl-1.{DEAD}.removing",
+        tmp_path / "partial" / f".mkl-1.{DEAD}.downloading",
         tmp_path / "files" / "aa" / f".{'aa' * 32}.{DEAD}.removing",
     ]
     for leftover in leftovers:
@@ -168,13 +169,13 @@ def test_prune_removes_what_killed_runs_left(tmp_path: Path) -> None:
         (leftover / "file").write_bytes(b"123")
     done = shelf.prune(tmp_path, ())
     assert set(done.paths) == set(map(str, leftovers))
-    assert done.bytes == 9
+    assert done.bytes == 12
 
 
 def test_prune_leaves_alone_what_another_run_holds(tmp_path: Path) -> None:
     fill(tmp_path, "mkl-1")
     held = fill(tmp_path, "magma-2")
-    with shelf.held(tmp_path, {"magma-2"}, pytest.fail):
+    with shelf.hold(tmp_path, {"magma-2"}, pytest.fail):
         done = shelf.prune(tmp_path, ())
         assert done.paths == (str(tmp_path / "unpacked" / "mkl-1"),)
         assert dict(done.kept)[str(held)] == "another run holds it"
@@ -223,7 +224,7 @@ def test_discard_takes_only_what_is_ours(tmp_path: Path) -> None:
 
 
 def test_a_lock_is_free_again_after_an_error(tmp_path: Path) -> None:
-    with pytest.raises(KeyError), shelf.held(tmp_path, {"a", "b"}, pytest.fail):
+    with pytest.raises(KeyError), shelf.hold(tmp_path, {"a", "b"}, pytest.fail):
         raise KeyError
-    with shelf.held(tmp_path, {"b", "a"}, pytest.fail):
+    with shelf.hold(tmp_path, {"b", "a"}, pytest.fail):
         pass

@@ -213,7 +213,7 @@ def test_prune_sweeps_what_killed_runs_left(tmp_path: Path) -> None:
 
 def test_prune_leaves_what_another_run_is_making(tmp_path: Path) -> None:
     folder = put_together(tmp_path)
-    with shelf.held(tmp_path, [NAME], lambda text: None):
+    with shelf.hold(tmp_path, [NAME], lambda text: None):
         assert folder.exists()
         assert [path for path, _ in shelf.prune(tmp_path, ()).kept] == [str(folder)]
     assert folder.exists()

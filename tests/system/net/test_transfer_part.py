@@ -91,3 +91,15 @@ def test_a_late_writer_changes_nothing(tmp_path: Path) -> None:
 def test_a_folder_that_is_gone_is_told(tmp_path: Path) -> None:
     with pytest.raises(DownloadFailed, match="cannot be written"):
         Part(tmp_path / "none" / "f").restart(ABOUT)
+
+
+def test_a_note_that_cannot_be_written_leaves_the_one_before(tmp_path: Path) -> None:
+    """As does a kill while it is written: never is there half a note, which would cost all that is there."""
+    part = begun(tmp_path / "f")
+    part.note()
+    (tmp_path / "f.part.json.new").mkdir()
+    part.add(b"def")
+    part.give_up()
+    part = recalled(tmp_path / "f")
+    assert part.done == 3
+    part.give_up()

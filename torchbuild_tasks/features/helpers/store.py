@@ -188,7 +188,7 @@ def prune(store: Path, keep: Collection[str], *, dry_run: bool = False) -> Prune
     removal = _Removal(dry_run)
     used = {entry.marker.sha256 for entry in listing(store) if entry.id in keep and entry.marker}
     with contextlib.ExitStack() as stack:
-        busy = {path.stem for path in _locks(store) if not stack.enter_context(_tried(path))}
+        busy = {path.stem for path in _locks(store) if not stack.enter_context(_try_lock(path))}
         for folder in (*_folders(store / TOOLKITS), *_folders(store / UNPACKED)):
             if folder.name in keep:
                 continue
@@ -196,9 +196,10 @@ def prune(store: Path, keep: Collection[str], *, dry_run: bool = False) -> Prune
                 removal.keep(folder, "another run holds it")
             elif _is_ours(folder):
                 removal.remove(folder, take_away)
-        for folder in (*leftovers(store / TOOLKITS), *leftovers(store / UNPACKED)):
-            if owner_of(folder) not in busy:
-                removal.remove(folder, remove_tree)
+        for parent in (TOOLKITS, UNPACKED, PARTIAL):
+            for folder in leftovers(store / parent):
+                if owner_of(folder) not in busy:
+                    removal.remove(folder, remove_tree)
         for folder in _downloads(store):
             if busy:
                 removal.keep(folder, "a run is under way")
@@ -242,7 +243,7 @@ class _Removal:
 
 
 @contextlib.contextmanager
-def held(store: Path, ids: Collection[str], note: Callable[[str], None]) -> Iterator[None]:
+def hold(store: Path, ids: Collection[str], note: Callable[[str], None]) -> Iterator[None]:
     """Hold artifacts against other runs; waits for one that has them, and says so.
 
     All runs take them in the same order, so none waits for the other in a circle.
@@ -253,7 +254,7 @@ def held(store: Path, ids: Collection[str], note: Callable[[str], None]) -> Iter
     with contextlib.ExitStack() as stack:
         for artifact_id in sorted(ids):
             path = store / LOCKS / f"{artifact_id}.lock"
-            stack.enter_context(locked(path, lambda name=artifact_id: note(_waiting(name))))  # type: ignore[misc]
+            stack.enter_context(hold_lock(path, lambda name=artifact_id: note(_waiting(name))))  # type: ignore[misc]
         yield
 
 
@@ -262,7 +263,7 @@ def _waiting(artifact_id: str) -> str:
 
 
 @contextlib.contextmanager
-def locked(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
+def hold_lock(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
     """Hold one lock; calls `waiting` once when it has to wait.
 
     Raises:
@@ -285,7 +286,7 @@ def locked(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _tried(path: Path) -> Iterator[bool]:
+def _try_lock(path: Path) -> Iterator[bool]:
     """Hold a lock if nobody else does; says whether."""
     import filelock
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from torchbuild_tasks.errors import ArchiveRefused, DownloadFailed
-from torchbuild_tasks.features.helpers import store as shelf
+from torchbuild_tasks.features.helpers import store
 from torchbuild_tasks.features.helpers.store import (
     TOOLKIT_MARKER,
     ToolkitMarker,
@@ -149,8 +149,8 @@ def assemble(
     with contextlib.ExitStack() as stack:
         # The parts are held as well: a prune in another run leaves them alone.
         for name in sorted({folder.name, *ids}):
-            path = folder.parent.parent / shelf.LOCKS / f"{name}.lock"
-            stack.enter_context(shelf.locked(path, lambda name=name: note(_waiting(name))))  # type: ignore[misc]
+            path = folder.parent.parent / store.LOCKS / f"{name}.lock"
+            stack.enter_context(store.hold_lock(path, lambda name=name: note(_waiting(name))))  # type: ignore[misc]
         if not _is_whole(folder, mark):
             _check(folder)
             _grow(parts, folder, mark, note)

@@ -1,4 +1,9 @@
-"""Reads 7z archives with py7zr."""
+"""Reads archives: one function for each kind, which announces its members and writes them.
+
+Zip and tar are the standard library's, 7z is py7zr's. Every name, size and link goes through
+`Filling` (system/archive/members.py), which refuses what may not be unpacked; nothing is
+extracted by the libraries themselves. A reader takes one pass, in bounded memory.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +41,9 @@ if TYPE_CHECKING:
 
 
 _WHEEL_SCRIPT: Final = re.compile(r"[^/]+\.data/scripts/.")
-_UNIX: Final = 3  # "made by" of a zip member whose attributes hold a Unix mode
+# PKWARE's APPNOTE.TXT 6.3, 4.4.2: "made by" of a zip member whose attributes hold a Unix mode; and 4.4.4:
+# the flags of encryption, of strong encryption, and of an encrypted directory.
+_UNIX: Final = 3
 _ENCRYPTED: Final = 0x1 | 0x40 | 0x2000
 _BETWEEN: Final = 4 << 20  # bytes of tar headers between two members
 
@@ -48,7 +55,7 @@ class Readable(Protocol):
 
 
 def read_file(archive: Path, filling: Filling) -> None:
-    """An "archive" that is the file itself: a program."""
+    """Copy an "archive" that is the file itself: a program."""
     size = archive.stat().st_size
     path = filling.announce(Member(name=archive.name, size=size, executable=True))
     filling.total = size
@@ -61,7 +68,7 @@ def _chunks(file: Readable) -> Iterator[bytes]:
 
 
 def _kind(filling: Filling, name: str, mode: int) -> Kind:
-    """What a member is by the type bits of a Unix mode; 0 says nothing and means a file."""
+    """Return the kind of a member by the type bits of its Unix mode; without any it is a file."""
     if stat.S_ISLNK(mode):
         return "link"
     if stat.S_ISDIR(mode):
@@ -75,7 +82,7 @@ def _kind(filling: Filling, name: str, mode: int) -> Kind:
 
 
 def read_zip(archive: Path, filling: Filling) -> None:
-    """A zip archive; in a wheel, what lies under `*.data/scripts/` is executable."""
+    """Unpack a zip archive; in a wheel, what lies under `*.data/scripts/` is executable."""
     with zipfile.ZipFile(archive) as opened:
         wheel = archive.suffix == ".whl"
         members = [(info, _zip_member(filling, info, wheel)) for info in opened.infolist()]
@@ -105,25 +112,25 @@ def _zip_member(filling: Filling, info: zipfile.ZipInfo, wheel: bool) -> Member:
 
 
 def read_tar_bz2(archive: Path, filling: Filling) -> None:
-    """A tar archive in bzip2, in one pass."""
+    """Unpack a tar archive in bzip2, in one pass."""
     with bz2.open(archive) as file:
         _read_tar(file, filling)
 
 
 def read_tar_xz(archive: Path, filling: Filling) -> None:
-    """A tar archive in xz, in one pass."""
+    """Unpack a tar archive in xz, in one pass."""
     with lzma.open(archive) as file:
         _read_tar(file, filling)
 
 
 def read_tar_gz(archive: Path, filling: Filling) -> None:
-    """A tar archive in gzip, in one pass."""
+    """Unpack a tar archive in gzip, in one pass."""
     with gzip.open(archive) as file:
         _read_tar(file, filling)
 
 
 def read_conda(archive: Path, filling: Filling) -> None:
-    """A conda package: a zip that holds `pkg-*.tar.zst` and `info-*.tar.zst`, in one pass each."""
+    """Unpack a conda package: a zip that holds `pkg-*.tar.zst` and `info-*.tar.zst`, in one pass each."""
     if sys.version_info >= (3, 14):
         from compression import zstd
     else:
@@ -175,15 +182,15 @@ def _read_tar(file: Readable, filling: Filling) -> None:
     with tarfile.open(fileobj=metered, mode="r|", tarinfo=_Strict) as opened:  # type: ignore[call-overload]
         while (info := opened.next()) is not None:
             metered.left = None
-            _take(opened, info, filling)
+            _read_member(opened, info, filling)
             opened.members.clear()  # it would remember them all
             metered.left = _BETWEEN
         while metered.read(CHUNK):  # up to the checksum at the very end
             pass
 
 
-def _take(opened: tarfile.TarFile, info: tarfile.TarInfo, filling: Filling) -> None:
-    """One member of a tar, the stream being at it."""
+def _read_member(opened: tarfile.TarFile, info: tarfile.TarInfo, filling: Filling) -> None:
+    """Read one member of a tar, at which the stream stands."""
     name, archive = info.name, filling.tree.archive
     if info.isdir():
         # tarfile takes the slashes from the end of a folder's name, also where nothing is left then.
@@ -192,7 +199,7 @@ def _take(opened: tarfile.TarFile, info: tarfile.TarInfo, filling: Filling) -> N
         path = filling.announce(Member(name=name, kind="link", size=len(info.linkname)))
         filling.link(path, info.linkname)
     elif info.islnk():
-        _take_hard_link(info, filling)
+        _read_hard_link(info, filling)
     elif not info.isreg() or info.issparse():
         refuse(archive, "is a device, a pipe or a sparse file", name)
     else:
@@ -203,7 +210,7 @@ def _take(opened: tarfile.TarFile, info: tarfile.TarInfo, filling: Filling) -> N
         filling.write(path, _chunks(data))
 
 
-def _take_hard_link(info: tarfile.TarInfo, filling: Filling) -> None:
+def _read_hard_link(info: tarfile.TarInfo, filling: Filling) -> None:
     other = "/".join(part for part in info.linkname.replace("\\", "/").split("/") if part not in ("", "."))
     if rule := fault(info.linkname):
         refuse(filling.tree.archive, f"is a hard link to {info.linkname!r}, which {rule}", info.name)
@@ -213,7 +220,7 @@ def _take_hard_link(info: tarfile.TarInfo, filling: Filling) -> None:
     filling.hard_link(path, other)
 
 
-# ----------------
+# ---------------------------------------------------------------- 7z
 
 
 @contextlib.contextmanager
@@ -241,25 +248,25 @@ def read_7z(archive: Path, filling: Filling) -> None:
     """Unpack a 7z archive; solid blocks are decompressed piece by piece, never whole."""
     with _opened(archive, filling.tree.archive) as opened:
         kinds = _announce(opened, filling)
-        pen = _Pen(filling, kinds)
+        writer = _Writer(filling, kinds)
         try:
             # py7zr refuses to extract a member for the folder itself, which py7zr writes.
             wanted = [name for name in opened.namelist() if parts_of(name)]
-            opened.extract(filling.folder, wanted, factory=_factory(pen))
+            opened.extract(filling.folder, wanted, factory=_factory(writer))
         finally:
-            pen.lift()
+            writer.end()
 
 
 def _announce(opened: SevenZipFile, filling: Filling) -> dict[str, Kind]:
-    """The kind of every member by its path."""
-    members = [_member(info, filling.tree.archive) for info in getattr(opened, "files", ())]
+    """Announce all members; return the kind of each by its path."""
+    members = [_7z_member(info, filling.tree.archive) for info in getattr(opened, "files", ())]
     kinds = {filling.announce(member): member.kind for member in members}
     filling.total = filling.tree.size
     return kinds
 
 
-def _member(info: ArchiveFile, archive: str) -> Member:
-    kind = _sevenz_kind(info, archive)
+def _7z_member(info: ArchiveFile, archive: str) -> Member:
+    kind = _7z_kind(info, archive)
     if kind == "folder" and info.uncompressed:
         refuse(archive, "is a folder with bytes of its own", info.filename)
     return Member(
@@ -270,7 +277,7 @@ def _member(info: ArchiveFile, archive: str) -> Member:
     )
 
 
-def _sevenz_kind(info: ArchiveFile, archive: str) -> Kind:
+def _7z_kind(info: ArchiveFile, archive: str) -> Kind:
     if info.is_junction:
         refuse(archive, "is a junction", info.filename)
     if info.st_fmt not in (None, 0, stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK):
@@ -280,7 +287,7 @@ def _sevenz_kind(info: ArchiveFile, archive: str) -> Kind:
     return "folder" if info.is_directory or info.st_fmt == stat.S_IFDIR else "file"
 
 
-class _Pen:
+class _Writer:
     """Writes one member after the other, as py7zr comes to it."""
 
     def __init__(self, filling: Filling, kinds: Mapping[str, Kind]) -> None:
@@ -288,9 +295,9 @@ class _Pen:
         self._path = ""
         self._out: BinaryIO | None = None
 
-    def turn_to(self, place: str) -> None:
+    def begin(self, place: str) -> None:
         """Begin the member that py7zr calls by the place it would have."""
-        self.lift()
+        self.end()
         self._path = Path(place).relative_to(self._filling.folder).as_posix()
         kind = self._kinds[self._path]
         # py7zr takes some folders for empty files; those are made at the end, with all folders.
@@ -304,7 +311,7 @@ class _Pen:
         elif self._out.write(data) and self._out.tell() > LINK_LIMIT:
             refuse(self._filling.tree.archive, "is a link to an endless name", self._path)
 
-    def lift(self) -> None:
+    def end(self) -> None:
         """End the member that was begun last."""
         out, self._out = self._out, None
         if isinstance(out, io.BytesIO) and self._kinds[self._path] == "link":
@@ -313,15 +320,15 @@ class _Pen:
             out.close()
 
 
-def _factory(pen: _Pen) -> WriterFactory:
-    """The pen as py7zr wants it: an object for every member, made when its turn comes."""
+def _factory(writer: _Writer) -> WriterFactory:
+    """The writer as py7zr wants it: an object for every member, made when its turn comes."""
     from py7zr.io import Py7zIO, WriterFactory
 
     class Place(Py7zIO):
         length = 0
 
         def write(self, s: bytes | bytearray) -> int:
-            pen.write(bytes(s))
+            writer.write(bytes(s))
             self.length += len(s)
             return len(s)
 
@@ -339,7 +346,7 @@ def _factory(pen: _Pen) -> WriterFactory:
 
     class Factory(WriterFactory):
         def create(self, filename: str) -> Py7zIO:
-            pen.turn_to(filename)
+            writer.begin(filename)
             return Place()
 
     return Factory()

@@ -1,6 +1,6 @@
 """Unpacks an archive into a folder that is there whole, or not at all.
 
-It grows beside that folder under a hidden name, with our mark in it from the first, and
+It grows next to that folder under a hidden name, with our mark in it from the first, and
 gets its own name by one rename. Names and links are judged by system/archive/members.py.
 """
 
@@ -16,7 +16,6 @@ from typing import Final
 from torchbuild_tasks.errors import DownloadFailed, TorchbuildError
 from torchbuild_tasks.system import files
 from torchbuild_tasks.system.archive import readers
-from torchbuild_tasks.system.archive import readers as sevenz
 from torchbuild_tasks.system.archive.members import COUNT, LIMIT, Filling, Tree, parts_of, refusal
 from torchbuild_tasks.system.files import told_as
 from torchbuild_tasks.system.mark import Marker, Origin, write_marker
@@ -32,7 +31,7 @@ _READERS: Final = {
     "tar.xz": readers.read_tar_xz,
     "tar.gz": readers.read_tar_gz,
     "conda": readers.read_conda,
-    "7z": sevenz.read_7z,
+    "7z": readers.read_7z,
 }
 
 
@@ -56,17 +55,18 @@ def unpack(
 
     Args:
         kind: 7z, zip (also a wheel), tar.bz2, tar.xz, tar.gz, conda, or file: the archive itself is copied.
-        tell: told `name`, the bytes written, and of how many where that is known.
+        tell: is called with `name`, the bytes written, and of how many where that is known.
         limit: the most bytes that all its files may have, by their headers and in fact.
         count: the most files and folders.
-        origin: what the mark says about where it comes from.
+        origin: where it comes from, for the mark.
         holds: paths that must be there afterwards.
 
     Raises:
         ArchiveRefused: it is broken, or holds what may not be unpacked.
         DownloadFailed: the folder cannot be written, or is there already.
     """
-    folder, found = folder.absolute(), origin or Origin(id=folder.name, sha256="", url="", size=0)
+    folder = folder.absolute()
+    found = origin or Origin(id=folder.name, sha256="", url="", size=0)
     if os.path.lexists(folder):
         raise _is_there(folder)
     mark = Marker(id=found.id, sha256=found.sha256, url=found.url, size=found.size)

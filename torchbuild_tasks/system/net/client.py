@@ -1,4 +1,8 @@
-"""Trying again: what is worth it, how long to wait before it, and how to stop at once."""
+"""How this tool reaches the network: addresses and mirrors, failures in words, trying again, stopping.
+
+requests and urllib3 are imported where something is really asked for, so that a build that
+downloads nothing does not pay for them.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +23,13 @@ from torchbuild_tasks.errors import DownloadFailed, UsageError
 if TYPE_CHECKING:
     import requests
 
-
 WEB: Final = ("http", "https")
 _TO: Final = (*WEB, "file")
+_ENDING: Final = 1.0  # seconds
+_FURTHER: Final = 1 << 20  # bytes; who gets that much further has all attempts again
 
 
-def _unheard(text: str) -> None:
+def _drop(text: str) -> None:
     """Say nothing."""
 
 
@@ -43,7 +48,7 @@ class Net(msgspec.Struct, frozen=True, kw_only=True):
         note: seconds between two notes of how far a download is.
         sleep: waits in the place of ours, which ends at once when a download is stopped.
         wheels: a folder of wheels that pip is sent to as well.
-        say: told what is waited for and why something is tried again; from any thread.
+        say: is called with what is waited for and why something is tried again; from any thread.
     """
 
     mirrors: tuple[tuple[str, str], ...] = ()
@@ -56,20 +61,20 @@ class Net(msgspec.Struct, frozen=True, kw_only=True):
     note: float = 1.0
     sleep: Callable[[float], None] | None = None
     wheels: str = ""
-    say: Callable[[str], None] = _unheard
+    say: Callable[[str], None] = _drop
 
     def address(self, url: str) -> str:
-        """The URL that is really asked for: `url`, or what the longest fitting mirror makes of it."""
+        """Return the URL that is really asked for: `url`, or what the longest fitting mirror makes of it."""
         plain = _plain(url)  # a user name and password are not for the mirror
         for old, new in sorted(self.mirrors, key=lambda pair: len(pair[0]), reverse=True):
             if old and _starts_with(plain, old):
-                return _joined(new, plain[len(_plain(old)) :])
+                return _join(new, plain[len(_plain(old)) :])
             if not old and urlsplit(plain).scheme in WEB and not _starts_with(plain, new):
-                return _joined(new, plain.split("://", 1)[1])
+                return _join(new, plain.split("://", 1)[1])
         return url
 
     def session(self) -> requests.Session:
-        """A new session: TLS always verified; proxies, certificates and netrc as the user has them.
+        """Return a new session: TLS always verified; proxies, certificates and netrc as the user has them.
 
         Raises:
             DownloadFailed: the variable for the certificates names nothing that is there.
@@ -97,10 +102,13 @@ def _certificates(session: requests.Session) -> None:
     if name and not Path(os.environ[name]).exists():
         session.close()
         raise DownloadFailed(
-            "The certificates for secure connections are not where they are said to be.",
+            "The certificates for secure connections are not where they should be.",
             looked=(f"{name}={os.environ[name]}: no such file or folder",),
             next_step=f"Set {name} to the file with your certificates, or unset it.",
         )
+
+
+# ---------------- addresses: mirrors, and what of a URL may be printed
 
 
 def read_mirrors(text: str) -> tuple[tuple[str, str], ...]:
@@ -126,7 +134,7 @@ def read_mirrors(text: str) -> tuple[tuple[str, str], ...]:
             problem = f"{shown(old)} is not the beginning of an http or https address"
         elif not _is_prefix(new, _TO):
             problem = f"{shown(new) or 'nothing'} is not the beginning of an http, https or file address"
-        elif (old := _ended(old)) in pairs:
+        elif (old := _with_slash(old)) in pairs:
             problem = f"{shown(old) or 'every host'} is there twice"
         if problem:
             raise UsageError(
@@ -134,14 +142,8 @@ def read_mirrors(text: str) -> tuple[tuple[str, str], ...]:
                 next_step="Write OLD=NEW, or NEW alone for every host, several separated by `;`, as in "
                 "TORCHBUILD_MIRROR=https://s3.amazonaws.com/=http://127.0.0.1:8000/",
             )
-        pairs[old] = _ended(new)
+        pairs[old] = _with_slash(new)
     return tuple(pairs.items())
-
-
-def shown(url: str) -> str:
-    """`url` as it may be printed: without user, password, and the values of its query."""
-    url = re.sub(r"(?<=//)[^/?#\s]*@", "", url)
-    return re.sub(r"([?&;][^=&;#?\s]*)=[^&;#\s]*", r"\1=...", url)
 
 
 def _is_prefix(url: str, schemes: tuple[str, ...]) -> bool:
@@ -153,32 +155,34 @@ def _is_prefix(url: str, schemes: tuple[str, ...]) -> bool:
     return parts.scheme in schemes and bool(parts.netloc or parts.scheme == "file" and parts.path)
 
 
-def _ended(prefix: str) -> str:
+def _with_slash(prefix: str) -> str:
     return prefix if not prefix or prefix.endswith("/") else f"{prefix}/"
 
 
 def _starts_with(url: str, prefix: str) -> bool:
-    """Whether `prefix` is a beginning of `url` that ends where a part of it ends."""
+    """Say whether `prefix` is a beginning of `url` that ends where a part of it ends."""
     prefix = _plain(prefix)
     rest = url[len(prefix) :]
     return url.startswith(prefix) and (prefix.endswith("/") or rest[:1] in ("", "/", "?"))
 
 
-def _joined(prefix: str, rest: str) -> str:
+def _join(prefix: str, rest: str) -> str:
     return f"{prefix}{rest[1:]}" if prefix.endswith("/") and rest.startswith("/") else f"{prefix}{rest}"
 
 
 def _plain(url: str) -> str:
-    """`url` without user and password, its host in small letters."""
+    """Return `url` without user and password, its host in small letters."""
     parts = urlsplit(url)
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2].lower())) if parts.netloc else url
 
 
-# ----------------
+def shown(url: str) -> str:
+    """Return `url` as it may be printed: without user, password, and the values of its query."""
+    url = re.sub(r"(?<=//)[^/?#\s]*@", "", url)
+    return re.sub(r"([?&;][^=&;#?\s]*)=[^&;#\s]*", r"\1=...", url)
 
 
-_ENDING: Final = 1.0  # seconds
-_FURTHER: Final = 1 << 20  # bytes; who gets that much further has all attempts again
+# ---------------- failures: what ends an address, what another attempt may mend
 
 
 class Again(Exception):
@@ -202,6 +206,134 @@ class Refused(Exception):
 
 class Halted(Exception):
     """Another thread has failed or the user wants to stop: this one ends, and says nothing."""
+
+
+@contextlib.contextmanager
+def in_words() -> Iterator[None]:
+    """Turn what requests and urllib3 raise into Again or Refused.
+
+    Nothing that writes a file may stand inside: the errors of requests are OSErrors, too.
+    """
+    import requests
+    import urllib3
+
+    try:
+        yield
+    except (requests.RequestException, urllib3.exceptions.HTTPError, OSError, ValueError) as problem:
+        raise _judge(problem) from None
+
+
+def _judge(problem: Exception) -> Again | Refused:
+    import ssl
+
+    import requests
+    import urllib3
+
+    inner = list(_chain(problem))
+    for each in inner:
+        if isinstance(each, ssl.SSLCertVerificationError):
+            return Refused(f"its certificate cannot be trusted: {each.verify_message}")
+        if (tunnel := re.search(r"Tunnel connection failed: (\d+)", str(each))) and tunnel[1] < "5":
+            return Refused(f"the proxy answered {phrase(int(tunnel[1]))}")
+    if isinstance(problem, (requests.Timeout, urllib3.exceptions.TimeoutError)):
+        return Again("no answer in time")
+    if isinstance(problem, ValueError):  # requests: an address or a header that makes no sense
+        return Refused(f"cannot be asked for: {shown(str(problem))}")
+    return Again(f"the connection failed: {_innermost(inner)}")
+
+
+def _innermost(inner: list[BaseException]) -> str:
+    import http.client
+
+    for each in reversed(inner):
+        if isinstance(each, OSError) and each.strerror:
+            return each.strerror
+        if isinstance(each, http.client.IncompleteRead):
+            return "it ended before the file did"
+        if isinstance(each, http.client.RemoteDisconnected):
+            return "it was closed without an answer"
+    return type(inner[-1]).__name__
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """Yield an exception and what it was raised from, from the outside in."""
+    todo: list[object] = [error]
+    seen: set[int] = set()
+    while todo:
+        each = todo.pop(0)
+        if not isinstance(each, BaseException) or id(each) in seen:
+            continue
+        seen.add(id(each))
+        yield each
+        todo += [*each.args, getattr(each, "reason", None), each.__cause__, each.__context__]
+
+
+def phrase(status: int) -> str:
+    """Return a status with its standard name, not with the server's."""
+    import http
+
+    with contextlib.suppress(ValueError):
+        return f"{status} {http.HTTPStatus(status).phrase}"
+    return str(status)
+
+
+# ---------------- trying again, and stopping at once
+
+
+class Tries:
+    """Counts what went wrong with one address, and waits before each further attempt.
+
+    How often and how long is urllib3's `Retry`. requests' adapter cannot be left to apply it: it
+    would try again only up to an answer's headers, in silence, and in a sleep that nothing ends.
+    """
+
+    def __init__(self, name: str, net: Net, halt: Halt) -> None:
+        from urllib3 import Retry
+
+        self._name = name
+        self._net = net
+        self._halt = halt
+        self._all = self._left = Retry(
+            total=net.attempts - 1,
+            backoff_factor=net.back_off,
+            backoff_max=net.longest_wait,
+            backoff_jitter=net.back_off,  # so that many who failed together do not come back together
+        )
+        self._furthest = 0
+
+    def wait(self, trouble: Again, so_far: int) -> None:
+        """Wait as long as the server asked, or exponentially longer each time.
+
+        Args:
+            trouble: what happened.
+            so_far: bytes that are there; getting further gives all attempts back.
+
+        Raises:
+            Refused: that was the last attempt.
+        """
+        from urllib3.exceptions import MaxRetryError
+
+        if so_far >= self._furthest + _FURTHER:
+            self._left, self._furthest = self._all, so_far
+        try:
+            self._left = self._left.increment(error=trouble)
+        except MaxRetryError:
+            raise Refused(f"{trouble} ({self._net.attempts} attempts)") from None
+        pause = min(max(self._left.get_backoff_time(), trouble.wait), self._net.longest_wait)
+        asked = f" and asked for a wait of {trouble.wait:.0f} s" if trouble.wait else ""
+        self._net.say(f"{self._name}: {trouble}{asked}; trying again in {pause:.1f} s")
+        self._halt.sleep(pause, self._net)
+
+
+def retry_after(headers: Mapping[str, str]) -> float:
+    """Return the seconds that `Retry-After` asks for, 0 where there is none that makes sense."""
+    from urllib3 import Retry
+    from urllib3.exceptions import InvalidHeader
+
+    try:
+        return float(Retry().parse_retry_after(headers.get("Retry-After", "0")))
+    except (InvalidHeader, ValueError, OverflowError):
+        return 0.0
 
 
 class Halt:
@@ -249,134 +381,8 @@ class Halt:
 
 
 def join_all(threads: Iterable[threading.Thread]) -> None:
-    """Wait a moment for threads that were told to stop; later they write nothing any more."""
+    """Wait a moment for threads that were stopped; whichever comes later writes nothing any more."""
     deadline = time.monotonic() + _ENDING
     for thread in threads:
         if thread.ident:
             thread.join(timeout=max(0.0, deadline - time.monotonic()))
-
-
-class Tries:
-    """Counts what went wrong with one address, and waits before each further attempt.
-
-    How often and how long is urllib3's `Retry`. requests' adapter cannot be left to apply it: it
-    would try again only up to an answer's headers, in silence, and in a sleep that nothing ends.
-    """
-
-    def __init__(self, name: str, net: Net, halt: Halt) -> None:
-        from urllib3 import Retry
-
-        self._name, self._net, self._halt = name, net, halt
-        self._all = self._left = Retry(
-            total=net.attempts - 1,
-            backoff_factor=net.back_off,
-            backoff_max=net.longest_wait,
-            backoff_jitter=net.back_off,  # so that many who failed together do not come back together
-        )
-        self._furthest = 0
-
-    def wait(self, trouble: Again, so_far: int) -> None:
-        """Wait as long as the server asked, or exponentially longer each time.
-
-        Args:
-            trouble: what happened.
-            so_far: bytes that are there; getting further gives all attempts back.
-
-        Raises:
-            Refused: that was the last attempt.
-        """
-        from urllib3.exceptions import MaxRetryError
-
-        if so_far >= self._furthest + _FURTHER:
-            self._left, self._furthest = self._all, so_far
-        try:
-            self._left = self._left.increment(error=trouble)
-        except MaxRetryError:
-            raise Refused(f"{trouble} ({self._net.attempts} attempts)") from None
-        pause = min(max(self._left.get_backoff_time(), trouble.wait), self._net.longest_wait)
-        asked = f" and asked for a wait of {trouble.wait:.0f} s" if trouble.wait else ""
-        self._net.say(f"{self._name}: {trouble}{asked}; trying again in {pause:.1f} s")
-        self._halt.sleep(pause, self._net)
-
-
-def retry_after(headers: Mapping[str, str]) -> float:
-    """Return the seconds that `Retry-After` asks for, 0 where there is none that makes sense."""
-    from urllib3 import Retry
-    from urllib3.exceptions import InvalidHeader
-
-    try:
-        return float(Retry().parse_retry_after(headers.get("Retry-After", "0")))
-    except (InvalidHeader, ValueError, OverflowError):
-        return 0.0
-
-
-# ---------------- why a connection failed, in words, and whether another attempt may help
-
-
-@contextlib.contextmanager
-def in_words() -> Iterator[None]:
-    """Turn what requests and urllib3 raise into Again or Refused.
-
-    Nothing that writes a file may stand inside: the errors of requests are OSErrors, too.
-    """
-    import requests
-    import urllib3
-
-    try:
-        yield
-    except (requests.RequestException, urllib3.exceptions.HTTPError, OSError, ValueError) as problem:
-        raise _judged(problem) from None
-
-
-def _judged(problem: Exception) -> Again | Refused:
-    import ssl
-
-    import requests
-    import urllib3
-
-    inner = list(_chain(problem))
-    for each in inner:
-        if isinstance(each, ssl.SSLCertVerificationError):
-            return Refused(f"its certificate cannot be trusted: {each.verify_message}")
-        if (tunnel := re.search(r"Tunnel connection failed: (\d+)", str(each))) and tunnel[1] < "5":
-            return Refused(f"the proxy answered {phrase(int(tunnel[1]))}")
-    if isinstance(problem, (requests.Timeout, urllib3.exceptions.TimeoutError)):
-        return Again("no answer in time")
-    if isinstance(problem, ValueError):  # requests: an address or a header that makes no sense
-        return Refused(f"cannot be asked for: {shown(str(problem))}")
-    return Again(f"the connection failed: {_innermost(inner)}")
-
-
-def _innermost(inner: list[BaseException]) -> str:
-    import http.client
-
-    for each in reversed(inner):
-        if isinstance(each, OSError) and each.strerror:
-            return each.strerror
-        if isinstance(each, http.client.IncompleteRead):
-            return "it ended before the file did"
-        if isinstance(each, http.client.RemoteDisconnected):
-            return "it was closed without an answer"
-    return type(inner[-1]).__name__
-
-
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    """An exception and what it was made of, from the outside in."""
-    todo: list[object] = [error]
-    seen: set[int] = set()
-    while todo:
-        each = todo.pop(0)
-        if not isinstance(each, BaseException) or id(each) in seen:
-            continue
-        seen.add(id(each))
-        yield each
-        todo += [*each.args, getattr(each, "reason", None), each.__cause__, each.__context__]
-
-
-def phrase(status: int) -> str:
-    """A status with its name, not with the server's words for it."""
-    import http
-
-    with contextlib.suppress(ValueError):
-        return f"{status} {http.HTTPStatus(status).phrase}"
-    return str(status)

@@ -1,4 +1,8 @@
-"""A mirror on disk: `file:` addresses go through the same part, hash and move."""
+"""Downloads: one file to one path, whole and right or not at all; several of them at once.
+
+`fetch_all` runs a thread for each of a few jobs; a job goes through the addresses of its file,
+with as many attempts at each as are worth it, and moves the file to its path when the hash is right.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 from urllib.parse import unquote, urlsplit
 
 from torchbuild_tasks.errors import DownloadFailed, HashRefused
@@ -29,161 +33,8 @@ from torchbuild_tasks.system.net.transfer import (
 if TYPE_CHECKING:
     import requests
 
-
-class Receiver:
-    """Fills a part from one address, over as many attempts as its user makes."""
-
-    def __init__(self, remote: Remote, address: str, part: Part, net: Net, tell: Tell, halt: Halt) -> None:
-        self._remote, self._address, self._part = remote, address, part
-        self._net = net
-        self._tell, self._halt = tell, halt
-        self._session = net.session()
-        self.sure = True  # whether the last body could not have been cut short unseen
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._session.close()
-
-    def attempt(self, *, whole: bool = False) -> None:
-        """Bring the part to its end.
-
-        Args:
-            whole: take one answer from beginning to end; resume nothing.
-
-        Raises:
-            Again: the part holds what may be resumed.
-            Refused: this address will not do.
-        """
-        self._halt.check()
-        part, wanted = self._part, self._remote.size
-        same = not whole and part.origin is not None and part.origin.url == shown(self._address)
-        if same and part.done == self._total() == (wanted or part.done):
-            return  # killed between the last byte and the move
-        headers = _resuming(part) if same else {}
-        response = ask(self._session, self._net, self._address, headers)
-        with self._halt.reading(response):
-            if headers and response.status_code != 200:
-                self._check_rest(response)
-            else:
-                self._begin(response)
-            self._receive(response)
-        self._check_end()
-
-    def _begin(self, response: requests.Response) -> None:
-        """A whole file comes: because it was asked for, or because the rest cannot be had."""
-        if response.status_code != 200:
-            raise Again(f"answered {response.status_code} to a plain question", lied=True)
-        about = origin(self._address, response)
-        self._check_size(about.size)
-        self.sure = ends_visibly(response) or self._remote.size is not None
-        if not self.sure and not self._remote.sha256:
-            raise Refused("does not say how long the file is, so one that is cut short could not be told")
-        self._part.restart(about)
-
-    def _check_size(self, size: int | None) -> None:
-        if None not in (size, self._remote.size) and size != self._remote.size:
-            raise Again(f"announced {size} bytes instead of {self._remote.size}", lied=True)
-
-    def _check_rest(self, response: requests.Response) -> None:
-        """An answer to `Range` must be of the same file, begin where ours ends, and go to its end."""
-        part, about, span = self._part, origin(self._address, response), content_range(response)
-        assert part.origin is not None
-        size = part.origin.size
-        wrong = ""
-        if response.status_code == 416:
-            wrong = "does not have the rest of the file"
-        elif span is None or size is None or span != (part.done, size - 1, size):
-            wrong = "answered with another range than was asked for"
-        elif length(response) not in (None, size - part.done):
-            wrong = "answered with a range of another length"
-        elif part.origin.changed(about):
-            wrong = "has another file now than the one that was begun"
-        if wrong:
-            part.forget()
-            raise Again(f"{wrong}; from the beginning", lied=True)
-        part.pieced = True
-
-    def _receive(self, response: requests.Response) -> None:
-        """Take the body."""
-        part = self._part
-        size = self._total()
-        self._tell(self._remote.name, part.done, size)
-        for block in blocks(response.raw):
-            self._halt.check()
-            if size is not None and part.done + len(block) > size:
-                part.forget()
-                raise Again("sent more than it had announced", lied=True)
-            part.add(block)
-            self._tell(self._remote.name, part.done, size)
-
-    def _total(self) -> int | None:
-        assert self._part.origin is not None
-        return self._part.origin.size if self._part.origin.size is not None else self._remote.size
-
-    def _check_end(self) -> None:
-        self._halt.check()  # a stopped connection looks like one that has ended
-        size = self._total()
-        if size is not None and self._part.done < size:
-            raise Again(f"the connection ended after {self._part.done} of {size} bytes")
-
-
-def _resuming(part: Part) -> dict[str, str]:
-    """The headers that ask for the rest, if the rest can be asked for safely."""
-    if part.origin is None or not part.done or part.origin.size is None or not part.origin.validator:
-        return {}
-    return {"Range": f"bytes={part.done}-", "If-Range": part.origin.validator}
-
-
-# ----------------
-
-
-_BLOCK = 1 << 20  # bytes
-
-
-def copy(address: str, part: Part, size: int | None, moved: Callable[[int, int], None]) -> None:
-    """Fill `part` from a `file:` address.
-
-    Args:
-        size: bytes that it must have, if known.
-        moved: is told (bytes so far, bytes in all).
-
-    Raises:
-        Refused: it is not there, cannot be read, or has another size.
-    """
-    try:
-        with _local(address).open("rb", buffering=0) as file:
-            there = file.seek(0, 2)
-            file.seek(0)
-            if size not in (None, there):
-                raise Refused(f"has {there} bytes instead of {size}")
-            part.restart(Origin(url=shown(address), size=there))
-            while block := file.read(_BLOCK):
-                part.add(block)
-                moved(part.done, there)
-    except OSError as problem:
-        raise Refused(problem.strerror or str(problem)) from problem
-    if part.done != there:
-        raise Refused("changed while it was copied")
-
-
-def _local(address: str) -> Path:
-    """The path of a `file:` address, on this system."""
-    from urllib.request import url2pathname
-
-    parts = urlsplit(address)
-    if parts.netloc not in ("", "localhost"):
-        return Path(f"//{parts.netloc}{unquote(parts.path)}")
-    return Path(url2pathname(parts.path))
-
-
-# ---------------- downloads: one file to one place, whole and right or not at all; several of them at once
-
-
-_SLICE = 0.2  # seconds: Windows notices a Ctrl-C only between waits
+_SLICE: Final = 0.2  # seconds: Windows notices a Ctrl-C only between waits
+_BLOCK: Final = 1 << 20  # bytes
 
 
 def fetch(remote: Remote, target: Path, net: Net, tell: Tell) -> str:
@@ -192,7 +43,7 @@ def fetch(remote: Remote, target: Path, net: Net, tell: Tell) -> str:
     No other process may fetch to the same target meanwhile.
 
     Args:
-        tell: is told how far it is.
+        tell: is called with its progress.
 
     Returns:
         The sha256 in hex.
@@ -207,7 +58,7 @@ def fetch(remote: Remote, target: Path, net: Net, tell: Tell) -> str:
 def fetch_all(
     jobs: Sequence[tuple[Remote, Path]], net: Net, tell: Tell, *, at_once: int = 4
 ) -> tuple[str, ...]:
-    """`fetch` several files to as many targets, `at_once` at the same time.
+    """Download several files to as many targets, `at_once` at the same time.
 
     The first error, or Ctrl-C, stops the others and is raised; their parts stay for the next run.
 
@@ -267,18 +118,21 @@ class _Job:
     """One file on its way, through all its addresses."""
 
     def __init__(self, remote: Remote, target: Path, net: Net, tell: Tell, halt: Halt) -> None:
-        self.remote, self.net, self.tell, self.halt = remote, net, tell, halt
+        self.remote = remote
+        self.net = net
+        self.tell = tell
+        self.halt = halt
         self.part = Part(target, every=net.note)
         self._clean = False  # whether it was begun anew because of a wrong hash
 
     def run(self) -> str:
-        """The whole download; see `fetch`."""
+        """Download the file; see `fetch`."""
         looked = []
         addresses = list(dict.fromkeys(map(self.net.address, self.remote.urls)))
         if self.net.offline:
             addresses = [address for address in addresses if address.startswith("file:")]
             if not addresses:
-                raise self._not_at_hand()
+                raise self._unavailable()
         self.part.recall()
         try:
             for address in addresses:
@@ -298,13 +152,13 @@ class _Job:
     def _from(self, address: str) -> str:
         if address.startswith("file:"):
             copy(address, self.part, self.remote.size, self._moved)
-            return self._checked(address, sure=True)
+            return self._finish(address, sure=True)
         tries = Tries(self.remote.name, self.net, self.halt)
         with Receiver(self.remote, address, self.part, self.net, self.tell, self.halt) as receiver:
             while True:
                 try:
                     receiver.attempt(whole=self._clean)
-                    return self._checked(address, sure=receiver.sure)
+                    return self._finish(address, sure=receiver.sure)
                 except Again as trouble:
                     self.part.note()
                     tries.wait(trouble, self.part.done)
@@ -313,7 +167,7 @@ class _Job:
         self.halt.check()
         self.tell(self.remote.name, done, size)
 
-    def _checked(self, address: str, *, sure: bool) -> str:
+    def _finish(self, address: str, *, sure: bool) -> str:
         """Move the complete part to its place if it is the right file."""
         part, wanted, got = self.part, (self.remote.sha256 or "").lower(), self.part.sha256()
         if wanted and got != wanted:
@@ -327,13 +181,13 @@ class _Job:
             raise HashRefused(
                 f"{self.remote.name} is not the file that was expected.",
                 looked=(f"expected sha256 {wanted}", f"got      sha256 {got}", f"from {shown(address)}"),
-                next_step="Nothing of it was kept. Either the file at that address was replaced, or somebody "
-                "between here and there changed it: compare with another source before you trust it.",
+                next_step="Nothing of it was kept. Either the file at that address was replaced, or it "
+                "was changed on the way: compare with another source before you trust it.",
             )
         part.finish()
         return got
 
-    def _not_at_hand(self) -> DownloadFailed:
+    def _unavailable(self) -> DownloadFailed:
         name, hash_ = self.remote.name, self.remote.sha256
         return DownloadFailed(
             f"{name} is not at hand, and with --offline nothing is downloaded.",
@@ -341,3 +195,158 @@ class _Job:
             next_step=f"Download it elsewhere and put it at {self.part.target}, or set TORCHBUILD_MIRROR "
             "to a folder (file:///...) that has it.",
         )
+
+
+# ---------------- one address of a server
+
+
+class Receiver:
+    """Fills a part from one address, over as many attempts as its user makes."""
+
+    def __init__(self, remote: Remote, address: str, part: Part, net: Net, tell: Tell, halt: Halt) -> None:
+        self._remote = remote
+        self._address = address
+        self._part = part
+        self._net = net
+        self._tell = tell
+        self._halt = halt
+        self._session = net.session()
+        self.sure = True  # whether the last body could not have been cut short unseen
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._session.close()
+
+    def attempt(self, *, whole: bool = False) -> None:
+        """Bring the part to its end.
+
+        Args:
+            whole: take one answer from beginning to end; resume nothing.
+
+        Raises:
+            Again: the part holds what may be resumed.
+            Refused: this address will not do.
+        """
+        self._halt.check()
+        part, wanted = self._part, self._remote.size
+        same = not whole and part.origin is not None and part.origin.url == shown(self._address)
+        if same and part.done == self._total() == (wanted or part.done):
+            return  # killed between the last byte and the move
+        headers = _range_headers(part) if same else {}
+        response = ask(self._session, self._net, self._address, headers)
+        with self._halt.reading(response):
+            if headers and response.status_code != 200:
+                self._check_rest(response)
+            else:
+                self._begin(response)
+            self._receive(response)
+        self._check_end()
+
+    def _begin(self, response: requests.Response) -> None:
+        """A whole file comes: because it was asked for, or because the rest cannot be had."""
+        if response.status_code != 200:
+            raise Again(f"answered {response.status_code} to a plain question", lied=True)
+        about = origin(self._address, response)
+        self._check_size(about.size)
+        self.sure = ends_visibly(response) or self._remote.size is not None
+        if not self.sure and not self._remote.sha256:
+            raise Refused(
+                "does not say how long the file is, so one that is cut short could not be noticed"
+            )
+        self._part.restart(about)
+
+    def _check_size(self, size: int | None) -> None:
+        if None not in (size, self._remote.size) and size != self._remote.size:
+            raise Again(f"announced {size} bytes instead of {self._remote.size}", lied=True)
+
+    def _check_rest(self, response: requests.Response) -> None:
+        """An answer to `Range` must be of the same file, begin where ours ends, and go to its end."""
+        part, about, span = self._part, origin(self._address, response), content_range(response)
+        assert part.origin is not None
+        size = part.origin.size
+        wrong = ""
+        if response.status_code == 416:
+            wrong = "does not have the rest of the file"
+        elif span is None or size is None or span != (part.done, size - 1, size):
+            wrong = "answered with another range than was asked for"
+        elif length(response) not in (None, size - part.done):
+            wrong = "answered with a range of another length"
+        elif part.origin.changed(about):
+            wrong = "has another file now than the one that was begun"
+        if wrong:
+            part.forget()
+            raise Again(f"{wrong}; from the beginning", lied=True)
+        part.pieced = True
+
+    def _receive(self, response: requests.Response) -> None:
+        """Take the body."""
+        part = self._part
+        size = self._total()
+        self._tell(self._remote.name, part.done, size)
+        for block in blocks(response.raw):
+            self._halt.check()
+            if size is not None and part.done + len(block) > size:
+                part.forget()
+                raise Again("sent more than it had announced", lied=True)
+            part.add(block)
+            self._tell(self._remote.name, part.done, size)
+
+    def _total(self) -> int | None:
+        assert self._part.origin is not None
+        return self._part.origin.size if self._part.origin.size is not None else self._remote.size
+
+    def _check_end(self) -> None:
+        self._halt.check()  # a stopped connection looks like one that has ended
+        size = self._total()
+        if size is not None and self._part.done < size:
+            raise Again(f"the connection ended after {self._part.done} of {size} bytes")
+
+
+def _range_headers(part: Part) -> dict[str, str]:
+    """Return the headers that ask for the rest, if it can be asked for safely."""
+    if part.origin is None or not part.done or part.origin.size is None or not part.origin.validator:
+        return {}
+    return {"Range": f"bytes={part.done}-", "If-Range": part.origin.validator}
+
+
+# ---------------- one address on this machine: a `file:` mirror
+
+
+def copy(address: str, part: Part, size: int | None, moved: Callable[[int, int], None]) -> None:
+    """Fill `part` from a `file:` address.
+
+    Args:
+        size: bytes that it must have, if known.
+        moved: is called with bytes so far and bytes in all.
+
+    Raises:
+        Refused: it is not there, cannot be read, or has another size.
+    """
+    try:
+        with _local(address).open("rb", buffering=0) as file:
+            there = file.seek(0, 2)
+            file.seek(0)
+            if size not in (None, there):
+                raise Refused(f"has {there} bytes instead of {size}")
+            part.restart(Origin(url=shown(address), size=there))
+            while block := file.read(_BLOCK):
+                part.add(block)
+                moved(part.done, there)
+    except OSError as problem:
+        raise Refused(problem.strerror or str(problem)) from problem
+    if part.done != there:
+        raise Refused("changed while it was copied")
+
+
+def _local(address: str) -> Path:
+    """Return the path of a `file:` address, on this system."""
+    from urllib.request import url2pathname
+
+    parts = urlsplit(address)
+    if parts.netloc not in ("", "localhost"):
+        return Path(f"//{parts.netloc}{unquote(parts.path)}")
+    return Path(url2pathname(parts.path))

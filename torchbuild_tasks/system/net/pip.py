@@ -62,12 +62,12 @@ class WheelWanted(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     tag: str
     sha256: str | None
-    said_by: str = ""
+    hash_source: str = ""
     size: int | None = None
 
     @property
     def name(self) -> str:
-        """Return how pip writes it."""
+        """Return the requirement as pip writes it."""
         return f"{self.project}=={self.version}"
 
 
@@ -80,14 +80,14 @@ def read_settings(environ: Mapping[str, str]) -> PipSettings:
     """
     # Only its output is put into UTF-8: UTF-8 mode would change how pip reads its files.
     env = {**environ, "PYTHONIOENCODING": "utf-8"}
-    said = process.capture((*python_with_pip(), "-P", "-c", _ASK), env=env, timeout=SECONDS)
-    if said.rc != 0:
+    done = process.capture((*python_with_pip(), "-P", "-c", _ASK), env=env, timeout=SECONDS)
+    if done.rc != 0:
         raise UsageError(
-            f"pip cannot read its own settings (exit code {said.rc}).",
-            looked=tuple(said.stderr.decode("utf-8", errors="replace").strip().splitlines()[-3:]),
+            f"pip cannot read its own settings (exit code {done.rc}).",
+            looked=tuple(done.stderr.decode("utf-8", errors="replace").strip().splitlines()[-3:]),
             next_step=f"Put right what pip names here: {sys.executable} -m pip config debug",
         )
-    given = json.loads(said.stdout)
+    given = json.loads(done.stdout)
     indexes = (given["index_url"], *given["extra_index_urls"])
     return PipSettings(
         index_urls=() if given["no_index"] else tuple(url.strip() for url in indexes if url),
@@ -101,7 +101,7 @@ def python_with_pip() -> tuple[str, ...]:
     """Return the command of a Python that has pip: our own, or one that uv puts together.
 
     Raises:
-        DownloadFailed: neither is here.
+        DownloadFailed: there is neither.
     """
     if importlib.util.find_spec("pip") is not None:
         return (sys.executable,)
@@ -117,7 +117,7 @@ def python_with_pip() -> tuple[str, ...]:
 def download_wheel(
     wanted: WheelWanted, folder: Path, settings: PipSettings, net: Net, tell: Tell
 ) -> tuple[Path, str]:
-    """Have pip download a wheel into `folder`, which exists, is empty, and is nobody else's.
+    """Have pip download a wheel into `folder`, which exists, is empty, and is used by nothing else.
 
     Returns:
         The file and its sha256 in hex.
@@ -150,7 +150,7 @@ def download_wheel(
     if rc != 0:
         raise _failure(wanted, words, output.getvalue().decode("utf-8", errors="replace"))
     (path,) = (folder / "wheel").glob("*.whl")
-    sha256 = _checked(wanted, path)
+    sha256 = _check(wanted, path)
     tell(wanted.name, path.stat().st_size, path.stat().st_size)
     return path, sha256
 
@@ -222,12 +222,12 @@ def _bytes_in(folder: Path) -> int:
     return size
 
 
-def _failure(wanted: WheelWanted, words: list[str], said: str) -> DownloadFailed | HashRefused:
-    lines = [shown(line.rstrip()) for line in said.splitlines() if line.strip()]
+def _failure(wanted: WheelWanted, words: list[str], output: str) -> DownloadFailed | HashRefused:
+    lines = [shown(line.rstrip()) for line in output.splitlines() if line.strip()]
     named = f"{wanted.project} {wanted.version}{f' for {wanted.tag}' if wanted.tag else ''}"
     command = f"{' '.join(words[: words.index('-P')])} -m pip {' '.join(words[words.index('download') :])}"
-    if "DO NOT MATCH THE HASHES" in said:
-        expected = f"expected sha256 {wanted.sha256}, by {wanted.said_by}" if wanted.sha256 else ""
+    if "DO NOT MATCH THE HASHES" in output:
+        expected = f"expected sha256 {wanted.sha256}, by {wanted.hash_source}" if wanted.sha256 else ""
         return HashRefused(
             f"pip found another file than the one that was expected for {named}.",
             looked=(*filter(None, (expected,)), *lines[-_SHOWN:]),
@@ -243,12 +243,12 @@ def _failure(wanted: WheelWanted, words: list[str], said: str) -> DownloadFailed
     )
 
 
-def _checked(wanted: WheelWanted, path: Path) -> str:
-    """Hash the file again, here: what is kept is believed from now on."""
+def _check(wanted: WheelWanted, path: Path) -> str:
+    """Hash the file again, here: what is kept is trusted from now on."""
     with told_as(DownloadFailed, path), path.open("rb") as file:
         got = hashlib.file_digest(file, "sha256").hexdigest()
     if wanted.sha256 not in (None, got):
-        expected = f"expected sha256 {wanted.sha256}, by {wanted.said_by}"
+        expected = f"expected sha256 {wanted.sha256}, by {wanted.hash_source}"
         raise HashRefused(
             f"{path.name} is not the file that was expected.",
             looked=(expected, f"got      sha256 {got}, by pip"),

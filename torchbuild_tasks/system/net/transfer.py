@@ -1,4 +1,8 @@
-"""What a download is of: the file that is wanted, and what one version of it is known by."""
+"""What a download is made of: the file that is wanted, one answer of a server, and the unfinished file.
+
+`ask` puts one question to a server and checks the answer before its body is read, `blocks` reads
+the body, and a `Part` is the file that grows, with a note that the next run goes by.
+"""
 
 from __future__ import annotations
 
@@ -35,17 +39,16 @@ from torchbuild_tasks.system.net.client import (
 if TYPE_CHECKING:
     import requests
 
-
 Tell = Callable[[str, int, int | None], None]
 """(name, bytes so far, bytes in all or None); called from any thread, often."""
 
 
 class Remote(msgspec.Struct, frozen=True, kw_only=True):
-    """A file to be had.
+    """A file to download.
 
     Args:
         name: file name for messages.
-        urls: where it lies; tried in order.
+        urls: its addresses; tried in order.
         sha256: its hash in hex, if known.
         size: bytes, if known.
     """
@@ -60,7 +63,7 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
     """What one version of a file is known by.
 
     Args:
-        url: where it is had from, as it may be shown.
+        url: its address, as it may be shown.
         etag: its strong ETag, or "".
         modified: its Last-Modified if that can be relied on, or "".
         size: bytes, if known.
@@ -73,19 +76,17 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def validator(self) -> str:
-        """What `If-Range` takes."""
+        """Return what `If-Range` takes."""
         return self.etag or self.modified
 
     def changed(self, now: Origin) -> bool:
-        """Whether a later answer names another version; what it does not say is not held against it."""
+        """Say whether a later answer names another version; one that names none is of the same."""
         if self.etag:
             return now.etag not in ("", self.etag)
         return now.modified not in ("", self.modified)
 
 
-# ----------------
-# one question to a server: redirects followed with care, the answer checked before its body is read
-
+# ---------------- one question to a server, and its answer
 
 _HOPS: Final = 10
 _OK, _PART, _NO_SUCH_RANGE = 200, 206, 416
@@ -102,7 +103,7 @@ def ask(
         Again: no answer, 408, 429, 5xx, or a body that was changed on the way.
         Refused: any other status, an untrusted certificate, a redirect that must not be followed.
     """
-    response = _followed(session, net, url, headers)
+    response = _follow(session, net, url, headers)
     status = response.status_code
     try:
         if status in _LATER or status >= 500:
@@ -118,10 +119,10 @@ def ask(
     return response
 
 
-def _followed(
+def _follow(
     session: requests.Session, net: Net, url: str, headers: Mapping[str, str] | None
 ) -> requests.Response:
-    """The first answer that is no redirect.
+    """Return the first answer that is no redirect.
 
     Each hop is a request of its own, so that requests looks up netrc for the new host and
     hands no other host what was meant for the first.
@@ -136,14 +137,14 @@ def _followed(
         if target is None:
             return response
         response.close()
-        url = _next(url, target)
+        url = _redirect(url, target)
         if url in seen:
             raise Refused(f"redirects in a circle, over {shown(url)}")
         seen.add(url)
     raise Refused(f"redirects more than {_HOPS} times")
 
 
-def _next(url: str, target: str) -> str:
+def _redirect(url: str, target: str) -> str:
     from requests.compat import urljoin
     from requests.utils import requote_uri
 
@@ -164,7 +165,7 @@ def _next(url: str, target: str) -> str:
 
 
 def blocks(raw: Any) -> Iterator[bytes]:
-    """The body as it came, in blocks.
+    """Yield the body as it came, in blocks.
 
     A read returns when its block is full, so blocks are as large as about a quarter of a
     second brings: then progress moves, and a cut loses little. `iter_content` takes 2.4 to 3.5
@@ -186,7 +187,7 @@ def blocks(raw: Any) -> Iterator[bytes]:
 
 
 def origin(url: str, response: requests.Response) -> Origin:
-    """What the answer says about the file as a whole; a 206 says it too."""
+    """Return what an answer, also a 206, tells of the file as a whole."""
     headers = response.headers
     etag = headers.get("ETag", "").strip()
     span = content_range(response)
@@ -196,7 +197,7 @@ def origin(url: str, response: requests.Response) -> Origin:
 
 
 def length(response: requests.Response) -> int | None:
-    """Content-Length: bytes of this answer's body, or None."""
+    """Return the Content-Length: bytes of this answer's body, or None."""
     text = response.headers.get("Content-Length", "").strip()
     if text and not re.fullmatch(r"[0-9]{1,18}", text):
         raise Again("sent a Content-Length that makes no sense", lied=True)
@@ -204,7 +205,7 @@ def length(response: requests.Response) -> int | None:
 
 
 def content_range(response: requests.Response) -> tuple[int, int, int] | None:
-    """(first byte, last byte, bytes in all) of a 206, or None when it does not say so."""
+    """Return (first byte, last byte, bytes in all) of a 206, or None when it does not give them."""
     if response.status_code != _PART:
         return None
     found = re.fullmatch(
@@ -216,7 +217,7 @@ def content_range(response: requests.Response) -> tuple[int, int, int] | None:
 
 
 def ends_visibly(response: requests.Response) -> bool:
-    """Whether a body that was cut short can be told from a whole one."""
+    """Say whether a body that was cut short differs visibly from a whole one."""
     return _chunked(response) or length(response) is not None
 
 
@@ -225,7 +226,7 @@ def _chunked(response: requests.Response) -> bool:
 
 
 def _modified(headers: Mapping[str, str]) -> str:
-    """Last-Modified, where the file cannot have changed twice in that second (RFC 9110, 8.8.2.2)."""
+    """Return Last-Modified where the file cannot have changed twice in that second (RFC 9110, 8.8.2.2)."""
     text = headers.get("Last-Modified", "").strip()
     when = http_date(text)
     now = http_date(headers.get("Date", "")) or datetime.now(UTC)
@@ -243,8 +244,7 @@ def http_date(text: str) -> datetime | None:
     return read if read.tzinfo else read.replace(tzinfo=UTC)
 
 
-# ---------------- the unfinished file of a download, and the note that says how much of it is good
-
+# ---------------- the unfinished file, and the note that says how much of it is good
 
 _BLOCK: Final = 256 << 10  # bytes
 
@@ -266,6 +266,7 @@ class Part:
         self.target = target
         self.path = target.with_name(f"{target.name}.part")
         self.note_path = target.with_name(f"{target.name}.part.json")
+        self._new_note_path = target.with_name(f"{target.name}.part.json.new")
         self.origin: Origin | None = None
         self.done = 0  # bytes from the beginning that are there and hashed
         self.pieced = False  # whether more than one answer of a server is in it
@@ -285,7 +286,7 @@ class Part:
         except (OSError, ValueError, KeyError, TypeError):
             return
         with told_as(DownloadFailed, self.path):
-            if self._absorbed(done) and done > 0 and self.sha256() == note["sha256"]:
+            if self._absorb(done) and done > 0 and self.sha256() == note["sha256"]:
                 with self._mine():
                     file.truncate(done)
                 self.origin, self.pieced = origin, True
@@ -314,7 +315,7 @@ class Part:
                 self._write_note()
 
     def sha256(self) -> str:
-        """The hash of the first `done` bytes."""
+        """Return the hash of the first `done` bytes."""
         return self._hash.hexdigest()
 
     def finish(self) -> None:
@@ -323,13 +324,13 @@ class Part:
             self._close()
             files.replace(self.path, self.target)
             with contextlib.suppress(OSError):  # nothing goes by a note without its part
-                files.unlink(self.note_path, missing_ok=True)
+                self._remove_notes()
 
     def forget(self) -> None:
         """Remove part and note: the next attempt begins at zero."""
         with self._mine(), told_as(DownloadFailed, self.path):
             self._clear()
-            files.unlink(self.note_path, missing_ok=True)
+            self._remove_notes()
             files.unlink(self.path, missing_ok=True)
 
     def give_up(self) -> None:
@@ -342,7 +343,7 @@ class Part:
 
     @contextlib.contextmanager
     def _mine(self) -> Iterator[Any]:
-        """Alone with the file, which must still be ours."""
+        """Lock the part, which must still be ours."""
         with self._lock:
             if self._given_up:
                 raise Halted
@@ -364,8 +365,8 @@ class Part:
         while left:  # an unbuffered file may take a part only
             left = left[self._file.write(left) :]
 
-    def _absorbed(self, upto: int) -> bool:
-        """Hash the file from `done` up to there, block by block; whether it is that long."""
+    def _absorb(self, upto: int) -> bool:
+        """Hash the file from `done` up to there, block by block; return whether it is that long."""
         while self.done < upto:
             with self._mine() as file:
                 file.seek(self.done)
@@ -381,11 +382,19 @@ class Part:
         if time.monotonic() - self._noted >= self._every:
             self._write_note()
 
+    def _remove_notes(self) -> None:
+        files.unlink(self.note_path, missing_ok=True)
+        files.unlink(self._new_note_path, missing_ok=True)  # of a run that was killed while it wrote one
+
     def _write_note(self) -> None:
-        """A torn note is none, and a missing one costs a download from zero: no error either way."""
+        """Replace the note in one step: a kill meanwhile leaves the one before, never half of one.
+
+        A note that cannot be written is no error: a later run only begins further back.
+        """
         if self.origin is None:
             return
         self._noted = time.monotonic()
         note = {"origin": msgspec.structs.asdict(self.origin), "done": self.done, "sha256": self.sha256()}
         with contextlib.suppress(OSError):
-            self.note_path.write_text(json.dumps(note, indent=1), "utf-8")
+            self._new_note_path.write_text(json.dumps(note, indent=1), "utf-8")
+            self._new_note_path.replace(self.note_path)
