@@ -85,6 +85,7 @@ def cache(request: BuildRequest, report: Reporter) -> tuple[CacheState, ...]:
         The caches as they are; after clear as they were before; after serve none.
     """
     from torchbuild_tasks.features.cache import act as cache_verbs
+    from torchbuild_tasks.features.cluster.act import client_of
 
     sight = look(request)
     made_plan = decide(sight)
@@ -98,7 +99,8 @@ def cache(request: BuildRequest, report: Reporter) -> tuple[CacheState, ...]:
                 )
             case "serve":
                 root, words, wait = Path(checkout(sight)), cache_words(sight), cache_verbs.until_interrupted
-                cache_verbs.serve_cache(caches, words, environ, root, report.note, wait)
+                away = client_of(caches.distribution)
+                cache_verbs.serve_cache(caches, words, environ, root, report.note, wait, away)
                 return ()
     return cache_verbs.cache_states(caches, environ)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from torchbuild_tasks.build import owned
-from torchbuild_tasks.build.install import rules
+from torchbuild_tasks.build.install import listed
 from torchbuild_tasks.build.ledger import LOG, LOGS
 from torchbuild_tasks.build.outputs import recordable, uninstall_command
 from torchbuild_tasks.build.work import Reporter, Work
@@ -84,9 +84,9 @@ def remove_stale(work: Work) -> Work:
     previous = work.facts.tree.previous
     if work.up_to_date and previous is not None and previous.result == "ok":
         return work  # nothing was installed since this was last looked at
-    if listed := (*rules.left_out(work.root, work.build_dir), *_dead(work)):
+    if stale := (*listed.find_left_out(work.root, work.build_dir), *_dead(work)):
         outputs = recordable(work.catalog, work.plan.era)
-        removal = owned.plan_stale(work.root, work.build_dir, outputs, listed)
+        removal = owned.plan_stale(work.root, work.build_dir, outputs, stale)
         removed = owned.remove(removal)
         if removal.files:
             names = _some(removal.files)
@@ -95,7 +95,7 @@ def remove_stale(work: Work) -> Work:
             work.report.note(f"kept, though this build lacks it: {path} ({reason})")
         if removed.failed:
             return work  # the next build tries again
-    rules.settle(work.root, work.build_dir)
+    listed.forget_left_out(work.root, work.build_dir)
     return work
 
 
@@ -105,12 +105,12 @@ def _dead(work: Work) -> tuple[str, ...]:
     Asked where more than an edit of sources came before: Ninja reads its whole graph for it. Ninja before
     1.10 cannot say it.
     """
-    if work.went_round and not work.plan.freshness.changes:
+    if work.front_end_skipped and not work.plan.freshness.changes:
         return ()
     argv = ("ninja", "-C", str(work.build_dir), "-n", "-t", "cleandead")
     said = process.capture(argv, env=work.environ, cwd=work.root)
     found = re.findall(r"^Remove (.+?)\r?$", said.stdout.decode(errors="surrogateescape"), re.MULTILINE)
-    return tuple(rules.in_checkout(work.root, (str(work.build_dir / path) for path in found)))
+    return tuple(listed.in_checkout(work.root, (str(work.build_dir / path) for path in found)))
 
 
 def _some(names: tuple[str, ...]) -> str:

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from torchbuild_tasks.build.clean import remove_stale
-from torchbuild_tasks.build.compile import compile_tree, install_wheel, verify_torch
+from torchbuild_tasks.build.compile import build_torch, install_wheel, verify_torch
+from torchbuild_tasks.build.compiler_cache import start_cache, stop_cache
 from torchbuild_tasks.build.ledger import Ledger, now
 from torchbuild_tasks.build.notify import ended
 from torchbuild_tasks.build.outputs import recordable
@@ -27,7 +28,6 @@ from torchbuild_tasks.build.prepare import (
 from torchbuild_tasks.build.target import build_target
 from torchbuild_tasks.build.work import Fetching, Reporter, Work
 from torchbuild_tasks.catalog import Catalog
-from torchbuild_tasks.features.cache.act import start_cache, stop_cache
 from torchbuild_tasks.features.companions.act import build_companions, fetch_companions
 from torchbuild_tasks.features.helpers.act import fetch_helpers
 from torchbuild_tasks.features.manifest.act import Asked, complete_manifest, redact, start_manifest
@@ -55,7 +55,7 @@ STAGES: Final[tuple[tuple[str, Callable[[Work], Work]], ...]] = (
     ("prepare Python", prepare_python),
     ("patch the source", apply_patches),
     ("build one target", build_target),
-    ("compile", compile_tree),
+    ("compile", build_torch),
     ("remove what is stale", remove_stale),
     ("install the wheel", install_wheel),
     ("keep the built torch", keep_torch),
@@ -105,10 +105,10 @@ def run_stages(
         report=report,
         ledger=ledger,
         fetching=fetching,
-        cache_words=cache_words,
+        cache_addresses=cache_words,
     )
     ledger.epilogue = lambda: complete_manifest(work)
-    with ended(request, report, root), ledger, work.at_end:
+    with ended(request, report, root), ledger, work.background:
         for title, stage in STAGES:
             report.stage(title)
             with ledger.stage(title):

@@ -6,10 +6,10 @@ import os
 from pathlib import Path
 
 from torchbuild_tasks.build.compile import run_build
+from torchbuild_tasks.build.compiler_cache import begin_cache
 from torchbuild_tasks.build.install.rules import Rule, read_rules
 from torchbuild_tasks.build.work import Work
 from torchbuild_tasks.errors import BuildFailed, UsageError
-from torchbuild_tasks.features.cache.act import begin_cache
 from torchbuild_tasks.model import Command
 from torchbuild_tasks.ninja.log import files_of, near, unknown
 from torchbuild_tasks.system import process

@@ -11,11 +11,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
-from torchbuild_tasks.build.work import Work
 from torchbuild_tasks.errors import CleanRefused, Interrupted, UsageError
 from torchbuild_tasks.features.cache import probe, stats
 from torchbuild_tasks.features.cache import server as ccache
@@ -24,7 +23,6 @@ from torchbuild_tasks.features.cache.address import Remote, read_remotes, server
 from torchbuild_tasks.features.cache.choose import (
     CHOICE,
     HOW,
-    LAUNCHERS,
     PREFIXES,
     drift,
     drift_line,
@@ -32,9 +30,7 @@ from torchbuild_tasks.features.cache.choose import (
 )
 from torchbuild_tasks.features.cache.probe import EVERY, Watch
 from torchbuild_tasks.features.cache.server import own_place
-from torchbuild_tasks.features.cluster.act import sending_away, server_settings
 from torchbuild_tasks.model import BuildPlan, CachePlan, CacheReport, CacheState, CacheTool
-from torchbuild_tasks.system import files
 from torchbuild_tasks.system.files import unlink, write_atomic
 from torchbuild_tasks.system.remove import remove_tree, size_of
 from torchbuild_tasks.values import replace
@@ -166,6 +162,22 @@ class Running:
     unlaunched: bool = False
 
 
+class Distributor(Protocol):
+    """Sends compiles to other machines through sccache's server; features/cluster has it."""
+
+    def server_settings(self, root: Path, say: Say, /) -> dict[str, str]: ...
+    def sending(
+        self,
+        server: sccache.Server,
+        launcher: str,
+        environ: dict[str, str],
+        settings: Mapping[str, str],
+        say: Say,
+        every: float,
+        /,
+    ) -> contextlib.AbstractContextManager[None]: ...
+
+
 @contextlib.contextmanager
 def cache_running(
     plan: CachePlan | None,
@@ -176,6 +188,7 @@ def cache_running(
     *,
     name: str = "build",
     every: float = EVERY,
+    distributor: Distributor | None = None,
 ) -> Iterator[Running]:
     """Have the caches of a plan work while the body runs; then count, say and stop.
 
@@ -187,6 +200,7 @@ def cache_running(
         say: told what a person wants to know, from any thread.
         name: tells servers of one checkout apart that may run at the same time.
         every: seconds between two looks at a shared cache.
+        distributor: has compiles sent to other machines; None compiles all of them here.
     """
     running = Running(environ=dict(environ))
     if plan is None:
@@ -199,7 +213,7 @@ def cache_running(
             one = _One(tool, plan, running, memory, say)
             at_end.push(one.over)
             if tool.name == "sccache":
-                one.serve(root, name, remotes, every, at_end)
+                one.serve(root, name, remotes, every, distributor, at_end)
             else:
                 one.log(root)
         yield running
@@ -239,7 +253,13 @@ class _One:
     # ------------------------------------------------------------ sccache
 
     def serve(
-        self, root: Path, name: str, remotes: tuple[Remote, ...], every: float, at_end: contextlib.ExitStack
+        self,
+        root: Path,
+        name: str,
+        remotes: tuple[Remote, ...],
+        every: float,
+        distributor: Distributor | None,
+        at_end: contextlib.ExitStack,
     ) -> None:
         """Start the server, with the shared caches that answer, and watch these."""
         environ, self._running.environ = self._running.environ, sccache.disk_only(self._running.environ)
@@ -247,7 +267,7 @@ class _One:
         remotes = tuple(remote for remote in remotes if self._answers(remote))
         if remotes:  # those named by --cache alone, with a login that the environment has for them
             environ = {k: v for k, v in environ.items() if not sccache.REMOTE.match(k) or _is_login(k)}
-        away = server_settings(self._plan.distribution, root, self._say)
+        away = distributor.server_settings(root, self._say) if distributor else {}
         server = sccache.Server(self._tool.program, own_place(root, name), environ | away)
         levels = server_variables(remotes)
         problem = server.start(levels or None)
@@ -263,11 +283,9 @@ class _One:
         if remotes:
             self._say(f"shared cache: {', '.join(remote.shown for remote in remotes)}")
         at_end.enter_context(self._watch(remotes, every))
-        if away and self._plan.distribution:
+        if away and distributor:
             program, environ = self._tool.program, self._running.environ
-            at_end.enter_context(
-                sending_away(self._plan.distribution, server, program, environ, away, self._say, every)
-            )
+            at_end.enter_context(distributor.sending(server, program, environ, away, self._say, every))
 
     def _answers(self, remote: Remote) -> bool:
         if reason := probe.why_unreachable(_target(remote)):
@@ -371,52 +389,6 @@ def _target(remote: Remote) -> probe.Target:
 
 def _asking(remote: Remote) -> Callable[[], str]:
     return lambda: probe.why_unreachable(_target(remote))
-
-
-# ---------------- the stages that start the compiler cache before CMake and stop it after the last link
-
-
-def start_cache(work: Work) -> Work:
-    """Start it, unless Ninja may find nothing to do: then a server is not worth its start."""
-    return work if work.plan.way.name == "install" else begin_cache(work)
-
-
-def begin_cache(work: Work) -> Work:
-    """Have the cache of the plan work from here on, until `stop_cache` or the end of the run."""
-    if work.plan.cache is None:
-        return work
-    running = work.at_end.enter_context(_recorded(work))
-    if running.unlaunched:
-        _without_launcher(work)
-    return replace(work, environ=running.environ)
-
-
-def stop_cache(work: Work) -> Work:
-    """Stop what runs beside the build and tell what the cache did; after a failure the run's end does."""
-    work.at_end.close()
-    return work
-
-
-@contextlib.contextmanager
-def _recorded(work: Work) -> Iterator[Running]:
-    assert work.plan.cache is not None
-    environ = os.environ if work.environ is None else work.environ
-    files.state_dir(work.root)  # ccache writes down there what it did
-    beside = cache_running(work.plan.cache, work.cache_words, environ, work.root, work.report.note)
-    try:
-        with beside as running:
-            yield running
-    finally:
-        work.ledger.note(caches=running.reports)
-
-
-def _without_launcher(work: Work) -> None:
-    """Have CMake run anew, for a launcher that cannot run stands in what it remembers."""
-    work.ledger.open()
-    cache = work.build_dir / "CMakeCache.txt"
-    if cache.exists():
-        cache.replace(cache.with_suffix(".txt.old"))
-    work.ledger.forget_inputs({f"variable {name}" for names in LAUNCHERS.values() for name in names})
 
 
 # ----------------
@@ -524,9 +496,11 @@ def serve_cache(
     root: Path,
     say: Say,
     wait: Callable[[], None],
+    distributor: Distributor | None = None,
 ) -> None:
     """Run the plan's sccache server for builds by hand until `wait` returns, or Ctrl-C."""
-    with cache_running(plan, addresses, environ, root, say, name="serve") as running:
+    serving = cache_running(plan, addresses, environ, root, say, name="serve", distributor=distributor)
+    with serving as running:
         set_by = "set {}={}" if sys.platform == "win32" else "export {}='{}'"
         led = [name for name in ("SCCACHE_SERVER_UDS", "SCCACHE_SERVER_PORT") if name in running.environ]
         if not led:

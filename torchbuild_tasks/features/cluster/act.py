@@ -44,74 +44,82 @@ _LOG: Final = "sccache-away.log"
 _SOURCE: Final = "int torchbuild_trial() { return 1; }\n"
 
 
-def server_settings(plan: Distribution | None, root: Path, say: Say) -> dict[str, str]:
-    """What sccache's server is started with to send compiles away; nothing when that is no use now.
-
-    Args:
-        plan: None for a build that compiles all by itself.
-        root: the checkout.
-        say: told when the scheduler has gone since the plan was made.
-    """
-    if plan is None:
-        return {}
-    if problem := _asking(plan)():
-        say(f"Warning: everything is compiled here. {plan.url} is no use now: {problem}.")
-        return {}
-    settings = {"SCCACHE_CONF": plan.conf}
-    if (root / STATE_DIR).is_dir():
-        settings |= {"SCCACHE_LOG": CLIENT_LOG, "SCCACHE_ERROR_LOG": str(root / STATE_DIR / _LOG)}
-    return settings
+def client_of(plan: Distribution | None) -> Client | None:
+    """Return what sends the compiles of a build away; None for a build that compiles all by itself."""
+    return Client(plan) if plan else None
 
 
-@contextlib.contextmanager
-def sending_away(
-    plan: Distribution,
-    server: Server,
-    launcher: str,
-    environ: dict[str, str],
-    settings: Mapping[str, str],
-    say: Say,
-    every: float,
-) -> Iterator[None]:
-    """Have compiles sent away while the body runs, if a first one comes back; then say what did not.
+class Client:
+    """Sends compiles to the servers of a scheduler while sccache's server runs for a build.
 
     Args:
         plan: to whom, and with how many jobs.
-        server: runs with `settings`.
-        launcher: sccache.
-        environ: the build's; it gets the jobs once the first compile has come back.
-        settings: as `server_settings` gave them.
-        say: told what a person wants to know, from any thread.
-        every: seconds between two looks at the scheduler.
     """
-    log = Path(settings["SCCACHE_ERROR_LOG"]) if "SCCACHE_ERROR_LOG" in settings else None
 
-    def give_up(reason: str) -> None:
-        problem = server.hand_over(settings)
-        say(f"Warning: everything is compiled here from now on. {plan.url}: {reason}.")
-        if problem:
-            say(f"Warning: a new server did not start: {problem}.")
+    def __init__(self, plan: Distribution) -> None:
+        self._plan = plan
+        token = value(Path(plan.conf), "dist", "auth", "token")
+        self._problem: Callable[[], str] = lambda: ask(plan.url, token).problem
 
-    reason = _tried(plan, server, launcher, environ, log)
-    server.count_anew()
-    if reason:
-        give_up(f"a first compile did not come back from a server: {reason}")
-        yield
-        return
-    environ["MAX_JOBS"] = str(plan.jobs)
-    say(f"compiles are sent away by {plan.url}, {plan.jobs} at once")
-    with Watch({plan.url: _asking(plan)}, lambda _, gone: give_up(gone), every):
-        yield
-    if reason := given_back(_read(log)):
-        say(f"What came back was compiled here, mostly because: {reason}.")
+    def server_settings(self, root: Path, say: Say) -> dict[str, str]:
+        """Return what sccache's server is started with to send compiles away; nothing when that cannot be.
+
+        Args:
+            root: the checkout.
+            say: hears when the scheduler has gone since the plan was made.
+        """
+        if problem := self._problem():
+            say(f"Warning: everything is compiled here. {self._plan.url} is no use now: {problem}.")
+            return {}
+        settings = {"SCCACHE_CONF": self._plan.conf}
+        if (root / STATE_DIR).is_dir():
+            settings |= {"SCCACHE_LOG": CLIENT_LOG, "SCCACHE_ERROR_LOG": str(root / STATE_DIR / _LOG)}
+        return settings
+
+    @contextlib.contextmanager
+    def sending(
+        self,
+        server: Server,
+        launcher: str,
+        environ: dict[str, str],
+        settings: Mapping[str, str],
+        say: Say,
+        every: float,
+    ) -> Iterator[None]:
+        """Have compiles sent away while the body runs, if a first one comes back; then report what did not.
+
+        Args:
+            server: runs with `settings`.
+            launcher: sccache.
+            environ: the build's; it gets the jobs once the first compile has come back.
+            settings: as `server_settings` gave them.
+            say: hears what a person wants to know, from any thread.
+            every: seconds between two looks at the scheduler.
+        """
+        url, jobs = self._plan.url, self._plan.jobs
+        log = Path(settings["SCCACHE_ERROR_LOG"]) if "SCCACHE_ERROR_LOG" in settings else None
+
+        def give_up(reason: str) -> None:
+            problem = server.hand_over(settings)
+            say(f"Warning: everything is compiled here from now on. {url}: {reason}.")
+            if problem:
+                say(f"Warning: a new server did not start: {problem}.")
+
+        reason = _try_compile(self._plan, server, launcher, environ, log)
+        server.count_anew()
+        if reason:
+            give_up(f"a first compile did not come back from a server: {reason}")
+            yield
+            return
+        environ["MAX_JOBS"] = str(jobs)
+        say(f"compiles are sent away by {url}, {jobs} at once")
+        with Watch({url: self._problem}, lambda _, gone: give_up(gone), every):
+            yield
+        if reason := given_back(_read(log)):
+            say(f"What came back was compiled here, mostly because: {reason}.")
 
 
-def _asking(plan: Distribution) -> Callable[[], str]:
-    token = value(Path(plan.conf), "dist", "auth", "token")
-    return lambda: ask(plan.url, token).problem
-
-
-def _tried(
+def _try_compile(
     plan: Distribution, server: Server, launcher: str, environ: Mapping[str, str], log: Path | None
 ) -> str:
     """Compile one small file elsewhere; "" when a server has made it, or all are busy, else why not."""

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from torchbuild_tasks.build.compile import failed
+from torchbuild_tasks.build.compile import build_error
 from torchbuild_tasks.build.ledger import last_manifest
 from torchbuild_tasks.build.work import Work, where
 from torchbuild_tasks.errors import SourceError
@@ -147,7 +147,7 @@ def _build(work: Work, companion: Companion, torch: str) -> None:
     )
     if scanner is not None:
         command = Command(argv=companion.argv, cwd=companion.folder, because=companion.because)
-        raise failed(work, command, rc, scanner)
+        raise build_error(work, command, rc, scanner)
 
 
 def _told(work: Work, report: VerifyReport) -> Work:
