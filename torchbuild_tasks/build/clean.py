@@ -100,7 +100,7 @@ def remove_stale(work: Work) -> Work:
 
 
 def _dead(work: Work) -> tuple[str, ...]:
-    """What stands in Ninja's log and is in its graph no longer, relative to the checkout.
+    """Return what stands in Ninja's log and is in its graph no longer, relative to the checkout.
 
     Asked where more than an edit of sources came before: Ninja reads its whole graph for it. Ninja before
     1.10 cannot say it.

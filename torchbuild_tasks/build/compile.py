@@ -11,6 +11,7 @@ What only a build that compiles needs is imported inside, so that one which find
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from torchbuild_tasks.build.compiler_cache import begin_cache
@@ -132,6 +133,22 @@ def _with_jobs(command: Command, jobs: str) -> tuple[str, ...]:
     if command.argv[0] != "ninja" or not jobs.isdecimal():
         return command.argv
     return (*command.argv, "-j", jobs)
+
+
+def run_logged(work: Work, command: Command, environ: Mapping[str, str]) -> None:
+    """Run a command into the log of the build, as a build is run, without its jobserver and monitor.
+
+    Raises:
+        BuildFailed: it failed.
+    """
+    from torchbuild_tasks.features.diagnosis.act import log_search, stream_searched
+
+    work.report.command(command.argv)
+    rc, scanner = stream_searched(
+        command.argv, env=environ, cwd=command.cwd, on_block=work.report.block, search=log_search(work)
+    )
+    if scanner is not None:
+        raise build_error(work, command, rc, scanner)
 
 
 def build_error(work: Work, command: Command, rc: int, scanner: LogScanner) -> BuildFailed:

@@ -26,7 +26,7 @@ _LONGEST: Final = 32_768
 
 
 def program_name(pid: int) -> str:
-    """Its file name ("cl.exe"), on Linux at most the first 15 letters of it; "" where it has ended."""
+    """Return its file name ("cl.exe"), on Linux at most the first 15 letters of it; "" where it has ended."""
     if sys.platform == "win32":
         return _on_windows(pid).rpartition("\\")[2]
     with contextlib.suppress(OSError):
@@ -82,7 +82,7 @@ class Sizes:
         self._seen: dict[tuple[int, float], Seen] = {}
 
     def look(self) -> tuple[str, ...]:
-        """The kinds of those that work at this moment; "" for a program that does not count."""
+        """Return the kinds of those that work at this moment; "" for a program that does not count."""
         busy = []
         for one in self._family.look():
             # A shell becomes the compiler that it runs, so its name is asked for at each look.
@@ -107,7 +107,7 @@ class Sizes:
 
 
 def swap_used() -> int:
-    """Bytes in swap space, on Windows in page files; 0 where the system does not tell."""
+    """Return the bytes in swap space, on Windows in page files; 0 where the system does not tell."""
     if sys.platform != "win32":
         return MemoryLook()().swap_used
     import psutil

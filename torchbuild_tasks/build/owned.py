@@ -44,7 +44,7 @@ class Outputs(Scope, Protocol):
 
 
 def read(root: Path, name: str) -> dict[str, Stamp] | None:
-    """A listing; None when there is none that can be read, and then nothing is claimed by it."""
+    """Return a listing; None when there is none that can be read, and then nothing is claimed by it."""
     with contextlib.suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
         items = json.loads((root / STATE_DIR / name).read_bytes())["paths"].items()
         return {path: (m, s, c) for path, (m, s, c) in items}
@@ -73,12 +73,12 @@ def forget(root: Path, gone: set[str]) -> None:
 
 
 def is_recorded(root: Path) -> bool:
-    """Whether a build of ours ever began here."""
+    """Return whether a build of ours ever began here."""
     return any((root / STATE_DIR / name).exists() for name in (MADE, BEFORE))
 
 
 def owned(root: Path, outputs: Outputs, now: Listing, log_time: int | None) -> Listing:
-    """What builds own, with what a killed build wrote until the last word of its log (ns).
+    """Return what builds own, with what a killed build wrote before its log ends.
 
     `log_time` is when the newest log was last written. That may be a later run's, which
     ended before it built anything; so the log that the killed build had is asked as well.
@@ -93,7 +93,7 @@ def owned(root: Path, outputs: Outputs, now: Listing, log_time: int | None) -> L
 
 
 def within(root: Path, build_dir: Path | str) -> str:
-    """The build folder relative to the checkout, with a final `/`; "" when it is not in it."""
+    """Return the build folder relative to the checkout, with a final `/`; "" when it is not in it."""
     with contextlib.suppress(ValueError):
         parts = (root / build_dir).relative_to(root).parts
         if ".." not in parts:
@@ -102,7 +102,7 @@ def within(root: Path, build_dir: Path | str) -> str:
 
 
 def _as_there(folder: Path, parts: tuple[str, ...]) -> Iterator[str]:
-    """The names as their folders have them: on Windows `Build` may be the `build` that is there."""
+    """Yield the names as their folders have them: on Windows `Build` may be the `build` that is there."""
     for part in parts:
         name = _name_there(folder, part) if sys.platform == "win32" else part
         yield name
@@ -229,7 +229,7 @@ def plan_stale(root: Path, build_dir: Path | str, outputs: Outputs, listed: Iter
 
 
 def _emptied(root: Path, files: Iterable[str], folders: Iterable[str]) -> tuple[str, ...]:
-    """Those of the build's own folders that hold nothing else, deepest first."""
+    """Return those of the build's own folders that hold nothing else, deepest first."""
     going = set(files)
     for folder in sorted(folders, reverse=True):  # what is below sorts after, so reversed before
         with contextlib.suppress(OSError):
@@ -240,7 +240,7 @@ def _emptied(root: Path, files: Iterable[str], folders: Iterable[str]) -> tuple[
 
 
 def _tracked(root: Path, paths: Iterable[str]) -> tuple[str, ...]:
-    """Those that git tracks, in whatever case on Windows; none outside a repository."""
+    """Return those that git tracks, in whatever case on Windows; none outside a repository."""
     if not (paths := tuple(paths)):
         return ()
     elsewhere = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")  # set inside a git hook
@@ -317,7 +317,7 @@ def _unlink(root: Path, path: str, planned: int, real: set[str], patience: Patie
 
 
 def _is_real(root: Path, folder: str, real: set[str]) -> bool:
-    """Whether every part of this path below the root is a folder and no link; `real` remembers."""
+    """Return whether every part of this path below the root is a folder and no link; `real` remembers."""
     folder = folder.rstrip("/")
     if folder in real:
         return True

@@ -82,7 +82,7 @@ def _check_wheels(work: Work, command: Command | None) -> None:
 
 
 def _pip_settings(work: Work) -> dict[str, str]:
-    """How the pip that builds and installs torch is told what the plan's own installs are told.
+    """Return the variables by which the pip that builds torch gets the options of the plan's own installs.
 
     An earlier torch is what the venv is constrained to, and this one is to replace it.
     """

@@ -78,7 +78,7 @@ def _where_it_is(work: Work, ninja: Command, target: str) -> list[str]:
 
 
 def _read_from(file: Path, place: Path | None) -> str:
-    """Whether torch gets what was built; CMake's install keeps the time of a file, in seconds."""
+    """Return whether torch gets what was built; CMake's install keeps the time of a file, in seconds."""
     if place is None:
         return "No install rule copies it: torch reads it from there, or not at all."
     if place.is_file() and int(place.stat().st_mtime) == int(file.stat().st_mtime):

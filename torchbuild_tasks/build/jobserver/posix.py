@@ -65,7 +65,7 @@ class MemoryLook:
 
 
 def _limits(level: Path, names: _Names) -> Iterator[tuple[int, int]]:
-    """The limits of one group with what is used of each."""
+    """Yield the limits of one group with what is used of each."""
     values = [_number(level / name) for name in names.limits]
     if not any(value is not None and value < _NO_LIMIT for value in values):
         return
@@ -76,7 +76,7 @@ def _limits(level: Path, names: _Names) -> Iterator[tuple[int, int]]:
 
 
 def _cache(level: Path, names: _Names) -> int:
-    """Bytes of page cache that no program has mapped: headers read, objects written.
+    """Return the bytes of page cache that no program has mapped: headers read, objects written.
 
     They count as used, and the kernel drops them before it kills anybody.
     """
@@ -86,7 +86,7 @@ def _cache(level: Path, names: _Names) -> int:
 
 
 def _levels(root: Path) -> Iterator[tuple[Path, _Names]]:
-    """Our own groups and those above them, for a limit on any of them is one for us."""
+    """Yield our own groups and those above them, for a limit on any of them is one for us."""
     own = {}
     for line in _memory_lines(root / "proc/self/cgroup"):
         controllers, _, group = line.partition(":")[2].partition(":")
@@ -160,7 +160,7 @@ class Family:
         self._busy: dict[int, tuple[int, float]] = {}  # pid -> CPU ticks, and since when so many
 
     def look(self) -> list[Running]:
-        """Those without children, as they are now."""
+        """Return those without children, as they are now."""
         now = time.monotonic()
         found = [one for pid in self._leaves() if (one := self._read(pid, now))]
         alive = {one.pid for one in found}
@@ -223,7 +223,7 @@ def start_of(pid: int) -> float | None:
 
 
 def _stat(pid: int) -> list[bytes] | None:
-    """The fields from the third one on: the second is a name that can hold anything."""
+    """Return the fields from the third one on: the second is a name that can hold anything."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - twice as quick, many times a second
             return file.read().rpartition(b")")[2].split()
@@ -241,7 +241,7 @@ def _peak(pid: int) -> int:
 
 
 def _children(pid: int) -> list[int]:
-    """Of all its threads, for each has those that it started."""
+    """Return the children of all its threads, for each thread has those that it started."""
     found: list[int] = []
     with contextlib.suppress(OSError):
         for task in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208
@@ -299,7 +299,7 @@ class Tokens:
 
     @property
     def auth(self) -> str:
-        """What `--jobserver-auth=` says."""
+        """Return the value of `--jobserver-auth=`."""
         return f"fifo:{self.folder / _FIFO}"
 
     def put(self, number: int) -> None:
@@ -316,7 +316,7 @@ class Tokens:
         return False
 
     def free(self) -> int:
-        """How many lie there for anybody to take."""
+        """Return how many tokens are free."""
         count = array.array("i", [0])
         if sys.platform != "win32" and self._pipe is not None:
             fcntl.ioctl(self._pipe, termios.FIONREAD, count)

@@ -24,7 +24,7 @@ SWITCH_OFF: Final = ("MAX_JOBS", "CMAKE_BUILD_PARALLEL_LEVEL")
 
 
 def environment(auth: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a build that takes its tokens from the jobserver `auth`.
+    """Return the environment of a build that takes its tokens from the jobserver `auth`.
 
     The user's own MAKEFLAGS stay, less what they say about jobs; the variables that become a
     -j are left out. The first word of MAKEFLAGS holds single letters (`ks`), and where there
@@ -100,7 +100,7 @@ class Served:
         self._thread = threading.Thread(target=self._run, name="jobserver", daemon=True)
 
     def environment(self, environ: Mapping[str, str]) -> dict[str, str]:
-        """The environment in which a build finds this jobserver, and no -j that switches it off."""
+        """Return the environment in which a build finds this jobserver, and no -j that switches it off."""
         return environment(self._pool.auth, environ)
 
     def start(self) -> None:

@@ -26,7 +26,7 @@ _EVERY: Final = 5.0  # seconds between two looks for the server
 
 
 def build_family(environ: Mapping[str, str]) -> Family:
-    """The family of a build in this environment, which leads to its sccache server if it has one."""
+    """Return the family of a build in this environment, which leads to its sccache server if it has one."""
     return Family(_CacheServer(environ))
 
 
@@ -85,7 +85,7 @@ def jobserver(work: Work) -> Iterator[Work]:
 
 
 def fewer_jobs(work: Work, jobs: int) -> Work:
-    """The same build with so many jobs at most, whoever limits them."""
+    """Return the same build with so many jobs at most, whoever limits them."""
     planned = work.plan.jobserver
     if planned is not None:
         planned = replace(planned, cores=jobs)
@@ -94,7 +94,7 @@ def fewer_jobs(work: Work, jobs: int) -> Work:
 
 
 def without_jobserver(work: Work, lines: Iterable[str]) -> Work | None:
-    """The same build with the plan's number, if these lines say that a program in it broke on tokens."""
+    """Return the build with the plan's number, if these lines show that a program in it broke on tokens."""
     line = next((line for line in lines if _NOT_UNDERSTOOD in line), None)
     if line is None or work.plan.jobserver is None:
         return None
@@ -104,7 +104,7 @@ def without_jobserver(work: Work, lines: Iterable[str]) -> Work | None:
 
 
 def jobs_at_once(work: Work) -> int:
-    """How many jobs the build may run at once."""
+    """Return how many jobs the build may run at once."""
     if work.plan.jobserver is not None:
         return work.plan.jobserver.cores
     said = (work.environ or os.environ).get("MAX_JOBS", "")
@@ -134,7 +134,7 @@ def _added(before: JobserverUse | None, use: JobserverUse) -> JobserverUse:
 
 
 def _cannot_take(planned: Jobserver, build_dir: Path, environ: Mapping[str, str]) -> str:
-    """Why a program that may build takes no tokens, or "". An older one would run without any limit.
+    """Return why a program that may build takes no tokens, or "". An older one would run without any limit.
 
     CMake calls the one that the tree was configured with, and the short way the one on PATH.
     """

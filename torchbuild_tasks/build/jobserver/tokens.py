@@ -98,7 +98,7 @@ class Growth:
 
 
 def left_beside(running: Sequence[Running], free: int, largest: int) -> int:
-    """Bytes of `free` that are left when the largest process grows to `largest`."""
+    """Return the bytes of `free` that are left when the largest process grows to `largest`."""
     size = max((one.size for one in running if not one.idle), default=0)
     # One that is larger than was thought is not done growing either.
     return free - max(size // 10, largest - size)
@@ -113,7 +113,7 @@ def to_hold(
     growth: Mapping[int, float],
     spare: int,
 ) -> frozenset[int]:
-    """The processes that must wait until the next look.
+    """Return the processes that must wait until the next look.
 
     Args:
         running: all processes of the build that have no children; those that use no CPU wait for
@@ -166,7 +166,7 @@ _SOONEST, _LATEST = 0.05, 0.5
 
 
 def usable(state: MemoryState) -> int | None:
-    """Bytes that may still be taken, less when the machine stands still for want of memory.
+    """Return the bytes that may still be taken, less when the machine stands still for want of memory.
 
     Each percent of full pressure takes two from it: a machine that swaps has free memory,
     too, but not for more jobs.
@@ -177,7 +177,7 @@ def usable(state: MemoryState) -> int | None:
 
 
 def wanted(state: MemoryState, *, cores: int, held: int, reserve: int, typical: int, in_use: int = 0) -> int:
-    """The number of tokens to have out; one job more can run, for the first needs no token.
+    """Return the number of tokens to have out; one job more can run, for the first needs no token.
 
     Args:
         state: the memory now.

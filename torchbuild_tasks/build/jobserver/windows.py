@@ -64,7 +64,7 @@ class Family:
         self._busy: dict[int, tuple[float, float]] = {}  # pid -> CPU seconds, and since when so many
 
     def look(self) -> list[Running]:
-        """Those without children, as they are now."""
+        """Return those without children, as they are now."""
         now = time.monotonic()
         self._seen = {process.pid: process for process in self._leaves()}
         self._busy = {pid: seen for pid, seen in self._busy.items() if pid in self._seen}
@@ -153,7 +153,7 @@ class Tokens:
         return bool(_kernel32().WaitForSingleObject(self._handle, int(timeout * 1000)) == 0)
 
     def free(self) -> int:
-        """How many there are for anybody to take: told to whoever gives one back, so one is taken first."""
+        """Return how many are free: Windows reports that to whoever gives one back, so one is taken first."""
         with self._counting:  # a second thread that counts would miss the one that this one holds
             if not self.take(0):
                 return 0
@@ -163,7 +163,7 @@ class Tokens:
             return before.value + 1
 
     def note_held(self, processes: tuple[tuple[int, float], ...]) -> None:
-        """Nothing: the job object of the build ends with us, and what is held in it."""
+        """Do nothing: the job object of the build ends with us, and with it what is held."""
 
     def close(self) -> None:
         """Let go of it."""

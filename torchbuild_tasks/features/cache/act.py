@@ -51,11 +51,11 @@ class Memory:
             self._made = [str(folder) for folder in data.get("made", [])]
 
     def seen(self, folder: Path) -> Sequence[Mapping[str, str]]:
-        """The combinations of settings that builds have used with this folder, the newest last."""
+        """Return the combinations of settings that builds have used with this folder, the newest last."""
         return self._seen.get(str(folder), [])
 
     def is_made(self, folder: Path) -> bool:
-        """Whether a build of ours made the folder, so that it may be emptied."""
+        """Return whether a build of ours made the folder, so that it may be emptied."""
         return str(folder) in self._made
 
     def keep(self, folder: Path, seen: Sequence[Mapping[str, str]], *, made: bool) -> None:
@@ -129,7 +129,7 @@ def look_into(path: Path, least: int = LEAST) -> Folder:
 
 
 def _write(folder: Path) -> None:
-    """A whole block: a full disk still takes an empty file."""
+    """Write a whole block: a full disk still takes an empty file."""
     probe = folder / f".torchbuild-probe.{os.getpid()}"
     try:
         probe.write_bytes(b"\0" * 4096)
@@ -397,13 +397,13 @@ def _asking(remote: Remote) -> Callable[[], str]:
 
 
 def cache_environ(plan: BuildPlan, environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment with what the plan sets for the caches, without the whole env file."""
+    """Return the environment with the variables of the plan that are for caches, without the whole env file."""
     ours = {op.name: op.value for op in plan.env if op.op == "set" and op.name.startswith(PREFIXES)}
     return {**environ, **ours}
 
 
 def caches_of(plan: BuildPlan) -> CachePlan:
-    """The caches of the plan.
+    """Return the caches of the plan.
 
     Raises:
         UsageError: it takes none; says why.
@@ -415,7 +415,7 @@ def caches_of(plan: BuildPlan) -> CachePlan:
 
 
 def cache_states(plan: CachePlan, environ: Mapping[str, str]) -> tuple[CacheState, ...]:
-    """Every cache of the plan as it lies there; one that does not tell its folder has "" for it."""
+    """Return the state of every cache of the plan; one that does not report its folder has "" for it."""
     memory = _memory(plan)
     return tuple(_state(tool, environ, memory) for tool in plan.tools)
 

@@ -33,7 +33,7 @@ HASHED: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def setting_choices(question: Question, tools: tuple[str, ...]) -> tuple[Choice, ...]:
-    """What the chosen caches need set; a variable that another layer decides is not among it."""
+    """Return what the chosen caches need set; a variable that another layer decides is not among it."""
     root, values = question.facts.tree.root, dict[str, tuple[str, str]]()
     if "ccache" in tools:
         values |= {
@@ -76,7 +76,7 @@ def _of_pytorch(question: Question, tools: tuple[str, ...]) -> dict[str, tuple[s
 def hashed_settings(
     tool: str, values: Mapping[str, str], compiler: str, version: str, root: str
 ) -> dict[str, str]:
-    """The settings of a cache that decide a hit, without what only differs between checkouts.
+    """Return the settings of a cache that decide a hit, without what only differs between checkouts.
 
     Args:
         tool: ccache or sccache.
@@ -91,7 +91,7 @@ def hashed_settings(
 
 
 def is_precompiled(question: Question) -> bool:
-    """Whether the user wants precompiled headers, which no cache can keep."""
+    """Return whether the user wants precompiled headers, which no cache can keep."""
     asked = decide(question, "USE_PRECOMPILED_HEADERS")
     return bool(asked and asked.value and not is_off(asked.value))
 
@@ -137,7 +137,7 @@ class ChosenCache(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(dict.fromkeys(candidate for _, candidate in self.languages))
 
     def tool_of(self, language: str) -> str:
-        """The name of a language's cache; "" where it has none."""
+        """Return the name of a language's cache; "" where it has none."""
         return next((candidate.name for name, candidate in self.languages if name == language), "")
 
 
@@ -182,7 +182,7 @@ def choose_cache(
 
 
 def check_cache(question: Question, chosen: ChosenCache) -> tuple[Finding, ...]:
-    """What is to be said about the cache; never an error."""
+    """Return the findings about the cache; none is an error."""
     findings = list(chosen.problems)
     if chosen.languages and is_precompiled(question):
         text = "USE_PRECOMPILED_HEADERS is on: what uses a precompiled header is never found in a cache"
@@ -198,7 +198,7 @@ def check_cache(question: Question, chosen: ChosenCache) -> tuple[Finding, ...]:
 
 
 def _asked(question: Question, value: str) -> str:
-    """The one word that is no address; addresses alone mean sccache."""
+    """Return the one word that is no address; addresses alone mean sccache."""
     words = [word.strip() for word in value.split(",") if word.strip() and not is_address(word)]
     for word in words:
         if word not in (AUTO, NONE, *NAMES):
@@ -249,7 +249,7 @@ def _row(question: Question, tool: str, language: str) -> CacheRow | None:
 def _languages(
     question: Question, able: list[Candidate], cuda: bool
 ) -> Iterator[tuple[str, Candidate | None]]:
-    """The measured best for each language; without a figure last, and then in the order of the rows."""
+    """Yield the measured best for each language; those without a figure come last, in the order of the rows."""
     for language in ("c++", "cuda") if cuda else ("c++",):
         usable = [c for c in able if (row := _row(question, c.name, language)) and not _bad(row, c)]
         yield language, min(usable, key=lambda c: _rank(question, c, language), default=None)
@@ -271,7 +271,7 @@ def _shares(question: Question, candidate: Candidate) -> bool:
 
 
 def _own(question: Question, language: str, compiler: Tool | None) -> str:
-    """Why a language is left as the user has it; "" when it is ours to decide."""
+    """Return why a language is left as the user has it; "" when it is ours to decide."""
     for name in LAUNCHERS[language]:
         if decide(question, name) is not None:
             return f"{name} is set"
@@ -286,7 +286,7 @@ def _own(question: Question, language: str, compiler: Tool | None) -> str:
 
 
 def _built_without(question: Question) -> str:
-    """Why a finished tree without a cache stays so: with other commands Ninja would compile all of it."""
+    """Return why a finished tree without a cache stays so: Ninja compiles all anew when commands change."""
     previous = question.facts.tree.previous
     if previous is None or previous.result != "ok" or question.request.clean:
         return ""
@@ -296,7 +296,7 @@ def _built_without(question: Question) -> str:
 
 
 def built_without(choice: Choice) -> bool:
-    """Whether this choice leaves a finished tree without a cache only because it was made without."""
+    """Return whether this choice leaves a finished tree without a cache only because it was made without."""
     return choice.because.startswith(_BUILT_WITHOUT)
 
 
@@ -386,7 +386,7 @@ def plan_cache(
     compiler: str,
     distribution: Distribution | None = None,
 ) -> CachePlan | None:
-    """What runs beside the build; None without a cache.
+    """Return what runs during the build; None without a cache.
 
     Args:
         question: its `cache_size` is the least size of a cache ("20G").
@@ -421,7 +421,7 @@ def plan_cache(
 
 
 def read_size(text: str) -> int:
-    """Bytes of "20G", "500M", "1T" or a plain number; 0 of nothing.
+    """Return the bytes of "20G", "500M", "1T" or a plain number; 0 of nothing.
 
     Raises:
         UsageError: it is no size.
@@ -443,7 +443,7 @@ KEPT = 20  # combinations of settings that one folder is remembered by
 
 
 def drift(tool: CacheTool, seen: Sequence[Mapping[str, str]]) -> tuple[str, ...]:
-    """Each setting that differs, as "name: before -> now"; nothing where the cache was filled with these too.
+    """Return each setting that differs, as "name: before -> now"; nothing where the cache has seen these.
 
     Args:
         tool: the cache with its settings as planned.
@@ -462,7 +462,7 @@ def _changed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
 
 
 def drift_line(tool: CacheTool, changes: tuple[str, ...]) -> str:
-    """What is said before it happens; "" without a change."""
+    """Return the warning before it happens; "" without a change."""
     if not changes:
         return ""
     return (
@@ -472,6 +472,6 @@ def drift_line(tool: CacheTool, changes: tuple[str, ...]) -> str:
 
 
 def remembered(seen: Sequence[Mapping[str, str]], now: Mapping[str, str]) -> list[dict[str, str]]:
-    """The combinations with this one as the newest."""
+    """Return the combinations with this one as the newest."""
     others = [dict(each) for each in seen if dict(each) != dict(now)]
     return [*others[-(KEPT - 1) :], dict(now)]

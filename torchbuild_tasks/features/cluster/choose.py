@@ -77,7 +77,7 @@ def choose_distribution(
 
 
 def _impossible(question: Question, sccache: bool) -> tuple[str, str] | None:
-    """What asking another scheduler would not change."""
+    """Return what asking another scheduler would not change."""
     if question.facts.host.os == "windows":
         text = "servers of sccache-dist run Linux and cannot run cl.exe, so nothing is sent from Windows"
         return text, "Leave --distribute out here; a shared cache (--cache redis://…) works on Windows."
@@ -113,7 +113,7 @@ def _without(question: Question, text: str, fix: str, choices: tuple[Choice, ...
 
 
 def _jobs(question: Question, cluster: Cluster, jobs: Choice) -> tuple[int, str]:
-    """As many as the servers take, and as this machine can feed."""
+    """Return the number of jobs: as many as the servers take and this machine can feed."""
     if jobs.source != "default" and jobs.value.isdecimal():
         return int(jobs.value), jobs.because
     taken = cluster.cpus + cluster.servers
@@ -132,7 +132,7 @@ def _shown(cluster: Cluster) -> str:
 
 
 def _link_pool(question: Question, generator: str) -> tuple[Choice, ...]:
-    """Links are not sent away, so no more of them run at once than this machine has cores.
+    """Return choices that limit links, which are not sent away, to the cores of this machine.
 
     Not where PyTorch makes a pool of its own (CUDA from 2.14 on): CMake then ignores
     CMAKE_JOB_POOLS, and Ninja would refuse a link in a pool that does not exist.
@@ -158,7 +158,7 @@ EVERYWHERE: Final = "0.0.0.0"
 
 
 def scheduler_url(text: str) -> str:
-    """A scheduler's address as a URL: `host`, `host:10600`, `http://host:10600` or `https://host`.
+    """Return a scheduler's address as a URL: `host`, `host:10600`, `http://host:10600` or `https://host`.
 
     Raises:
         UsageError: it is none of these.
@@ -184,7 +184,7 @@ def scheduler_url(text: str) -> str:
 
 
 def file_name(url: str) -> str:
-    """A scheduler's address as a part of a file's name."""
+    """Return a scheduler's address as a part of a file's name."""
     parts = urlsplit(url)
     host = (parts.hostname or "").replace(":", "_")
     return f"{host}-{parts.port or 443}"
@@ -216,7 +216,7 @@ def listening(text: str, port: int, flag: str) -> str:
 
 
 def host_and_port(address: str) -> tuple[str, int]:
-    """Both parts of what `listening` gives."""
+    """Return both parts of what `listening` gives."""
     host, _, port = address.rpartition(":")
     return host.strip("[]"), int(port)
 
@@ -287,7 +287,7 @@ def client_file(*, url: str, token: str, cache_dir: str) -> str:
 
 
 def address_in(token: str) -> str:
-    """The address that a server's token is for; "" when it is no such token."""
+    """Return the address that a server's token is for; "" when it is no such token."""
     parts = token.split(".")
     if len(parts) != 3:
         return ""
@@ -300,7 +300,7 @@ def address_in(token: str) -> str:
 
 
 def _text(value: str) -> str:
-    """A basic string of TOML, whose escapes JSON shares."""
+    """Quote a basic string of TOML, whose escapes JSON shares."""
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -341,7 +341,7 @@ _SILENT: Final = (
 
 
 def plainly(line: str, secrets: Iterable[str] = ()) -> str:
-    """One line in plain words; "" for one that says nothing to a person.
+    """Return one line in plain words; "" for one that says nothing to a person.
 
     Args:
         line: as sccache-dist wrote it.
@@ -365,7 +365,7 @@ BUSY: Final = "every server was busy"
 
 
 def given_back(log: str) -> str:
-    """Why most of the compiles that were to be sent away were made here after all; "" if none was.
+    """Return why most of the compiles that were to be sent away were compiled here; "" if none was.
 
     Args:
         log: what a client's sccache server wrote with `CLIENT_LOG`.

@@ -22,35 +22,35 @@ _SECONDS: Final = 20.0
 
 
 def beside(program: str) -> str:
-    """The sccache-dist that came with an sccache; "" where there is none."""
+    """Return the sccache-dist that came with an sccache; "" where there is none."""
     path = Path(program).resolve().with_name(NAME)
     return str(path) if program and path.is_file() and os.access(path, os.X_OK) else ""
 
 
 def on_path() -> str:
-    """The sccache-dist of this machine; "" where there is none."""
+    """Return the sccache-dist of this machine; "" where there is none."""
     return shutil.which(NAME) or ""
 
 
 def version(program: str) -> str:
-    """What it calls itself ("0.16.0"); "" when it does not start."""
+    """Return its version ("0.16.0"); "" when it does not start."""
     done = process.capture((program, "--version"), timeout=_SECONDS)
     words = done.stdout.decode(errors="replace").split()
     return words[-1] if done.rc == 0 and words else ""
 
 
 def shared_token(program: str) -> str:
-    """A new token that all clients share."""
+    """Return a new token that all clients share."""
     return _made(program, "generate-shared-token")
 
 
 def secret_key(program: str) -> str:
-    """A new key that signs the tokens of servers."""
+    """Return a new key that signs the tokens of servers."""
     return _made(program, "generate-jwt-hs256-key")
 
 
 def server_token(program: str, scheduler_conf: Path, address: str) -> str:
-    """The token of the server at an address, signed by the key in a scheduler's file.
+    """Return the token of the server at an address, signed by the key in a scheduler's file.
 
     The key goes by file, for arguments of processes can be seen by everybody.
     """
@@ -177,7 +177,7 @@ def _of_overlay(folder: Path) -> list[tuple[str, str]]:
 
 
 def why_not(host: str, port: int) -> str:
-    """ "" when one can listen there, else why not, in a few words."""
+    """Return "" when a program can listen there, else why not, in a few words."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         with socket.socket(family) as probe:

@@ -18,7 +18,7 @@ BUILDS = ("setup.py", "pyproject.toml")
 def look_at_companions(
     folders: Iterable[tuple[str, str]], probe: Probe | None = None
 ) -> tuple[CompanionSource, ...]:
-    """What each folder holds; `folders` are pairs of the project's name and its path."""
+    """Return what each folder holds; `folders` are pairs of the project's name and its path."""
     door = probe or Probe(environ=dict(os.environ))
     return tuple(_look(door, name, path) for name, path in folders)
 
@@ -46,7 +46,7 @@ def _look(probe: Probe, name: str, path: str) -> CompanionSource:
 
 
 def with_companions(facts: Facts, words: tuple[str, ...], catalog: Catalog) -> Facts:
-    """The facts with what lies in the folders that the words of --with name.
+    """Return the facts with what lies in the folders that the words of --with name.
 
     Raises:
         UsageError: a word cannot be understood.

@@ -33,7 +33,7 @@ ABSENT = ""
 
 
 def sha(content: bytes | None) -> str:
-    """The sha256 of a file's content; "" for no file."""
+    """Return the sha256 of a file's content; "" for no file."""
     return ABSENT if content is None else hashlib.sha256(content).hexdigest()
 
 
@@ -46,17 +46,17 @@ class PatchedFiles:
         self._new: dict[str, bytes | None] = {}
 
     def get(self, path: str) -> bytes | None:
-        """The content as it is so far."""
+        """Return the content as it is so far."""
         if path not in self._old:
             self._old[path] = self._read(path)
         return self._new.get(path, self._old[path])
 
     def set(self, path: str, content: bytes | None) -> None:
-        """What the file shall hold."""
+        """Set what the file shall hold."""
         self._new[path] = content
 
     def obstacle(self, path: str) -> str:
-        """Why this path cannot be read, changed or made as a file of the checkout; "" when it can."""
+        """Return why this path cannot be read, changed or made as a file of the checkout; "" when it can."""
         file = self._root / path
         try:
             real = file.resolve()
@@ -74,7 +74,7 @@ class PatchedFiles:
 
     @property
     def changes(self) -> dict[str, bytes | None]:
-        """What has to be written: the files that are not as they shall be."""
+        """Return what has to be written: the files that are not as they shall be."""
         return {path: content for path, content in self._new.items() if content != self._old[path]}
 
     def check(self) -> None:
@@ -145,7 +145,7 @@ def changed(
     reverse: bool = False,
     said: Callable[[str], None] = lambda line: None,
 ) -> bytes | None:
-    """What git makes of the file's content; None is no file. One whose lines end in CRLF keeps that.
+    """Return what git makes of the file's content; None is no file. One whose lines end in CRLF keeps that.
 
     Args:
         content: the file as it is.
@@ -190,7 +190,7 @@ def _git(root: Path, reverse: bool) -> str:
 
 
 def _outside_of_git(environ: Mapping[str, str], root: Path) -> Iterator[tuple[str, str]]:
-    """The environment without what git sets inside a hook, and with a border above the folder."""
+    """Yield the environment without what git sets inside a hook, and with a border above the folder."""
     for name, value in environ.items():
         if not name.startswith("GIT_") or name == "GIT_EXEC_PATH":
             yield name, value
@@ -199,12 +199,12 @@ def _outside_of_git(environ: Mapping[str, str], root: Path) -> Iterator[tuple[st
 
 
 def _is_crlf(content: bytes) -> bool:
-    """Whether every line ends in CRLF; a file of both kinds is taken as it is."""
+    """Return whether every line ends in CRLF; a file of both kinds is taken as it is."""
     return b"\r\n" in content and content.count(b"\n") == content.count(b"\r\n")
 
 
 def fits(content: bytes | None, section: Section, *, reverse: bool = False) -> bool:
-    """Whether git takes the change, forward or back."""
+    """Return whether git takes the change, forward or back."""
     try:
         changed(content, section, reverse=reverse)
     except DoesNotApply:
@@ -236,7 +236,7 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @property
     def ours(self) -> bool:
-        """Whether this tool changed anything for it; else all of it was there."""
+        """Return whether this tool changed anything for it; else all of it was there."""
         return any(change.before != change.after for change in self.files.values())
 
 
@@ -265,7 +265,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def recorded(root: Path) -> Record:
-    """What this tool has applied here.
+    """Return what this tool has applied here.
 
     Raises:
         PatchRefused: the record cannot be read.
@@ -314,7 +314,7 @@ def bring(root: Path, wanted: Sequence[Patch], *, dry_run: bool = False) -> Outc
 
 
 def _stand(files: PatchedFiles, done: Sequence[Applied], wanted: Sequence[Patch]) -> bool:
-    """Whether just these are recorded and all files are as they left them, so that git need not be asked."""
+    """Return whether just these are recorded and their files are unchanged, so that git need not be asked."""
     if [(each.id, each.diff) for each in done] != [(each.id, each.diff) for each in wanted]:
         return False
     left = {path: change.after for each in done for path, change in each.files.items()}
@@ -340,7 +340,7 @@ def _take_back(record: Record, files: PatchedFiles) -> frozenset[str]:
 
 
 def _way(record: Record, path: str, now: str) -> list[tuple[Applied, Section]]:
-    """The changes of one file to take back: of a killed run, those that it had come to."""
+    """Return the changes of one file to take back: of a killed run, those that it had come to."""
     ways = [
         [(applied, section) for applied in chain for section in _sections(applied) if section.path == path]
         for chain in record.chains
