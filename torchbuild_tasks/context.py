@@ -213,9 +213,9 @@ def _facts(
     return facts
 
 
-def our_shelf(facts: Facts) -> keep.Shelf:
+def our_shelf(facts: Facts) -> keep.ClusterFiles:
     """Where this user's files of clusters are."""
-    return keep.shelf(facts.store.folder if facts.store else str(Path(facts.tree.root) / files.STATE_DIR))
+    return keep.cluster_files(facts.store.folder if facts.store else str(Path(facts.tree.root) / files.STATE_DIR))
 
 
 def _ask_scheduler(text: str, facts: Facts) -> Cluster:

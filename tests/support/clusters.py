@@ -23,7 +23,7 @@ import json, subprocess, sys
 from pathlib import Path
 from tests.support.caches import environ_for, plan_for
 from torchbuild_tasks.model import Distribution
-from torchbuild_tasks.features.cache.act import cache_running
+from torchbuild_tasks.features.cache.run import cache_running
 from torchbuild_tasks.features.cluster.act import client_of
 program, compiler, folder, conf, url, jobs, root = sys.argv[1:]
 root, environ = Path(root), environ_for("sccache", Path(folder), Path(root))

@@ -1,8 +1,8 @@
-"""The stage that removes what earlier builds made or installed and this one does not.
+"""Remove what builds wrote: all of it for the verb `clean`, and what is stale as a stage of each build.
 
 After `git switch` a library of the other version would stay in torch/lib and be found, by the loader or by
 extensions that are compiled against it; generated code of it would stay among the sources. Ninja's log and
-CMake's lists say what that is. It goes only if our own record says that a build made it and left it so:
+CMake's lists name such files. One goes only if our own record shows that a build wrote it and left it so:
 what one version generates may be a source of the next.
 """
 
@@ -24,6 +24,8 @@ from torchbuild_tasks.model import Command, Facts
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.system import files, process
 from torchbuild_tasks.system.log import last_write
+
+SHOWN: Final = 5
 
 
 def remove_build(request: BuildRequest, facts: Facts, catalog: Catalog, report: Reporter) -> owned.Removal:
@@ -69,12 +71,6 @@ def _run(command: Command) -> None:
             f"{' '.join(command.argv)} ended with exit code {done.rc}; no file was removed.",
             looked=tuple(done.stderr.decode(errors="replace").splitlines()[-5:]),
         )
-
-
-# ----------------
-
-
-SHOWN: Final = 5
 
 
 def remove_stale(work: Work) -> Work:

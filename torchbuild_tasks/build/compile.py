@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from torchbuild_tasks.build.compiler_cache import begin_cache
 from torchbuild_tasks.build.install import listed
 from torchbuild_tasks.build.install.inner_loop import choose_route, confirm_route, next_route
-from torchbuild_tasks.build.work import Work, where
+from torchbuild_tasks.build.work import Work, where_to_read
 from torchbuild_tasks.errors import BuildFailed
 from torchbuild_tasks.model import Command
 from torchbuild_tasks.values import replace
@@ -67,7 +67,7 @@ def run_build(work: Work, command: Command) -> Work:
         BuildFailed: it failed.
     """
     from torchbuild_tasks.build.jobserver.stage import fewer_jobs, jobs_at_once, without_jobserver
-    from torchbuild_tasks.build.out_of_memory import killed_for_memory, lowered
+    from torchbuild_tasks.build.out_of_memory import find_killed, lower_jobs
     from torchbuild_tasks.features.manifest.act import note_source
 
     work.ledger.ran(command, work.environ)
@@ -81,9 +81,9 @@ def run_build(work: Work, command: Command) -> Work:
         if again := without_jobserver(work, (*lines, *scanner.last)):
             work = again
             continue
-        killed = killed_for_memory(lines, rc)
-        # The pool of heavy kernels stands in CMake's cache, so the jobs are what can be lowered in between.
-        fewer = lowered(jobs_at_once(work), None, killed, attempt) if killed else None
+        killed = find_killed(lines, rc)
+        # The pool of heavy kernels stands in CMake's cache, so only the jobs can be lowered here.
+        fewer = lower_jobs(jobs_at_once(work), None, killed, attempt) if killed else None
         if fewer is None:
             raise build_error(work, command, rc, scanner)
         work.report.note(fewer.because)
@@ -100,7 +100,7 @@ def _run_once(work: Work, command: Command) -> tuple[int, LogScanner | None]:
     from torchbuild_tasks.build.history import Pace, keep, recall
     from torchbuild_tasks.build.jobserver.stage import jobserver
     from torchbuild_tasks.build.ledger import now
-    from torchbuild_tasks.build.monitor import monitored
+    from torchbuild_tasks.build.monitor import monitor_build
     from torchbuild_tasks.features.diagnosis.act import FirstError, log_search, stream_searched
     from torchbuild_tasks.ninja.timeline import compiler_of
 
@@ -118,7 +118,7 @@ def _run_once(work: Work, command: Command) -> tuple[int, LogScanner | None]:
         work.report.block(block)
 
     began = time.time()
-    with jobserver(work) as served, monitored(served, pace, FirstError(work, search)):
+    with jobserver(work) as served, monitor_build(served, pace, FirstError(work, search)):
         argv = _with_jobs(command, served.env.get("MAX_JOBS", ""))
         work.report.command(argv)
         ended = stream_searched(argv, env=served.environ, cwd=command.cwd, on_block=on_block, search=search)
@@ -161,7 +161,7 @@ def build_error(work: Work, command: Command, rc: int, scanner: LogScanner) -> B
         f"The build failed: {' '.join(command.argv)} ended with exit code {rc}.",
         looked=reading.error_block or last,
         diagnoses=reading.diagnoses,
-        next_step=where(work, reading.line_number or None),
+        next_step=where_to_read(work, reading.line_number or None),
     )
 
 
@@ -173,7 +173,9 @@ def install_wheel(work: Work) -> Work:
 
     wheels = sorted((work.root / "dist").glob("*.whl"), key=lambda path: path.stat().st_mtime)
     if not wheels:
-        raise BuildFailed("The build ended well but left no wheel in dist/.", next_step=where(work, None))
+        raise BuildFailed(
+            "The build ended well but left no wheel in dist/.", next_step=where_to_read(work, None)
+        )
     python = work.plan.environment.python
     work.report.note(f"wheel: {wheels[-1]}")
     for options in (("--force-reinstall", "--no-deps"), ()):

@@ -13,7 +13,7 @@ from torchbuild_tasks.build.work import Work
 from torchbuild_tasks.values import replace
 
 if TYPE_CHECKING:
-    from torchbuild_tasks.features.cache.act import Running
+    from torchbuild_tasks.features.cache.run import Running
     from torchbuild_tasks.model import CachePlan
 
 
@@ -41,7 +41,7 @@ def stop_cache(work: Work) -> Work:
 @contextlib.contextmanager
 def _recorded(work: Work, plan: CachePlan) -> Iterator[Running]:
     """Run the cache, and note its reports, which are there once it has stopped."""
-    from torchbuild_tasks.features.cache.act import cache_running
+    from torchbuild_tasks.features.cache.run import cache_running
     from torchbuild_tasks.features.cluster.act import client_of
     from torchbuild_tasks.system import files
 

@@ -1,4 +1,4 @@
-"""What the programs of a build do, by their names: compilers, linkers, generators."""
+"""Hints to whoever waits for a build: what slows it down at this moment, and what can be done about it."""
 
 from __future__ import annotations
 
@@ -18,6 +18,18 @@ _ALONE: Final = 60.0  # seconds
 _WIDTH: Final = 300  # of an error; the log has all of it
 _CACHES: Final = ("ccache", "sccache")
 _LINKERS: Final = {"mold": "mold", "ld.lld": "lld"}  # the tool, and what --linker calls it
+# The program that does the work, not the driver that waits for it: gcc runs cc1plus, nvcc runs cicc.
+# clang and cl.exe do it themselves. Kinds are those of the steps (ninja_log.kind_of).
+_KINDS: Final = tuple(
+    (re.compile(pattern), kind)
+    for pattern, kind in (
+        (r"cc1plus|clang(\+\+)?(-\d+)?|cl|clang-cl", "C++"),
+        (r"cc1", "C"),
+        (r"cicc|ptxas|cudafe\+\+|fatbinary|nvlink", "CUDA"),
+        (r"ld(\.\w+)?|ld64\.lld|lld|mold|link|lld-link|lto1|lto-wrapper|dlltool", "link"),
+        (r"python[\d.]*|pip[\d.]*", "Python"),
+    )
+)
 
 
 class Advice(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,7 +105,7 @@ def _swaps(state: State) -> bool:
 
 
 def _waits(state: State, can: Advice) -> bool:
-    """Return whether one program has worked alone for a minute, and as long is left: not for the last link."""
+    """Return whether one program has worked alone for a minute, with as long to go: not for the last link."""
     long = state.alone >= _ALONE and (state.left or 0.0) >= _ALONE
     return can.jobs > 1 and len(state.working) == 1 and long
 
@@ -146,23 +158,6 @@ def _linker_advice(choice: Choice | None, here: set[str], findings: Sequence[Fin
         return f"a faster linker does: --linker {found}."
     offered = next((finding.fix for finding in findings if finding.id == "linker" and finding.fix), "")
     return f"a faster linker does: {offered}" if offered else ""
-
-
-# ----------------
-
-
-# The program that does the work, not the driver that waits for it: gcc runs cc1plus, nvcc runs cicc.
-# clang and cl.exe do it themselves. Kinds are those of the steps (ninja_log.kind_of).
-_KINDS: Final = tuple(
-    (re.compile(pattern), kind)
-    for pattern, kind in (
-        (r"cc1plus|clang(\+\+)?(-\d+)?|cl|clang-cl", "C++"),
-        (r"cc1", "C"),
-        (r"cicc|ptxas|cudafe\+\+|fatbinary|nvlink", "CUDA"),
-        (r"ld(\.\w+)?|ld64\.lld|lld|mold|link|lld-link|lto1|lto-wrapper|dlltool", "link"),
-        (r"python[\d.]*|pip[\d.]*", "Python"),
-    )
-)
 
 
 def program_kind(name: str) -> str:

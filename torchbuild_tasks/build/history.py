@@ -1,4 +1,7 @@
-"""What a build under way knows of the ones before it, and what it leaves to the next one."""
+"""What this machine remembers of builds: the times of their steps, and the memory that compiles took.
+
+It is read for the time that is left of a build under way, and for the number of jobs of the next plan.
+"""
 
 from __future__ import annotations
 
@@ -36,6 +39,9 @@ HISTORY: Final = "history"
 NINJA_LOG: Final = ".ninja_log"
 _OLD: Final = ("jobs", "after")  # keys of 0.1: how many steps ran at once, and the chains of steps
 T = TypeVar("T", History, PastPeaks)
+_EVERY: Final = 1.0  # seconds between two looks at Ninja's log
+_GRAPH_PATIENCE: Final = 60.0
+_MAKE_PROGRAM: Final = re.compile(r"^CMAKE_MAKE_PROGRAM:[A-Z]+=(.+)$", re.MULTILINE)
 
 
 def history_file(store: Path, source: Path, compiler: str) -> Path:
@@ -136,12 +142,7 @@ def _read(path: Path, start: int) -> bytes:
     return b""
 
 
-# ----------------
-
-
-_EVERY: Final = 1.0  # seconds between two looks at Ninja's log
-_GRAPH_PATIENCE: Final = 60.0
-_MAKE_PROGRAM: Final = re.compile(r"^CMAKE_MAKE_PROGRAM:[A-Z]+=(.+)$", re.MULTILINE)
+# ---- a build under way, and what is kept of it
 
 
 class Pace:
@@ -250,7 +251,7 @@ def read_ninja_log(build_dir: Path) -> NinjaLog:
 
 
 def ninja_graph(build_dir: Path) -> Graph | None:
-    """Return Ninja's graph of files and steps; None where Ninja cannot be asked. It costs 0.15 s on 1.13.1."""
+    """Return Ninja's graph of files and steps; None where it cannot be asked. That takes 0.15 s (1.13.1)."""
     program = build_program(build_dir, "ninja")
     if not program:
         return None

@@ -67,7 +67,7 @@ class Lowered(msgspec.Struct, frozen=True, kw_only=True):
     because: str
 
 
-def killed_for_memory(lines: Iterable[str], rc: int) -> Killed | None:
+def find_killed(lines: Iterable[str], rc: int) -> Killed | None:
     """Return whether a build that ended with `rc` and these lines, the first error's, wanted memory."""
     if rc == 0 or rc in _INTERRUPTED:
         return None
@@ -80,7 +80,7 @@ def killed_for_memory(lines: Iterable[str], rc: int) -> Killed | None:
     return None
 
 
-def lowered(jobs: int, pool: int | None, killed: Killed, attempt: int) -> Lowered | None:
+def lower_jobs(jobs: int, pool: int | None, killed: Killed, attempt: int) -> Lowered | None:
     """Return the numbers to go on with after a failure; None when nothing is left to lower.
 
     Args:

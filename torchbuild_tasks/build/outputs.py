@@ -1,4 +1,4 @@
-"""Which saved files start a build: all but what builds, editors and tools write beside the sources."""
+"""Which files of a checkout are outputs of a build, by the rows of data/outputs.toml."""
 
 from __future__ import annotations
 
@@ -17,9 +17,20 @@ from torchbuild_tasks.values import replace
 # Modified (ns), size (bytes), changed (ns; on Windows: created). Folders: 0, 0, changed.
 Stamp = tuple[int, int, int]
 Listing = Mapping[str, Stamp]
-
 CHANGED: Final = "changed since the build"
 TRACKED: Final = "tracked by git"
+FOLDERS: Final = frozenset(
+    (
+        *(".git", ".hg", ".torchbuild", "__pycache__", "dist", "node_modules"),
+        *(".idea", ".vscode", ".vs", ".cache", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".lintbin"),
+    )
+)
+# Vim, Emacs, Kate, GNOME's and JetBrains' editors, Visual Studio, and what anybody may call temporary.
+FILES: Final = (
+    *("*.swp", "*.swo", "*.swx", "*~", ".#*", "#*#", "4913", ".*.kate-swp", ".goutputstream-*"),
+    *("*___jb_tmp___", "*___jb_old___", "*.tmp", "*.TMP", "*.pyc", "*.log", "env_set.*", ".DS_Store"),
+)
+_SHOWN: Final = 4
 
 
 def patterns(catalog: Catalog, era: str) -> Outputs:
@@ -44,7 +55,7 @@ class Outputs(msgspec.Struct, frozen=True, kw_only=True):
     build: str = ""
 
     def below(self, folder: str) -> Outputs:
-        """Return the same patterns with everything below `folder`, the build folder; "" when it lies elsewhere."""
+        """Return the same with everything below `folder`, the build folder; "" when it lies elsewhere."""
         return replace(self, build=folder)
 
     def matches(self, path: str) -> bool:
@@ -63,7 +74,7 @@ class Outputs(msgspec.Struct, frozen=True, kw_only=True):
         patterns = (*self.patterns, *self.others)
         return not folder.endswith("/__pycache__/") and _leading(patterns).fullmatch(folder) is not None
 
-    def made(
+    def claim(
         self, before: Listing, after: Listing, earlier: Listing, *, until: int | None = None
     ) -> dict[str, Stamp]:
         """Return what builds own after one that found `before` and left `after`.
@@ -125,10 +136,6 @@ def _regex(pattern: str) -> str:
     return "".join(tokens.get(piece) or re.escape(piece) for piece in pieces)
 
 
-# ----------------
-# what a clean does besides removing files: the editable install that points at the checkout
-
-
 def uninstall_command(facts: Facts) -> Command | None:
     """Return the pip call that takes the editable install of this checkout away, if one is there."""
     for python in facts.pythons:
@@ -139,21 +146,7 @@ def uninstall_command(facts: Facts) -> Command | None:
     return None
 
 
-# ----------------
-
-
-FOLDERS: Final = frozenset(
-    (
-        *(".git", ".hg", ".torchbuild", "__pycache__", "dist", "node_modules"),
-        *(".idea", ".vscode", ".vs", ".cache", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".lintbin"),
-    )
-)
-# Vim, Emacs, Kate, GNOME's and JetBrains' editors, Visual Studio, and what anybody may call temporary.
-FILES: Final = (
-    *("*.swp", "*.swo", "*.swx", "*~", ".#*", "#*#", "4913", ".*.kate-swp", ".goutputstream-*"),
-    *("*___jb_tmp___", "*___jb_old___", "*.tmp", "*.TMP", "*.pyc", "*.log", "env_set.*", ".DS_Store"),
-)
-_SHOWN: Final = 4
+# ---- which saves of a file start a build: those of all but outputs, and what editors and tools write
 
 
 def starts_build(path: str, outputs: Outputs) -> bool:

@@ -1,9 +1,8 @@
-"""The record in a checkout of what builds own there: two listings, and how they are read.
+"""The record of what builds own in a checkout: claimed by a build, removed by a clean, and nothing else.
 
-`before.json` is the listing from before a build, and which log that build writes; as long
-as it is there, a build runs or was killed. `made.json` is what builds own: each path with
-the stamp a build left on it.
-What may be claimed and what must be kept is decided by build/outputs.py, handed in.
+`before.json` lists the files from before a build, and names the log that the build writes; while it exists,
+a build runs or was killed. `made.json` is what builds own: each path with its stamp at the end of a build.
+Which files may be claimed and which must be kept is decided by build/outputs.py, handed in.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class Outputs(Scope, Protocol):
     """What `core.outputs.patterns` returns."""
 
     def below(self, folder: str) -> Self: ...
-    def made(
+    def claim(
         self, before: Listing, after: Listing, earlier: Listing, *, until: int | None = None
     ) -> dict[str, Stamp]: ...
     def sort_out(
@@ -77,7 +76,7 @@ def is_recorded(root: Path) -> bool:
     return any((root / STATE_DIR / name).exists() for name in (MADE, BEFORE))
 
 
-def owned(root: Path, outputs: Outputs, now: Listing, log_time: int | None) -> Listing:
+def claimed_paths(root: Path, outputs: Outputs, now: Listing, log_time: int | None) -> Listing:
     """Return what builds own, with what a killed build wrote before its log ends.
 
     `log_time` is when the newest log was last written. That may be a later run's, which
@@ -89,7 +88,7 @@ def owned(root: Path, outputs: Outputs, now: Listing, log_time: int | None) -> L
         return earlier
     if name := _log_of(root, BEFORE):
         log_time = min(log_time, last_word(root / STATE_DIR, name) or 0)
-    return outputs.made(before, now, earlier, until=log_time)
+    return outputs.claim(before, now, earlier, until=log_time)
 
 
 def within(root: Path, build_dir: Path | str) -> str:
@@ -117,9 +116,6 @@ def _name_there(folder: Path, name: str) -> str:
     return name if name in names else next(same, name)
 
 
-# ---------------- records what builds made in a checkout, and removes just that
-
-
 class Removal(msgspec.Struct, frozen=True, kw_only=True):
     """What a clean would remove and what it keeps, relative to `root`, folders with a final `/`.
 
@@ -141,7 +137,7 @@ class Removed(msgspec.Struct, frozen=True, kw_only=True):
     failed: Kept = ()
 
 
-# ---------------------------------------------------------------- around a build
+# ---- around a build
 
 
 class Build(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,7 +151,7 @@ class Build(msgspec.Struct, frozen=True, kw_only=True):
         after = snapshot(self.root, self.outputs)
         before = read(self.root, BEFORE)
         earlier = read(self.root, MADE)
-        mine = self.outputs.made(after if before is None else before, after, earlier or {})
+        mine = self.outputs.claim(after if before is None else before, after, earlier or {})
         write(self.root, MADE, mine)
         before_file = self.root / STATE_DIR / BEFORE
         with told_as(UsageError, before_file):
@@ -177,12 +173,12 @@ def begin(root: Path, build_dir: Path | str, outputs: Outputs, *, log_time: int 
     state = state_dir(root)
     now = snapshot(root, outputs)
     if (state / BEFORE).exists():
-        write(root, MADE, owned(root, outputs, now, log_time))
+        write(root, MADE, claimed_paths(root, outputs, now, log_time))
     write(root, BEFORE, now, name_newest(state))
     return Build(root=root, outputs=outputs)
 
 
-# ---------------------------------------------------------------- a clean
+# ---- a clean
 
 
 def plan_removal(
@@ -202,7 +198,7 @@ def plan_removal(
     now = snapshot(root, outputs)
     if not is_recorded(root):
         _refuse_unrecorded(root, now)
-    mine = owned(root, outputs, now, log_time)
+    mine = claimed_paths(root, outputs, now, log_time)
     files, kept = outputs.sort_out(mine, now, _tracked(root, mine))
     if inside and is_link(root / inside):
         kept = (*kept, (inside, "a symbolic link; what is behind it is not followed"))

@@ -9,7 +9,7 @@ from pathlib import Path
 from torchbuild_tasks.build import owned
 from torchbuild_tasks.build.ledger import LOG, LOGS
 from torchbuild_tasks.build.outputs import recordable
-from torchbuild_tasks.build.work import Work, agreed
+from torchbuild_tasks.build.work import Work, is_agreed
 from torchbuild_tasks.errors import CleanRefused, EnvFileError, RequirementsError
 from torchbuild_tasks.model import Command
 from torchbuild_tasks.ninja.progress import counting
@@ -40,7 +40,7 @@ def prepare_python(work: Work) -> Work:
     if environment.create and not venv.is_whole(environment.python):
         _make_venv(work, environment.python, environment.create)
     changes = [change for change in (environment.remove, environment.install) if change]
-    if environment.foreign and changes and not agreed(work, _question(environment.python, changes)):
+    if environment.foreign and changes and not is_agreed(work, _question(environment.python, changes)):
         raise RequirementsError(
             f"{environment.python} has to be changed for this build, and it is an environment of yours.",
             looked=tuple(f"{shlex.join(change.argv)}  ({change.because})" for change in changes),
@@ -131,7 +131,7 @@ def source_env_file(work: Work) -> Work:
 def _clean_for(work: Work) -> None:
     """Clean because an input demands it; deleting hours of work is asked for first."""
     because = work.plan.freshness.because
-    asked = work.request.clean or agreed(work, f"{because}. Remove what the last build made?")
+    asked = work.request.clean or is_agreed(work, f"{because}. Remove what the last build made?")
     if not asked:
         raise CleanRefused(
             f"The build tree has to be made anew: {because}.",

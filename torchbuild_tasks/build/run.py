@@ -15,7 +15,7 @@ from torchbuild_tasks.build.clean import remove_stale
 from torchbuild_tasks.build.compile import build_torch, install_wheel, verify_torch
 from torchbuild_tasks.build.compiler_cache import start_cache, stop_cache
 from torchbuild_tasks.build.ledger import Ledger, now
-from torchbuild_tasks.build.notify import ended
+from torchbuild_tasks.build.notify import notify_when_over
 from torchbuild_tasks.build.outputs import recordable
 from torchbuild_tasks.build.preflight import preflight
 from torchbuild_tasks.build.prepare import (
@@ -108,7 +108,7 @@ def run_stages(
         cache_addresses=cache_words,
     )
     ledger.epilogue = lambda: complete_manifest(work)
-    with ended(request, report, root), ledger, work.background:
+    with notify_when_over(request, report, root), ledger, work.background:
         for title, stage in STAGES:
             report.stage(title)
             with ledger.stage(title):

@@ -96,12 +96,12 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
         return repr_without(self, "cache_addresses")
 
 
-def agreed(work: Work, question: str) -> bool:
+def is_agreed(work: Work, question: str) -> bool:
     """Return whether the user lets this be done: by --yes, or when asked."""
     return work.request.yes or work.report.confirm(question)
 
 
-def where(work: Work, line: int | None) -> str:
+def where_to_read(work: Work, line: int | None) -> str:
     """Return the lines that name the log, and how to go on."""
     at = f", line {line}" if line else ""
     path, problem = work.ledger.log.path, work.ledger.log.problem

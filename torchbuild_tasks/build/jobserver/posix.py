@@ -147,11 +147,11 @@ _IDLE: Final = 2.0
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 
-class Family:
+class Processes:
     """All that descends from us, and from other processes that work for us, and who of it we hold.
 
     Args:
-        also: asked at each look for the pids of those others; they are not of the family themselves.
+        also: asked at each look for the pids of those others; they are not counted themselves.
     """
 
     def __init__(self, also: Callable[[], Sequence[int]] = tuple) -> None:

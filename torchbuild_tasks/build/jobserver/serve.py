@@ -45,9 +45,9 @@ def _letters(word: str) -> bool:
 
 
 if sys.platform == "win32":
-    from torchbuild_tasks.build.jobserver.windows import CAN_HOLD, Family, MemoryLook, Tokens
+    from torchbuild_tasks.build.jobserver.windows import CAN_HOLD, MemoryLook, Processes, Tokens
 else:
-    from torchbuild_tasks.build.jobserver.posix import CAN_HOLD, Family, MemoryLook, Tokens
+    from torchbuild_tasks.build.jobserver.posix import CAN_HOLD, MemoryLook, Processes, Tokens
 
 # Tokens that are missing so long while nothing of the build runs have died with whoever held them; for a
 # moment they are missing whenever a job is about to start.
@@ -60,7 +60,7 @@ def serve(
     *,
     policy: Policy,
     look: Callable[[], MemoryState] | None = None,
-    family: Family | None = None,
+    processes: Processes | None = None,
     folder: Path | None = None,
 ) -> Iterator[Served]:
     """Serve at most so many tokens until the end of the block; then all that was held goes on.
@@ -69,14 +69,14 @@ def serve(
         tokens: one less than the jobs there may be, for the first needs no token.
         policy: what to do, asked many times a second; core's TokenPolicy.
         look: reads the memory; this system's reader unless another is given.
-        family: the processes of the build; all that descends from ours unless given.
+        processes: the processes of the build; all that descends from ours unless given.
         folder: where the named pipe is made (POSIX), instead of the folder for temporary files.
 
     Raises:
         OSError: this system or folder has no place for tokens. The build can go on without.
     """
     pool = Tokens(folder)
-    served = Served(tokens, pool, policy, look or MemoryLook(), family or Family())
+    served = Served(tokens, pool, policy, look or MemoryLook(), processes or Processes())
     try:
         served.start()
         yield served
@@ -89,12 +89,12 @@ class Served:
     """A jobserver at work. `held_seconds` and `fewest` say afterwards what it did about memory."""
 
     def __init__(
-        self, tokens: int, pool: Tokens, policy: Policy, look: Callable[[], MemoryState], family: Family
+        self, tokens: int, pool: Tokens, policy: Policy, look: Callable[[], MemoryState], processes: Processes
     ) -> None:
         self.most = max(0, tokens)
         self.fewest = self.most
         self.held_seconds = 0.0
-        self._out, self._pool, self._policy, self._look, self._family = 0, pool, policy, look, family
+        self._out, self._pool, self._policy, self._look, self._processes = 0, pool, policy, look, processes
         self._over = threading.Event()
         self._quiet_since = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="jobserver", daemon=True)
@@ -113,7 +113,7 @@ class Served:
         self._over.set()
         if self._thread.ident is not None:
             self._thread.join()
-        self._family.hold(frozenset())
+        self._processes.hold(frozenset())
 
     def _run(self) -> None:
         try:
@@ -124,14 +124,14 @@ class Served:
                 else:
                     self._over.wait(orders.wait)
         finally:  # also when something here is broken: the build goes on, unguarded
-            self._family.hold(frozenset())
+            self._processes.hold(frozenset())
             self._put(self.most)
 
     def _step(self) -> Orders:
-        running = self._family.look()
+        running = self._processes.look()
         now = time.monotonic()
         orders = self._policy(self._look(), running, self._out, now)
-        held = self._family.hold(orders.hold)
+        held = self._processes.hold(orders.hold)
         self._pool.note_held(held)
         self.held_seconds += orders.wait * len(held)
         self._put(min(orders.tokens, self.most))
@@ -148,4 +148,4 @@ class Served:
             self._out = number
 
 
-__all__ = ["CAN_HOLD", "Family", "MemoryLook", "SWITCH_OFF", "Served", "Tokens", "environment", "serve"]
+__all__ = ["CAN_HOLD", "Processes", "MemoryLook", "SWITCH_OFF", "Served", "Tokens", "environment", "serve"]

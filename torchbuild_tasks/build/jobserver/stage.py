@@ -1,4 +1,4 @@
-"""The processes of a build: what descends from us, and what compiles for us in the cache's server."""
+"""Serve a jobserver while a command of the build runs, and report in a line what it did."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from torchbuild_tasks.build.history import build_program
-from torchbuild_tasks.build.jobserver.serve import CAN_HOLD, Family, Served, serve
+from torchbuild_tasks.build.jobserver.serve import CAN_HOLD, Processes, Served, serve
 from torchbuild_tasks.build.jobserver.tokens import TokenPolicy
 from torchbuild_tasks.build.work import Work
 from torchbuild_tasks.catalog.match import admits
@@ -23,32 +23,6 @@ from torchbuild_tasks.system import process
 from torchbuild_tasks.values import replace
 
 _EVERY: Final = 5.0  # seconds between two looks for the server
-
-
-def build_family(environ: Mapping[str, str]) -> Family:
-    """Return the family of a build in this environment, which leads to its sccache server if it has one."""
-    return Family(_CacheServer(environ))
-
-
-class _CacheServer:
-    """The pid of the server in which sccache compiles; another takes its place when a shared cache dies."""
-
-    def __init__(self, environ: Mapping[str, str]) -> None:
-        self._environ, self._asked = environ, -_EVERY
-        self._found: tuple[int, ...] = ()
-
-    def __call__(self) -> tuple[int, ...]:
-        """Look for it, at most every few seconds."""
-        if time.monotonic() - self._asked >= _EVERY:
-            pid = server_of(self._environ)
-            self._asked = time.monotonic()
-            self._found = () if pid is None else (pid,)
-        return self._found
-
-
-# ---------------- the jobserver around a compile: served while it runs, and what it did told in a line
-
-
 # GNU make before 4.4, called by something in the build, stops at a named pipe (jobserver_parse_auth).
 _NOT_UNDERSTOOD: Final = "invalid --jobserver-auth string"
 _VERSION: Final = re.compile(r"\d+(\.\d+)+")
@@ -74,8 +48,8 @@ def jobserver(work: Work) -> Iterator[Work]:
     )
     with contextlib.ExitStack() as at_end:
         try:
-            family = build_family(environ)
-            served = at_end.enter_context(serve(planned.cores - 1, policy=policy, family=family))
+            processes = build_processes(environ)
+            served = at_end.enter_context(serve(planned.cores - 1, policy=policy, processes=processes))
         except OSError as error:
             work.report.note(f"Without a jobserver, with {environ.get('MAX_JOBS')} jobs: {error}.")
             yield work
@@ -155,3 +129,24 @@ def _too_old(planned: Jobserver, program: str, environ: Mapping[str, str]) -> st
     if not admits(planned.version, found[0]):
         return f"{program} is {planned.program} {found[0]}, and {planned.version} is needed"
     return ""
+
+
+def build_processes(environ: Mapping[str, str]) -> Processes:
+    """Return the processes of a build in this environment, with what its sccache server runs."""
+    return Processes(_CacheServer(environ))
+
+
+class _CacheServer:
+    """The pid of the server in which sccache compiles; another takes its place when a shared cache dies."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ, self._asked = environ, -_EVERY
+        self._found: tuple[int, ...] = ()
+
+    def __call__(self) -> tuple[int, ...]:
+        """Look for it, at most every few seconds."""
+        if time.monotonic() - self._asked >= _EVERY:
+            pid = server_of(self._environ)
+            self._asked = time.monotonic()
+            self._found = () if pid is None else (pid,)
+        return self._found

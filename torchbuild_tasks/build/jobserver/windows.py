@@ -50,11 +50,11 @@ CAN_HOLD: Final = sys.platform == "win32"
 _IDLE: Final = 2.0
 
 
-class Family:
+class Processes:
     """All that descends from us, and from other processes that work for us, and who of it we hold.
 
     Args:
-        also: asked at each look for the pids of those others; they are not of the family themselves.
+        also: asked at each look for the pids of those others; they are not counted themselves.
     """
 
     def __init__(self, also: Callable[[], Sequence[int]] = tuple) -> None:
@@ -88,15 +88,15 @@ class Family:
     def _leaves(self) -> list[psutil.Process]:
         import psutil
 
-        family: dict[int, psutil.Process] = {}
+        found: dict[int, psutil.Process] = {}
         for root in (os.getpid(), *self._also()):
             with contextlib.suppress(psutil.Error, OSError):
-                family.update((each.pid, each) for each in psutil.Process(root).children(recursive=True))
+                found.update((each.pid, each) for each in psutil.Process(root).children(recursive=True))
         parents = set()
-        for process in family.values():
+        for process in found.values():
             with contextlib.suppress(psutil.Error, OSError):
                 parents.add(process.ppid())
-        return [each for pid, each in family.items() if pid not in parents or pid in self._held]
+        return [each for pid, each in found.items() if pid not in parents or pid in self._held]
 
     def _read(self, process: psutil.Process, now: float) -> Running | None:
         """Sizes are what commit is charged for, which psutil calls the page file."""

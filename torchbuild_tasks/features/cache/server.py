@@ -1,4 +1,8 @@
-"""What ccache says of itself: its folder and size, and what it did in one build."""
+"""The programs of compiler caches: a build's own sccache server, and what ccache reports.
+
+The server is started before CMake, stopped with the build, and replaced when it must be. Its address is one
+of the checkout, so that two builds never share a server.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +28,23 @@ from torchbuild_tasks.system import process
 from torchbuild_tasks.system.process_tree import end_tree
 
 _LONGEST: Final = 100  # bytes; a socket's path may have 107
+STOP: Final = 20.0  # seconds; it waits 10 s for what is being compiled
+DRAIN: Final = 60.0  # seconds that a server has for the compiles it waits for, when another takes over
+# Variables that name a shared cache, with those for their passwords; none of them goes to clients of ours.
+REMOTE: Final = re.compile(
+    r"SCCACHE_(REDIS|MEMCACHED|WEBDAV|GCS|AZURE|GHA|OSS|COS|S3|MULTILEVEL)(_|$)"
+    r"|SCCACHE_(BUCKET|ENDPOINT|REGION)$"
+)
+_ADDRESS: Final = ("SCCACHE_SERVER_PORT", "SCCACHE_SERVER_UDS", "SCCACHE_NO_DAEMON", "SCCACHE_START_SERVER")
+_STATS: Final = ("--show-stats", "--stats-format", "json")
+_NONE: Final[Mapping[str, object]] = {"counts": {}}
+_EMPTY: Final = json.dumps(
+    {"stats": {"cache_hits": _NONE, "cache_misses": _NONE, "cache_errors": _NONE, "not_cached": {}}}
+)
+LOG: Final = "ccache-build.log"
+_SECONDS: Final = 15.0
+_UNITS: Final = {"": 1, "k": 1000, "K": 1000, "M": 1000**2, "G": 1000**3, "T": 1000**4}
+_BINARY: Final = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
 
 
 class SocketPlace:
@@ -159,23 +180,7 @@ def _listener(path: Path) -> int | None:
     return None
 
 
-# ----------------
-# A build's own sccache server: started before CMake, stopped with the build, replaced when it must be
-
-
-STOP: Final = 20.0  # seconds; it waits 10 s for what is being compiled
-DRAIN: Final = 60.0  # seconds that a server has for the compiles it waits for, when another takes over
-# Variables that name a shared cache, with those for their passwords; none of them goes to clients of ours.
-REMOTE: Final = re.compile(
-    r"SCCACHE_(REDIS|MEMCACHED|WEBDAV|GCS|AZURE|GHA|OSS|COS|S3|MULTILEVEL)(_|$)"
-    r"|SCCACHE_(BUCKET|ENDPOINT|REGION)$"
-)
-_ADDRESS: Final = ("SCCACHE_SERVER_PORT", "SCCACHE_SERVER_UDS", "SCCACHE_NO_DAEMON", "SCCACHE_START_SERVER")
-_STATS: Final = ("--show-stats", "--stats-format", "json")
-_NONE: Final[Mapping[str, object]] = {"counts": {}}
-_EMPTY: Final = json.dumps(
-    {"stats": {"cache_hits": _NONE, "cache_misses": _NONE, "cache_errors": _NONE, "not_cached": {}}}
-)
+# ---- the server
 
 
 def disk_only(environ: Mapping[str, str]) -> dict[str, str]:
@@ -346,7 +351,7 @@ class Server:
 
 
 def sccache_home(program: str, environ: Mapping[str, str]) -> tuple[Path | None, int]:
-    """Return the folder that sccache would use and its limit in bytes; None and 0 where it reports neither."""
+    """Return the folder that sccache would use and its limit in bytes; None and 0 when not reported."""
     # An address at which nobody is: it then tells its settings and starts nothing.
     nobody = {"SCCACHE_SERVER_UDS": os.devnull} if os.name == "posix" else {"SCCACHE_SERVER_PORT": "9"}
     done = process.capture((program, *_STATS), env={**disk_only(environ), **nobody}, timeout=15.0)
@@ -379,13 +384,7 @@ def _reason(rc: int, said: bytes) -> str:
     return (lines[-1] if lines else f"it ended with exit code {rc}").removeprefix("sccache: error: ")
 
 
-# ----------------
-
-
-LOG: Final = "ccache-build.log"
-_SECONDS: Final = 15.0
-_UNITS: Final = {"": 1, "k": 1000, "K": 1000, "M": 1000**2, "G": 1000**3, "T": 1000**4}
-_BINARY: Final = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
+# ---- ccache
 
 
 def ccache_home(program: str, environ: Mapping[str, str]) -> tuple[Path | None, int]:

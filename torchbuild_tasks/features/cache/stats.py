@@ -26,7 +26,7 @@ OTHER: Final = "other"
 
 
 def sccache_report(before: str, after: str) -> CacheReport | None:
-    """Return the difference of two answers of sccache --show-stats --stats-format json, None if unreadable."""
+    """Return the difference of two answers of `sccache --show-stats` in JSON; None if unreadable."""
     try:
         old, new = (json.loads(text)["stats"] for text in (before, after))
         return CacheReport(

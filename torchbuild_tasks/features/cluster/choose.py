@@ -1,9 +1,4 @@
-"""What sccache-dist writes while it runs, in plain words; what nobody needs is left out.
-
-Its lines look like `[2026-11-21T13:27:13Z INFO  sccache_dist] Registered new server ServerId(10.0.0.2:10501)`
-(0.16). A scheduler that refuses a token writes the right one beside it as a warning of
-`sccache_dist::token_check`, so that module has to stay silent.
-"""
+"""Decide whether a build sends compiles away; read and write what sccache-dist is told and reports."""
 
 from __future__ import annotations
 
@@ -31,6 +26,44 @@ LINKS: Final = "torchbuild_link"
 # (measured: preprocessing, packing, waiting), so one core feeds some 20.
 FED: Final = 20
 _POOLS: Final = ("CMAKE_JOB_POOLS", "CMAKE_JOB_POOL_LINK")
+# sccache's own choice in its examples (docs/DistributedQuickstart.md of 0.16).
+SCHEDULER_PORT: Final = 10600
+SERVER_PORT: Final = 10501
+EVERYWHERE: Final = "0.0.0.0"
+_FIRST = "# Written by torchbuild_tasks. It holds a secret: keep it to yourself.\n"
+SCHEDULER_LOG: Final = (
+    "error,sccache_dist=info,sccache_dist::token_check=off,sccache::dist::http::server=warn"
+)
+SERVER_LOG: Final = "error,sccache::dist::http::server=info"
+CLIENT_LOG: Final = "off,sccache::compiler::compiler=warn"
+_LINE: Final = re.compile(r"\[\S+ (\w+) +([\w:]+)\] (.*)")
+_KNOWN: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
+    (re.compile(pattern), words)
+    for pattern, words in (
+        (r"Registered new server ServerId\((.*)\)", "server {0} has joined"),
+        (r"Server (\S+) appears to be dead.*", "server {0} has been silent for 90 s and is left out"),
+        (r"Bearer auth failed.*", "a client with a wrong token was refused"),
+        (r"Server listening for clients on (\S+)", "listening on {0}"),
+        (r"Server connected to scheduler", "the scheduler has taken this server"),
+        (
+            r"Failed to send heartbeat to server: Error 401.*",
+            "the scheduler refuses this server's token; it is asked again every 10 s",
+        ),
+        (
+            r"Failed to send heartbeat to server.*",
+            "the scheduler does not answer; it is asked again every 10 s",
+        ),
+    )
+)
+_SILENT: Final = (
+    re.compile(r"Job \d+ (created and will be|successfully) assigned.*"),
+    re.compile(r"Job \d+ updated state to .*"),
+    re.compile(r"Res \d+ error: .*"),
+    re.compile(r"Adding new certificate for .*"),
+)
+_BACK: Final = re.compile(r"Could not perform distributed compile, falling back to local: (.*)")
+_BUSY: Final = "Insufficient capacity across"
+BUSY: Final = "every server was busy"
 
 
 class ChosenDistribution(msgspec.Struct, frozen=True, kw_only=True):
@@ -148,13 +181,7 @@ def _link_pool(question: Question, generator: str) -> tuple[Choice, ...]:
     )
 
 
-# ---------------- addresses of schedulers and servers, as a person writes them and as sccache wants them
-
-
-# sccache's own choice in its examples (docs/DistributedQuickstart.md of 0.16).
-SCHEDULER_PORT: Final = 10600
-SERVER_PORT: Final = 10501
-EVERYWHERE: Final = "0.0.0.0"
+# ---- addresses, as a person writes them and as sccache wants them
 
 
 def scheduler_url(text: str) -> str:
@@ -238,12 +265,7 @@ def _wrong(text: str, why: str) -> UsageError:
     )
 
 
-# ----------------
-# the files of sccache's distribution, as text: TOML with tokens in it, so they are for one user's
-# eyes
-
-
-_FIRST = "# Written by torchbuild_tasks. It holds a secret: keep it to yourself.\n"
+# ---- configuration files of sccache-dist: TOML with tokens in it, so they are for one user's eyes
 
 
 def scheduler_file(*, listen: str, client_token: str, secret_key: str) -> str:
@@ -304,40 +326,7 @@ def _text(value: str) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-# ----------------
-
-
-SCHEDULER_LOG: Final = (
-    "error,sccache_dist=info,sccache_dist::token_check=off,sccache::dist::http::server=warn"
-)
-SERVER_LOG: Final = "error,sccache::dist::http::server=info"
-CLIENT_LOG: Final = "off,sccache::compiler::compiler=warn"
-
-_LINE: Final = re.compile(r"\[\S+ (\w+) +([\w:]+)\] (.*)")
-_KNOWN: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
-    (re.compile(pattern), words)
-    for pattern, words in (
-        (r"Registered new server ServerId\((.*)\)", "server {0} has joined"),
-        (r"Server (\S+) appears to be dead.*", "server {0} has been silent for 90 s and is left out"),
-        (r"Bearer auth failed.*", "a client with a wrong token was refused"),
-        (r"Server listening for clients on (\S+)", "listening on {0}"),
-        (r"Server connected to scheduler", "the scheduler has taken this server"),
-        (
-            r"Failed to send heartbeat to server: Error 401.*",
-            "the scheduler refuses this server's token; it is asked again every 10 s",
-        ),
-        (
-            r"Failed to send heartbeat to server.*",
-            "the scheduler does not answer; it is asked again every 10 s",
-        ),
-    )
-)
-_SILENT: Final = (
-    re.compile(r"Job \d+ (created and will be|successfully) assigned.*"),
-    re.compile(r"Job \d+ updated state to .*"),
-    re.compile(r"Res \d+ error: .*"),
-    re.compile(r"Adding new certificate for .*"),
-)
+# ---- the log of sccache-dist, in plain words; lines that no person needs are left out
 
 
 def plainly(line: str, secrets: Iterable[str] = ()) -> str:
@@ -357,11 +346,6 @@ def plainly(line: str, secrets: Iterable[str] = ()) -> str:
     for secret in secrets:
         said = said.replace(secret, "***") if secret else said
     return said.removeprefix("sccache-dist: ")
-
-
-_BACK: Final = re.compile(r"Could not perform distributed compile, falling back to local: (.*)")
-_BUSY: Final = "Insufficient capacity across"
-BUSY: Final = "every server was busy"
 
 
 def given_back(log: str) -> str:

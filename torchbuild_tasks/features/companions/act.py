@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from torchbuild_tasks.build.compile import run_logged
 from torchbuild_tasks.build.ledger import last_manifest
-from torchbuild_tasks.build.work import Work, where
+from torchbuild_tasks.build.work import Work, where_to_read
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.features.companions.choose import FOLDER
 from torchbuild_tasks.model import Command, Companion, Python
@@ -115,7 +115,7 @@ def build_companions(work: Work) -> Work:
     from torchbuild_tasks.verify.session import ALWAYS
 
     report = _verify(work, (*ALWAYS, *COMPANION_CHECKS))
-    require_passed(report, where(work, None))
+    require_passed(report, where_to_read(work, None))
     for companion in work.plan.companions:
         _remember(work, companion)
     return _add_checks(work, report)
@@ -136,7 +136,7 @@ def _verify(work: Work, checks: tuple[str, ...]) -> VerifyReport:
 def _torch_version(work: Work) -> str:
     """Return the version that pip sees of the torch to build against."""
     report = work.verified or _verify(work, ("import",))
-    require_passed(report, where(work, None))
+    require_passed(report, where_to_read(work, None))
     return report.torch.get("distribution") or report.torch["version"]
 
 

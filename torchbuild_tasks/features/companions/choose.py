@@ -1,4 +1,4 @@
-"""A torch that calls itself an alpha: pip sorts it below the release, and would replace it."""
+"""Decide what --with builds with torch: which release, from where, by which command, and if it fits."""
 
 from __future__ import annotations
 
@@ -16,23 +16,9 @@ from torchbuild_tasks.plan.variables import is_cuda
 from torchbuild_tasks.text.words import did_you_mean
 from torchbuild_tasks.values import replace
 
-
-def newest_release(catalog: Catalog, name: str, torch: Version | None) -> CompanionReleaseRow | None:
-    """Return the newest release of a project that builds against this torch; None when none is known to."""
-    return next((row for row in reversed(releases_of(catalog, name)) if admits(row.torch, torch)), None)
-
-
-def releases_of(catalog: Catalog, name: str) -> list[CompanionReleaseRow]:
-    """Return the releases of a project, ascending."""
-    rows = [row for row in catalog.companion_release if row.name == name]
-    return sorted(rows, key=lambda row: Version(row.version))
-
-
-# ---------------- what --with builds beside torch: which release, from where, and by which command
-
-
 FOLDER = (".torchbuild", "companions")
 _URL = re.compile(r"[a-z+]+://|[\w.-]+@[\w.-]+:")
+NAME = "torchvision"
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -150,7 +136,7 @@ def source_of(question: Question, name: str) -> CompanionSource | None:
     return next((each for each in question.facts.companions if each.name == name), None)
 
 
-# ---------------------------------------------------------------- what is said of them
+# ---- findings
 
 
 def check_companions(question: Question) -> tuple[Finding, ...]:
@@ -207,10 +193,18 @@ def _same_series(row: CompanionReleaseRow, version: Version) -> bool:
     return Version(row.version).release[:2] == version.release[:2]
 
 
-# ----------------
+def newest_release(catalog: Catalog, name: str, torch: Version | None) -> CompanionReleaseRow | None:
+    """Return the newest release of a project that builds against this torch; None when none is known to."""
+    return next((row for row in reversed(releases_of(catalog, name)) if admits(row.torch, torch)), None)
 
 
-NAME = "torchvision"
+def releases_of(catalog: Catalog, name: str) -> list[CompanionReleaseRow]:
+    """Return the releases of a project, ascending."""
+    rows = [row for row in catalog.companion_release if row.name == name]
+    return sorted(rows, key=lambda row: Version(row.version))
+
+
+# ---- a torch that calls itself an alpha: pip sorts it below the release, and would replace it
 
 
 def check_development(question: Question, called: str) -> tuple[Finding, ...]:

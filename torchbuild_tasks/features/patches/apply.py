@@ -1,9 +1,9 @@
-"""What `git apply` makes of one file: it works on a copy in a folder of its own, and decides.
+"""Bring the patches of the source to what a plan wants, and remember what they changed.
 
-git takes a patch exactly or not at all: every line of its context must be there as it stands in the diff.
-Where it is may have moved, for it does with every release; that is said. The copy keeps its name and
-place, so that git's words name the file; no repository around it, no setting of the user's and no variable
-of a git hook can have a say.
+git decides whether a patch fits: every line of its context must be there as it stands in the diff. Where it
+is may have moved, for it does with every release; a note says so. git works on a copy of one file in a folder
+of its own; the copy keeps its name and place, so that git's words name the file; no repository around it, no
+setting of the user's and no variable of a git hook has an effect.
 """
 
 from __future__ import annotations
@@ -30,100 +30,6 @@ from torchbuild_tasks.text.diffs import Section, sections
 from torchbuild_tasks.values import dumps, from_json
 
 ABSENT = ""
-
-
-def sha(content: bytes | None) -> str:
-    """Return the sha256 of a file's content; "" for no file."""
-    return ABSENT if content is None else hashlib.sha256(content).hexdigest()
-
-
-class PatchedFiles:
-    """The files of one checkout as they will be; None is no file."""
-
-    def __init__(self, root: Path) -> None:
-        self._root, self._real = root, root.resolve()
-        self._old: dict[str, bytes | None] = {}
-        self._new: dict[str, bytes | None] = {}
-
-    def get(self, path: str) -> bytes | None:
-        """Return the content as it is so far."""
-        if path not in self._old:
-            self._old[path] = self._read(path)
-        return self._new.get(path, self._old[path])
-
-    def set(self, path: str, content: bytes | None) -> None:
-        """Set what the file shall hold."""
-        self._new[path] = content
-
-    def obstacle(self, path: str) -> str:
-        """Return why this path cannot be read, changed or made as a file of the checkout; "" when it can."""
-        file = self._root / path
-        try:
-            real = file.resolve()
-        except (OSError, RuntimeError) as error:
-            return str(error)
-        if os.path.normcase(real) != os.path.normcase(self._real / path):
-            return f"it leads to {real}"
-        return "it is no file" if os.path.lexists(file) and not file.is_file() else ""
-
-    def _read(self, path: str) -> bytes | None:
-        with contextlib.suppress(OSError):
-            if not self.obstacle(path):
-                return (self._root / path).read_bytes()
-        return None
-
-    @property
-    def changes(self) -> dict[str, bytes | None]:
-        """Return what has to be written: the files that are not as they shall be."""
-        return {path: content for path, content in self._new.items() if content != self._old[path]}
-
-    def check(self) -> None:
-        """Refuse before the first file is written when one of them cannot be.
-
-        Raises:
-            PatchRefused: a file or its folder is not writable.
-        """
-        for path in self.changes:
-            file = self._root / path
-            folder = next(each for each in file.parents if each.exists())
-            locked = [each for each in (file, folder) if each.exists() and not os.access(each, os.W_OK)]
-            if locked:
-                raise PatchRefused(
-                    f"{path} has to be changed, and {locked[0]} is not writable. Nothing was changed.",
-                    next_step=f"Make it writable: chmod u+w {locked[0]}",
-                )
-
-    def write(self) -> None:
-        """Replace the files, each at once, with the rights that they have.
-
-        Raises:
-            PatchRefused: one cannot be written.
-        """
-        for path, content in self.changes.items():
-            file = self._root / path
-            with told_as(PatchRefused, file):
-                if content is None:
-                    unlink(file, missing_ok=True)
-                    self._drop_empty(file.parent)
-                    continue
-                file.parent.mkdir(parents=True, exist_ok=True)
-            mode = file.stat().st_mode if file.exists() else None
-            write_atomic(file, content, error=PatchRefused)
-            if mode is not None:
-                with contextlib.suppress(OSError):
-                    file.chmod(stat.S_IMODE(mode))
-
-    def _drop_empty(self, folder: Path) -> None:
-        """git knows no empty folder, so one that a patch made goes with its last file."""
-        with contextlib.suppress(OSError):
-            while folder != self._root:
-                folder.rmdir()
-                folder = folder.parent
-
-
-# ----------------
-
-
 # Whatever the user has set for whitespace or line ends would change what fits, or what is written.
 _PLAIN: Final = (
     *("-c", "core.autocrlf=false", "-c", "core.safecrlf=false", "-c", f"core.attributesFile={os.devnull}"),
@@ -132,89 +38,6 @@ _PLAIN: Final = (
 _DIFF: Final = "change.diff"
 _SECONDS: Final = 60.0
 _OFFSET: Final = re.compile(r"^Hunk #\d+ succeeded at (\d+ \(offset .*\))\.$", re.MULTILINE)
-
-
-class DoesNotApply(Exception):
-    """The change does not fit the file; the text is git's."""
-
-
-def changed(
-    content: bytes | None,
-    section: Section,
-    *,
-    reverse: bool = False,
-    said: Callable[[str], None] = lambda line: None,
-) -> bytes | None:
-    """Return what git makes of the file's content; None is no file. One whose lines end in CRLF keeps that.
-
-    Args:
-        content: the file as it is.
-        section: the change; all its context must be there, though it may be on other lines.
-        reverse: take the change back.
-        said: told of each part that was found on other lines.
-
-    Raises:
-        DoesNotApply: git refuses.
-        PatchRefused: there is no git.
-    """
-    crlf = content is not None and _is_crlf(content)
-    plain = content.replace(b"\r\n", b"\n") if crlf and content is not None else content
-    with tempfile.TemporaryDirectory(prefix="torchbuild-patch-") as folder:
-        root = Path(folder).resolve()
-        file = root / section.path
-        file.parent.mkdir(parents=True)
-        if plain is not None:
-            file.write_bytes(plain)
-        (root / _DIFF).write_bytes(section.text.encode())
-        for line in _OFFSET.findall(_git(root, reverse)):
-            said(line)
-        result = file.read_bytes() if file.exists() else None
-    if result == plain:  # git leaves out, with exit code 0, what it takes to be outside of its folder
-        raise DoesNotApply("git apply changed nothing")
-    return result.replace(b"\n", b"\r\n") if crlf and result is not None else result
-
-
-def _git(root: Path, reverse: bool) -> str:
-    argv = ("git", *_PLAIN, "apply", "--verbose", *(("-R",) if reverse else ()), _DIFF)
-    done = process.capture(argv, cwd=root, env=dict(_outside_of_git(os.environ, root)), timeout=_SECONDS)
-    if done.rc == process.CANNOT_START:
-        raise PatchRefused(
-            "The source has to be patched, and git, which does that, does not start. Nothing was changed.",
-            looked=(done.stderr.decode(errors="replace").strip(),),
-            next_step="Install git: sudo apt-get install git, winget install Git.Git",
-        )
-    if done.rc != 0:
-        said = (done.stderr or done.stdout).decode(errors="replace").strip()
-        raise DoesNotApply(said or f"git apply ended with exit code {done.rc}")
-    return done.stderr.decode(errors="replace")
-
-
-def _outside_of_git(environ: Mapping[str, str], root: Path) -> Iterator[tuple[str, str]]:
-    """Yield the environment without what git sets inside a hook, and with a border above the folder."""
-    for name, value in environ.items():
-        if not name.startswith("GIT_") or name == "GIT_EXEC_PATH":
-            yield name, value
-    yield "GIT_CEILING_DIRECTORIES", str(root.parent)
-    yield "LC_ALL", "C"
-
-
-def _is_crlf(content: bytes) -> bool:
-    """Return whether every line ends in CRLF; a file of both kinds is taken as it is."""
-    return b"\r\n" in content and content.count(b"\n") == content.count(b"\r\n")
-
-
-def fits(content: bytes | None, section: Section, *, reverse: bool = False) -> bool:
-    """Return whether git takes the change, forward or back."""
-    try:
-        changed(content, section, reverse=reverse)
-    except DoesNotApply:
-        return False
-    return True
-
-
-# ---------------- brings the patches of the source to what a plan wants, and remembers what they changed
-
-
 RECORD: Final = "patches.json"
 
 
@@ -321,9 +144,6 @@ def _stand(files: PatchedFiles, done: Sequence[Applied], wanted: Sequence[Patch]
     return all(sha(files.get(path)) == after for path, after in left.items())
 
 
-# ---------------------------------------------------------------- back
-
-
 def _take_back(record: Record, files: PatchedFiles) -> frozenset[str]:
     """Make the files in memory what they were before us; ids of patches of which a part was gone already."""
     gone: set[str] = set()
@@ -370,9 +190,6 @@ def _reverse(applied: Applied, section: Section, files: PatchedFiles) -> bool:
     return True
 
 
-# ---------------------------------------------------------------- and forth
-
-
 def _stage(patch: Patch, files: PatchedFiles, moved: dict[str, tuple[str, ...]]) -> Applied:
     """Make the patch's changes in memory, as far as they do not stand already."""
     changes: dict[str, FileChange] = {}
@@ -416,7 +233,180 @@ def _write_record(root: Path, record: Record) -> None:
         unlink(path, missing_ok=True)
 
 
-# ---------------------------------------------------------------- refusals
+# ---- the files
+
+
+def sha(content: bytes | None) -> str:
+    """Return the sha256 of a file's content; "" for no file."""
+    return ABSENT if content is None else hashlib.sha256(content).hexdigest()
+
+
+class PatchedFiles:
+    """The files of one checkout as they will be; None is no file."""
+
+    def __init__(self, root: Path) -> None:
+        self._root, self._real = root, root.resolve()
+        self._old: dict[str, bytes | None] = {}
+        self._new: dict[str, bytes | None] = {}
+
+    def get(self, path: str) -> bytes | None:
+        """Return the content as it is so far."""
+        if path not in self._old:
+            self._old[path] = self._read(path)
+        return self._new.get(path, self._old[path])
+
+    def set(self, path: str, content: bytes | None) -> None:
+        """Set what the file shall hold."""
+        self._new[path] = content
+
+    def obstacle(self, path: str) -> str:
+        """Return why this path cannot be read, changed or made as a file of the checkout; "" when it can."""
+        file = self._root / path
+        try:
+            real = file.resolve()
+        except (OSError, RuntimeError) as error:
+            return str(error)
+        if os.path.normcase(real) != os.path.normcase(self._real / path):
+            return f"it leads to {real}"
+        return "it is no file" if os.path.lexists(file) and not file.is_file() else ""
+
+    def _read(self, path: str) -> bytes | None:
+        with contextlib.suppress(OSError):
+            if not self.obstacle(path):
+                return (self._root / path).read_bytes()
+        return None
+
+    @property
+    def changes(self) -> dict[str, bytes | None]:
+        """Return what has to be written: the files that are not as they shall be."""
+        return {path: content for path, content in self._new.items() if content != self._old[path]}
+
+    def check(self) -> None:
+        """Refuse before the first file is written when one of them cannot be.
+
+        Raises:
+            PatchRefused: a file or its folder is not writable.
+        """
+        for path in self.changes:
+            file = self._root / path
+            folder = next(each for each in file.parents if each.exists())
+            locked = [each for each in (file, folder) if each.exists() and not os.access(each, os.W_OK)]
+            if locked:
+                raise PatchRefused(
+                    f"{path} has to be changed, and {locked[0]} is not writable. Nothing was changed.",
+                    next_step=f"Make it writable: chmod u+w {locked[0]}",
+                )
+
+    def write(self) -> None:
+        """Replace the files, each at once, with the rights that they have.
+
+        Raises:
+            PatchRefused: one cannot be written.
+        """
+        for path, content in self.changes.items():
+            file = self._root / path
+            with told_as(PatchRefused, file):
+                if content is None:
+                    unlink(file, missing_ok=True)
+                    self._drop_empty(file.parent)
+                    continue
+                file.parent.mkdir(parents=True, exist_ok=True)
+            mode = file.stat().st_mode if file.exists() else None
+            write_atomic(file, content, error=PatchRefused)
+            if mode is not None:
+                with contextlib.suppress(OSError):
+                    file.chmod(stat.S_IMODE(mode))
+
+    def _drop_empty(self, folder: Path) -> None:
+        """git knows no empty folder, so one that a patch made goes with its last file."""
+        with contextlib.suppress(OSError):
+            while folder != self._root:
+                folder.rmdir()
+                folder = folder.parent
+
+
+# ---- git
+
+
+class DoesNotApply(Exception):
+    """The change does not fit the file; the text is git's."""
+
+
+def changed(
+    content: bytes | None,
+    section: Section,
+    *,
+    reverse: bool = False,
+    said: Callable[[str], None] = lambda line: None,
+) -> bytes | None:
+    """Return what git makes of the file's content; None is no file. One whose lines end in CRLF keeps that.
+
+    Args:
+        content: the file as it is.
+        section: the change; all its context must be there, though it may be on other lines.
+        reverse: take the change back.
+        said: told of each part that was found on other lines.
+
+    Raises:
+        DoesNotApply: git refuses.
+        PatchRefused: there is no git.
+    """
+    crlf = content is not None and _is_crlf(content)
+    plain = content.replace(b"\r\n", b"\n") if crlf and content is not None else content
+    with tempfile.TemporaryDirectory(prefix="torchbuild-patch-") as folder:
+        root = Path(folder).resolve()
+        file = root / section.path
+        file.parent.mkdir(parents=True)
+        if plain is not None:
+            file.write_bytes(plain)
+        (root / _DIFF).write_bytes(section.text.encode())
+        for line in _OFFSET.findall(_git(root, reverse)):
+            said(line)
+        result = file.read_bytes() if file.exists() else None
+    if result == plain:  # git leaves out, with exit code 0, what it takes to be outside of its folder
+        raise DoesNotApply("git apply changed nothing")
+    return result.replace(b"\n", b"\r\n") if crlf and result is not None else result
+
+
+def _git(root: Path, reverse: bool) -> str:
+    argv = ("git", *_PLAIN, "apply", "--verbose", *(("-R",) if reverse else ()), _DIFF)
+    done = process.capture(argv, cwd=root, env=dict(_outside_of_git(os.environ, root)), timeout=_SECONDS)
+    if done.rc == process.CANNOT_START:
+        raise PatchRefused(
+            "The source has to be patched, and git, which does that, does not start. Nothing was changed.",
+            looked=(done.stderr.decode(errors="replace").strip(),),
+            next_step="Install git: sudo apt-get install git, winget install Git.Git",
+        )
+    if done.rc != 0:
+        said = (done.stderr or done.stdout).decode(errors="replace").strip()
+        raise DoesNotApply(said or f"git apply ended with exit code {done.rc}")
+    return done.stderr.decode(errors="replace")
+
+
+def _outside_of_git(environ: Mapping[str, str], root: Path) -> Iterator[tuple[str, str]]:
+    """Yield the environment without what git sets inside a hook, and with a border above the folder."""
+    for name, value in environ.items():
+        if not name.startswith("GIT_") or name == "GIT_EXEC_PATH":
+            yield name, value
+    yield "GIT_CEILING_DIRECTORIES", str(root.parent)
+    yield "LC_ALL", "C"
+
+
+def _is_crlf(content: bytes) -> bool:
+    """Return whether every line ends in CRLF; a file of both kinds is taken as it is."""
+    return b"\r\n" in content and content.count(b"\n") == content.count(b"\r\n")
+
+
+def fits(content: bytes | None, section: Section, *, reverse: bool = False) -> bool:
+    """Return whether git takes the change, forward or back."""
+    try:
+        changed(content, section, reverse=reverse)
+    except DoesNotApply:
+        return False
+    return True
+
+
+# ---- refusals
 
 
 def _refused(patch: Patch, path: str, words: str) -> PatchRefused:
