@@ -15,7 +15,7 @@ from typing import Final
 from torchbuild_tasks.build import owned
 from torchbuild_tasks.build.install import listed
 from torchbuild_tasks.build.ledger import LOG, LOGS
-from torchbuild_tasks.build.outputs import recordable, uninstall_command
+from torchbuild_tasks.build.outputs import recordable
 from torchbuild_tasks.build.work import Reporter, Work
 from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.errors import CleanRefused
@@ -62,6 +62,16 @@ def remove_patches(root: Path, report: Reporter, dry_run: bool) -> owned.Removal
     """Undo the source patches that builds applied; no file is removed."""
     undo_patches(root, report, dry_run)
     return owned.Removal(root=str(root), files=(), folders=(), kept=(), planned=0)
+
+
+def uninstall_command(facts: Facts) -> Command | None:
+    """Return the pip call that takes the editable install of this checkout away, if one is there."""
+    for python in facts.pythons:
+        if python.torch_from and python.torch_from.rstrip("/") == facts.tree.root.rstrip("/"):
+            argv = (python.executable, "-m", "pip", "uninstall", "--yes", "torch")
+            because = f"the editable install of torch in {python.prefix}"
+            return Command(argv=argv, cwd=facts.tree.root, because=because)
+    return None
 
 
 def _run(command: Command) -> None:

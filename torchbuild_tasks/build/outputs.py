@@ -11,7 +11,6 @@ from typing import Final
 import msgspec
 
 from torchbuild_tasks.catalog import Catalog
-from torchbuild_tasks.model import Command, Facts
 from torchbuild_tasks.values import replace
 
 # Modified (ns), size (bytes), changed (ns; on Windows: created). Folders: 0, 0, changed.
@@ -134,16 +133,6 @@ def _regex(pattern: str) -> str:
     tokens = {"**/": "(?:[^/]+/)*", "/**": "/.*", "*": "[^/]*"}
     pieces = re.split(r"(\*\*/|/\*\*$|\*)", pattern)
     return "".join(tokens.get(piece) or re.escape(piece) for piece in pieces)
-
-
-def uninstall_command(facts: Facts) -> Command | None:
-    """Return the pip call that takes the editable install of this checkout away, if one is there."""
-    for python in facts.pythons:
-        if python.torch_from and python.torch_from.rstrip("/") == facts.tree.root.rstrip("/"):
-            argv = (python.executable, "-m", "pip", "uninstall", "--yes", "torch")
-            because = f"the editable install of torch in {python.prefix}"
-            return Command(argv=argv, cwd=facts.tree.root, because=because)
-    return None
 
 
 # ---- which saves of a file start a build: those of all but outputs, and what editors and tools write

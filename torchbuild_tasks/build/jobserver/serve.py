@@ -1,7 +1,8 @@
-"""The variable by which Ninja and make find a jobserver: MAKEFLAGS.
+"""Serve the job tokens of a build from a thread, and hold compiles for which memory is short.
 
-Source: gnu.org/software/make/manual/html_node/Job-Slots.html, POSIX-Jobserver.html,
-Windows-Jobserver.html; Ninja reads it since 1.13 (doc/manual.asciidoc).
+Ninja and make find the jobserver by the variable MAKEFLAGS. Source: gnu.org/software/make/manual/html_node/
+(Job-Slots.html, POSIX-Jobserver.html, Windows-Jobserver.html); Ninja reads it since 1.13
+(doc/manual.asciidoc).
 """
 
 from __future__ import annotations
@@ -17,33 +18,6 @@ from typing import Final
 
 from torchbuild_tasks.build.jobserver.tokens import MemoryState, Orders, Policy
 
-# What the user's own flags say about jobs: a number, or another jobserver.
-_JOBS: Final = re.compile(r"-j\d*|--jobs(=\d+)?|--jobserver-(auth|fds|style)=\S*")
-# Each of these becomes a -j on Ninja's command line, and that switches the jobserver off.
-SWITCH_OFF: Final = ("MAX_JOBS", "CMAKE_BUILD_PARALLEL_LEVEL")
-
-
-def environment(auth: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of a build that takes its tokens from the jobserver `auth`.
-
-    The user's own MAKEFLAGS stay, less what they say about jobs; the variables that become a
-    -j are left out. The first word of MAKEFLAGS holds single letters (`ks`), and where there
-    are none it is empty.
-    """
-    kept = {name: value for name, value in environ.items() if name not in SWITCH_OFF}
-    given = environ.get("MAKEFLAGS", "")
-    words = [word for word in given.split() if not _JOBS.fullmatch(word)]
-    letters = words.pop(0) if words and _letters(words[0]) else ""
-    return {**kept, "MAKEFLAGS": " ".join((letters, *words, f"--jobserver-auth={auth}"))}
-
-
-def _letters(word: str) -> bool:
-    return not word.startswith("-") and "=" not in word
-
-
-# ---------------- serves the tokens of a build in a thread beside it, and holds what memory is short for
-
-
 if sys.platform == "win32":
     from torchbuild_tasks.build.jobserver.windows import CAN_HOLD, MemoryLook, Processes, Tokens
 else:
@@ -51,7 +25,11 @@ else:
 
 # Tokens that are missing so long while nothing of the build runs have died with whoever held them; for a
 # moment they are missing whenever a job is about to start.
-_QUIET = 1.0
+_QUIET: Final = 1.0  # seconds
+# What the user's own flags set about jobs: a number, or another jobserver.
+_JOBS: Final = re.compile(r"-j\d*|--jobs(=\d+)?|--jobserver-(auth|fds|style)=\S*")
+# Each of these becomes a -j on Ninja's command line, and that switches the jobserver off.
+SWITCH_OFF: Final = ("MAX_JOBS", "CMAKE_BUILD_PARALLEL_LEVEL")
 
 
 @contextlib.contextmanager
@@ -63,11 +41,11 @@ def serve(
     processes: Processes | None = None,
     folder: Path | None = None,
 ) -> Iterator[Served]:
-    """Serve at most so many tokens until the end of the block; then all that was held goes on.
+    """Serve at most so many tokens until the end of the block; then all that is held goes on.
 
     Args:
         tokens: one less than the jobs there may be, for the first needs no token.
-        policy: what to do, asked many times a second; core's TokenPolicy.
+        policy: what to do, asked many times a second; such as TokenPolicy.
         look: reads the memory; this system's reader unless another is given.
         processes: the processes of the build; all that descends from ours unless given.
         folder: where the named pipe is made (POSIX), instead of the folder for temporary files.
@@ -146,6 +124,24 @@ class Served:
         if number > self._out:
             self._pool.put(number - self._out)
             self._out = number
+
+
+def environment(auth: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a build that takes its tokens from the jobserver `auth`.
+
+    The user's own MAKEFLAGS stay, less what they say about jobs; the variables that become a
+    -j are left out. The first word of MAKEFLAGS holds single letters (`ks`), and where there
+    are none it is empty.
+    """
+    kept = {name: value for name, value in environ.items() if name not in SWITCH_OFF}
+    given = environ.get("MAKEFLAGS", "")
+    words = [word for word in given.split() if not _JOBS.fullmatch(word)]
+    letters = words.pop(0) if words and _letters(words[0]) else ""
+    return {**kept, "MAKEFLAGS": " ".join((letters, *words, f"--jobserver-auth={auth}"))}
+
+
+def _letters(word: str) -> bool:
+    return not word.startswith("-") and "=" not in word
 
 
 __all__ = ["CAN_HOLD", "Processes", "MemoryLook", "SWITCH_OFF", "Served", "Tokens", "environment", "serve"]
