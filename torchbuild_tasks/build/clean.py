@@ -19,7 +19,6 @@ from torchbuild_tasks.build.outputs import recordable
 from torchbuild_tasks.build.work import Reporter, Work
 from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.errors import CleanRefused
-from torchbuild_tasks.features.patches.act import undo_patches
 from torchbuild_tasks.model import Command, Facts
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.system import files, process
@@ -60,6 +59,8 @@ def remove_build(request: BuildRequest, facts: Facts, catalog: Catalog, report: 
 
 def remove_patches(root: Path, report: Reporter, dry_run: bool) -> owned.Removal:
     """Undo the source patches that builds applied; no file is removed."""
+    from torchbuild_tasks.features.patches.act import undo_patches
+
     undo_patches(root, report, dry_run)
     return owned.Removal(root=str(root), files=(), folders=(), kept=(), planned=0)
 

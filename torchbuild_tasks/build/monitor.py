@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import os
 import sys
 import threading
 import time
@@ -36,7 +35,7 @@ _TELL: Final = 1.0  # seconds between two answers of how much is left
 def monitor_build(work: Work, pace: Pace, first_error: Callable[[], str]) -> Iterator[None]:
     """Watch the build of the body; what its processes took at most is in the ledger afterwards."""
     can = advice(work.plan, work.facts.tools, work.facts.host)
-    processes = build_processes(os.environ if work.environ is None else work.environ)
+    processes = build_processes(work.env)
     monitor = Monitor(pace, Sizes(program_kind, processes), can, work.report, first_error)
     try:
         with monitor:

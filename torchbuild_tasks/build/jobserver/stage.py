@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import shutil
 import time
@@ -38,7 +37,7 @@ def jobserver(work: Work) -> Iterator[Work]:
     if planned is None:
         yield work
         return
-    environ = os.environ if work.environ is None else work.environ
+    environ = work.env
     if problem := _cannot_take(planned, work.build_dir, environ):
         work.report.note(f"Without a jobserver, with {environ.get('MAX_JOBS')} jobs: {problem}.")
         yield work
@@ -63,7 +62,7 @@ def fewer_jobs(work: Work, jobs: int) -> Work:
     planned = work.plan.jobserver
     if planned is not None:
         planned = replace(planned, cores=jobs)
-    environ = {**(os.environ if work.environ is None else work.environ), "MAX_JOBS": str(jobs)}
+    environ = {**work.env, "MAX_JOBS": str(jobs)}
     return replace(work, plan=replace(work.plan, jobserver=planned), environ=environ)
 
 
@@ -72,7 +71,7 @@ def without_jobserver(work: Work, lines: Iterable[str]) -> Work | None:
     line = next((line for line in lines if _NOT_UNDERSTOOD in line), None)
     if line is None or work.plan.jobserver is None:
         return None
-    number = (work.environ or os.environ).get("MAX_JOBS")
+    number = work.env.get("MAX_JOBS")
     work.report.note(f"Going on without a jobserver, with {number} jobs: {line.strip()[:200]}")
     return replace(work, plan=replace(work.plan, jobserver=None))
 
@@ -81,7 +80,7 @@ def jobs_at_once(work: Work) -> int:
     """Return how many jobs the build may run at once."""
     if work.plan.jobserver is not None:
         return work.plan.jobserver.cores
-    said = (work.environ or os.environ).get("MAX_JOBS", "")
+    said = work.env.get("MAX_JOBS", "")
     return int(said) if said.isdecimal() else 1
 
 

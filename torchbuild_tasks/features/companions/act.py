@@ -21,8 +21,6 @@ from torchbuild_tasks.model.record import VerifyReport
 from torchbuild_tasks.system import files
 from torchbuild_tasks.system.remove import UNPACKING, discard, hidden, leftovers
 from torchbuild_tasks.values import replace
-from torchbuild_tasks.verify.judge import require_passed
-from torchbuild_tasks.verify.torch_probe import COMPANION_CHECKS
 
 if TYPE_CHECKING:
     from torchbuild_tasks.system.git.run import Git
@@ -112,7 +110,9 @@ def build_companions(work: Work) -> Work:
     torch = _torch_version(work)
     for companion in work.plan.companions:
         _build(work, companion, torch)
+    from torchbuild_tasks.verify.judge import require_passed
     from torchbuild_tasks.verify.session import ALWAYS
+    from torchbuild_tasks.verify.torch_probe import COMPANION_CHECKS
 
     report = _verify(work, (*ALWAYS, *COMPANION_CHECKS))
     require_passed(report, where_to_read(work, None))
@@ -135,6 +135,8 @@ def _verify(work: Work, checks: tuple[str, ...]) -> VerifyReport:
 
 def _torch_version(work: Work) -> str:
     """Return the version that pip sees of the torch to build against."""
+    from torchbuild_tasks.verify.judge import require_passed
+
     report = work.verified or _verify(work, ("import",))
     require_passed(report, where_to_read(work, None))
     return report.torch.get("distribution") or report.torch["version"]
@@ -152,6 +154,8 @@ def _build(work: Work, companion: Companion, torch: str) -> None:
 
 def _add_checks(work: Work, report: VerifyReport) -> Work:
     """Return the work with the checks of the companions added to the report of torch."""
+    from torchbuild_tasks.verify.torch_probe import COMPANION_CHECKS
+
     if work.verified is None:
         return replace(work, verified=report)
     added = tuple(row for row in report.checks if row.check.partition(":")[0] in COMPANION_CHECKS)

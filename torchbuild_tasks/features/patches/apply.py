@@ -15,7 +15,6 @@ import json
 import os
 import re
 import stat
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -49,7 +48,7 @@ class FileChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class Applied(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One patch that stands in the source: `files` are all that it is about, by their path."""
+    """One patch that is in the source: `files` are all that it changes, by their path."""
 
     id: str
     sha256: str
@@ -114,11 +113,11 @@ def bring(root: Path, wanted: Sequence[Patch], *, dry_run: bool = False) -> Outc
             changed.
     """
     record, files = recorded(root), PatchedFiles(root)
-    if not record.replaced and _stand(files, record.patches, wanted):
+    if not record.replaced and _are_applied(files, record.patches, wanted):
         return Outcome()
     gone = _take_back(record, files)
     moved: dict[str, tuple[str, ...]] = {}
-    entries = tuple(_stage(patch, files, moved) for patch in wanted)
+    entries = tuple(_apply(patch, files, moved) for patch in wanted)
     files.check()
     if not dry_run:
         _write_record(root, Record(patches=entries, replaced=record.chains))
@@ -127,16 +126,16 @@ def bring(root: Path, wanted: Sequence[Patch], *, dry_run: bool = False) -> Outc
     before = {(done.id, done.diff): done.ours for done in record.patches if done.id not in gone}
     new = tuple(entry for entry in entries if before.get((entry.id, entry.diff)) != entry.ours)
     kept = {(entry.id, entry.diff) for entry in entries}
-    olds = itertools.chain(*(reversed(chain) for chain in record.chains))
+    earlier = itertools.chain(*(reversed(chain) for chain in record.chains))
     return Outcome(
         applied=tuple(entry.id for entry in new if entry.ours),
-        undone=tuple(dict.fromkeys(old.id for old in olds if old.ours and (old.id, old.diff) not in kept)),
+        undone=tuple(dict.fromkeys(old.id for old in earlier if old.ours and (old.id, old.diff) not in kept)),
         there=tuple(entry.id for entry in new if not entry.ours),
         moved={id: where for id, where in moved.items() if id in {entry.id for entry in new}},
     )
 
 
-def _stand(files: PatchedFiles, done: Sequence[Applied], wanted: Sequence[Patch]) -> bool:
+def _are_applied(files: PatchedFiles, done: Sequence[Applied], wanted: Sequence[Patch]) -> bool:
     """Return whether just these are recorded and their files are unchanged, so that git need not be asked."""
     if [(each.id, each.diff) for each in done] != [(each.id, each.diff) for each in wanted]:
         return False
@@ -149,24 +148,24 @@ def _take_back(record: Record, files: PatchedFiles) -> frozenset[str]:
     gone: set[str] = set()
     for path in dict.fromkeys(path for each in itertools.chain(*record.chains) for path in each.files):
         now = sha(files.get(path))
-        way = _way(record, path, now)
-        if way and way[0][0].files[path].before == now:  # git has restored it, or we never came to it
-            gone.update(applied.id for applied, _ in way)
+        changes = _changes_of(record, path, now)
+        if changes and changes[0][0].files[path].before == now:  # git has restored it, or we never came to it
+            gone.update(applied.id for applied, _ in changes)
             continue
-        for applied, section in reversed(way):
+        for applied, section in reversed(changes):
             if not _reverse(applied, section, files):
                 gone.add(applied.id)
     return frozenset(gone)
 
 
-def _way(record: Record, path: str, now: str) -> list[tuple[Applied, Section]]:
+def _changes_of(record: Record, path: str, now: str) -> list[tuple[Applied, Section]]:
     """Return the changes of one file to take back: of a killed run, those that it had come to."""
-    ways = [
+    chains = [
         [(applied, section) for applied in chain for section in _sections(applied) if section.path == path]
         for chain in record.chains
     ]
-    reached = (way for way in ways if way and way[-1][0].files[path].after == now)
-    return next(reached, next(filter(None, ways), []))
+    reached = (changes for changes in chains if changes and changes[-1][0].files[path].after == now)
+    return next(reached, next(filter(None, chains), []))
 
 
 def _sections(applied: Applied) -> Iterator[Section]:
@@ -182,7 +181,7 @@ def _reverse(applied: Applied, section: Section, files: PatchedFiles) -> bool:
     if sha(content) == change.before:
         return False
     try:
-        files.set(section.path, changed(content, section, reverse=True))
+        files.set(section.path, apply_section(content, section, reverse=True))
     except DoesNotApply as error:
         if content is None or fits(content, section):
             return False
@@ -190,8 +189,8 @@ def _reverse(applied: Applied, section: Section, files: PatchedFiles) -> bool:
     return True
 
 
-def _stage(patch: Patch, files: PatchedFiles, moved: dict[str, tuple[str, ...]]) -> Applied:
-    """Make the patch's changes in memory, as far as they do not stand already."""
+def _apply(patch: Patch, files: PatchedFiles, moved: dict[str, tuple[str, ...]]) -> Applied:
+    """Make the patch's changes in memory, as far as they are not there already."""
     changes: dict[str, FileChange] = {}
     for section in sections(patch.diff):
         path, content = section.path, files.get(section.path)
@@ -201,19 +200,19 @@ def _stage(patch: Patch, files: PatchedFiles, moved: dict[str, tuple[str, ...]])
             raise _refused(patch, path, "there is no such file in this checkout")
         result = content
         if not fits(content, section, reverse=True):
-            result = _forth(patch, section, content, moved)
+            result = _apply_anew(patch, section, content, moved)
             files.set(path, result)
         changes[path] = FileChange(before=sha(content), after=sha(result))
     digest = sha(patch.diff.encode())
     return Applied(id=patch.id, sha256=digest, diff=patch.diff, files=changes, path=patch.path)
 
 
-def _forth(
+def _apply_anew(
     patch: Patch, section: Section, content: bytes | None, moved: dict[str, tuple[str, ...]]
 ) -> bytes | None:
     lines: list[str] = []
     try:
-        result = changed(content, section, said=lines.append)
+        result = apply_section(content, section, on_moved=lines.append)
     except DoesNotApply as error:
         raise _refused(patch, section.path, str(error)) from None
     if lines:
@@ -332,12 +331,12 @@ class DoesNotApply(Exception):
     """The change does not fit the file; the text is git's."""
 
 
-def changed(
+def apply_section(
     content: bytes | None,
     section: Section,
     *,
     reverse: bool = False,
-    said: Callable[[str], None] = lambda line: None,
+    on_moved: Callable[[str], None] = lambda line: None,
 ) -> bytes | None:
     """Return what git makes of the file's content; None is no file. One whose lines end in CRLF keeps that.
 
@@ -345,12 +344,14 @@ def changed(
         content: the file as it is.
         section: the change; all its context must be there, though it may be on other lines.
         reverse: take the change back.
-        said: told of each part that was found on other lines.
+        on_moved: called for each part that was found on other lines.
 
     Raises:
         DoesNotApply: git refuses.
         PatchRefused: there is no git.
     """
+    import tempfile
+
     crlf = content is not None and _is_crlf(content)
     plain = content.replace(b"\r\n", b"\n") if crlf and content is not None else content
     with tempfile.TemporaryDirectory(prefix="torchbuild-patch-") as folder:
@@ -361,7 +362,7 @@ def changed(
             file.write_bytes(plain)
         (root / _DIFF).write_bytes(section.text.encode())
         for line in _OFFSET.findall(_git(root, reverse)):
-            said(line)
+            on_moved(line)
         result = file.read_bytes() if file.exists() else None
     if result == plain:  # git leaves out, with exit code 0, what it takes to be outside of its folder
         raise DoesNotApply("git apply changed nothing")
@@ -400,7 +401,7 @@ def _is_crlf(content: bytes) -> bool:
 def fits(content: bytes | None, section: Section, *, reverse: bool = False) -> bool:
     """Return whether git takes the change, forward or back."""
     try:
-        changed(content, section, reverse=reverse)
+        apply_section(content, section, reverse=reverse)
     except DoesNotApply:
         return False
     return True
