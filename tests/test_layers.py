@@ -87,7 +87,7 @@ PURE = ("os", "subprocess", "time", "datetime", "pathlib", "shutil", "socket", "
 # Which capability may ask which others; it should only get shorter.
 ASKS: dict[str, set[str]] = {
     "bisect": {"manifest", "patches"},
-    "cache": {"cluster", "helpers"},
+    "cache": {"helpers"},
     "cluster": {"cache", "helpers"},
     "companions": {"diagnosis"},
     "doctor": {"cache"},
@@ -97,7 +97,7 @@ ASKS: dict[str, set[str]] = {
     "toolkit": {"helpers"},
 }
 # What of a capability the stages of a build call themselves, and what of one is part of every plan.
-BUILD_ASKS = {"cache", "companions", "diagnosis", "helpers", "manifest", "patches", "toolkit"}
+BUILD_ASKS = {"cache", "cluster", "companions", "diagnosis", "helpers", "manifest", "patches", "toolkit"}
 PLAN_ASKS = {"cache", "cluster", "companions", "helpers", "patches"}
 
 

@@ -34,7 +34,7 @@ from torchbuild_tasks.values import from_json, replace
 
 if TYPE_CHECKING:
     from torchbuild_tasks.build.work import Fetching, Reporter
-    from torchbuild_tasks.features.cluster.ask import Shelf
+    from torchbuild_tasks.features.cluster.ask import ClusterFiles
 
 SUPPORT_FACTS: Final = "facts.json"  # in the archive of `support`
 
@@ -195,11 +195,11 @@ def _facts(
     return facts
 
 
-def cluster_files(facts: Facts) -> Shelf:
+def cluster_files(facts: Facts) -> ClusterFiles:
     """Return where this user's files of clusters are."""
-    from torchbuild_tasks.features.cluster.ask import shelf
+    from torchbuild_tasks.features.cluster.ask import cluster_files as files_in
 
-    return shelf(facts.store.folder if facts.store else str(Path(facts.tree.root) / files.STATE_DIR))
+    return files_in(facts.store.folder if facts.store else str(Path(facts.tree.root) / files.STATE_DIR))
 
 
 def _ask_scheduler(text: str, facts: Facts) -> Cluster:

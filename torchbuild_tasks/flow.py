@@ -69,7 +69,7 @@ STAGES: Final = (
     Stage("source the env file", "build.prepare:source_env_file"),
     Stage(
         "start the compiler cache",
-        "features.cache.act:start_cache",
+        "build.compiler_cache:start_cache",
         lambda work: work.plan.way.name != "install",  # else Ninja may find nothing to do
     ),
     Stage("try the compilers", "build.preflight:preflight", lambda work: work.plan.preflight),
@@ -77,11 +77,11 @@ STAGES: Final = (
     Stage("prepare Python", "build.prepare:prepare_python"),
     Stage("patch the source", "features.patches.act:apply_patches", is_patched),
     Stage("build one target", "build.target:build_target", lambda work: work.request.target),
-    Stage("compile", "build.compile:compile_tree"),
+    Stage("compile", "build.compile:build_torch"),
     Stage("remove what is stale", "build.clean:remove_stale"),
     Stage("install the wheel", "build.compile:install_wheel", lambda work: work.plan.mode == "wheel"),
     Stage("keep the built torch", "build.prepare:keep_torch"),
-    Stage("stop the compiler cache", "features.cache.act:stop_cache", lambda work: not work.up_to_date),
+    Stage("stop the compiler cache", "build.compiler_cache:stop_cache", lambda work: not work.up_to_date),
     Stage("verify", "build.compile:verify_torch"),
     Stage(
         "build beside torch", "features.companions.act:build_companions", lambda work: work.plan.companions
@@ -161,7 +161,7 @@ def run_stages(question: Question, plan: BuildPlan, report: Reporter) -> VerifyR
         VerifyFailed: all stages ran and a check failed.
     """
     from torchbuild_tasks.build.ledger import Ledger, now
-    from torchbuild_tasks.build.notify import ended
+    from torchbuild_tasks.build.notify import notify_when_over
     from torchbuild_tasks.build.outputs import recordable
     from torchbuild_tasks.build.work import Work
     from torchbuild_tasks.features.manifest.act import Asked, complete_manifest, redact, start_manifest
@@ -180,10 +180,10 @@ def run_stages(question: Question, plan: BuildPlan, report: Reporter) -> VerifyR
         report=report,
         ledger=ledger,
         fetching=network(question),
-        cache_words=cache_words(question),
+        cache_addresses=cache_words(question),
     )
     ledger.epilogue = lambda: complete_manifest(work)
-    with ended(request, report, root), ledger, work.at_end:
+    with notify_when_over(request, report, root), ledger, work.background:
         for stage in STAGES:
             report.stage(stage.title)
             with ledger.stage(stage.title):

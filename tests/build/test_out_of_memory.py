@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchbuild_tasks.build.out_of_memory import ATTEMPTS, Killed, killed_for_memory, lowered
+from torchbuild_tasks.build.out_of_memory import ATTEMPTS, Killed, find_killed, lower_jobs
 
 DEATHS = [
     ("c++: fatal error: Killed signal terminated program cc1plus", "c++"),
@@ -68,29 +68,29 @@ NEAR_MISSES = [
 
 @pytest.mark.parametrize(("line", "kind"), DEATHS)
 def test_a_death_is_known_with_its_kind(line: str, kind: str) -> None:
-    killed = killed_for_memory(("[1/2] Building a", "  " + line, "ninja: build stopped"), 1)
+    killed = find_killed(("[1/2] Building a", "  " + line, "ninja: build stopped"), 1)
     assert killed == Killed(kind=kind, line=line.strip())
 
 
 @pytest.mark.parametrize("line", NEAR_MISSES)
 def test_what_only_looks_like_one(line: str) -> None:
-    assert killed_for_memory((line,), 1) is None
+    assert find_killed((line,), 1) is None
 
 
 @pytest.mark.parametrize("rc", [137, -9])
 def test_ninja_itself_can_be_the_one_that_was_killed(rc: int) -> None:
-    killed = killed_for_memory(("[1/2] Building a",), rc)
+    killed = find_killed(("[1/2] Building a",), rc)
     assert killed is not None and killed.kind == "build"
 
 
 @pytest.mark.parametrize("rc", [0, 130, -2])
 def test_neither_success_nor_ctrl_c_is_a_death(rc: int) -> None:
-    assert killed_for_memory(("Killed",), rc) is None
+    assert find_killed(("Killed",), rc) is None
 
 
 def test_a_bare_killed_is_of_the_kind_that_its_block_tells() -> None:
     lines = ("FAILED: flash_fwd.cu.o", "/usr/local/cuda/bin/nvcc -c flash_fwd.cu", "Killed")
-    killed = killed_for_memory(lines, 1)
+    killed = find_killed(lines, 1)
     assert killed is not None and killed.kind == "cuda"
 
 
@@ -99,25 +99,25 @@ CXX = Killed(kind="c++", line="Killed signal terminated program cc1plus")
 
 
 def test_the_pool_of_heavy_kernels_is_lowered_first_then_the_jobs() -> None:
-    first = lowered(8, 4, CUDA, 1)
+    first = lower_jobs(8, 4, CUDA, 1)
     assert first is not None and (first.jobs, first.pool) == (8, 2)
     assert "2 heavy kernels at once, not 4" in first.because and "time 1 of 2" in first.because
-    without = lowered(8, None, CUDA, 1)
+    without = lower_jobs(8, None, CUDA, 1)
     assert without is not None and (without.jobs, without.pool) == (4, None)
-    smallest = lowered(8, 1, CUDA, 2)
+    smallest = lower_jobs(8, 1, CUDA, 2)
     assert smallest is not None and (smallest.jobs, smallest.pool) == (4, 1)
 
 
 def test_of_plain_compiles_the_jobs_are_halved_and_the_pool_follows() -> None:
-    found = lowered(7, 5, CXX, 1)
+    found = lower_jobs(7, 5, CXX, 1)
     assert found is not None and (found.jobs, found.pool) == (3, 3)
     assert "3 jobs, not 7" in found.because and CXX.line in found.because
 
 
 def test_it_ends() -> None:
-    assert lowered(8, 4, CUDA, ATTEMPTS + 1) is None
-    assert lowered(1, None, CXX, 1) is None
-    assert lowered(1, 1, CUDA, 1) is None
+    assert lower_jobs(8, 4, CUDA, ATTEMPTS + 1) is None
+    assert lower_jobs(1, None, CXX, 1) is None
+    assert lower_jobs(1, 1, CUDA, 1) is None
 
 
 @given(
@@ -127,7 +127,7 @@ def test_it_ends() -> None:
     attempt=st.integers(1, 4),
 )
 def test_numbers_fall_and_never_to_nothing(jobs: int, pool: int | None, kind: str, attempt: int) -> None:
-    found = lowered(jobs, pool, Killed(kind=kind, line="x"), attempt)
+    found = lower_jobs(jobs, pool, Killed(kind=kind, line="x"), attempt)
     if found is not None:
         assert found.jobs >= 1 and found.jobs <= jobs
         assert (found.pool is None) == (pool is None)

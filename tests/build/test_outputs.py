@@ -102,20 +102,20 @@ def test_every_match_can_be_reached(row: object, tail: str) -> None:
 def test_what_was_there_before_is_never_claimed() -> None:
     before = {"build/mine": A, "build/overwritten": A}
     after = {"build/mine": A, "build/overwritten": B, "build/": A, "build/new": A, "src/new": A}
-    assert SETUPTOOLS.made(before, after, {}) == {"build/": A, "build/new": A}
+    assert SETUPTOOLS.claim(before, after, {}) == {"build/": A, "build/new": A}
 
 
 def test_a_build_keeps_what_builds_own_and_refreshes_only_what_it_wrote() -> None:
     earlier = {"build/same": A, "build/rewritten": A, "build/edited": A, "build/gone": A}
     before = {"build/same": A, "build/rewritten": A, "build/edited": B}
     after = {"build/same": A, "build/rewritten": B, "build/edited": B}
-    owned = SETUPTOOLS.made(before, after, earlier)
+    owned = SETUPTOOLS.claim(before, after, earlier)
     assert owned == {"build/same": A, "build/rewritten": B, "build/edited": A}
 
 
 def test_after_a_kill_nothing_later_than_the_log_is_claimed() -> None:
     after = {"build/": A, "build/in time": (0, 0, 5), "build/old but copied later": (0, 0, 6)}
-    assert SETUPTOOLS.made({}, after, {}, until=5) == {"build/": A, "build/in time": (0, 0, 5)}
+    assert SETUPTOOLS.claim({}, after, {}, until=5) == {"build/": A, "build/in time": (0, 0, 5)}
 
 
 def test_a_clean_keeps_what_changed_and_what_git_tracks() -> None:
@@ -129,5 +129,5 @@ def test_what_the_other_era_made_stays_owned_and_nothing_there_is_claimed_anew()
     library, mine = "torch/lib/libtorch.so", "torch/lib/mine.so"
     assert both.matches(library)
     assert both.reaches("torch/lib/")
-    owned = both.made({library: A}, {library: A, mine: A, "torch/version.py": A}, {library: A})
+    owned = both.claim({library: A}, {library: A, mine: A, "torch/version.py": A}, {library: A})
     assert owned == {library: A, "torch/version.py": A}

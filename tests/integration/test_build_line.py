@@ -110,7 +110,7 @@ def test_a_tree_of_0_1_0_is_not_built_anew_and_its_record_is_replaced(line: Line
     """That version had the fingerprint in a file of its own, and beside it a manifest without one."""
     manifest, record = (line.tree / f"build/torchbuild-{name}.json" for name in ("manifest", "record"))
     record.write_text(json.dumps({**line.record, "schema": 1}), "utf-8")
-    shutil.copy(Path(__file__).parents[1] / "core/manifest/schema-1.json", manifest)
+    shutil.copy(Path(__file__).parents[1] / "features/manifest/schema-1.json", manifest)
     done = line("build")
     assert done.code == 0, done.err
     assert "Up to date" in done.err

@@ -21,7 +21,8 @@ from tests.support.capabilities import (
 )
 from tests.support.sample import materialise
 from torchbuild_tasks.errors import CleanRefused, Interrupted
-from torchbuild_tasks.features.cache.act import cache_running, cache_states, clear_caches, serve_cache
+from torchbuild_tasks.features.cache.act import cache_states, clear_caches, serve_cache
+from torchbuild_tasks.features.cache.run import cache_running
 from torchbuild_tasks.features.cache.server import own_place
 from torchbuild_tasks.features.cache.stats import hit_rate
 from torchbuild_tasks.model import CachePlan, CacheReport
@@ -210,7 +211,7 @@ def test_a_server_that_a_killed_build_left_is_ended(bench: Bench) -> None:
     code = (
         "import os, sys\nfrom pathlib import Path\n"
         "from tests.support.caches import environ_for, plan_for\n"
-        "from torchbuild_tasks.build.run.cache import cache_running\n"
+        "from torchbuild_tasks.features.cache.run import cache_running\n"
         "program, folder, root = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])\n"
         "plan, environ = plan_for('sccache', program, folder), environ_for('sccache', folder, root)\n"
         "with cache_running(plan, '', environ, root, print):\n    os._exit(9)\n"

@@ -83,7 +83,7 @@ def test_a_clone_is_built_against_the_torch_just_built_and_asks_for_no_other(bes
 def test_what_is_there_for_this_torch_is_not_built_again(beside: Beside) -> None:
     done = beside.build(f"torchvision={beside.source.as_uri()}")
     assert done.code == 0, done.out + done.err
-    assert "built and verified beside this torch before" in done.err
+    assert "built for this torch and verified before" in done.err
 
 
 def test_a_folder_of_the_users_is_built_where_it_is_and_its_failure_is_told(beside: Beside) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from tests.support import hungry
 from tests.support.capabilities import needs, needs_fifo, needs_proc
-from torchbuild_tasks.build.jobserver.serve import CAN_HOLD, Family, serve
+from torchbuild_tasks.build.jobserver.serve import CAN_HOLD, Processes, serve
 from torchbuild_tasks.build.jobserver.tokens import MemoryState, Orders, TokenPolicy
 
 pytestmark = pytest.mark.integration
@@ -133,38 +133,38 @@ BEATS = "import sys, time\nwhile True: open(sys.argv[1], 'a').write('.'); sum(ra
 
 @needs(CAN_HOLD, "way to hold a process")
 def test_a_process_is_held_and_goes_on(tmp_path: Path) -> None:
-    beats, family = tmp_path / "beats", Family()
+    beats, processes = tmp_path / "beats", Processes()
 
     def size() -> int:
         return beats.stat().st_size if beats.exists() else 0
 
     with subprocess.Popen([sys.executable, "-S", "-E", "-c", BEATS, str(beats)]) as process:
         try:
-            until(lambda: size() > 20 and any(one.size > 1 << 20 for one in family.look()))
-            (one,) = family.look()
+            until(lambda: size() > 20 and any(one.size > 1 << 20 for one in processes.look()))
+            (one,) = processes.look()
             assert not one.held and one.peak >= one.size
-            assert family.hold(frozenset({one.pid})) == ((one.pid, one.started),)
+            assert processes.hold(frozenset({one.pid})) == ((one.pid, one.started),)
             time.sleep(0.5)
             stopped = size()
-            (one,) = family.look()
+            (one,) = processes.look()
             assert one.held and not one.idle  # it waits for us, and for nobody else
             time.sleep(0.5)
             assert size() == stopped
-            family.hold(frozenset())
+            processes.hold(frozenset())
             until(lambda: size() > stopped + 20)
         finally:
             process.kill()
-    until(lambda: not family.look())
+    until(lambda: not processes.look())
 
 
 @needs_proc
 def test_only_processes_without_children_count_and_sleepers_are_idle() -> None:
-    family = Family()
+    processes = Processes()
     with subprocess.Popen(["sh", "-c", "sleep 60; :"]) as shell:
         try:
-            until(lambda: [one for one in family.look() if one.idle])
-            assert shell.pid not in {one.pid for one in family.look()}
-            (sleeper,) = family.look()
+            until(lambda: [one for one in processes.look() if one.idle])
+            assert shell.pid not in {one.pid for one in processes.look()}
+            (sleeper,) = processes.look()
         finally:
             os.kill(sleeper.pid, signal.SIGKILL)
 

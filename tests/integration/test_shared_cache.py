@@ -14,7 +14,7 @@ import pytest
 from tests.support.caches import clean, environ_for, free_port, ninja, objects, plan_for, project, redis
 from tests.support.caches import needs_redis as needs_redis_server
 from tests.support.capabilities import needs_linux_compiler, needs_ninja
-from torchbuild_tasks.features.cache.act import Running, cache_running
+from torchbuild_tasks.features.cache.run import Running, cache_running
 from torchbuild_tasks.model import CachePlan, CacheReport
 
 pytestmark = [pytest.mark.integration, needs_linux_compiler, needs_ninja, needs_redis_server]

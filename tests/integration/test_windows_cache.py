@@ -11,7 +11,7 @@ import pytest
 from tests.support.caches import clean, environ_for, ninja, objects, plan_for, project
 from tests.support.capabilities import needs_clang, needs_cmd, needs_ninja
 from torchbuild_tasks.errors import Interrupted
-from torchbuild_tasks.features.cache.act import cache_running
+from torchbuild_tasks.features.cache.run import cache_running
 from torchbuild_tasks.model import CacheReport
 
 pytestmark = [pytest.mark.integration, needs_cmd, needs_clang, needs_ninja]

@@ -1,8 +1,8 @@
-"""The stage that removes what earlier builds made or installed and this one does not.
+"""Remove what builds wrote: all of it for the verb `clean`, and what is stale as a stage of each build.
 
 After `git switch` a library of the other version would stay in torch/lib and be found, by the loader or by
 extensions that are compiled against it; generated code of it would stay among the sources. Ninja's log and
-CMake's lists say what that is. It goes only if our own record says that a build made it and left it so:
+CMake's lists name such files. One goes only if our own record shows that a build wrote it and left it so:
 what one version generates may be a source of the next.
 """
 
@@ -13,17 +13,18 @@ from pathlib import Path
 from typing import Final
 
 from torchbuild_tasks.build import owned
-from torchbuild_tasks.build.install import rules
+from torchbuild_tasks.build.install import listed
 from torchbuild_tasks.build.ledger import LOG, LOGS
-from torchbuild_tasks.build.outputs import recordable, uninstall_command
+from torchbuild_tasks.build.outputs import recordable
 from torchbuild_tasks.build.work import Reporter, Work
 from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.errors import CleanRefused
-from torchbuild_tasks.features.patches.act import undo_patches
 from torchbuild_tasks.model import Command, Facts
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.system import files, process
 from torchbuild_tasks.system.log import last_write
+
+SHOWN: Final = 5
 
 
 def remove_build(request: BuildRequest, facts: Facts, catalog: Catalog, report: Reporter) -> owned.Removal:
@@ -58,8 +59,20 @@ def remove_build(request: BuildRequest, facts: Facts, catalog: Catalog, report: 
 
 def remove_patches(root: Path, report: Reporter, dry_run: bool) -> owned.Removal:
     """Undo the source patches that builds applied; no file is removed."""
+    from torchbuild_tasks.features.patches.act import undo_patches
+
     undo_patches(root, report, dry_run)
     return owned.Removal(root=str(root), files=(), folders=(), kept=(), planned=0)
+
+
+def uninstall_command(facts: Facts) -> Command | None:
+    """Return the pip call that takes the editable install of this checkout away, if one is there."""
+    for python in facts.pythons:
+        if python.torch_from and python.torch_from.rstrip("/") == facts.tree.root.rstrip("/"):
+            argv = (python.executable, "-m", "pip", "uninstall", "--yes", "torch")
+            because = f"the editable install of torch in {python.prefix}"
+            return Command(argv=argv, cwd=facts.tree.root, because=because)
+    return None
 
 
 def _run(command: Command) -> None:
@@ -71,12 +84,6 @@ def _run(command: Command) -> None:
         )
 
 
-# ----------------
-
-
-SHOWN: Final = 5
-
-
 def remove_stale(work: Work) -> Work:
     """Remove the files that an earlier build is recorded to have made and this one did not."""
     if work.request.target or work.plan.mode != "develop":
@@ -84,9 +91,9 @@ def remove_stale(work: Work) -> Work:
     previous = work.facts.tree.previous
     if work.up_to_date and previous is not None and previous.result == "ok":
         return work  # nothing was installed since this was last looked at
-    if listed := (*rules.left_out(work.root, work.build_dir), *_dead(work)):
+    if stale := (*listed.find_left_out(work.root, work.build_dir), *_dead(work)):
         outputs = recordable(work.catalog, work.plan.era)
-        removal = owned.plan_stale(work.root, work.build_dir, outputs, listed)
+        removal = owned.plan_stale(work.root, work.build_dir, outputs, stale)
         removed = owned.remove(removal)
         if removal.files:
             names = _some(removal.files)
@@ -95,22 +102,22 @@ def remove_stale(work: Work) -> Work:
             work.report.note(f"kept, though this build lacks it: {path} ({reason})")
         if removed.failed:
             return work  # the next build tries again
-    rules.settle(work.root, work.build_dir)
+    listed.forget_left_out(work.root, work.build_dir)
     return work
 
 
 def _dead(work: Work) -> tuple[str, ...]:
-    """What stands in Ninja's log and is in its graph no longer, relative to the checkout.
+    """Return what stands in Ninja's log and is in its graph no longer, relative to the checkout.
 
     Asked where more than an edit of sources came before: Ninja reads its whole graph for it. Ninja before
     1.10 cannot say it.
     """
-    if work.went_round and not work.plan.freshness.changes:
+    if work.front_end_skipped and not work.plan.freshness.changes:
         return ()
     argv = ("ninja", "-C", str(work.build_dir), "-n", "-t", "cleandead")
     said = process.capture(argv, env=work.environ, cwd=work.root)
     found = re.findall(r"^Remove (.+?)\r?$", said.stdout.decode(errors="surrogateescape"), re.MULTILINE)
-    return tuple(rules.in_checkout(work.root, (str(work.build_dir / path) for path in found)))
+    return tuple(listed.in_checkout(work.root, (str(work.build_dir / path) for path in found)))
 
 
 def _some(names: tuple[str, ...]) -> str:

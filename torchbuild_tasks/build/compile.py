@@ -1,128 +1,181 @@
-"""The stages that make torch and prove it: compile, install the wheel, verify."""
+"""Build torch, on one page: what has to run, how it is run, what a failure quotes, what is remembered.
+
+`build_torch` chooses between Ninja with CMake's own install and PyTorch's Python front end, and runs the
+commands of that route. `run_build` runs one command again with less where memory or an old GNU make ends it.
+`_run_once` runs it with the jobserver and the monitor, and keeps the times of its steps. Below are the stages
+that follow: the wheel is installed, and torch is verified.
+
+What only a build that compiles needs is imported inside, so that one which finds nothing to do is quick.
+"""
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from torchbuild_tasks.build.history import Pace, keep, recall
-from torchbuild_tasks.build.install import rules
-from torchbuild_tasks.build.install.inner_loop import first_route, next_route, still_open
-from torchbuild_tasks.build.jobserver.stage import fewer_jobs, jobs_at_once, jobserver, without_jobserver
-from torchbuild_tasks.build.ledger import now
-from torchbuild_tasks.build.monitor import monitored
-from torchbuild_tasks.build.out_of_memory import killed_for_memory, lowered
-from torchbuild_tasks.build.prepare import install
-from torchbuild_tasks.build.work import Work, where
+from torchbuild_tasks.build.compiler_cache import begin_cache
+from torchbuild_tasks.build.install import listed
+from torchbuild_tasks.build.install.inner_loop import choose_route, confirm_route, next_route
+from torchbuild_tasks.build.work import Work, where_to_read
 from torchbuild_tasks.errors import BuildFailed
-from torchbuild_tasks.features.cache.act import begin_cache
-from torchbuild_tasks.features.diagnosis.act import FirstError, diagnose_build, log_search, stream_searched
-from torchbuild_tasks.features.manifest.act import note_source
 from torchbuild_tasks.model import Command
-from torchbuild_tasks.ninja.step_times import compiler_of
 from torchbuild_tasks.values import replace
-from torchbuild_tasks.verify.session import ALWAYS, verify
-from torchbuild_tasks.verify.torch_probe import COMPANION_CHECKS
 
 if TYPE_CHECKING:
-    from torchbuild_tasks.features.diagnosis.act import Search
     from torchbuild_tasks.features.diagnosis.scan import LogScanner
 
-PACE_EVERY: Final = 0.5
-ALL_CHECKS: Final = "`verify` makes all checks."
+# Seconds between two looks of the time estimate at the output: reading every block twice would cost
+# what streaming does.
+_PACE_EVERY: Final = 0.5
+_ALL_CHECKS: Final = "`verify` makes all checks."
 
 
-def compile_tree(work: Work) -> Work:
-    """Run the build on the shortest correct way, unless nothing is to be done."""
+def build_torch(work: Work) -> Work:
+    """Run the build by the shortest correct route, unless nothing is to be done.
+
+    Raises:
+        BuildFailed: a command of it failed.
+    """
     if work.request.target:
-        return work  # that was a stage of its own
-    route = first_route(work)
+        return work  # `build_target` has built it
+    route = choose_route(work)
     if route is None:
         work.report.note("Up to date: Ninja finds nothing to compile or link, and all is in place.")
         return replace(work, up_to_date=True)
-    if work.plan.way.name == "install":
+    if work.plan.way.name == "install":  # else `start_cache` has started it
         work = begin_cache(work)
-        route = still_open(work, route)
+        route = confirm_route(work, route)
     work.ledger.open()
-    rules.note(work.root, work.build_dir)
-    went_round = True
+    listed.note_listed(work.root, work.build_dir)
+    front_end_skipped = True
     while route is not None:
-        went_round = went_round and route.round_it
+        front_end_skipped = front_end_skipped and not route.front_end
         for command in route.commands:
             work = run_build(work, command)
         route = next_route(work, route)
-    return replace(work, went_round=went_round)
+    return replace(work, front_end_skipped=front_end_skipped)
 
 
 def run_build(work: Work, command: Command) -> Work:
-    """Run one command of the build; one that memory ends is made again with fewer jobs.
+    """Run one command of the build; one that memory ends is run again with fewer jobs.
+
+    Returns:
+        The work with the number of jobs, and with or without the jobserver, as it ran through.
 
     Raises:
         BuildFailed: it failed.
     """
+    from torchbuild_tasks.build.jobserver.stage import fewer_jobs, jobs_at_once, without_jobserver
+    from torchbuild_tasks.build.out_of_memory import find_killed, lower_jobs
+    from torchbuild_tasks.features.manifest.act import note_source
+
     work.ledger.ran(command, work.environ)
     note_source(work)
     attempt = 1
     while True:
-        rc, scanner = _build(work, command)
+        rc, scanner = _run_once(work, command)
         if scanner is None:
             return work
         lines = scanner.found.text if scanner.found else scanner.last
         if again := without_jobserver(work, (*lines, *scanner.last)):
             work = again
             continue
-        killed = killed_for_memory(lines, rc)
-        # The pool of heavy kernels stands in CMake's cache, so the jobs are what can be lowered in between.
-        fewer = lowered(jobs_at_once(work), None, killed, attempt) if killed else None
+        killed = find_killed(lines, rc)
+        # The pool of heavy kernels stands in CMake's cache, so only the jobs can be lowered here.
+        fewer = lower_jobs(jobs_at_once(work), None, killed, attempt) if killed else None
         if fewer is None:
-            raise failed(work, command, rc, scanner)
+            raise build_error(work, command, rc, scanner)
         work.report.note(fewer.because)
-        work, attempt = fewer_jobs(work, fewer.jobs), attempt + 1
+        work = fewer_jobs(work, fewer.jobs)
+        attempt += 1
 
 
-def _build(work: Work, command: Command) -> tuple[int, LogScanner | None]:
-    """Run the build once, and keep the times of its steps for the next one; the scanner when it failed."""
+def _run_once(work: Work, command: Command) -> tuple[int, LogScanner | None]:
+    """Run the command with the jobserver and the monitor, and keep the times of its steps for the next build.
+
+    Returns:
+        The exit code; after a failure also the scanner, which has read all that the log got.
+    """
+    from torchbuild_tasks.build.history import Pace, keep, recall
+    from torchbuild_tasks.build.jobserver.stage import jobserver
+    from torchbuild_tasks.build.ledger import now
+    from torchbuild_tasks.build.monitor import monitor_build
+    from torchbuild_tasks.features.diagnosis.act import FirstError, log_search, stream_searched
+    from torchbuild_tasks.ninja.step_times import compiler_of
+
+    store = work.fetching.store
     compiler = compiler_of({choice.name: choice.value for choice in work.plan.choices})
-    pace = Pace(work.build_dir, recall(work.fetching.store, work.root, compiler))
+    pace = Pace(work.build_dir, recall(store, work.root, compiler))
     search = log_search(work)
+    due = 0.0
+
+    def on_block(block: bytes) -> None:
+        nonlocal due
+        if time.monotonic() >= due:
+            due = time.monotonic() + _PACE_EVERY
+            pace.seen(block)
+        work.report.block(block)
+
     began = time.time()
-    with jobserver(work) as served, monitored(served, pace, FirstError(work, search)):
-        ended = _stream(served, _with_jobs(command, served.environ or os.environ), pace, search)
-    problem = keep(work.fetching.store, work.root, compiler, work.build_dir, started=began, finished=now())
+    with jobserver(work) as served, monitor_build(served, pace, FirstError(work, search)):
+        argv = _with_jobs(command, served.env.get("MAX_JOBS", ""))
+        work.report.command(argv)
+        ended = stream_searched(argv, env=served.environ, cwd=command.cwd, on_block=on_block, search=search)
+    problem = keep(store, work.root, compiler, work.build_dir, started=began, finished=now())
     if problem:
         work.report.note(problem)
     return ended
 
 
-def _with_jobs(command: Command, environ: Mapping[str, str]) -> Command:
-    """Ninja does not read MAX_JOBS, from which the front end takes its jobs."""
-    jobs = environ.get("MAX_JOBS", "")
+def _with_jobs(command: Command, jobs: str) -> tuple[str, ...]:
+    """Return the command line: Ninja does not read MAX_JOBS, from which the front end takes its jobs."""
     if command.argv[0] != "ninja" or not jobs.isdecimal():
-        return command
-    return replace(command, argv=(*command.argv, "-j", jobs))
+        return command.argv
+    return (*command.argv, "-j", jobs)
 
 
-def failed(work: Work, command: Command, rc: int, scanner: LogScanner) -> BuildFailed:
-    """The error of a command that failed, with the first error of its log and what explains it."""
+def run_logged(work: Work, command: Command, environ: Mapping[str, str]) -> None:
+    """Run a command into the log of the build, as a build is run, without its jobserver and monitor.
+
+    Raises:
+        BuildFailed: it failed.
+    """
+    from torchbuild_tasks.features.diagnosis.act import log_search, stream_searched
+
+    work.report.command(command.argv)
+    rc, scanner = stream_searched(
+        command.argv, env=environ, cwd=command.cwd, on_block=work.report.block, search=log_search(work)
+    )
+    if scanner is not None:
+        raise build_error(work, command, rc, scanner)
+
+
+def build_error(work: Work, command: Command, rc: int, scanner: LogScanner) -> BuildFailed:
+    """Return the error of a command that failed: its log's first error, and what explains it."""
+    from torchbuild_tasks.features.diagnosis.act import diagnose_build
+
     reading = diagnose_build(work, scanner)
     last = ("No line of it looks like an error. Its last ones:", *scanner.last)
     return BuildFailed(
         f"The build failed: {' '.join(command.argv)} ended with exit code {rc}.",
         looked=reading.error_block or last,
         diagnoses=reading.diagnoses,
-        next_step=where(work, reading.line_number or None),
+        next_step=where_to_read(work, reading.line_number or None),
     )
 
 
 def install_wheel(work: Work) -> Work:
-    """In wheel mode: install the new wheel where it is verified, dependencies after it."""
+    """Install the new wheel of a build in wheel mode where it is verified, dependencies after it."""
     if work.plan.mode != "wheel":
         return work
+    from torchbuild_tasks.build.prepare import install
+
     wheels = sorted((work.root / "dist").glob("*.whl"), key=lambda path: path.stat().st_mtime)
     if not wheels:
-        raise BuildFailed("The build ended well but left no wheel in dist/.", next_step=where(work, None))
+        raise BuildFailed(
+            "The build ended well but left no wheel in dist/.", next_step=where_to_read(work, None)
+        )
     python = work.plan.environment.python
     work.report.note(f"wheel: {wheels[-1]}")
     for options in (("--force-reinstall", "--no-deps"), ()):
@@ -134,43 +187,28 @@ def install_wheel(work: Work) -> Work:
 def verify_torch(work: Work) -> Work:
     """Hold the built torch to what the plan promised, unless nothing was built since it passed.
 
-    After an edit that went round the front end, whether torch imports and is the right one is
-    enough: all checks take many times what the edit took. What was left out is said.
+    After an edit that the front end was not needed for, whether torch imports and is the right one is
+    enough: all checks take many times what the edit took. A note names what was left out.
     """
     if work.request.target:
         return work
     previous = work.facts.tree.previous
     if work.up_to_date and previous is not None and previous.verified:
         since = f"after the build of {previous.finished}; nothing was built since."
-        work.report.note(f"Verified {since}" if not previous.left_out else f"Imported {since} {ALL_CHECKS}")
+        work.report.note(f"Verified {since}" if not previous.left_out else f"Imported {since} {_ALL_CHECKS}")
         return work
+    from torchbuild_tasks.verify.session import ALWAYS, verify
+    from torchbuild_tasks.verify.torch_probe import COMPANION_CHECKS
+
     expectations = tuple(each for each in work.plan.expectations if each.check not in COMPANION_CHECKS)
-    kept = tuple(each for each in expectations if each.check in ALWAYS) if work.went_round else expectations
-    report = verify(
-        python=work.plan.environment.python,
-        expectations=kept,
-        environ=work.environ or os.environ,
-    )
+    kept = expectations
+    if work.front_end_skipped:
+        kept = tuple(each for each in expectations if each.check in ALWAYS)
+    report = verify(python=work.plan.environment.python, expectations=kept, environ=work.env)
     left_out = tuple(dict.fromkeys(each.check for each in expectations if each not in kept))
     if left_out:
-        work.report.note(f"Imported, not computed with. Left out: {', '.join(left_out)}. {ALL_CHECKS}")
+        work.report.note(f"Imported, not computed with. Left out: {', '.join(left_out)}. {_ALL_CHECKS}")
     work.ledger.open()
     report = replace(report, left_out=left_out)
     work.ledger.note(verify=report)
     return replace(work, verified=report)
-
-
-def _stream(
-    work: Work, command: Command, pace: Pace, search: Search[LogScanner]
-) -> tuple[int, LogScanner | None]:
-    due = 0.0
-
-    def tell(block: bytes) -> None:
-        nonlocal due
-        if time.monotonic() >= due:  # reading every block twice would cost what streaming does
-            due = time.monotonic() + PACE_EVERY
-            pace.seen(block)
-        work.report.block(block)
-
-    work.report.command(command.argv)
-    return stream_searched(command.argv, env=work.environ, cwd=command.cwd, on_block=tell, search=search)

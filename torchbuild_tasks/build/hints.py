@@ -1,4 +1,4 @@
-"""What the programs of a build do, by their names: compilers, linkers, generators."""
+"""Hints to whoever waits for a build: what slows it down at this moment, and what can be done about it."""
 
 from __future__ import annotations
 
@@ -18,6 +18,18 @@ _ALONE: Final = 60.0  # seconds
 _WIDTH: Final = 300  # of an error; the log has all of it
 _CACHES: Final = ("ccache", "sccache")
 _LINKERS: Final = {"mold": "mold", "ld.lld": "lld"}  # the tool, and what --linker calls it
+# The program that does the work, not the driver that waits for it: gcc runs cc1plus, nvcc runs cicc.
+# clang and cl.exe do it themselves. Kinds are those of the steps (ninja_log.kind_of).
+_KINDS: Final = tuple(
+    (re.compile(pattern), kind)
+    for pattern, kind in (
+        (r"cc1plus|clang(\+\+)?(-\d+)?|cl|clang-cl", "C++"),
+        (r"cc1", "C"),
+        (r"cicc|ptxas|cudafe\+\+|fatbinary|nvlink", "CUDA"),
+        (r"ld(\.\w+)?|ld64\.lld|lld|mold|link|lld-link|lto1|lto-wrapper|dlltool", "link"),
+        (r"python[\d.]*|pip[\d.]*", "Python"),
+    )
+)
 
 
 class Advice(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,7 +60,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def advice(plan: BuildPlan, tools: Sequence[Tool], host: Host) -> Advice:
-    """What can be done on this machine about a build that is slow.
+    """Return what can be done on this machine about a build that is slow.
 
     Args:
         plan: its choices say what the build has, and who decided it.
@@ -66,7 +78,7 @@ def advice(plan: BuildPlan, tools: Sequence[Tool], host: Host) -> Advice:
 
 
 def hint(state: State, can: Advice) -> tuple[str, str] | None:
-    """The name and the text of the most urgent hint that was not given yet and has a reason."""
+    """Return the name and the text of the most urgent hint that was not given yet and has a reason."""
     urgent = (
         ("swap", _swaps(state), _swap_text(can)),
         ("cache", bool(can.cache) and state.elapsed >= _LONG, _cache_text(can)),
@@ -76,7 +88,7 @@ def hint(state: State, can: Advice) -> tuple[str, str] | None:
 
 
 def first_error_text(number: int, said: str, causes: Sequence[Diagnosis]) -> str:
-    """What to say of the first error of a build that still runs.
+    """Return what to say of the first error of a build that still runs.
 
     Args:
         number: its line of the log.
@@ -93,7 +105,7 @@ def _swaps(state: State) -> bool:
 
 
 def _waits(state: State, can: Advice) -> bool:
-    """One for a minute, and as much again to come: too late to say it of the last link."""
+    """Return whether one program has worked alone for a minute, with as long to go: not for the last link."""
     long = state.alone >= _ALONE and (state.left or 0.0) >= _ALONE
     return can.jobs > 1 and len(state.working) == 1 and long
 
@@ -122,7 +134,7 @@ def _alone_text(state: State, can: Advice) -> str:
 
 
 def _cache_advice(choice: Choice | None, here: set[str], host: Host) -> str:
-    """What to do about no cache; "" where there is one, or the user wants none."""
+    """Return what to do about no cache; "" where there is one, or the user wants none."""
     if choice is None or choice.value != NONE or choice.source != "default":
         return ""
     found = next((name for name in _CACHES if name in here), "")
@@ -139,7 +151,7 @@ def _get_cache(host: Host) -> str:
 
 
 def _linker_advice(choice: Choice | None, here: set[str], findings: Sequence[Finding]) -> str:
-    """A faster linker, where the build has the compiler's own and nobody asked for that."""
+    """Return a faster linker, where the build has the compiler's own and nobody asked for that."""
     if choice is None or choice.value != "default" or choice.source != "default":
         return ""
     if found := next((flag for tool, flag in _LINKERS.items() if tool in here), ""):
@@ -148,24 +160,7 @@ def _linker_advice(choice: Choice | None, here: set[str], findings: Sequence[Fin
     return f"a faster linker does: {offered}" if offered else ""
 
 
-# ----------------
-
-
-# The program that does the work, not the driver that waits for it: gcc runs cc1plus, nvcc runs cicc.
-# clang and cl.exe do it themselves. Kinds are those of the steps (ninja_log.kind_of).
-_KINDS: Final = tuple(
-    (re.compile(pattern), kind)
-    for pattern, kind in (
-        (r"cc1plus|clang(\+\+)?(-\d+)?|cl|clang-cl", "C++"),
-        (r"cc1", "C"),
-        (r"cicc|ptxas|cudafe\+\+|fatbinary|nvlink", "CUDA"),
-        (r"ld(\.\w+)?|ld64\.lld|lld|mold|link|lld-link|lto1|lto-wrapper|dlltool", "link"),
-        (r"python[\d.]*|pip[\d.]*", "Python"),
-    )
-)
-
-
 def program_kind(name: str) -> str:
-    """The kind of work that a program of this name does; "" for one that says nothing, such as a shell."""
+    """Return the kind of work that a program of this name does; "" for one of no kind, such as a shell."""
     name = name.lower().removesuffix(".exe")
     return next((kind for pattern, kind in _KINDS if pattern.fullmatch(name)), "")

@@ -30,7 +30,7 @@ LOG: Final = "build"
 
 
 def now() -> str:
-    """The time as the manifest has it: ISO 8601, UTC, whole seconds."""
+    """Return the time as the manifest has it: ISO 8601, UTC, whole seconds."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 

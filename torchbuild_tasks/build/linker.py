@@ -1,4 +1,7 @@
-"""The folder in which a linker is called ld, for compilers that cannot be told its name."""
+"""Make the linker of a plan callable, and try it: a library and a program are linked and run.
+
+A compiler that cannot be given a linker's name finds it as `ld` in a folder of ours.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,42 @@ from torchbuild_tasks.errors import PreflightFailed
 from torchbuild_tasks.model import BuildPlan, LinkerPlan, LinkTrial
 from torchbuild_tasks.system import process
 from torchbuild_tasks.system.files import state_dir, told_as, unlink
+
+SECONDS: Final = 60.0  # for one command: what takes longer hangs
+
+
+def try_linker(plan: BuildPlan, report: Reporter) -> str:
+    """Make the linker callable, and try it where the plan has a trial.
+
+    Returns:
+        Why it does not link here; "" when it does.
+
+    Raises:
+        PreflightFailed: it does not, and was asked for by name.
+    """
+    linker = plan.linker
+    if linker is None:
+        return ""
+    if linker.folder and not os.access(linker.program, os.X_OK):
+        return _refuse(linker, f"{linker.program} is no program", (), report)
+    place_linker(plan)
+    if linker.trial is None:
+        return ""
+    start = time.monotonic()
+    with trial_folder(Path(plan.source), linker.trial.sources) as folder:
+        reason, output = _run_trial(linker.trial, folder, report)
+    if reason:
+        return _refuse(linker, reason, output, report)
+    took = time.monotonic() - start
+    report.note(f"Pre-flight, {took:.1f} s: a library and a program are linked by {linker.program} and run.")
+    return ""
+
+
+def place_linker(plan: BuildPlan) -> None:
+    """Link the linker into the folder that the plan's LDFLAGS name, when it is called by its folder."""
+    if plan.linker and plan.linker.folder:
+        program = Path(plan.linker.program).absolute()
+        link_linker(Path(plan.source), Path(plan.linker.folder), program)
 
 
 def link_linker(root: Path, folder: Path, program: Path) -> None:
@@ -32,68 +71,27 @@ def link_linker(root: Path, folder: Path, program: Path) -> None:
         link.symlink_to(program)
 
 
-# ----------------
-# the linker of a plan, tried before anything is written: a library and a program are linked and run
-
-
-SECONDS: Final = 60.0  # for one command: what takes longer hangs
-
-
-def try_linker(plan: BuildPlan, report: Reporter) -> str:
-    """Make the linker callable, and try it where the plan has a trial.
-
-    Returns:
-        Why it does not link here; "" when it does.
-
-    Raises:
-        PreflightFailed: it does not, and was asked for by name.
-    """
-    linker = plan.linker
-    if linker is None:
-        return ""
-    if linker.folder and not os.access(linker.program, os.X_OK):
-        return _problem(linker, f"{linker.program} is no program", (), report)
-    place_linker(plan)
-    if linker.trial is None:
-        return ""
-    start = time.monotonic()
-    with trial_folder(Path(plan.source), linker.trial.sources) as folder:
-        reason, said = _tried(linker.trial, folder, report)
-    if reason:
-        return _problem(linker, reason, said, report)
-    took = time.monotonic() - start
-    report.note(f"Pre-flight, {took:.1f} s: a library and a program are linked by {linker.program} and run.")
-    return ""
-
-
-def place_linker(plan: BuildPlan) -> None:
-    """Have the linker stand where the plan's LDFLAGS say, when it is called by its folder."""
-    if plan.linker and plan.linker.folder:
-        program = Path(plan.linker.program).absolute()
-        link_linker(Path(plan.source), Path(plan.linker.folder), program)
-
-
-def _tried(trial: LinkTrial, folder: Path, report: Reporter) -> tuple[str, tuple[str, ...]]:
-    """Why the trial failed, and what was said meanwhile."""
+def _run_trial(trial: LinkTrial, folder: Path, report: Reporter) -> tuple[str, tuple[str, ...]]:
+    """Return why the trial failed ("" when it did not), and the end of its output."""
     for argv in (*trial.commands, trial.run):
         report.command(argv)
         done = process.capture(argv, env=os.environ, cwd=folder, timeout=SECONDS)
-        said = (done.stdout + done.stderr).decode(errors="replace").splitlines()
+        output = (done.stdout + done.stderr).decode(errors="replace").splitlines()
         if done.rc != 0:
-            first = next((line for line in said if "error" in line.lower()), "")
+            first = next((line for line in output if "error" in line.lower()), "")
             reason = f"{Path(argv[0]).name} ended with exit code {done.rc}" + (f": {first}" if first else "")
-            return reason, (*said[-10:], f"$ {shlex.join(argv)}")
+            return reason, (*output[-10:], f"$ {shlex.join(argv)}")
     if trial.mark.encode() not in (folder / trial.library).read_bytes():
         return "the compiler called another linker", (f"$ {shlex.join(trial.commands[0])}",)
     return "", ()
 
 
-def _problem(linker: LinkerPlan, reason: str, said: tuple[str, ...], report: Reporter) -> str:
-    """Raise where it was asked for, else say that the build goes on without it."""
+def _refuse(linker: LinkerPlan, reason: str, output: tuple[str, ...], report: Reporter) -> str:
+    """Raise where it was asked for by name, else note that the build goes on without it."""
     if linker.demanded:
         raise PreflightFailed(
             f"The linker {linker.name} ({linker.program}) does not link here: {reason}.",
-            looked=said,
+            looked=output,
             next_step="Leave it out (--linker default), name another, or go on without this check "
             "(--no-preflight).",
         )

@@ -1,10 +1,12 @@
-"""How much of its memory the system has moved to a disk."""
+"""Watch a build while it runs: how long it still takes, what would make it faster, how much memory it takes.
+
+A thread looks at the processes now and then, for a hundredth of one core at most.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
-import os
 import sys
 import threading
 import time
@@ -14,8 +16,8 @@ from typing import Final, NamedTuple
 
 from torchbuild_tasks.build.hints import Advice, State, advice, hint, program_kind
 from torchbuild_tasks.build.history import Pace, read_peaks, write_peaks
-from torchbuild_tasks.build.jobserver.serve import Family, MemoryLook
-from torchbuild_tasks.build.jobserver.stage import build_family
+from torchbuild_tasks.build.jobserver.serve import MemoryLook, Processes
+from torchbuild_tasks.build.jobserver.stage import build_processes
 from torchbuild_tasks.build.work import Reporter, Work
 from torchbuild_tasks.model.history import Peak
 from torchbuild_tasks.plan.jobs import with_peaks
@@ -23,104 +25,6 @@ from torchbuild_tasks.values import replace
 
 _QUERY: Final = 0x1000  # PROCESS_QUERY_LIMITED_INFORMATION
 _LONGEST: Final = 32_768
-
-
-def program_name(pid: int) -> str:
-    """Its file name ("cl.exe"), on Linux at most the first 15 letters of it; "" where it has ended."""
-    if sys.platform == "win32":
-        return _on_windows(pid).rpartition("\\")[2]
-    with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/comm").read_text("utf-8", "replace").rstrip("\n")
-    return ""
-
-
-if sys.platform == "win32":
-
-    def _on_windows(pid: int) -> str:
-        kernel32 = ctypes.WinDLL("kernel32", use_last_error=True)
-        kernel32.OpenProcess.restype = ctypes.c_void_p
-        kernel32.QueryFullProcessImageNameW.argtypes = (
-            ctypes.c_void_p,
-            ctypes.c_uint32,
-            ctypes.c_wchar_p,
-            ctypes.POINTER(ctypes.c_uint32),
-        )
-        kernel32.CloseHandle.argtypes = (ctypes.c_void_p,)
-        process = kernel32.OpenProcess(_QUERY, False, pid)
-        if not process:
-            return ""
-        try:
-            size = ctypes.c_uint32(_LONGEST)
-            name = ctypes.create_unicode_buffer(_LONGEST)
-            done = kernel32.QueryFullProcessImageNameW(process, 0, name, ctypes.byref(size))
-            return name.value if done else ""
-        finally:
-            kernel32.CloseHandle(process)
-
-
-# ----------------
-# how much memory the processes of a build take, by what they do; looked at now and then while it runs
-
-
-class Seen(NamedTuple):
-    """One process: what it does, and the most memory it had."""
-
-    kind: str
-    bytes: int
-
-
-class Sizes:
-    """Call `look` every so often; `peaks` is what was seen until then.
-
-    Args:
-        kind_of: what a program of this name does; "" for one that does not count.
-        family: the processes of the build; all that descends from ours unless given.
-    """
-
-    def __init__(self, kind_of: Callable[[str], str], family: Family | None = None) -> None:
-        self._kind_of, self._family = kind_of, family or Family()
-        self._seen: dict[tuple[int, float], Seen] = {}
-
-    def look(self) -> tuple[str, ...]:
-        """The kinds of those that work at this moment; "" for a program that does not count."""
-        busy = []
-        for one in self._family.look():
-            # A shell becomes the compiler that it runs, so its name is asked for at each look.
-            kind = self._kind_of(program_name(one.pid))
-            if kind:
-                self._seen[one.pid, one.started] = Seen(kind, one.peak)
-            if not one.idle:
-                busy.append(kind)
-        return tuple(busy)
-
-    @property
-    def peaks(self) -> tuple[Peak, ...]:
-        """The largest of each kind, the largest kind first."""
-        sizes: dict[str, list[int]] = {}
-        for one in self._seen.values():
-            sizes.setdefault(one.kind, []).append(one.bytes)
-        found = (Peak(kind=kind, bytes=max(each), count=len(each)) for kind, each in sizes.items())
-        return tuple(sorted(found, key=lambda each: -each.bytes))
-
-
-# ----------------
-
-
-def swap_used() -> int:
-    """Bytes in swap space, on Windows in page files; 0 where the system does not tell."""
-    if sys.platform != "win32":
-        return MemoryLook()().swap_used
-    import psutil
-
-    with contextlib.suppress(OSError, RuntimeError):
-        return int(psutil.swap_memory().used)
-    return 0
-
-
-# ----------------
-# looks at a build while it runs: how long it takes still, what it should be told, how large it gets
-
-
 _SOONEST: Final = 0.2
 _LATEST: Final = 5.0
 _SHARE: Final = 0.01  # of a core
@@ -128,11 +32,11 @@ _TELL: Final = 1.0  # seconds between two answers of how much is left
 
 
 @contextlib.contextmanager
-def monitored(work: Work, pace: Pace, first_error: Callable[[], str]) -> Iterator[None]:
+def monitor_build(work: Work, pace: Pace, first_error: Callable[[], str]) -> Iterator[None]:
     """Watch the build of the body; what its processes took at most is in the ledger afterwards."""
     can = advice(work.plan, work.facts.tools, work.facts.host)
-    family = build_family(os.environ if work.environ is None else work.environ)
-    monitor = Monitor(pace, Sizes(program_kind, family), can, work.report, first_error)
+    processes = build_processes(work.env)
+    monitor = Monitor(pace, Sizes(program_kind, processes), can, work.report, first_error)
     try:
         with monitor:
             yield
@@ -205,3 +109,91 @@ class Monitor:
         if found := hint(self._state, self._can):
             self._state = replace(self._state, said=self._state.said | {found[0]})
             self._report.note(found[1])
+
+
+# ---- the memory of its processes
+
+
+class Seen(NamedTuple):
+    """One process: what it does, and the most memory it had."""
+
+    kind: str
+    bytes: int
+
+
+class Sizes:
+    """Call `look` every so often; `peaks` is what was seen until then.
+
+    Args:
+        kind_of: what a program of this name does; "" for one that does not count.
+        processes: the processes of the build; all that descends from ours unless given.
+    """
+
+    def __init__(self, kind_of: Callable[[str], str], processes: Processes | None = None) -> None:
+        self._kind_of, self._processes = kind_of, processes or Processes()
+        self._seen: dict[tuple[int, float], Seen] = {}
+
+    def look(self) -> tuple[str, ...]:
+        """Return the kinds of those that work at this moment; "" for a program that does not count."""
+        busy = []
+        for one in self._processes.look():
+            # A shell becomes the compiler that it runs, so its name is asked for at each look.
+            kind = self._kind_of(program_name(one.pid))
+            if kind:
+                self._seen[one.pid, one.started] = Seen(kind, one.peak)
+            if not one.idle:
+                busy.append(kind)
+        return tuple(busy)
+
+    @property
+    def peaks(self) -> tuple[Peak, ...]:
+        """The largest of each kind, the largest kind first."""
+        sizes: dict[str, list[int]] = {}
+        for one in self._seen.values():
+            sizes.setdefault(one.kind, []).append(one.bytes)
+        found = (Peak(kind=kind, bytes=max(each), count=len(each)) for kind, each in sizes.items())
+        return tuple(sorted(found, key=lambda each: -each.bytes))
+
+
+def swap_used() -> int:
+    """Return the bytes in swap space, on Windows in page files; 0 where the system does not tell."""
+    if sys.platform != "win32":
+        return MemoryLook()().swap_used
+    import psutil
+
+    with contextlib.suppress(OSError, RuntimeError):
+        return int(psutil.swap_memory().used)
+    return 0
+
+
+def program_name(pid: int) -> str:
+    """Return its file name ("cl.exe"), on Linux at most the first 15 letters of it; "" where it has ended."""
+    if sys.platform == "win32":
+        return _on_windows(pid).rpartition("\\")[2]
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/comm").read_text("utf-8", "replace").rstrip("\n")
+    return ""
+
+
+if sys.platform == "win32":
+
+    def _on_windows(pid: int) -> str:
+        kernel32 = ctypes.WinDLL("kernel32", use_last_error=True)
+        kernel32.OpenProcess.restype = ctypes.c_void_p
+        kernel32.QueryFullProcessImageNameW.argtypes = (
+            ctypes.c_void_p,
+            ctypes.c_uint32,
+            ctypes.c_wchar_p,
+            ctypes.POINTER(ctypes.c_uint32),
+        )
+        kernel32.CloseHandle.argtypes = (ctypes.c_void_p,)
+        process = kernel32.OpenProcess(_QUERY, False, pid)
+        if not process:
+            return ""
+        try:
+            size = ctypes.c_uint32(_LONGEST)
+            name = ctypes.create_unicode_buffer(_LONGEST)
+            done = kernel32.QueryFullProcessImageNameW(process, 0, name, ctypes.byref(size))
+            return name.value if done else ""
+        finally:
+            kernel32.CloseHandle(process)

@@ -1,4 +1,4 @@
-"""Tells the desktop, or a program of the user's, that a build is over. It never fails a build."""
+"""Notify the desktop, and the program that --notify names, when a build is over. It never fails a build."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ RESULT: Final = "TORCHBUILD_RESULT"
 TITLE: Final = "TORCHBUILD_TITLE"
 TEXT: Final = "TORCHBUILD_TEXT"
 _PATIENCE: Final = 10.0  # seconds
-
 # The text comes by the environment, so that nothing of it is read as PowerShell. A toast needs the id
 # of an installed program: PowerShell's own. UNCONFIRMED on a real Windows desktop.
 _TOAST: Final = f"""
@@ -36,6 +35,28 @@ $lines = $toast.GetElementsByTagName('text')
 $program = '{{1AC14E77-02E7-4E5D-B744-2EB1AE5198B7}}\\WindowsPowerShell\\v1.0\\powershell.exe'
 $manager::CreateToastNotifier($program).Show($toast)
 """
+# Nobody leaves the room for less.
+LONG: Final = 120.0
+
+
+@contextlib.contextmanager
+def notify_when_over(request: BuildRequest, report: Reporter, root: Path) -> Iterator[None]:
+    """Around the stages: whatever ends them is told on; what cannot be told is one line."""
+    began, result = time.monotonic(), "failed"
+    try:
+        yield
+        result = "ok"
+    except (Interrupted, KeyboardInterrupt):
+        result = "interrupted"
+        raise
+    finally:
+        seconds = time.monotonic() - began
+        text = f"{root.name}: {result}"
+        text += f" after {seconds / 60:.0f} min" if seconds >= LONG else ""
+        if request.notify and (problem := notify_command(request.notify, result, text)):
+            report.note(problem)
+        if seconds >= LONG:
+            notify_desktop(f"PyTorch build {result}", text)
 
 
 def notify_desktop(title: str, text: str, environ: Mapping[str, str] = os.environ) -> str:
@@ -86,31 +107,3 @@ def _run(argv: tuple[str, ...] | str, env: Mapping[str, str]) -> str:
         return ""
     said = done.stderr.decode(errors="replace").strip().splitlines()
     return said[-1] if said else f"exit code {done.rc}"
-
-
-# ----------------
-# tells whoever went away that a build is over: the desktop, and the program that --notify names
-
-
-# Nobody leaves the room for less.
-LONG: Final = 120.0
-
-
-@contextlib.contextmanager
-def ended(request: BuildRequest, report: Reporter, root: Path) -> Iterator[None]:
-    """Around the stages: whatever ends them is told on; what cannot be told is one line."""
-    began, result = time.monotonic(), "failed"
-    try:
-        yield
-        result = "ok"
-    except (Interrupted, KeyboardInterrupt):
-        result = "interrupted"
-        raise
-    finally:
-        seconds = time.monotonic() - began
-        text = f"{root.name}: {result}"
-        text += f" after {seconds / 60:.0f} min" if seconds >= LONG else ""
-        if request.notify and (problem := notify_command(request.notify, result, text)):
-            report.note(problem)
-        if seconds >= LONG:
-            notify_desktop(f"PyTorch build {result}", text)

@@ -67,8 +67,8 @@ class Lowered(msgspec.Struct, frozen=True, kw_only=True):
     because: str
 
 
-def killed_for_memory(lines: Iterable[str], rc: int) -> Killed | None:
-    """Whether a build that ended with `rc` and these lines, the first error's, wanted memory."""
+def find_killed(lines: Iterable[str], rc: int) -> Killed | None:
+    """Return whether a build that ended with `rc` and these lines, the first error's, wanted memory."""
     if rc == 0 or rc in _INTERRUPTED:
         return None
     lines = [line.strip() for line in lines]
@@ -80,8 +80,8 @@ def killed_for_memory(lines: Iterable[str], rc: int) -> Killed | None:
     return None
 
 
-def lowered(jobs: int, pool: int | None, killed: Killed, attempt: int) -> Lowered | None:
-    """What to go on with after the failure number `attempt` (from 1); None when nothing is left to lower.
+def lower_jobs(jobs: int, pool: int | None, killed: Killed, attempt: int) -> Lowered | None:
+    """Return the numbers to go on with after a failure; None when nothing is left to lower.
 
     Args:
         jobs: compile jobs at once.
@@ -106,7 +106,7 @@ def lowered(jobs: int, pool: int | None, killed: Killed, attempt: int) -> Lowere
 
 
 def _kind(line: str, lines: list[str]) -> str:
-    """By the line that says it, else by the others: a bare "Killed" names no program."""
+    """Return the kind by the line that reports it, else by the others: a bare "Killed" names no program."""
     for text in (line, *lines):
         if _CUDA.search(text):
             return "cuda"

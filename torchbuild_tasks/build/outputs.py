@@ -1,4 +1,4 @@
-"""Which saved files start a build: all but what builds, editors and tools write beside the sources."""
+"""Which files of a checkout are outputs of a build, by the rows of data/outputs.toml."""
 
 from __future__ import annotations
 
@@ -11,24 +11,34 @@ from typing import Final
 import msgspec
 
 from torchbuild_tasks.catalog import Catalog
-from torchbuild_tasks.model import Command, Facts
 from torchbuild_tasks.values import replace
 
 # Modified (ns), size (bytes), changed (ns; on Windows: created). Folders: 0, 0, changed.
 Stamp = tuple[int, int, int]
 Listing = Mapping[str, Stamp]
-
 CHANGED: Final = "changed since the build"
 TRACKED: Final = "tracked by git"
+FOLDERS: Final = frozenset(
+    (
+        *(".git", ".hg", ".torchbuild", "__pycache__", "dist", "node_modules"),
+        *(".idea", ".vscode", ".vs", ".cache", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".lintbin"),
+    )
+)
+# Vim, Emacs, Kate, GNOME's and JetBrains' editors, Visual Studio, and what anybody may call temporary.
+FILES: Final = (
+    *("*.swp", "*.swo", "*.swx", "*~", ".#*", "#*#", "4913", ".*.kate-swp", ".goutputstream-*"),
+    *("*___jb_tmp___", "*___jb_old___", "*.tmp", "*.TMP", "*.pyc", "*.log", "env_set.*", ".DS_Store"),
+)
+_SHOWN: Final = 4
 
 
 def patterns(catalog: Catalog, era: str) -> Outputs:
-    """The outputs of a build of this era, as the rows of data/outputs.toml have them."""
+    """Return the outputs of a build of this era, as the rows of data/outputs.toml have them."""
     return Outputs(patterns=tuple(row.pattern for row in catalog.output if row.era in ("", era)))
 
 
 def recordable(catalog: Catalog, era: str) -> Outputs:
-    """The same, and what a build of the other era may have left in this checkout before."""
+    """Return the same patterns, and what a build of the other era may have left in this checkout before."""
     others = tuple(row.pattern for row in catalog.output if row.era not in ("", era))
     return replace(patterns(catalog, era), others=others)
 
@@ -44,11 +54,11 @@ class Outputs(msgspec.Struct, frozen=True, kw_only=True):
     build: str = ""
 
     def below(self, folder: str) -> Outputs:
-        """The same with everything below `folder`, the build folder; "" when it lies elsewhere."""
+        """Return the same with everything below `folder`, the build folder; "" when it lies elsewhere."""
         return replace(self, build=folder)
 
     def matches(self, path: str) -> bool:
-        """Whether a build may have made this file or folder."""
+        """Return whether a build may have made this file or folder."""
         return self._among(path, (*self.patterns, *self.others))
 
     def _among(self, path: str, patterns: tuple[str, ...]) -> bool:
@@ -57,16 +67,16 @@ class Outputs(msgspec.Struct, frozen=True, kw_only=True):
         return "/__pycache__/" not in path and _whole(patterns).fullmatch(path) is not None
 
     def reaches(self, folder: str) -> bool:
-        """Whether anything below this folder could match, so that it is worth a look."""
+        """Return whether anything below this folder could match."""
         if self.build and (folder.startswith(self.build) or self.build.startswith(folder)):
             return True
         patterns = (*self.patterns, *self.others)
         return not folder.endswith("/__pycache__/") and _leading(patterns).fullmatch(folder) is not None
 
-    def made(
+    def claim(
         self, before: Listing, after: Listing, earlier: Listing, *, until: int | None = None
     ) -> dict[str, Stamp]:
-        """What builds own after one that found `before` and left `after`.
+        """Return what builds own after one that found `before` and left `after`.
 
         `earlier` is what builds owned already. `until` is set when the build was killed,
         to the time (ns) of its last word: what was written later is nobody's.
@@ -86,7 +96,7 @@ class Outputs(msgspec.Struct, frozen=True, kw_only=True):
     def sort_out(
         self, owned: Listing, now: Listing, tracked: Iterable[str]
     ) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
-        """Files that a clean may remove, and those it keeps, each with the reason."""
+        """Return files that a clean may remove, and those it keeps, each with the reason."""
         tracked = frozenset(tracked)
         remove, kept = [], []
         for path in sorted(path for path in owned if path in now and not path.endswith("/")):
@@ -106,7 +116,7 @@ def _whole(patterns: tuple[str, ...]) -> re.Pattern[str]:
 
 @functools.lru_cache(maxsize=8)
 def _leading(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    """The folders on the way to what the patterns match."""
+    """Return an expression for the folders above what the patterns match."""
     folders = set()
     for pattern in patterns:
         parts = pattern.split("/")
@@ -125,39 +135,11 @@ def _regex(pattern: str) -> str:
     return "".join(tokens.get(piece) or re.escape(piece) for piece in pieces)
 
 
-# ----------------
-# what a clean does besides removing files: the editable install that points at the checkout
-
-
-def uninstall_command(facts: Facts) -> Command | None:
-    """The pip call that takes the editable install of this checkout away, if one is there."""
-    for python in facts.pythons:
-        if python.torch_from and python.torch_from.rstrip("/") == facts.tree.root.rstrip("/"):
-            argv = (python.executable, "-m", "pip", "uninstall", "--yes", "torch")
-            because = f"the editable install of torch in {python.prefix}"
-            return Command(argv=argv, cwd=facts.tree.root, because=because)
-    return None
-
-
-# ----------------
-
-
-FOLDERS: Final = frozenset(
-    (
-        *(".git", ".hg", ".torchbuild", "__pycache__", "dist", "node_modules"),
-        *(".idea", ".vscode", ".vs", ".cache", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".lintbin"),
-    )
-)
-# Vim, Emacs, Kate, GNOME's and JetBrains' editors, Visual Studio, and what anybody may call temporary.
-FILES: Final = (
-    *("*.swp", "*.swo", "*.swx", "*~", ".#*", "#*#", "4913", ".*.kate-swp", ".goutputstream-*"),
-    *("*___jb_tmp___", "*___jb_old___", "*.tmp", "*.TMP", "*.pyc", "*.log", "env_set.*", ".DS_Store"),
-)
-_SHOWN: Final = 4
+# ---- which saves of a file start a build: those of all but outputs, and what editors and tools write
 
 
 def starts_build(path: str, outputs: Outputs) -> bool:
-    """Whether the save of a file, relative to the checkout with `/`, is worth a build."""
+    """Return whether the save of a file, relative to the checkout with `/`, is worth a build."""
     *folders, name = path.split("/")
     if FOLDERS.intersection(folders) or name in FOLDERS:
         return False
@@ -165,6 +147,6 @@ def starts_build(path: str, outputs: Outputs) -> bool:
 
 
 def listed(paths: Sequence[str]) -> str:
-    """The first of them, and how many more."""
+    """Return the first paths as text, and how many more there are."""
     more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
     return ", ".join(paths[:_SHOWN]) + more

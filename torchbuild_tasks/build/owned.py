@@ -1,9 +1,8 @@
-"""The record in a checkout of what builds own there: two listings, and how they are read.
+"""The record of what builds own in a checkout: claimed by a build, removed by a clean, and nothing else.
 
-`before.json` is the listing from before a build, and which log that build writes; as long
-as it is there, a build runs or was killed. `made.json` is what builds own: each path with
-the stamp a build left on it.
-What may be claimed and what must be kept is decided by build/outputs.py, handed in.
+`before.json` lists the files from before a build, and names the log that the build writes; while it exists,
+a build runs or was killed. `made.json` is what builds own: each path with its stamp at the end of a build.
+Which files may be claimed and which must be kept is decided by build/outputs.py, handed in.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class Outputs(Scope, Protocol):
     """What `core.outputs.patterns` returns."""
 
     def below(self, folder: str) -> Self: ...
-    def made(
+    def claim(
         self, before: Listing, after: Listing, earlier: Listing, *, until: int | None = None
     ) -> dict[str, Stamp]: ...
     def sort_out(
@@ -44,7 +43,7 @@ class Outputs(Scope, Protocol):
 
 
 def read(root: Path, name: str) -> dict[str, Stamp] | None:
-    """A listing; None when there is none that can be read, and then nothing is claimed by it."""
+    """Return a listing; None when there is none that can be read, and then nothing is claimed by it."""
     with contextlib.suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
         items = json.loads((root / STATE_DIR / name).read_bytes())["paths"].items()
         return {path: (m, s, c) for path, (m, s, c) in items}
@@ -73,12 +72,12 @@ def forget(root: Path, gone: set[str]) -> None:
 
 
 def is_recorded(root: Path) -> bool:
-    """Whether a build of ours ever began here."""
+    """Return whether a build of ours ever began here."""
     return any((root / STATE_DIR / name).exists() for name in (MADE, BEFORE))
 
 
-def owned(root: Path, outputs: Outputs, now: Listing, log_time: int | None) -> Listing:
-    """What builds own, with what a killed build wrote until the last word of its log (ns).
+def claimed_paths(root: Path, outputs: Outputs, now: Listing, log_time: int | None) -> Listing:
+    """Return what builds own, with what a killed build wrote before its log ends.
 
     `log_time` is when the newest log was last written. That may be a later run's, which
     ended before it built anything; so the log that the killed build had is asked as well.
@@ -89,11 +88,11 @@ def owned(root: Path, outputs: Outputs, now: Listing, log_time: int | None) -> L
         return earlier
     if name := _log_of(root, BEFORE):
         log_time = min(log_time, last_word(root / STATE_DIR, name) or 0)
-    return outputs.made(before, now, earlier, until=log_time)
+    return outputs.claim(before, now, earlier, until=log_time)
 
 
 def within(root: Path, build_dir: Path | str) -> str:
-    """The build folder relative to the checkout, with a final `/`; "" when it is not in it."""
+    """Return the build folder relative to the checkout, with a final `/`; "" when it is not in it."""
     with contextlib.suppress(ValueError):
         parts = (root / build_dir).relative_to(root).parts
         if ".." not in parts:
@@ -102,7 +101,7 @@ def within(root: Path, build_dir: Path | str) -> str:
 
 
 def _as_there(folder: Path, parts: tuple[str, ...]) -> Iterator[str]:
-    """The names as their folders have them: on Windows `Build` may be the `build` that is there."""
+    """Yield the names as their folders have them: on Windows `Build` may be the `build` that is there."""
     for part in parts:
         name = _name_there(folder, part) if sys.platform == "win32" else part
         yield name
@@ -115,9 +114,6 @@ def _name_there(folder: Path, name: str) -> str:
         names = [path.name for path in folder.iterdir()]
     same = (each for each in names if os.path.normcase(each) == os.path.normcase(name))
     return name if name in names else next(same, name)
-
-
-# ---------------- records what builds made in a checkout, and removes just that
 
 
 class Removal(msgspec.Struct, frozen=True, kw_only=True):
@@ -141,7 +137,7 @@ class Removed(msgspec.Struct, frozen=True, kw_only=True):
     failed: Kept = ()
 
 
-# ---------------------------------------------------------------- around a build
+# ---- around a build
 
 
 class Build(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,7 +151,7 @@ class Build(msgspec.Struct, frozen=True, kw_only=True):
         after = snapshot(self.root, self.outputs)
         before = read(self.root, BEFORE)
         earlier = read(self.root, MADE)
-        mine = self.outputs.made(after if before is None else before, after, earlier or {})
+        mine = self.outputs.claim(after if before is None else before, after, earlier or {})
         write(self.root, MADE, mine)
         before_file = self.root / STATE_DIR / BEFORE
         with told_as(UsageError, before_file):
@@ -177,12 +173,12 @@ def begin(root: Path, build_dir: Path | str, outputs: Outputs, *, log_time: int 
     state = state_dir(root)
     now = snapshot(root, outputs)
     if (state / BEFORE).exists():
-        write(root, MADE, owned(root, outputs, now, log_time))
+        write(root, MADE, claimed_paths(root, outputs, now, log_time))
     write(root, BEFORE, now, name_newest(state))
     return Build(root=root, outputs=outputs)
 
 
-# ---------------------------------------------------------------- a clean
+# ---- a clean
 
 
 def plan_removal(
@@ -202,7 +198,7 @@ def plan_removal(
     now = snapshot(root, outputs)
     if not is_recorded(root):
         _refuse_unrecorded(root, now)
-    mine = owned(root, outputs, now, log_time)
+    mine = claimed_paths(root, outputs, now, log_time)
     files, kept = outputs.sort_out(mine, now, _tracked(root, mine))
     if inside and is_link(root / inside):
         kept = (*kept, (inside, "a symbolic link; what is behind it is not followed"))
@@ -229,7 +225,7 @@ def plan_stale(root: Path, build_dir: Path | str, outputs: Outputs, listed: Iter
 
 
 def _emptied(root: Path, files: Iterable[str], folders: Iterable[str]) -> tuple[str, ...]:
-    """Those of the build's own folders that hold nothing else, deepest first."""
+    """Return those of the build's own folders that hold nothing else, deepest first."""
     going = set(files)
     for folder in sorted(folders, reverse=True):  # what is below sorts after, so reversed before
         with contextlib.suppress(OSError):
@@ -240,7 +236,7 @@ def _emptied(root: Path, files: Iterable[str], folders: Iterable[str]) -> tuple[
 
 
 def _tracked(root: Path, paths: Iterable[str]) -> tuple[str, ...]:
-    """Those that git tracks, in whatever case on Windows; none outside a repository."""
+    """Return those that git tracks, in whatever case on Windows; none outside a repository."""
     if not (paths := tuple(paths)):
         return ()
     elsewhere = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")  # set inside a git hook
@@ -317,7 +313,7 @@ def _unlink(root: Path, path: str, planned: int, real: set[str], patience: Patie
 
 
 def _is_real(root: Path, folder: str, real: set[str]) -> bool:
-    """Whether every part of this path below the root is a folder and no link; `real` remembers."""
+    """Return whether every part of this path below the root is a folder and no link; `real` remembers."""
     folder = folder.rstrip("/")
     if folder in real:
         return True

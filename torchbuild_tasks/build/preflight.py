@@ -1,9 +1,11 @@
-"""The folder in which a pre-flight compiles: empty before, gone afterwards."""
+"""Compile two small files as the build will compile, before hours are spent on the whole.
+
+The folder for it holds these files alone, and is removed afterwards; build/linker.py uses it as well.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import os
 import shlex
 import time
 from collections.abc import Iterator, Mapping
@@ -13,50 +15,12 @@ from typing import Final, NoReturn
 from torchbuild_tasks.build import preflight_answers as answers
 from torchbuild_tasks.build.work import Work
 from torchbuild_tasks.errors import PreflightFailed
-from torchbuild_tasks.features.diagnosis.act import build_scanner, explain_output
 from torchbuild_tasks.model import Preflight, Trial
 from torchbuild_tasks.system import process
 from torchbuild_tasks.system.files import state_dir, told_as, unlink
 from torchbuild_tasks.system.remove import is_folder, remove_tree
 
 FOLDER: Final = "preflight"
-
-
-@contextlib.contextmanager
-def trial_folder(root: Path, sources: Mapping[str, str]) -> Iterator[Path]:
-    """A folder of ours in the checkout with these files (name to text) and nothing else.
-
-    It has one name, so that what a killed run left is found and removed by the next; the
-    checkout's lock keeps two from using it. It goes however the body ends.
-
-    Raises:
-        PreflightFailed: the files cannot be written.
-    """
-    folder = state_dir(root) / FOLDER
-    with told_as(PreflightFailed, folder):
-        _remove(folder)
-        folder.mkdir()
-    try:
-        for name, text in sources.items():
-            with told_as(PreflightFailed, folder / name):
-                (folder / name).write_bytes(text.encode())
-        yield folder
-    finally:
-        with contextlib.suppress(OSError):
-            _remove(folder)
-
-
-def _remove(folder: Path) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        if is_folder(folder.lstat()):
-            remove_tree(folder)
-        else:
-            unlink(folder)
-
-
-# ---------------- the pre-flight: two small files compiled as the build will compile, before it takes hours
-
-
 SECONDS: Final = 300.0  # for one command: what takes longer hangs
 _CACHE_LOG: Final = "cache.log"
 _ADDS_FLAGS: Final = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
@@ -86,12 +50,44 @@ def preflight(work: Work) -> Work:
     return work
 
 
+@contextlib.contextmanager
+def trial_folder(root: Path, sources: Mapping[str, str]) -> Iterator[Path]:
+    """Make a folder of ours in the checkout with these files (name to text) and nothing else.
+
+    It has one name, so that what a killed run left is found and removed by the next; the
+    checkout's lock keeps two from using it. It goes however the body ends.
+
+    Raises:
+        PreflightFailed: the files cannot be written.
+    """
+    folder = state_dir(root) / FOLDER
+    with told_as(PreflightFailed, folder):
+        _remove(folder)
+        folder.mkdir()
+    try:
+        for name, text in sources.items():
+            with told_as(PreflightFailed, folder / name):
+                (folder / name).write_bytes(text.encode())
+        yield folder
+    finally:
+        with contextlib.suppress(OSError):
+            _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        if is_folder(folder.lstat()):
+            remove_tree(folder)
+        else:
+            unlink(folder)
+
+
 class _Bench:
-    """The folder in which everything of one pre-flight runs, and who hears of it."""
+    """Runs the commands of one pre-flight in its folder, and writes them to the log."""
 
     def __init__(self, work: Work, folder: Path) -> None:
         self._work, self._folder = work, folder
-        self._environ = dict(os.environ if work.environ is None else work.environ)
+        self._environ = dict(work.env)
 
     def compile(self, trial: Trial) -> None:
         """Compile one file, and not out of a cache."""
@@ -107,16 +103,16 @@ class _Bench:
             self._fail(_ending(done), argv, done)
 
     def look_into(self, planned: Preflight) -> str:
-        """Hold the architectures of the object against those that are planned; what came of it."""
+        """Compare the architectures of the object with the planned ones; return a phrase for the note."""
         if not planned.cubin:
             return ""
         if not planned.cuobjdump:
             return "the cubin was not looked into, for there is no cuobjdump (--with-helper cuobjdump)"
         argv = (planned.cuobjdump, "--list-elf", "--list-ptx", planned.cubin)
         done = self._run(argv)
-        if done.rc != 0 and _NO_CODE not in _said(done):
+        if done.rc != 0 and _NO_CODE not in _output(done):
             return f"the cubin was not looked into, for cuobjdump {_ending(done)}"
-        found = answers.listed_archs(_said(done))
+        found = answers.listed_archs(_output(done))
         if answers.same_archs(planned.archs, found):
             return f"the cubin holds {_and(found)}"
         raise PreflightFailed(
@@ -156,31 +152,33 @@ class _Bench:
             count = (trial.launcher[0], "--show-stats", "--stats-format", "json")
             before = self._run(count)
             self._run(argv)
-            return answers.sccache_answer(_out(before), _out(self._run(count)))
+            return answers.sccache_answer(_stdout(before), _stdout(self._run(count)))
         log = self._folder / _CACHE_LOG
         unlink(log, missing_ok=True)
         self._run(argv, {answers.CCACHE_LOG: str(log)})
         return answers.ccache_answer(log.read_text("utf-8", "replace") if log.is_file() else "")
 
     def _run(self, argv: tuple[str, ...], changes: dict[str, str] | None = None) -> process.Captured:
-        """Run a command; it and what it said are in the log, and shown with --verbose."""
+        """Run a command; it and its output are in the log, and shown with --verbose."""
         log = self._work.ledger.log
         self._work.report.command(argv)
         log.write(f"$ {shlex.join(argv)}\n".encode(errors="replace"))
         environ = {**self._environ, **(changes or {})}
         done = process.capture(argv, env=environ, cwd=self._folder, timeout=SECONDS)
-        for said in filter(None, (done.stdout, done.stderr)):
-            block = said if said.endswith(b"\n") else said + b"\n"
+        for output in filter(None, (done.stdout, done.stderr)):
+            block = output if output.endswith(b"\n") else output + b"\n"
             log.write(block)
             self._work.report.block(block)
         return done
 
     def _fail(self, how: str, argv: tuple[str, ...], done: process.Captured, advice: str = "") -> NoReturn:
+        from torchbuild_tasks.features.diagnosis.act import build_scanner, explain_output
+
         scanner = build_scanner(self._work)
-        said = _said(done)
-        scanner.feed_block(said.encode(errors="replace") + b"\n")
+        output = _output(done)
+        scanner.feed_block(output.encode(errors="replace") + b"\n")
         lines = scanner.found.text if scanner.found else scanner.last
-        known = explain_output(self._work, f"{said}\n{how}")
+        known = explain_output(self._work, f"{output}\n{how}")
         why = (known.cause, known.fix, known.command and f"$ {known.command}") if known else (advice,)
         raise PreflightFailed(
             f"The planned compilers do not work: {_name(argv[0])} {how}.",
@@ -190,7 +188,7 @@ class _Bench:
 
     def _where(self) -> str:
         path = self._work.ledger.log.path
-        return f"Everything that was said: {path}\n--no-preflight goes on without this check."
+        return f"The whole output: {path}\n--no-preflight goes on without this check."
 
     @staticmethod
     def _line(trial: Trial) -> str:
@@ -211,9 +209,9 @@ def _and(words: tuple[str, ...]) -> str:
     return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 
-def _out(done: process.Captured) -> str:
+def _stdout(done: process.Captured) -> str:
     return done.stdout.decode(errors="replace")
 
 
-def _said(done: process.Captured) -> str:
+def _output(done: process.Captured) -> str:
     return (done.stdout + done.stderr).decode(errors="replace").replace("\r\n", "\n")

@@ -1,4 +1,4 @@
-"""The stages before anything is compiled: a fresh tree, Python, the environment."""
+"""The stages around a compile: the environment, a tree that changed inputs reach, the Python of the build."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from torchbuild_tasks.build import owned
 from torchbuild_tasks.build.ledger import LOG, LOGS
 from torchbuild_tasks.build.outputs import recordable
-from torchbuild_tasks.build.work import Work, agreed
+from torchbuild_tasks.build.work import Work, is_agreed
 from torchbuild_tasks.errors import CleanRefused, EnvFileError, RequirementsError
 from torchbuild_tasks.model import Command
 from torchbuild_tasks.ninja.progress import counting
@@ -24,7 +24,7 @@ def make_fresh(work: Work) -> Work:
     """Bring an existing build tree to where the changed inputs really reach it."""
     needs = work.plan.freshness.needs
     if needs == "reconfigure":
-        work.ledger.open()  # before the first change, so that what is set aside counts as made by us
+        work.ledger.open()  # before the first change, so that what is set aside counts as ours
         cache = work.build_dir / "CMakeCache.txt"
         if cache.exists():
             cache.replace(cache.with_suffix(".txt.old"))
@@ -35,12 +35,12 @@ def make_fresh(work: Work) -> Work:
 
 
 def prepare_python(work: Work) -> Work:
-    """Make the venv that gets torch, and install what the build imports."""
+    """Create the venv that gets torch, and install what the build imports."""
     environment = work.plan.environment
     if environment.create and not venv.is_whole(environment.python):
         _make_venv(work, environment.python, environment.create)
     changes = [change for change in (environment.remove, environment.install) if change]
-    if environment.foreign and changes and not agreed(work, _question(environment.python, changes)):
+    if environment.foreign and changes and not is_agreed(work, _question(environment.python, changes)):
         raise RequirementsError(
             f"{environment.python} has to be changed for this build, and it is an environment of yours.",
             looked=tuple(f"{shlex.join(change.argv)}  ({change.because})" for change in changes),
@@ -49,12 +49,12 @@ def prepare_python(work: Work) -> Work:
     _check_wheels(work, environment.install)
     for change in changes:
         install(work, change)
-    environ = work.environ if work.environ is not None else os.environ
-    return replace(work, environ={**environ, **_pip_settings(work)})
+    environ = work.env
+    return replace(work, environ={**environ, **_pip_variables(work)})
 
 
 def _make_venv(work: Work, python: str, create: Command) -> None:
-    """Make the venv; what an earlier run left half made is cleared by the venv module itself."""
+    """Create the venv; what an earlier run left unfinished is cleared by the venv module itself."""
     venv.begin(python)
     clear = ("--clear",) if venv.folder_of(python).exists() else ()
     install(work, replace(create, argv=(*create.argv, *clear)))
@@ -62,7 +62,7 @@ def _make_venv(work: Work, python: str, create: Command) -> None:
 
 
 def _check_wheels(work: Work, command: Command | None) -> None:
-    """Say all that a folder of wheels lacks at once; pip stops at the first.
+    """Report all that a folder of wheels lacks at once; pip stops at the first.
 
     Raises:
         RequirementsError: without a network, something that the build needs is not in it.
@@ -81,15 +81,16 @@ def _check_wheels(work: Work, command: Command | None) -> None:
         )
 
 
-def _pip_settings(work: Work) -> dict[str, str]:
-    """How the pip that builds and installs torch is told what the plan's own installs are told.
+def _pip_variables(work: Work) -> dict[str, str]:
+    """Return the variables by which the pip that builds torch gets the options of the plan's own installs.
 
-    An earlier torch is what the venv is constrained to, and this one is to replace it.
+    A venv may be constrained to an earlier torch, which this build is to replace.
     """
-    said, python = work.plan.environment.install_options, work.plan.environment.python
-    settings = {"PIP_NO_INDEX": "1"} if "--no-index" in said else {}
-    if "--find-links" in said:
-        folder = Path(said[said.index("--find-links") + 1]).expanduser().resolve()
+    options = work.plan.environment.install_options
+    python = work.plan.environment.python
+    settings = {"PIP_NO_INDEX": "1"} if "--no-index" in options else {}
+    if "--find-links" in options:
+        folder = Path(options[options.index("--find-links") + 1]).expanduser().resolve()
         settings["PIP_FIND_LINKS"] = folder.as_uri()
     none = venv.folder_of(python) / venv.NONE
     if not work.plan.environment.foreign and none.exists() and not os.environ.get("PIP_CONSTRAINT"):
@@ -105,8 +106,8 @@ def keep_torch(work: Work) -> Work:
     if work.up_to_date and (venv.folder_of(environment.python) / venv.CONSTRAINTS).exists():
         return work
     ask = "import importlib.metadata as m; print(m.version('torch'))"
-    said = process.capture((environment.python, "-I", "-c", ask), timeout=60.0)
-    if said.rc == 0 and venv.keep_torch(environment.python, said.stdout.decode().strip()):
+    asked = process.capture((environment.python, "-I", "-c", ask), timeout=60.0)
+    if asked.rc == 0 and venv.keep_torch(environment.python, asked.stdout.decode().strip()):
         work.report.note(f"pip in {venv.folder_of(environment.python)} keeps this torch from now on")
     return work
 
@@ -131,7 +132,7 @@ def source_env_file(work: Work) -> Work:
 def _clean_for(work: Work) -> None:
     """Clean because an input demands it; deleting hours of work is asked for first."""
     because = work.plan.freshness.because
-    asked = work.request.clean or agreed(work, f"{because}. Remove what the last build made?")
+    asked = work.request.clean or is_agreed(work, f"{because}. Remove what the last build made?")
     if not asked:
         raise CleanRefused(
             f"The build tree has to be made anew: {because}.",
@@ -166,7 +167,7 @@ def install(work: Work, command: Command) -> None:
 
     work.report.command(command.argv)
     work.ledger.ran(command)
-    environ = {**os.environ, **_pip_settings(work)}
+    environ = {**os.environ, **_pip_variables(work)}
     rc = process.stream(command.argv, env=environ, cwd=command.cwd, log=work.ledger.log, on_block=keep)
     if rc != 0 and "--python" in command.argv:  # uv knows neither pip's settings nor its indexes
         at = command.argv.index("--python") + 1

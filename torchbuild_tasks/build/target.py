@@ -1,4 +1,4 @@
-"""`build --target`: one target of Ninja, and a word on what of it torch reads."""
+"""The stage of `build --target`: build one target of Ninja, and report what of it torch reads."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import os
 from pathlib import Path
 
 from torchbuild_tasks.build.compile import run_build
+from torchbuild_tasks.build.compiler_cache import begin_cache
 from torchbuild_tasks.build.install.rules import Rule, read_rules
 from torchbuild_tasks.build.work import Work
 from torchbuild_tasks.errors import BuildFailed, UsageError
-from torchbuild_tasks.features.cache.act import begin_cache
 from torchbuild_tasks.model import Command
-from torchbuild_tasks.ninja.targets import files_of, near, unknown
 from torchbuild_tasks.system import process
 from torchbuild_tasks.values import replace
 
@@ -39,7 +38,7 @@ def build_target(work: Work) -> Work:
         )
     work.ledger.open()
     work = run_build(work, replace(ninja, argv=(*ninja.argv, target)))
-    for line in _where_it_is(work, ninja, target):
+    for line in _describe_files(work, ninja, target):
         work.report.note(line)
     if work.plan.way.name == "front end":
         work.report.note(f"The Python front end is still due: {work.plan.way.because}")
@@ -47,9 +46,11 @@ def build_target(work: Work) -> Work:
 
 
 def _refuse_unknown(work: Work, ninja: Command, target: str) -> None:
+    from torchbuild_tasks.ninja.targets import near, unknown
+
     dry = process.capture((*ninja.argv, "-n", target), env=work.environ, cwd=ninja.cwd)
-    said = (dry.stdout + dry.stderr).decode(errors="replace")
-    if dry.rc == 0 or not unknown(said):
+    output = (dry.stdout + dry.stderr).decode(errors="replace")
+    if dry.rc == 0 or not unknown(output):
         return
     listed = process.capture((*ninja.argv, "-t", "targets", "all"), env=work.environ, cwd=ninja.cwd)
     names = near(target, listed.stdout.decode(errors="replace"))
@@ -60,8 +61,10 @@ def _refuse_unknown(work: Work, ninja: Command, target: str) -> None:
     )
 
 
-def _where_it_is(work: Work, ninja: Command, target: str) -> list[str]:
-    """For each library that the target is: where it lies, and what torch reads instead."""
+def _describe_files(work: Work, ninja: Command, target: str) -> list[str]:
+    """Return a line for each library of the target: where it is, and what torch reads instead."""
+    from torchbuild_tasks.ninja.targets import files_of
+
     asked = process.capture((*ninja.argv, "-t", "query", target), env=work.environ, cwd=ninja.cwd)
     files = [work.build_dir / name for name in files_of(target, asked.stdout.decode(errors="replace"))]
     try:
@@ -72,18 +75,18 @@ def _where_it_is(work: Work, ninja: Command, target: str) -> list[str]:
     for file in files:
         if not file.is_file():
             continue
-        place = next((_place(work, rule, file) for rule in rules if _copies(rule, file)), None)
-        lines.append(f"{file} is built. {_read_from(file, place)}")
+        installed = next((_installed_path(work, rule, file) for rule in rules if _copies(rule, file)), None)
+        lines.append(f"{file} is built. {_describe_use(file, installed)}")
     return lines or [f"{target} is built. Nothing was installed: `build` does that."]
 
 
-def _read_from(file: Path, place: Path | None) -> str:
-    """Whether torch gets what was built; CMake's install keeps the time of a file, in seconds."""
-    if place is None:
+def _describe_use(file: Path, installed: Path | None) -> str:
+    """Return whether torch gets what was built; CMake's install keeps the time of a file, in seconds."""
+    if installed is None:
         return "No install rule copies it: torch reads it from there, or not at all."
-    if place.is_file() and int(place.stat().st_mtime) == int(file.stat().st_mtime):
-        return f"In {place} it is as torch reads it."
-    return f"Not importable yet: torch reads {place}; `build` puts it there."
+    if installed.is_file() and int(installed.stat().st_mtime) == int(file.stat().st_mtime):
+        return f"In {installed} it is as torch reads it."
+    return f"Not importable yet: torch reads {installed}; `build` puts it there."
 
 
 def _copies(rule: Rule, file: Path) -> bool:
@@ -91,7 +94,7 @@ def _copies(rule: Rule, file: Path) -> bool:
     return any(os.path.normcase(source) == name for source in rule.sources)
 
 
-def _place(work: Work, rule: Rule, file: Path) -> Path:
+def _installed_path(work: Work, rule: Rule, file: Path) -> Path:
     cache = work.facts.tree.cache
     prefix = (cache.prefix if cache else None) or ""
     return Path(rule.destination.replace("${CMAKE_INSTALL_PREFIX}", prefix)) / file.name

@@ -1,4 +1,4 @@
-"""Runs a command outside of a build: what it says is shown, its last lines are kept for the error."""
+"""What every stage of a build is handed: the plan, the front it reports to, the record it leaves."""
 
 from __future__ import annotations
 
@@ -50,11 +50,19 @@ class Reporter(Protocol):
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
-    """One build under way. `environ` is None until the env file was sourced.
+    """One build under way: what was asked for and decided, whom it uses, and how far it has come.
 
-    `cache_words` is what --cache said, with the passwords that the plan does not hold. What runs beside
-    the build ends with `at_end`.
-    `went_round` is true when all that was done was done without the Python front end.
+    Attributes:
+        request, facts, plan, catalog: the flags, the machine and the tree, the decisions, the rows of data.
+        report: the front, which shows what goes on.
+        ledger: the log, the manifest and the list of what the build writes.
+        fetching: how helpers are fetched.
+        cache_addresses: the words of --cache, with the passwords that the plan does not hold.
+        background: what runs during the compile, such as the cache's server; closed when it is over.
+        environ: for the commands of the build; None until the env file was sourced.
+        up_to_date: Ninja found nothing to do, and everything is installed.
+        front_end_skipped: all that was done was done without the Python front end.
+        verified: what the verification found; None when nothing was verified.
     """
 
     request: BuildRequest
@@ -64,12 +72,17 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     report: Reporter
     ledger: Ledger
     fetching: Fetching
-    cache_words: str = ""
-    at_end: ExitStack = msgspec.field(default_factory=ExitStack)
+    cache_addresses: str = ""
+    background: ExitStack = msgspec.field(default_factory=ExitStack)
     environ: Mapping[str, str] | None = None
     up_to_date: bool = False
-    went_round: bool = False
+    front_end_skipped: bool = False
     verified: VerifyReport | None = None
+
+    @property
+    def env(self) -> Mapping[str, str]:
+        """The environment for commands: that of the env file, or ours before it was sourced."""
+        return os.environ if self.environ is None else self.environ
 
     @property
     def root(self) -> Path:
@@ -82,32 +95,29 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
         return Path(self.plan.build_dir)
 
     def __repr__(self) -> str:
-        return repr_without(self, "cache_words")
+        return repr_without(self, "cache_addresses")
 
 
-def agreed(work: Work, question: str) -> bool:
-    """Whether the user lets this be done: by --yes, or when asked."""
+def is_agreed(work: Work, question: str) -> bool:
+    """Return whether the user lets this be done: by --yes, or when asked."""
     return work.request.yes or work.report.confirm(question)
 
 
-def where(work: Work, line: int | None) -> str:
-    """Where to read on, and how to go on."""
+def where_to_read(work: Work, line: int | None) -> str:
+    """Return the lines that name the log, and how to go on."""
     at = f", line {line}" if line else ""
     path, problem = work.ledger.log.path, work.ledger.log.problem
     at += f" (cut short: {problem})" if problem else ""
     return f"The whole log: {path}{at}\nRun the same command again to go on from where it stopped."
 
 
-# ----------------
-
-
 _LINES: Final = 12
-# Debian's packages, and git where a login is missing, would ask somebody.
+# Debian's packages, and git where a login is missing, would ask and wait for an answer.
 _ENVIRON: Final = {"DEBIAN_FRONTEND": "noninteractive", "GIT_TERMINAL_PROMPT": "0"}
 
 
 class _Tail:
-    """The last of what a program said."""
+    """The end of a program's output."""
 
     def __init__(self) -> None:
         self.data = b""
@@ -117,7 +127,7 @@ class _Tail:
 
 
 def run_shown(command: Command, report: Reporter) -> tuple[int, tuple[str, ...]]:
-    """Run it to its end; its exit code, and the last lines of what it said."""
+    """Run a command outside of a build; return its exit code and the last lines of its output."""
     report.command(command.argv)
     tail = _Tail()
     environ = {**os.environ, **_ENVIRON}

@@ -16,7 +16,7 @@ HANG = 20.0  # a guard, not a measure
 
 
 class Nobody:
-    """A family in which one compiler runs, or none, and which remembers who was held."""
+    """Processes of which one compiler runs, or none, and which remembers who was held."""
 
     def __init__(self, *running: Running) -> None:
         self.running, self.held = list(running), [frozenset[int]()]
@@ -47,9 +47,9 @@ class Says:
         return self.orders
 
 
-def made(scratch: Path, policy: Says, family: Nobody, most: int = 4) -> tuple[Served, Tokens]:
+def made(scratch: Path, policy: Says, processes: Nobody, most: int = 4) -> tuple[Served, Tokens]:
     pool = Tokens(scratch)
-    return Served(most, pool, policy, MemoryState, family), pool  # type: ignore[arg-type]
+    return Served(most, pool, policy, MemoryState, processes), pool  # type: ignore[arg-type]
 
 
 ONE = Running(1, 1.0, 100, 100)
@@ -77,26 +77,26 @@ def test_free_tokens_are_taken_back_and_given_again(scratch: Path) -> None:
 
 
 def test_tokens_that_died_with_a_client_are_given_again_once_nothing_runs(scratch: Path) -> None:
-    family = Nobody(ONE)
-    served, pool = made(scratch, Says(4), family)
+    processes = Nobody(ONE)
+    served, pool = made(scratch, Says(4), processes)
     served.start()
     assert pool.take(0.0) and pool.take(0.0)
     time.sleep(0.1)
     assert pool.free() == 2  # somebody may hold them
-    family.running = []
+    processes.running = []
     until(lambda: pool.free() == 4)
     served.end()
     pool.close()
 
 
 def test_a_token_that_is_taken_a_moment_before_its_job_is_seen_is_not_given_twice(scratch: Path) -> None:
-    family = Nobody()
-    served, pool = made(scratch, Says(4), family)
+    processes = Nobody()
+    served, pool = made(scratch, Says(4), processes)
     served.start()
     time.sleep(1.2)  # as while Ninja loads its files
     assert pool.take(0.0)
     time.sleep(0.1)
-    family.running = [ONE]
+    processes.running = [ONE]
     time.sleep(0.1)
     pool.put(1)
     free = pool.free()
@@ -106,26 +106,26 @@ def test_a_token_that_is_taken_a_moment_before_its_job_is_seen_is_not_given_twic
 
 
 def test_what_was_held_goes_on_at_the_end(scratch: Path) -> None:
-    family, policy = Nobody(ONE), Says(4)
+    processes, policy = Nobody(ONE), Says(4)
     policy.orders = Orders(tokens=4, hold=frozenset({1}), wait=0.01)
-    served, pool = made(scratch, policy, family)
+    served, pool = made(scratch, policy, processes)
     served.start()
     until(lambda: served.held_seconds > 0)
     served.end()
     pool.close()
-    assert family.held == [frozenset(), {1}, frozenset()]
+    assert processes.held == [frozenset(), {1}, frozenset()]
 
 
 def test_when_it_breaks_the_build_goes_on_with_all_tokens(
     scratch: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(threading, "excepthook", lambda _: None)
-    family, policy = Nobody(ONE), Says(1)
-    served, pool = made(scratch, policy, family)
+    processes, policy = Nobody(ONE), Says(1)
+    served, pool = made(scratch, policy, processes)
     policy.orders = Orders(tokens=1, hold=frozenset({1}), wait=0.01)
     served.start()
     policy.orders = None  # type: ignore[assignment]
     until(lambda: not served._thread.is_alive())
-    assert pool.free() == 4 and family.held[-1] == frozenset()
+    assert pool.free() == 4 and processes.held[-1] == frozenset()
     served.end()
     pool.close()

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.capabilities import needs_enforced_permissions, needs_posix_permissions
 from torchbuild_tasks.errors import ClusterError, UsageError
-from torchbuild_tasks.features.cluster.ask import read_token, shelf, value, write_secret
+from torchbuild_tasks.features.cluster.ask import cluster_files, read_token, value, write_secret
 
 
 @needs_posix_permissions
@@ -66,7 +66,7 @@ def test_one_value_of_a_file(tmp_path: Path, text: str, found: str) -> None:
 
 
 def test_every_user_has_a_shelf_of_their_own(tmp_path: Path) -> None:
-    made = shelf(str(tmp_path / "cache"))
+    made = cluster_files(str(tmp_path / "cache"))
     assert Path.home() in made.root.parents
     assert made.space == tmp_path / "cache" / "cluster"
     assert made.joined() == ()

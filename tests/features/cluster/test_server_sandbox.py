@@ -10,8 +10,8 @@ import pytest
 
 from tests.support.capabilities import needs_linux_compiler, needs_shebang
 from tests.support.hosts import needs_bubblewrap, needs_hosts
-from torchbuild_tasks.features.cluster import server as sandbox
-from torchbuild_tasks.features.cluster.server import beside, version, why_not
+from torchbuild_tasks.features.cluster import server
+from torchbuild_tasks.features.cluster.server import dist_next_to, version, why_not_listen
 
 pytestmark = [pytest.mark.integration, needs_shebang]
 
@@ -32,11 +32,11 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def problems(folder: Path) -> str:
-    return "; ".join(text for text, _ in sandbox.look(folder).problems)
+    return "; ".join(text for text, _ in server.find_sandbox(folder).problems)
 
 
 def test_no_bubblewrap(tmp_path: Path, path: Path) -> None:
-    (found,) = sandbox.look(tmp_path).problems
+    (found,) = server.find_sandbox(tmp_path).problems
     assert "is not on PATH" in found[0] and "apt install bubblewrap" in found[1]
 
 
@@ -65,7 +65,7 @@ def test_no_overlay(tmp_path: Path, path: Path) -> None:
 @needs_bubblewrap
 @needs_linux_compiler
 def test_this_machine(tmp_path: Path) -> None:
-    found = sandbox.look(tmp_path / "space")
+    found = server.find_sandbox(tmp_path / "space")
     assert found.problems == () and found.bubblewrap and found.version
     assert list((tmp_path / "space").iterdir()) == []
 
@@ -73,15 +73,15 @@ def test_this_machine(tmp_path: Path) -> None:
 def test_where_one_can_listen() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = int(taken.getsockname()[1])
-        assert why_not("127.0.0.1", port) == "another program listens there"
-    assert why_not("127.0.0.1", port) == ""
-    assert why_not("203.0.113.7", port) == "this machine has no such address"
+        assert why_not_listen("127.0.0.1", port) == "another program listens there"
+    assert why_not_listen("127.0.0.1", port) == ""
+    assert why_not_listen("203.0.113.7", port) == "this machine has no such address"
 
 
 def test_the_program_beside_another(tmp_path: Path) -> None:
     sccache = program(tmp_path, "sccache", "true")
-    assert beside(str(sccache)) == beside("") == ""
+    assert dist_next_to(str(sccache)) == dist_next_to("") == ""
     dist = program(tmp_path, "sccache-dist", "echo sccache-dist 0.16.0")
-    assert beside(str(sccache)) == str(dist)
+    assert dist_next_to(str(sccache)) == str(dist)
     assert version(str(dist)) == "0.16.0"
     assert version(str(tmp_path / "none")) == ""

@@ -1,4 +1,8 @@
-"""What lies where an editable install reads from, and what it was made from, as file times and names."""
+"""What a build has to do beyond Ninja's own work: two snapshots of an editable install, compared.
+
+A snapshot is of the files that the editable install reads, and of what they were made from, as file times
+and names.
+"""
 
 from __future__ import annotations
 
@@ -19,22 +23,19 @@ class Folder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     folders: tuple[str, ...]
 
 
-class Placed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One look at it. Paths are absolute, or relative to the checkout with `/`.
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An editable install at one moment. Paths are absolute, or relative to the checkout with `/`.
 
-    `installed` is what CMake put in place and `sources` what its install rules copy from;
-    `made` is what the Python front end left, `carried` (path to digest of the content) what it
-    copies on; `folders` are those whose files CMake lists.
+    `installed` is what CMake installed and `sources` what its install rules copy from;
+    `generated` is what the Python front end wrote, `copied` (path to digest of the content) what it
+    copies; `folders` are those whose files CMake lists.
     """
 
     installed: Mapping[str, Stamp] = msgspec.field(default_factory=dict)
     sources: Mapping[str, Stamp] = msgspec.field(default_factory=dict)
-    made: Mapping[str, Stamp] = msgspec.field(default_factory=dict)
-    carried: Mapping[str, str] = msgspec.field(default_factory=dict)
+    generated: Mapping[str, Stamp] = msgspec.field(default_factory=dict)
+    copied: Mapping[str, str] = msgspec.field(default_factory=dict)
     folders: Mapping[str, Folder] = msgspec.field(default_factory=dict)
-
-
-# ---------------- what a build has to do beyond Ninja's own work, from two looks at what lies in place
 
 
 SOURCES: Final = (
@@ -52,8 +53,8 @@ class Due(msgspec.Struct, frozen=True, kw_only=True):
     install: str = ""
 
 
-def due(before: Placed, now: Placed, *, lists_modules: bool) -> Due:
-    """What a change of files since the last install asks for, before Ninja runs.
+def find_due(before: Snapshot, now: Snapshot, *, lists_modules: bool) -> Due:
+    """Return what the changes of files since the last install ask for, before Ninja runs.
 
     Args:
         before: how the last complete install left it.
@@ -63,7 +64,7 @@ def due(before: Placed, now: Placed, *, lists_modules: bool) -> Due:
     gone = _gone(before.folders, now.folders, (".py",)) if lists_modules else ()
     sources = [*_gone(before.folders, now.folders, SOURCES), *_gone(now.folders, before.folders, SOURCES)]
     return Due(
-        front_end=_unlike(before.made, now.made, "the front end left it")
+        front_end=_unlike(before.generated, now.generated, "the front end left it")
         or (f"{gone[0]} is gone, and the editable install lists it" if gone else ""),
         cmake=f"{sources[0]} is new or gone, and CMake may list it" if sources else "",
         install=_unlike(before.installed, now.installed, "it was installed")
@@ -71,11 +72,11 @@ def due(before: Placed, now: Placed, *, lists_modules: bool) -> Due:
     )
 
 
-def left_over(before: Placed, after: Placed, *, lists_modules: bool) -> str:
-    """Why the front end is needed once Ninja and the install are through; "" when it is not."""
-    carried = [path for path, digest in after.carried.items() if before.carried.get(path) != digest]
-    if carried:
-        return f"the front end copies {carried[0]}, which is another now"
+def find_left_over(before: Snapshot, after: Snapshot, *, lists_modules: bool) -> str:
+    """Return why the front end is needed once Ninja and the install are through; "" when it is not."""
+    copied = [path for path, digest in after.copied.items() if before.copied.get(path) != digest]
+    if copied:
+        return f"the front end copies {copied[0]}, which is another now"
     if not lists_modules:
         return ""
     gone = sorted(set(before.installed) - set(after.installed))
@@ -97,7 +98,7 @@ def _unlike(before: Mapping[str, object], now: Mapping[str, object], how: str) -
 def _gone(
     before: Mapping[str, Folder], now: Mapping[str, Folder], suffixes: Sequence[str]
 ) -> tuple[str, ...]:
-    """The files of these kinds that the first look has and the second has not."""
+    """Return the files of these kinds that the first snapshot has and the second has not."""
     missing: list[str] = []
     for folder, had in before.items():
         has = now.get(folder)

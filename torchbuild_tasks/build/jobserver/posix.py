@@ -1,7 +1,8 @@
-"""The tokens as bytes in a named pipe, in a private folder that a later run sweeps if it is left.
+"""Memory, processes and tokens of a jobserver on Linux, and the tokens on other POSIX systems.
 
-Nobody can tell a pipe whose byte it is: when a job ends, the build and we reach for the same
-one, and we get it about every second time.
+The tokens are bytes in a named pipe, in a private folder that a later run removes if it is left. A byte in a
+pipe has no owner: when a job ends, the build and we reach for the same one, and we get it about every second
+time. Memory is read from /proc and cgroups; a process is held by SIGSTOP.
 """
 
 from __future__ import annotations
@@ -22,250 +23,17 @@ from torchbuild_tasks.build.jobserver.tokens import MemoryState, Running
 
 # Version 1 writes "no limit" as the largest number of pages in bytes, about 2**63.
 _NO_LIMIT: Final = 1 << 60
-
-
-class _Names(NamedTuple):
-    limits: tuple[str, ...]
-    used: str
-    prefix: str
-    mapped: str
-
-
-_VERSIONS: Final = {
-    "cgroup2": _Names(("memory.max", "memory.high"), "memory.current", "", "file_mapped"),
-    "cgroup": _Names(("memory.limit_in_bytes",), "memory.usage_in_bytes", "total_", "total_mapped_file"),
-}
-
-
-class MemoryLook:
-    """Call it for the memory of this moment. `root` is where /proc and /sys are, for tests."""
-
-    def __init__(self, root: Path = Path("/")) -> None:
-        self._root = root
-        self._levels = tuple(_levels(root))
-        pressures = (level / "memory.pressure" for level, names in self._levels if not names.prefix)
-        machine = root / "proc/pressure/memory"
-        self._pressure = next((file for file in pressures if file.exists()), machine)
-
-    def __call__(self) -> MemoryState:
-        """Read all of it anew; the limits too, which can be changed any time."""
-        info = _pairs(self._root / "proc/meminfo")
-        limits = [found for level, names in self._levels for found in _limits(level, names)]
-        limit, used = min(limits, key=lambda found: found[0] - found[1], default=(None, None))
-        some, full = _pressure(self._pressure)
-        available = info.get("MemAvailable")
-        return MemoryState(
-            available=None if available is None else available * 1024,
-            limit=limit,
-            used=used,
-            some=some,
-            full=full,
-            swap_used=(info.get("SwapTotal", 0) - info.get("SwapFree", 0)) * 1024,
-        )
-
-
-def _limits(level: Path, names: _Names) -> Iterator[tuple[int, int]]:
-    """The limits of one group with what is used of each."""
-    values = [_number(level / name) for name in names.limits]
-    if not any(value is not None and value < _NO_LIMIT for value in values):
-        return
-    used = (_number(level / names.used) or 0) - _cache(level, names)
-    for value in values:
-        if value is not None and value < _NO_LIMIT:
-            yield value, max(0, used)
-
-
-def _cache(level: Path, names: _Names) -> int:
-    """Bytes of page cache that no program has mapped: headers read, objects written.
-
-    They count as used, and the kernel drops them before it kills anybody.
-    """
-    stat = _pairs(level / "memory.stat")
-    files = stat.get(f"{names.prefix}inactive_file", 0) + stat.get(f"{names.prefix}active_file", 0)
-    return max(0, files - stat.get(names.mapped, 0))
-
-
-def _levels(root: Path) -> Iterator[tuple[Path, _Names]]:
-    """Our own groups and those above them, for a limit on any of them is one for us."""
-    own = {}
-    for line in _memory_lines(root / "proc/self/cgroup"):
-        controllers, _, group = line.partition(":")[2].partition(":")
-        own.update(dict.fromkeys(controllers.split(","), group))
-    for line in _memory_lines(root / "proc/self/mountinfo"):
-        before, _, after = line.partition(" - ")
-        fields = before.split()
-        kind = after.split()
-        if len(fields) < 5 or len(kind) < 3 or kind[0] not in _VERSIONS:
-            continue
-        controller = "" if kind[0] == "cgroup2" else "memory"
-        if controller in own and (not controller or controller in kind[2].split(",")):
-            top = root / fields[4].lstrip("/")
-            yield from ((level, _VERSIONS[kind[0]]) for level in _upwards(top, fields[3], own[controller]))
-
-
-def _upwards(top: Path, mounted: str, group: str) -> Iterator[Path]:
-    """From the group up to the mount's top; in a container that may be all there is of it."""
-    path = Path(group)
-    base = Path(mounted)
-    below = path.relative_to(base) if path.is_relative_to(base) and ".." not in path.parts else Path()
-    yield from (top / each for each in (below, *below.parents))
-
-
-def _pressure(file: Path) -> tuple[float, float]:
-    """`some avg10=0.12 avg60=...` and the same of `full`, in percent."""
-    found = {"some": 0.0, "full": 0.0}
-    for line in _memory_lines(file):
-        words = line.split()
-        if len(words) > 1 and words[0] in found and words[1].startswith("avg10="):
-            found[words[0]] = float(words[1].removeprefix("avg10="))
-    return found["some"], found["full"]
-
-
-def _pairs(file: Path) -> dict[str, int]:
-    words = (line.split() for line in _memory_lines(file))
-    return {each[0].rstrip(":"): int(each[1]) for each in words if len(each) > 1 and each[1].isdigit()}
-
-
-def _number(file: Path) -> int | None:
-    text = next(iter(_memory_lines(file)), "").strip()
-    return int(text) if text.isdigit() else None
-
-
-def _memory_lines(file: Path) -> list[str]:
-    try:
-        return file.read_text("ascii", "replace").splitlines()
-    except OSError:
-        return []
-
-
-# ---------------- the processes of the build that do the work, from /proc, and how to hold one: SIGSTOP
-
-
 CAN_HOLD: Final = sys.platform == "linux" and Path("/proc/self/task").exists()
 # Without CPU for so long it waits for another: for a lock, a server, a network.
 _IDLE: Final = 2.0
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
-
-
-class Family:
-    """All that descends from us, and from other processes that work for us, and who of it we hold.
-
-    Args:
-        also: asked at each look for the pids of those others; they are not of the family themselves.
-    """
-
-    def __init__(self, also: Callable[[], Sequence[int]] = tuple) -> None:
-        self._also = also
-        self._held: dict[int, float] = {}
-        self._busy: dict[int, tuple[int, float]] = {}  # pid -> CPU ticks, and since when so many
-
-    def look(self) -> list[Running]:
-        """Those without children, as they are now."""
-        now = time.monotonic()
-        found = [one for pid in self._leaves() if (one := self._read(pid, now))]
-        alive = {one.pid for one in found}
-        self._busy = {pid: seen for pid, seen in self._busy.items() if pid in alive}
-        self._held = {pid: start for pid, start in self._held.items() if start_of(pid) == start}
-        return found
-
-    def hold(self, wanted: frozenset[int]) -> tuple[tuple[int, float], ...]:
-        """Hold exactly these of the last look, let others go on; returns who is held, with its start."""
-        for pid in self._held.keys() - wanted:
-            _send(pid, "SIGCONT")
-            self._busy.pop(pid, None)
-            del self._held[pid]
-        for pid in wanted - self._held.keys():
-            start = start_of(pid)
-            if start is not None and _send(pid, "SIGSTOP"):
-                self._held[pid] = start
-        return tuple(self._held.items())
-
-    def _leaves(self) -> Iterator[int]:
-        roots = (os.getpid(), *self._also())
-        todo = [child for root in roots for child in _children(root)]
-        seen = set(roots)
-        while todo:
-            pid = todo.pop()
-            if pid in seen:
-                continue
-            seen.add(pid)
-            children = _children(pid)
-            todo += children
-            # A held one that got children in between is still ours to let go on.
-            if not children or pid in self._held:
-                yield pid
-
-    def _read(self, pid: int, now: float) -> Running | None:
-        fields = _stat(pid)
-        if fields is None or fields[0] in {b"Z", b"X"}:
-            return None
-        ticks = int(fields[11]) + int(fields[12])
-        size = int(fields[21]) * _PAGE
-        if not size:  # on its way out: its memory is gone already, and with it how much that was at most
-            return None
-        before = self._busy.get(pid)
-        if before is None or before[0] != ticks or pid in self._held:
-            before = self._busy[pid] = (ticks, now)
-        return Running(
-            pid=pid,
-            started=float(fields[19]),
-            size=size,
-            peak=max(size, _peak(pid)),
-            held=pid in self._held,
-            idle=now - before[1] > _IDLE,
-        )
-
-
-def start_of(pid: int) -> float | None:
-    """When a process was started, in the kernel's ticks; None where there is none."""
-    fields = _stat(pid)
-    return None if fields is None else float(fields[19])
-
-
-def _stat(pid: int) -> list[bytes] | None:
-    """The fields from the third one on: the second is a name that can hold anything."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - twice as quick, many times a second
-            return file.read().rpartition(b")")[2].split()
-    except OSError:
-        return None
-
-
-def _peak(pid: int) -> int:
-    try:
-        with open(f"/proc/{pid}/status", "rb") as file:  # noqa: PTH123
-            after = file.read().partition(b"VmHWM:")[2].split(maxsplit=1)
-    except OSError:
-        return 0
-    return int(after[0]) * 1024 if after else 0
-
-
-def _children(pid: int) -> list[int]:
-    """Of all its threads, for each has those that it started."""
-    found: list[int] = []
-    with contextlib.suppress(OSError):
-        for task in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208
-            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{task}/children", "rb") as file:  # noqa: PTH123
-                found += map(int, file.read().split())
-    return found
-
-
-def _send(pid: int, name: str) -> bool:
-    with contextlib.suppress(OSError):
-        os.kill(pid, getattr(signal, name))
-        return True
-    return False
-
-
-# ----------------
+_PREFIX: Final = "torchbuild-jobs-"
+_FIFO, _HELD, _LOCK = "tokens", "held", "lock"
 
 
 if sys.platform != "win32":
     import fcntl
     import termios
-
-_PREFIX: Final = "torchbuild-jobs-"
-_FIFO, _HELD, _LOCK = "tokens", "held", "lock"
 
 
 class Tokens:
@@ -299,7 +67,7 @@ class Tokens:
 
     @property
     def auth(self) -> str:
-        """What `--jobserver-auth=` says."""
+        """Return the value of `--jobserver-auth=`."""
         return f"fifo:{self.folder / _FIFO}"
 
     def put(self, number: int) -> None:
@@ -316,7 +84,7 @@ class Tokens:
         return False
 
     def free(self) -> int:
-        """How many lie there for anybody to take."""
+        """Return how many tokens are free."""
         count = array.array("i", [0])
         if sys.platform != "win32" and self._pipe is not None:
             fcntl.ioctl(self._pipe, termios.FIONREAD, count)
@@ -382,3 +150,233 @@ def _uid() -> int:
     if sys.platform == "win32":
         return 0
     return os.getuid()
+
+
+# ---- processes
+
+
+class Processes:
+    """All that descends from us, and from other processes that work for us, and who of it we hold.
+
+    Args:
+        also: asked at each look for the pids of those others; they are not counted themselves.
+    """
+
+    def __init__(self, also: Callable[[], Sequence[int]] = tuple) -> None:
+        self._also = also
+        self._held: dict[int, float] = {}
+        self._busy: dict[int, tuple[int, float]] = {}  # pid -> CPU ticks, and since when so many
+
+    def look(self) -> list[Running]:
+        """Return those without children, as they are now."""
+        now = time.monotonic()
+        found = [one for pid in self._leaves() if (one := self._read(pid, now))]
+        alive = {one.pid for one in found}
+        self._busy = {pid: seen for pid, seen in self._busy.items() if pid in alive}
+        self._held = {pid: start for pid, start in self._held.items() if start_of(pid) == start}
+        return found
+
+    def hold(self, wanted: frozenset[int]) -> tuple[tuple[int, float], ...]:
+        """Hold exactly these of the last look, let others go on; returns who is held, with its start."""
+        for pid in self._held.keys() - wanted:
+            _send(pid, "SIGCONT")
+            self._busy.pop(pid, None)
+            del self._held[pid]
+        for pid in wanted - self._held.keys():
+            start = start_of(pid)
+            if start is not None and _send(pid, "SIGSTOP"):
+                self._held[pid] = start
+        return tuple(self._held.items())
+
+    def _leaves(self) -> Iterator[int]:
+        roots = (os.getpid(), *self._also())
+        todo = [child for root in roots for child in _children(root)]
+        seen = set(roots)
+        while todo:
+            pid = todo.pop()
+            if pid in seen:
+                continue
+            seen.add(pid)
+            children = _children(pid)
+            todo += children
+            # A held one that got children in between is still ours to let go on.
+            if not children or pid in self._held:
+                yield pid
+
+    def _read(self, pid: int, now: float) -> Running | None:
+        fields = _stat(pid)
+        if fields is None or fields[0] in {b"Z", b"X"}:
+            return None
+        ticks = int(fields[11]) + int(fields[12])
+        size = int(fields[21]) * _PAGE
+        if not size:  # on its way out: its memory is gone already, and with it how much that was at most
+            return None
+        before = self._busy.get(pid)
+        if before is None or before[0] != ticks or pid in self._held:
+            before = self._busy[pid] = (ticks, now)
+        return Running(
+            pid=pid,
+            started=float(fields[19]),
+            size=size,
+            peak=max(size, _peak(pid)),
+            held=pid in self._held,
+            idle=now - before[1] > _IDLE,
+        )
+
+
+def start_of(pid: int) -> float | None:
+    """When a process was started, in the kernel's ticks; None where there is none."""
+    fields = _stat(pid)
+    return None if fields is None else float(fields[19])
+
+
+def _stat(pid: int) -> list[bytes] | None:
+    """Return the fields from the third one on: the second is a name that can hold anything."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - twice as quick, many times a second
+            return file.read().rpartition(b")")[2].split()
+    except OSError:
+        return None
+
+
+def _peak(pid: int) -> int:
+    try:
+        with open(f"/proc/{pid}/status", "rb") as file:  # noqa: PTH123
+            after = file.read().partition(b"VmHWM:")[2].split(maxsplit=1)
+    except OSError:
+        return 0
+    return int(after[0]) * 1024 if after else 0
+
+
+def _children(pid: int) -> list[int]:
+    """Return the children of all its threads, for each thread has those that it started."""
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for task in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{task}/children", "rb") as file:  # noqa: PTH123
+                found += map(int, file.read().split())
+    return found
+
+
+def _send(pid: int, name: str) -> bool:
+    with contextlib.suppress(OSError):
+        os.kill(pid, getattr(signal, name))
+        return True
+    return False
+
+
+# ---- memory
+
+
+class _Names(NamedTuple):
+    limits: tuple[str, ...]
+    used: str
+    prefix: str
+    mapped: str
+
+
+_VERSIONS: Final = {
+    "cgroup2": _Names(("memory.max", "memory.high"), "memory.current", "", "file_mapped"),
+    "cgroup": _Names(("memory.limit_in_bytes",), "memory.usage_in_bytes", "total_", "total_mapped_file"),
+}
+
+
+class MemoryLook:
+    """Call it for the memory of this moment. `root` is where /proc and /sys are, for tests."""
+
+    def __init__(self, root: Path = Path("/")) -> None:
+        self._root = root
+        self._levels = tuple(_levels(root))
+        pressures = (level / "memory.pressure" for level, names in self._levels if not names.prefix)
+        machine = root / "proc/pressure/memory"
+        self._pressure = next((file for file in pressures if file.exists()), machine)
+
+    def __call__(self) -> MemoryState:
+        """Read all of it anew; the limits too, which can be changed any time."""
+        info = _pairs(self._root / "proc/meminfo")
+        limits = [found for level, names in self._levels for found in _limits(level, names)]
+        limit, used = min(limits, key=lambda found: found[0] - found[1], default=(None, None))
+        some, full = _pressure(self._pressure)
+        available = info.get("MemAvailable")
+        return MemoryState(
+            available=None if available is None else available * 1024,
+            limit=limit,
+            used=used,
+            some=some,
+            full=full,
+            swap_used=(info.get("SwapTotal", 0) - info.get("SwapFree", 0)) * 1024,
+        )
+
+
+def _limits(level: Path, names: _Names) -> Iterator[tuple[int, int]]:
+    """Yield the limits of one group with what is used of each."""
+    values = [_number(level / name) for name in names.limits]
+    if not any(value is not None and value < _NO_LIMIT for value in values):
+        return
+    used = (_number(level / names.used) or 0) - _cache(level, names)
+    for value in values:
+        if value is not None and value < _NO_LIMIT:
+            yield value, max(0, used)
+
+
+def _cache(level: Path, names: _Names) -> int:
+    """Return the bytes of page cache that no program has mapped: headers read, objects written.
+
+    They count as used, and the kernel drops them before it kills anybody.
+    """
+    stat = _pairs(level / "memory.stat")
+    files = stat.get(f"{names.prefix}inactive_file", 0) + stat.get(f"{names.prefix}active_file", 0)
+    return max(0, files - stat.get(names.mapped, 0))
+
+
+def _levels(root: Path) -> Iterator[tuple[Path, _Names]]:
+    """Yield our own groups and those above them, for a limit on any of them is one for us."""
+    own = {}
+    for line in _memory_lines(root / "proc/self/cgroup"):
+        controllers, _, group = line.partition(":")[2].partition(":")
+        own.update(dict.fromkeys(controllers.split(","), group))
+    for line in _memory_lines(root / "proc/self/mountinfo"):
+        before, _, after = line.partition(" - ")
+        fields = before.split()
+        kind = after.split()
+        if len(fields) < 5 or len(kind) < 3 or kind[0] not in _VERSIONS:
+            continue
+        controller = "" if kind[0] == "cgroup2" else "memory"
+        if controller in own and (not controller or controller in kind[2].split(",")):
+            top = root / fields[4].lstrip("/")
+            yield from ((level, _VERSIONS[kind[0]]) for level in _upwards(top, fields[3], own[controller]))
+
+
+def _upwards(top: Path, mounted: str, group: str) -> Iterator[Path]:
+    """From the group up to the mount's top; in a container that may be all there is of it."""
+    path = Path(group)
+    base = Path(mounted)
+    below = path.relative_to(base) if path.is_relative_to(base) and ".." not in path.parts else Path()
+    yield from (top / each for each in (below, *below.parents))
+
+
+def _pressure(file: Path) -> tuple[float, float]:
+    """`some avg10=0.12 avg60=...` and the same of `full`, in percent."""
+    found = {"some": 0.0, "full": 0.0}
+    for line in _memory_lines(file):
+        words = line.split()
+        if len(words) > 1 and words[0] in found and words[1].startswith("avg10="):
+            found[words[0]] = float(words[1].removeprefix("avg10="))
+    return found["some"], found["full"]
+
+
+def _pairs(file: Path) -> dict[str, int]:
+    words = (line.split() for line in _memory_lines(file))
+    return {each[0].rstrip(":"): int(each[1]) for each in words if len(each) > 1 and each[1].isdigit()}
+
+
+def _number(file: Path) -> int | None:
+    text = next(iter(_memory_lines(file)), "").strip()
+    return int(text) if text.isdigit() else None
+
+
+def _memory_lines(file: Path) -> list[str]:
+    try:
+        return file.read_text("ascii", "replace").splitlines()
+    except OSError:
+        return []

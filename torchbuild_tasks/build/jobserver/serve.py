@@ -1,7 +1,8 @@
-"""The variable by which Ninja and make find a jobserver: MAKEFLAGS.
+"""Serve the job tokens of a build from a thread, and hold compiles for which memory is short.
 
-Source: gnu.org/software/make/manual/html_node/Job-Slots.html, POSIX-Jobserver.html,
-Windows-Jobserver.html; Ninja reads it since 1.13 (doc/manual.asciidoc).
+Ninja and make find the jobserver by the variable MAKEFLAGS. Source: gnu.org/software/make/manual/html_node/
+(Job-Slots.html, POSIX-Jobserver.html, Windows-Jobserver.html); Ninja reads it since 1.13
+(doc/manual.asciidoc).
 """
 
 from __future__ import annotations
@@ -17,41 +18,18 @@ from typing import Final
 
 from torchbuild_tasks.build.jobserver.tokens import MemoryState, Orders, Policy
 
-# What the user's own flags say about jobs: a number, or another jobserver.
-_JOBS: Final = re.compile(r"-j\d*|--jobs(=\d+)?|--jobserver-(auth|fds|style)=\S*")
-# Each of these becomes a -j on Ninja's command line, and that switches the jobserver off.
-SWITCH_OFF: Final = ("MAX_JOBS", "CMAKE_BUILD_PARALLEL_LEVEL")
-
-
-def environment(auth: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a build that takes its tokens from the jobserver `auth`.
-
-    The user's own MAKEFLAGS stay, less what they say about jobs; the variables that become a
-    -j are left out. The first word of MAKEFLAGS holds single letters (`ks`), and where there
-    are none it is empty.
-    """
-    kept = {name: value for name, value in environ.items() if name not in SWITCH_OFF}
-    given = environ.get("MAKEFLAGS", "")
-    words = [word for word in given.split() if not _JOBS.fullmatch(word)]
-    letters = words.pop(0) if words and _letters(words[0]) else ""
-    return {**kept, "MAKEFLAGS": " ".join((letters, *words, f"--jobserver-auth={auth}"))}
-
-
-def _letters(word: str) -> bool:
-    return not word.startswith("-") and "=" not in word
-
-
-# ---------------- serves the tokens of a build in a thread beside it, and holds what memory is short for
-
-
 if sys.platform == "win32":
-    from torchbuild_tasks.build.jobserver.windows import CAN_HOLD, Family, MemoryLook, Tokens
+    from torchbuild_tasks.build.jobserver.windows import CAN_HOLD, MemoryLook, Processes, Tokens
 else:
-    from torchbuild_tasks.build.jobserver.posix import CAN_HOLD, Family, MemoryLook, Tokens
+    from torchbuild_tasks.build.jobserver.posix import CAN_HOLD, MemoryLook, Processes, Tokens
 
 # Tokens that are missing so long while nothing of the build runs have died with whoever held them; for a
 # moment they are missing whenever a job is about to start.
-_QUIET = 1.0
+_QUIET: Final = 1.0  # seconds
+# What the user's own flags set about jobs: a number, or another jobserver.
+_JOBS: Final = re.compile(r"-j\d*|--jobs(=\d+)?|--jobserver-(auth|fds|style)=\S*")
+# Each of these becomes a -j on Ninja's command line, and that switches the jobserver off.
+SWITCH_OFF: Final = ("MAX_JOBS", "CMAKE_BUILD_PARALLEL_LEVEL")
 
 
 @contextlib.contextmanager
@@ -60,23 +38,23 @@ def serve(
     *,
     policy: Policy,
     look: Callable[[], MemoryState] | None = None,
-    family: Family | None = None,
+    processes: Processes | None = None,
     folder: Path | None = None,
 ) -> Iterator[Served]:
-    """Serve at most so many tokens until the end of the block; then all that was held goes on.
+    """Serve at most so many tokens until the end of the block; then all that is held goes on.
 
     Args:
         tokens: one less than the jobs there may be, for the first needs no token.
-        policy: what to do, asked many times a second; core's TokenPolicy.
+        policy: what to do, asked many times a second; such as TokenPolicy.
         look: reads the memory; this system's reader unless another is given.
-        family: the processes of the build; all that descends from ours unless given.
+        processes: the processes of the build; all that descends from ours unless given.
         folder: where the named pipe is made (POSIX), instead of the folder for temporary files.
 
     Raises:
         OSError: this system or folder has no place for tokens. The build can go on without.
     """
     pool = Tokens(folder)
-    served = Served(tokens, pool, policy, look or MemoryLook(), family or Family())
+    served = Served(tokens, pool, policy, look or MemoryLook(), processes or Processes())
     try:
         served.start()
         yield served
@@ -89,18 +67,18 @@ class Served:
     """A jobserver at work. `held_seconds` and `fewest` say afterwards what it did about memory."""
 
     def __init__(
-        self, tokens: int, pool: Tokens, policy: Policy, look: Callable[[], MemoryState], family: Family
+        self, tokens: int, pool: Tokens, policy: Policy, look: Callable[[], MemoryState], processes: Processes
     ) -> None:
         self.most = max(0, tokens)
         self.fewest = self.most
         self.held_seconds = 0.0
-        self._out, self._pool, self._policy, self._look, self._family = 0, pool, policy, look, family
+        self._out, self._pool, self._policy, self._look, self._processes = 0, pool, policy, look, processes
         self._over = threading.Event()
         self._quiet_since = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="jobserver", daemon=True)
 
     def environment(self, environ: Mapping[str, str]) -> dict[str, str]:
-        """The environment in which a build finds this jobserver, and no -j that switches it off."""
+        """Return the environment in which a build finds this jobserver, and no -j that switches it off."""
         return environment(self._pool.auth, environ)
 
     def start(self) -> None:
@@ -113,7 +91,7 @@ class Served:
         self._over.set()
         if self._thread.ident is not None:
             self._thread.join()
-        self._family.hold(frozenset())
+        self._processes.hold(frozenset())
 
     def _run(self) -> None:
         try:
@@ -124,14 +102,14 @@ class Served:
                 else:
                     self._over.wait(orders.wait)
         finally:  # also when something here is broken: the build goes on, unguarded
-            self._family.hold(frozenset())
+            self._processes.hold(frozenset())
             self._put(self.most)
 
     def _step(self) -> Orders:
-        running = self._family.look()
+        running = self._processes.look()
         now = time.monotonic()
         orders = self._policy(self._look(), running, self._out, now)
-        held = self._family.hold(orders.hold)
+        held = self._processes.hold(orders.hold)
         self._pool.note_held(held)
         self.held_seconds += orders.wait * len(held)
         self._put(min(orders.tokens, self.most))
@@ -148,4 +126,22 @@ class Served:
             self._out = number
 
 
-__all__ = ["CAN_HOLD", "Family", "MemoryLook", "SWITCH_OFF", "Served", "Tokens", "environment", "serve"]
+def environment(auth: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a build that takes its tokens from the jobserver `auth`.
+
+    The user's own MAKEFLAGS stay, less what they say about jobs; the variables that become a
+    -j are left out. The first word of MAKEFLAGS holds single letters (`ks`), and where there
+    are none it is empty.
+    """
+    kept = {name: value for name, value in environ.items() if name not in SWITCH_OFF}
+    given = environ.get("MAKEFLAGS", "")
+    words = [word for word in given.split() if not _JOBS.fullmatch(word)]
+    letters = words.pop(0) if words and _letters(words[0]) else ""
+    return {**kept, "MAKEFLAGS": " ".join((letters, *words, f"--jobserver-auth={auth}"))}
+
+
+def _letters(word: str) -> bool:
+    return not word.startswith("-") and "=" not in word
+
+
+__all__ = ["CAN_HOLD", "Processes", "MemoryLook", "SWITCH_OFF", "Served", "Tokens", "environment", "serve"]

@@ -1,9 +1,8 @@
-"""The processes of a build: what descends from us, and what compiles for us in the cache's server."""
+"""Serve a jobserver while a command of the build runs, and report in a line what it did."""
 
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import shutil
 import time
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from torchbuild_tasks.build.history import build_program
-from torchbuild_tasks.build.jobserver.serve import CAN_HOLD, Family, Served, serve
+from torchbuild_tasks.build.jobserver.serve import CAN_HOLD, Processes, Served, serve
 from torchbuild_tasks.build.jobserver.tokens import TokenPolicy
 from torchbuild_tasks.build.work import Work
 from torchbuild_tasks.catalog.match import admits
@@ -23,32 +22,6 @@ from torchbuild_tasks.system import process
 from torchbuild_tasks.values import replace
 
 _EVERY: Final = 5.0  # seconds between two looks for the server
-
-
-def build_family(environ: Mapping[str, str]) -> Family:
-    """The family of a build in this environment, which leads to its sccache server if it has one."""
-    return Family(_CacheServer(environ))
-
-
-class _CacheServer:
-    """The pid of the server in which sccache compiles; another takes its place when a shared cache dies."""
-
-    def __init__(self, environ: Mapping[str, str]) -> None:
-        self._environ, self._asked = environ, -_EVERY
-        self._found: tuple[int, ...] = ()
-
-    def __call__(self) -> tuple[int, ...]:
-        """Look for it, at most every few seconds."""
-        if time.monotonic() - self._asked >= _EVERY:
-            pid = server_of(self._environ)
-            self._asked = time.monotonic()
-            self._found = () if pid is None else (pid,)
-        return self._found
-
-
-# ---------------- the jobserver around a compile: served while it runs, and what it did told in a line
-
-
 # GNU make before 4.4, called by something in the build, stops at a named pipe (jobserver_parse_auth).
 _NOT_UNDERSTOOD: Final = "invalid --jobserver-auth string"
 _VERSION: Final = re.compile(r"\d+(\.\d+)+")
@@ -64,7 +37,7 @@ def jobserver(work: Work) -> Iterator[Work]:
     if planned is None:
         yield work
         return
-    environ = os.environ if work.environ is None else work.environ
+    environ = work.env
     if problem := _cannot_take(planned, work.build_dir, environ):
         work.report.note(f"Without a jobserver, with {environ.get('MAX_JOBS')} jobs: {problem}.")
         yield work
@@ -74,8 +47,8 @@ def jobserver(work: Work) -> Iterator[Work]:
     )
     with contextlib.ExitStack() as at_end:
         try:
-            family = build_family(environ)
-            served = at_end.enter_context(serve(planned.cores - 1, policy=policy, family=family))
+            processes = build_processes(environ)
+            served = at_end.enter_context(serve(planned.cores - 1, policy=policy, processes=processes))
         except OSError as error:
             work.report.note(f"Without a jobserver, with {environ.get('MAX_JOBS')} jobs: {error}.")
             yield work
@@ -85,29 +58,29 @@ def jobserver(work: Work) -> Iterator[Work]:
 
 
 def fewer_jobs(work: Work, jobs: int) -> Work:
-    """The same build with so many jobs at most, whoever limits them."""
+    """Return the same build with so many jobs at most, whoever limits them."""
     planned = work.plan.jobserver
     if planned is not None:
         planned = replace(planned, cores=jobs)
-    environ = {**(os.environ if work.environ is None else work.environ), "MAX_JOBS": str(jobs)}
+    environ = {**work.env, "MAX_JOBS": str(jobs)}
     return replace(work, plan=replace(work.plan, jobserver=planned), environ=environ)
 
 
 def without_jobserver(work: Work, lines: Iterable[str]) -> Work | None:
-    """The same build with the plan's number, if these lines say that a program in it broke on tokens."""
+    """Return the build with the plan's number, if these lines show that a program in it broke on tokens."""
     line = next((line for line in lines if _NOT_UNDERSTOOD in line), None)
     if line is None or work.plan.jobserver is None:
         return None
-    number = (work.environ or os.environ).get("MAX_JOBS")
+    number = work.env.get("MAX_JOBS")
     work.report.note(f"Going on without a jobserver, with {number} jobs: {line.strip()[:200]}")
     return replace(work, plan=replace(work.plan, jobserver=None))
 
 
 def jobs_at_once(work: Work) -> int:
-    """How many jobs the build may run at once."""
+    """Return how many jobs the build may run at once."""
     if work.plan.jobserver is not None:
         return work.plan.jobserver.cores
-    said = (work.environ or os.environ).get("MAX_JOBS", "")
+    said = work.env.get("MAX_JOBS", "")
     return int(said) if said.isdecimal() else 1
 
 
@@ -134,7 +107,7 @@ def _added(before: JobserverUse | None, use: JobserverUse) -> JobserverUse:
 
 
 def _cannot_take(planned: Jobserver, build_dir: Path, environ: Mapping[str, str]) -> str:
-    """Why a program that may build takes no tokens, or "". An older one would run without any limit.
+    """Return why a program that may build takes no tokens, or "". An older one would run without any limit.
 
     CMake calls the one that the tree was configured with, and the short way the one on PATH.
     """
@@ -155,3 +128,24 @@ def _too_old(planned: Jobserver, program: str, environ: Mapping[str, str]) -> st
     if not admits(planned.version, found[0]):
         return f"{program} is {planned.program} {found[0]}, and {planned.version} is needed"
     return ""
+
+
+def build_processes(environ: Mapping[str, str]) -> Processes:
+    """Return the processes of a build in this environment, with what its sccache server runs."""
+    return Processes(_CacheServer(environ))
+
+
+class _CacheServer:
+    """The pid of the server in which sccache compiles; another takes its place when a shared cache dies."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ, self._asked = environ, -_EVERY
+        self._found: tuple[int, ...] = ()
+
+    def __call__(self) -> tuple[int, ...]:
+        """Look for it, at most every few seconds."""
+        if time.monotonic() - self._asked >= _EVERY:
+            pid = server_of(self._environ)
+            self._asked = time.monotonic()
+            self._found = () if pid is None else (pid,)
+        return self._found

@@ -1,12 +1,40 @@
-"""What the jobserver sees of a running build, and what it is told to do: plain values of a moment.
+"""Decide how many jobs a build may run at this moment, and which compiles wait, by memory alone.
 
-They are tuples, for they are made many times a second beside the compilers.
+What is seen and what is ordered are plain tuples, for they are created many times a second while compilers
+run. While memory is short those that grow wait, and never the largest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
+
+# The others may together take this part of what is left until the next look, so it never ends.
+_SHARE: Final = 3
+# A rate that is not seen again is half forgotten after so many seconds: memory comes in steps.
+_HALF: Final = 0.5
+# Below this (bytes a second) it is no growth.
+_STILL: Final = 1 << 20
+_MIB: Final = 1 << 20
+# A process that never had this much is a shell or a tool, and says nothing about compiles.
+_COMPILE: Final = 32 * _MIB
+# Compiles that must have ended before their sizes count more than the size that was tabled.
+_KNOWN: Final = 4
+# What is tabled is believed ever less, until so many have ended.
+_BELIEVED: Final = 16
+# After n compiles the next may be larger than all by this over n (of evenly spread sizes 1/n on average).
+_UNSURE: Final = 1.5
+# A compile that parses headers has this share of what the largest takes when it optimises.
+_SMALL: Final = 8
+# Room for a job more than the average, for they do not all grow and end in turn.
+_UNEVEN: Final = 1.2
+# Of the memory there is for the build, at most one part in so many is kept back.
+_RESERVE: Final = 16
+# Of what is kept back, one part in so many may go at each look when nothing else is left.
+_SPARE: Final = 32
+# With compilers of a GB/s of growth: how long the free memory lasts decides the next look.
+_FILL: Final = 2 << 30
+_SOONEST, _LATEST = 0.05, 0.5
 
 
 class MemoryState(NamedTuple):
@@ -60,113 +88,8 @@ class Orders(NamedTuple):
 Policy = Callable[[MemoryState, Sequence[Running], int, float], Orders]
 
 
-# ---------------- which compiles wait while memory is short: those that grow, and never the largest
-
-
-# The others may together take this part of what is left until the next look, so it never ends.
-_SHARE: Final = 3
-# A rate that is not seen again is half forgotten after so many seconds: memory comes in steps.
-_HALF: Final = 0.5
-# Below this (bytes a second) it is no growth.
-_STILL: Final = 1 << 20
-
-
-class Growth:
-    """How quickly each process grows, in bytes a second; a held one keeps the rate that it had."""
-
-    def __init__(self) -> None:
-        self._seen: dict[tuple[int, float], Running] = {}
-        self._rates: dict[tuple[int, float], float] = {}
-        self._when = 0.0
-
-    def look(self, running: Sequence[Running], now: float) -> dict[int, float]:
-        """Take in one look; the rate of each process by its pid."""
-        passed, self._when = max(0.001, now - self._when), now
-        self._rates = {(one.pid, one.started): self._rate(one, passed) for one in running}
-        self._seen = {(one.pid, one.started): one for one in running}
-        return {pid: rate if rate >= _STILL else 0.0 for (pid, _), rate in self._rates.items()}
-
-    def _rate(self, one: Running, passed: float) -> float:
-        key = (one.pid, one.started)
-        before = self._seen.get(key)
-        if before is None:  # it has got there in a second or less
-            return float(one.size)
-        if one.held or before.held:
-            return self._rates[key]
-        forgotten: float = 0.5 ** (passed / _HALF)
-        return max((one.size - before.size) / passed, self._rates[key] * forgotten)
-
-
-def left_beside(running: Sequence[Running], free: int, largest: int) -> int:
-    """Bytes of `free` that are left when the largest process grows to `largest`."""
-    size = max((one.size for one in running if not one.idle), default=0)
-    # One that is larger than was thought is not done growing either.
-    return free - max(size // 10, largest - size)
-
-
-def to_hold(
-    running: Sequence[Running],
-    free: int,
-    *,
-    largest: int,
-    likely: int,
-    growth: Mapping[int, float],
-    spare: int,
-) -> frozenset[int]:
-    """The processes that must wait until the next look.
-
-    Args:
-        running: all processes of the build that have no children; those that use no CPU wait for
-            others, and are not counted.
-        free: bytes that may be taken, what is kept back already taken off. With none left all
-            but the largest wait.
-        largest: bytes that a process may come to have.
-        likely: bytes that one has had; what `largest` is above it is a margin, and may go to slow growth.
-        growth: by pid, bytes by which each is expected to grow until the next look.
-        spare: bytes by which the others may grow while that margin lasts.
-    """
-    jobs = sorted((one for one in running if not one.idle), key=lambda one: (-one.size, one.started, one.pid))
-    if free <= 0:
-        return frozenset(one.pid for one in jobs[1:])
-    margin = left_beside(jobs, free, likely)
-    allowed: float = max(0, left_beside(jobs, free, largest) // _SHARE, min(spare, margin))
-    hold = set()
-    for one in jobs[1:]:
-        grows = growth.get(one.pid, 0)
-        if grows <= allowed:
-            allowed -= grows
-        else:
-            hold.add(one.pid)
-    return frozenset(hold)
-
-
-# ---------------- how many jobs a build may run at this moment, and which of them wait: by memory alone
-
-
-_MIB: Final = 1 << 20
-# A process that never had this much is a shell or a tool, and says nothing about compiles.
-_COMPILE: Final = 32 * _MIB
-# Compiles that must have ended before their sizes count more than the size that was tabled.
-_KNOWN: Final = 4
-# What is tabled is believed ever less, until so many have ended.
-_BELIEVED: Final = 16
-# After n compiles the next may be larger than all by this over n (of evenly spread sizes 1/n on average).
-_UNSURE: Final = 1.5
-# A compile that parses headers has this share of what the largest takes when it optimises.
-_SMALL: Final = 8
-# Room for a job more than the average, for they do not all grow and end in turn.
-_UNEVEN: Final = 1.2
-# Of the memory there is for the build, at most one part in so many is kept back.
-_RESERVE: Final = 16
-# Of what is kept back, one part in so many may go at each look when nothing else is left.
-_SPARE: Final = 32
-# With compilers of a GB/s of growth: how long the free memory lasts decides the next look.
-_FILL: Final = 2 << 30
-_SOONEST, _LATEST = 0.05, 0.5
-
-
 def usable(state: MemoryState) -> int | None:
-    """Bytes that may still be taken, less when the machine stands still for want of memory.
+    """Return the bytes that may still be taken, less when the machine stands still for want of memory.
 
     Each percent of full pressure takes two from it: a machine that swaps has free memory,
     too, but not for more jobs.
@@ -177,7 +100,7 @@ def usable(state: MemoryState) -> int | None:
 
 
 def wanted(state: MemoryState, *, cores: int, held: int, reserve: int, typical: int, in_use: int = 0) -> int:
-    """The number of tokens to have out; one job more can run, for the first needs no token.
+    """Return the number of tokens to have out; one job more can run, for the first needs no token.
 
     Args:
         state: the memory now.
@@ -289,3 +212,72 @@ class TokenPolicy:
                     self._all.seconds + life.seconds,
                 )
         self._alive = alive
+
+
+class Growth:
+    """How quickly each process grows, in bytes a second; a held one keeps the rate that it had."""
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[int, float], Running] = {}
+        self._rates: dict[tuple[int, float], float] = {}
+        self._when = 0.0
+
+    def look(self, running: Sequence[Running], now: float) -> dict[int, float]:
+        """Take in one look; the rate of each process by its pid."""
+        passed, self._when = max(0.001, now - self._when), now
+        self._rates = {(one.pid, one.started): self._rate(one, passed) for one in running}
+        self._seen = {(one.pid, one.started): one for one in running}
+        return {pid: rate if rate >= _STILL else 0.0 for (pid, _), rate in self._rates.items()}
+
+    def _rate(self, one: Running, passed: float) -> float:
+        key = (one.pid, one.started)
+        before = self._seen.get(key)
+        if before is None:  # it has got there in a second or less
+            return float(one.size)
+        if one.held or before.held:
+            return self._rates[key]
+        forgotten: float = 0.5 ** (passed / _HALF)
+        return max((one.size - before.size) / passed, self._rates[key] * forgotten)
+
+
+def left_beside(running: Sequence[Running], free: int, largest: int) -> int:
+    """Return the bytes of `free` that are left when the largest process grows to `largest`."""
+    size = max((one.size for one in running if not one.idle), default=0)
+    # One that is larger than was thought is not done growing either.
+    return free - max(size // 10, largest - size)
+
+
+def to_hold(
+    running: Sequence[Running],
+    free: int,
+    *,
+    largest: int,
+    likely: int,
+    growth: Mapping[int, float],
+    spare: int,
+) -> frozenset[int]:
+    """Return the processes that must wait until the next look.
+
+    Args:
+        running: all processes of the build that have no children; those that use no CPU wait for
+            others, and are not counted.
+        free: bytes that may be taken, what is kept back already taken off. With none left all
+            but the largest wait.
+        largest: bytes that a process may come to have.
+        likely: bytes that one has had; what `largest` is above it is a margin, and may go to slow growth.
+        growth: by pid, bytes by which each is expected to grow until the next look.
+        spare: bytes by which the others may grow while that margin lasts.
+    """
+    jobs = sorted((one for one in running if not one.idle), key=lambda one: (-one.size, one.started, one.pid))
+    if free <= 0:
+        return frozenset(one.pid for one in jobs[1:])
+    margin = left_beside(jobs, free, likely)
+    allowed: float = max(0, left_beside(jobs, free, largest) // _SHARE, min(spare, margin))
+    hold = set()
+    for one in jobs[1:]:
+        grows = growth.get(one.pid, 0)
+        if grows <= allowed:
+            allowed -= grows
+        else:
+            hold.add(one.pid)
+    return frozenset(hold)

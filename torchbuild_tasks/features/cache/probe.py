@@ -1,4 +1,7 @@
-"""Watches shared caches while a build runs: one that dies would hold up every miss for a minute."""
+"""Ask shared caches whether they answer, before a build and while it runs.
+
+One that dies while sccache uses it would hold up every miss for a minute.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from torchbuild_tasks.values import repr_without
 
 SECONDS: Final = 3.0
 _REFUSED: Final = ("-NOAUTH", "-WRONGPASS", "-ERR invalid password", "-ERR AUTH")
+EVERY: Final = 3.0  # seconds between two looks
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +38,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def why_unreachable(target: Target, seconds: float = SECONDS) -> str:
-    """ "" when the shared cache answers, else why it is no use now. Never raises, never takes much longer."""
+    """Return "" when the shared cache answers within `seconds`, else why it is no use now. Never raises."""
     try:
         if target.web:
             return _web(target, seconds)
@@ -110,7 +114,7 @@ def _command(*words: str) -> bytes:
 
 
 def _memcached(connection: _Connection, target: Target) -> str:
-    """One with a login speaks another protocol, so that it takes the connection is all that is asked."""
+    """Ask for the version; one with a login speaks another protocol, so it is only connected to."""
     if target.user:
         return ""
     connection.send(b"version\r\n")
@@ -119,7 +123,7 @@ def _memcached(connection: _Connection, target: Target) -> str:
 
 
 def _web(target: Target, seconds: float) -> str:
-    """Any answer counts, but for a failing server and, for WebDAV, a refused login."""
+    """Send a HEAD request: any answer will do but a server's failure and, for WebDAV, a refused login."""
     import requests
 
     auth = (target.user, target.password) if target.kind == "webdav" and target.user else None
@@ -132,12 +136,6 @@ def _web(target: Target, seconds: float) -> str:
     if target.kind == "webdav" and answer.status_code in (401, 403):
         return f"it refused the login ({answer.status_code})"
     return f"it answers {answer.status_code}" if answer.status_code >= 500 else ""
-
-
-# ----------------
-
-
-EVERY: Final = 3.0  # seconds between two looks
 
 
 class Watch:

@@ -1,4 +1,8 @@
-"""What ccache says of itself: its folder and size, and what it did in one build."""
+"""The programs of compiler caches: a build's own sccache server, and what ccache reports.
+
+The server is started before CMake, stopped with the build, and replaced when it must be. Its address is one
+of the checkout, so that two builds never share a server.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +28,23 @@ from torchbuild_tasks.system import process
 from torchbuild_tasks.system.process_tree import end_tree
 
 _LONGEST: Final = 100  # bytes; a socket's path may have 107
+STOP: Final = 20.0  # seconds; it waits 10 s for what is being compiled
+DRAIN: Final = 60.0  # seconds that a server has for the compiles it waits for, when another takes over
+# Variables that name a shared cache, with those for their passwords; none of them goes to clients of ours.
+REMOTE: Final = re.compile(
+    r"SCCACHE_(REDIS|MEMCACHED|WEBDAV|GCS|AZURE|GHA|OSS|COS|S3|MULTILEVEL)(_|$)"
+    r"|SCCACHE_(BUCKET|ENDPOINT|REGION)$"
+)
+_ADDRESS: Final = ("SCCACHE_SERVER_PORT", "SCCACHE_SERVER_UDS", "SCCACHE_NO_DAEMON", "SCCACHE_START_SERVER")
+_STATS: Final = ("--show-stats", "--stats-format", "json")
+_NONE: Final[Mapping[str, object]] = {"counts": {}}
+_EMPTY: Final = json.dumps(
+    {"stats": {"cache_hits": _NONE, "cache_misses": _NONE, "cache_errors": _NONE, "not_cached": {}}}
+)
+LOG: Final = "ccache-build.log"
+_SECONDS: Final = 15.0
+_UNITS: Final = {"": 1, "k": 1000, "K": 1000, "M": 1000**2, "G": 1000**3, "T": 1000**4}
+_BINARY: Final = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
 
 
 class SocketPlace:
@@ -36,12 +57,12 @@ class SocketPlace:
 
     @property
     def clients(self) -> dict[str, str]:
-        """What leads a client to the server."""
+        """Return what leads a client to the server."""
         return {"SCCACHE_SERVER_UDS": f"{self._stem}.sock"}
 
     @property
     def server(self) -> dict[str, str]:
-        """What the server listens on to which clients are led."""
+        """Return what the server listens on to which clients are led."""
         return {"SCCACHE_SERVER_UDS": str(self._socket(self._number))}
 
     def next(self) -> dict[str, str]:
@@ -61,12 +82,12 @@ class SocketPlace:
         new.replace(link)
 
     def leftovers(self) -> tuple[int, ...]:
-        """The pids of servers that a killed build has left listening here."""
+        """Return the pids of servers that a killed build has left listening here."""
         found = (_listener(self._socket(number)) for number in (0, 1))
         return tuple(pid for pid in found if pid is not None)
 
     def pid(self, address: dict[str, str]) -> int | None:
-        """The process that listens on an address; None when nobody does."""
+        """Return the process that listens on an address; None when nobody does."""
         return _listener(Path(address["SCCACHE_SERVER_UDS"]))
 
     def clear(self) -> None:
@@ -89,20 +110,20 @@ class PortPlace:
 
     @property
     def clients(self) -> dict[str, str]:
-        """What leads a client to the server."""
+        """Return what leads a client to the server."""
         return {"SCCACHE_SERVER_PORT": self._port}
 
     server = clients
 
     def next(self) -> dict[str, str]:
-        """The same address: the old server has to be gone before another can have it."""
+        """Return the same address, which another server can have once the old one has ended."""
         return self.clients
 
     def lead(self) -> None:
         """Clients are there already."""
 
     def leftovers(self) -> tuple[int, ...]:
-        """A port that was free has none."""
+        """Return none: the port was free when it was chosen."""
         return ()
 
     def pid(self, address: dict[str, str]) -> int | None:
@@ -110,25 +131,25 @@ class PortPlace:
         return None
 
     def clear(self) -> None:
-        """Nothing is left of a port."""
+        """Do nothing: nothing is left of a port."""
 
 
 Place = SocketPlace | PortPlace
 
 
 def own_place(root: Path, name: str = "build") -> Place:
-    """The place for the server of one checkout."""
+    """Return the address for the server of one checkout."""
     return PortPlace() if sys.platform == "win32" else SocketPlace(root, name)
 
 
 def server_of(environ: Mapping[str, str]) -> int | None:
-    """The process of the server to which an environment leads clients; None where that is not known."""
+    """Return the pid of the server to which an environment leads clients; None where that is not known."""
     address = environ.get("SCCACHE_SERVER_UDS")
     return _listener(Path(address)) if address else None
 
 
 def _private_folder() -> Path:
-    """A folder of this user with a short path; a stranger's folder of that name is not entered."""
+    """Return a folder of this user with a short path; a stranger's folder of that name is not entered."""
     for base in filter(None, (os.environ.get("XDG_RUNTIME_DIR"), "/tmp")):
         folder = Path(base) / f"torchbuild-{_user()}"
         if len(os.fsencode(folder)) + len("/0123456789ab-0.sock") > _LONGEST:
@@ -159,27 +180,11 @@ def _listener(path: Path) -> int | None:
     return None
 
 
-# ----------------
-# A build's own sccache server: started before CMake, stopped with the build, replaced when it must be
-
-
-STOP: Final = 20.0  # seconds; it waits 10 s for what is being compiled
-DRAIN: Final = 60.0  # seconds that a server has for the compiles it waits for, when another takes over
-# Variables that name a shared cache, with those for their passwords; none of them goes to clients of ours.
-REMOTE: Final = re.compile(
-    r"SCCACHE_(REDIS|MEMCACHED|WEBDAV|GCS|AZURE|GHA|OSS|COS|S3|MULTILEVEL)(_|$)"
-    r"|SCCACHE_(BUCKET|ENDPOINT|REGION)$"
-)
-_ADDRESS: Final = ("SCCACHE_SERVER_PORT", "SCCACHE_SERVER_UDS", "SCCACHE_NO_DAEMON", "SCCACHE_START_SERVER")
-_STATS: Final = ("--show-stats", "--stats-format", "json")
-_NONE: Final[Mapping[str, object]] = {"counts": {}}
-_EMPTY: Final = json.dumps(
-    {"stats": {"cache_hits": _NONE, "cache_misses": _NONE, "cache_errors": _NONE, "not_cached": {}}}
-)
+# ---- the server
 
 
 def disk_only(environ: Mapping[str, str]) -> dict[str, str]:
-    """An environment that names no shared cache and no server."""
+    """Return an environment that names no shared cache and no server."""
     return {k: v for k, v in environ.items() if not REMOTE.match(k) and k not in _ADDRESS}
 
 
@@ -207,7 +212,7 @@ class Server:
 
     @property
     def clients(self) -> dict[str, str]:
-        """What a compiler's environment needs to reach it."""
+        """Return what a compiler's environment needs to reach it."""
         return self._place.clients
 
     def start(self, levels: Mapping[str, str] | None = None) -> str:
@@ -308,7 +313,7 @@ class Server:
         return ""
 
     def statistics(self) -> str:
-        """Its statistics as JSON; "" when it does not answer."""
+        """Return its statistics as JSON; "" when it does not answer."""
         return self._statistics(self._place.server)
 
     def _statistics(self, address: Mapping[str, str]) -> str:
@@ -346,7 +351,7 @@ class Server:
 
 
 def sccache_home(program: str, environ: Mapping[str, str]) -> tuple[Path | None, int]:
-    """The folder that sccache would use and the most bytes it would fill; None and 0 if it does not say."""
+    """Return the folder that sccache would use and its limit in bytes; None and 0 when not reported."""
     # An address at which nobody is: it then tells its settings and starts nothing.
     nobody = {"SCCACHE_SERVER_UDS": os.devnull} if os.name == "posix" else {"SCCACHE_SERVER_PORT": "9"}
     done = process.capture((program, *_STATS), env={**disk_only(environ), **nobody}, timeout=15.0)
@@ -359,7 +364,7 @@ def sccache_home(program: str, environ: Mapping[str, str]) -> tuple[Path | None,
 
 
 def hidden(text: str, secrets: Mapping[str, str]) -> str:
-    """A text without the values of variables that hold a login."""
+    """Return a text without the values of variables that hold a login."""
     for name, value in secrets.items():
         if value and re.search("PASSWORD|USERNAME|TOKEN|SECRET|KEY_ID", name):
             text = text.replace(value, "***")
@@ -373,23 +378,17 @@ class _Nowhere:
 
 
 def _reason(rc: int, said: bytes) -> str:
-    """The innermost cause is the last line that sccache prints of an error."""
+    """Return the innermost cause: the last line that sccache prints of an error."""
     lines = [line.strip() for line in said.decode(errors="replace").splitlines() if line.strip()]
     lines = [line for line in lines if not line.startswith(("Run with SCCACHE_LOG", "sccache: Starting"))]
     return (lines[-1] if lines else f"it ended with exit code {rc}").removeprefix("sccache: error: ")
 
 
-# ----------------
-
-
-LOG: Final = "ccache-build.log"
-_SECONDS: Final = 15.0
-_UNITS: Final = {"": 1, "k": 1000, "K": 1000, "M": 1000**2, "G": 1000**3, "T": 1000**4}
-_BINARY: Final = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
+# ---- ccache
 
 
 def ccache_home(program: str, environ: Mapping[str, str]) -> tuple[Path | None, int]:
-    """The folder that ccache uses, and the most bytes it fills; 0 for a size without limit or not known."""
+    """Return the folder that ccache uses and its limit in bytes; 0 for no limit, or one that is not known."""
     folder = _setting(program, "cache_dir", environ)
     return (Path(folder) if folder else None), read_size(_setting(program, "max_size", environ))
 
@@ -406,7 +405,7 @@ def read_size(text: str) -> int:
 
 
 def statistics(program: str, environ: Mapping[str, str]) -> str:
-    """The counters of its whole folder (--print-stats); "" when it does not tell them."""
+    """Return the counters of its whole folder (--print-stats); "" when it does not tell them."""
     done = process.capture((program, "--print-stats"), env=environ, timeout=_SECONDS)
     return done.stdout.decode(errors="replace") if done.rc == 0 else ""
 

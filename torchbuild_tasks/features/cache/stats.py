@@ -26,7 +26,7 @@ OTHER: Final = "other"
 
 
 def sccache_report(before: str, after: str) -> CacheReport | None:
-    """The difference of two answers of `sccache --show-stats --stats-format json`; None if unreadable."""
+    """Return the difference of two answers of `sccache --show-stats` in JSON; None if unreadable."""
     try:
         old, new = (json.loads(text)["stats"] for text in (before, after))
         return CacheReport(
@@ -60,7 +60,7 @@ def _errors(stats: Mapping[str, Any]) -> int:
 
 
 def ccache_report(log: str) -> CacheReport:
-    """What a CCACHE_STATSLOG holds: for each command its source after `#`, then its counters."""
+    """Return what a CCACHE_STATSLOG holds: for each command its source after `#`, then its counters."""
     hits = Counter[str]()
     misses = Counter[str]()
     others = Counter[str]()
@@ -84,7 +84,7 @@ def ccache_report(log: str) -> CacheReport:
 
 
 def ccache_difference(before: str, after: str) -> CacheReport:
-    """The same of two answers of `ccache --print-stats`, for versions that write no log (before 4.3)."""
+    """Return the same from two answers of `ccache --print-stats`, for versions without a log (before 4.3)."""
     now = _counters(after)
     then = _counters(before)
     counts = _less(now, then)
@@ -118,7 +118,7 @@ def _language(line: str) -> str:
 
 
 def added(one: CacheReport, other: CacheReport) -> CacheReport:
-    """Two reports of one tool as one, for a server that was replaced during the build."""
+    """Return two reports of one tool as one, for a server that was replaced during the build."""
     return CacheReport(
         tool=one.tool,
         hits=Counter(one.hits) + Counter(other.hits),
@@ -132,14 +132,14 @@ def added(one: CacheReport, other: CacheReport) -> CacheReport:
 
 
 def hit_rate(report: CacheReport) -> float | None:
-    """The share of what was looked up that was there; None when nothing was looked up."""
+    """Return the share of what was looked up that was there; None when nothing was looked up."""
     hits = sum(report.hits.values())
     misses = sum(report.misses.values())
     return hits / (hits + misses) if hits + misses else None
 
 
 def report_lines(report: CacheReport) -> tuple[str, ...]:
-    """What one cache did, for people; nothing when it was not asked for anything."""
+    """Return what one cache did, as lines for people; none when nothing was looked up."""
     rate = hit_rate(report)
     if rate is None and not report.not_cached and not report.errors:
         return ()
@@ -179,7 +179,7 @@ def _counted(counts: Mapping[str, int], most: int = 5) -> str:
 
 
 def hint(report: CacheReport, *, first: bool, drifted: bool) -> str:
-    """Why so little was found, when it was little; "" when there is nothing to say.
+    """Return why so little was found, when it was little; "" when there is nothing to say.
 
     Args:
         report: one cache's.

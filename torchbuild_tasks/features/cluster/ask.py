@@ -1,4 +1,4 @@
-"""Files with tokens: in a folder that only this user can enter, and only this user can read them."""
+"""Ask a scheduler how it is, and keep the files with its tokens, which only this user can read."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from torchbuild_tasks.system import files
 if TYPE_CHECKING:
     from http.client import HTTPConnection
 
-
 SECONDS: Final = 3.0
 WRONG_TOKEN: Final = "it refuses the token that this machine has for it"
 _NO_SCHEDULER: Final = "what answers there is no scheduler of sccache-dist"
 _LONGEST: Final = 1 << 16
+LONGEST = 4096  # characters of a token
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,13 +95,10 @@ def _connected(url: str, seconds: float) -> Iterator[HTTPConnection]:
         connection.close()
 
 
-# ----------------
+# ---- files
 
 
-LONGEST = 4096  # characters of a token
-
-
-class Shelf(msgspec.Struct, frozen=True, kw_only=True):
+class ClusterFiles(msgspec.Struct, frozen=True, kw_only=True):
     """Our files of clusters. `root` need not exist; `space` is for what can be made again."""
 
     root: Path
@@ -118,7 +115,7 @@ class Shelf(msgspec.Struct, frozen=True, kw_only=True):
         return self.root / "client.token"
 
     def server_token(self, address: str) -> Path:
-        """The token that is copied to one server."""
+        """Return the token that is copied to one server."""
         return self.root / f"server-{_plain(address)}.token"
 
     def server(self, name: str) -> Path:
@@ -130,12 +127,12 @@ class Shelf(msgspec.Struct, frozen=True, kw_only=True):
         return self.root / f"client-of-{name}.conf"
 
     def joined(self) -> tuple[Path, ...]:
-        """Such a file of each scheduler that was joined."""
+        """Return such a file of each scheduler that was joined."""
         return tuple(sorted(self.root.glob("client-of-*.conf")))
 
 
-def shelf(cache_folder: str) -> Shelf:
-    """The files of this user.
+def cluster_files(cache_folder: str) -> ClusterFiles:
+    """Return the files of this user.
 
     Args:
         cache_folder: the folder of helpers; what can be made again goes beside them.
@@ -143,7 +140,7 @@ def shelf(cache_folder: str) -> Shelf:
     from platformdirs import user_config_dir
 
     root = Path(user_config_dir("torchbuild-tasks", appauthor=False)) / "cluster"
-    return Shelf(root=root, space=Path(cache_folder) / "cluster")
+    return ClusterFiles(root=root, space=Path(cache_folder) / "cluster")
 
 
 def write_secret(path: Path, text: str) -> None:
@@ -159,7 +156,7 @@ def write_secret(path: Path, text: str) -> None:
 
 
 def value(path: Path, *names: str) -> str:
-    """One value of a TOML file of ours; "" where there is none, or no such file.
+    """Return one value of a TOML file of ours; "" where there is none, or no such file.
 
     Args:
         path: the file.
@@ -175,7 +172,7 @@ def value(path: Path, *names: str) -> str:
 
 
 def read_token(path: Path) -> str:
-    """A token out of a file that was copied here.
+    """Return a token out of a file that was copied here.
 
     Raises:
         UsageError: there is no such file, or no token in it.
@@ -194,9 +191,6 @@ def read_token(path: Path) -> str:
 
 def _plain(address: str) -> str:
     return address.replace("[", "").replace("]", "").replace(":", "-")
-
-
-# ---------------- A scheduler as a fact that a plan is made from
 
 
 def look_at_cluster(url: str, conf: Path) -> Cluster:

@@ -1,9 +1,4 @@
-"""What sccache-dist writes while it runs, in plain words; what nobody needs is left out.
-
-Its lines look like `[2026-11-21T13:27:13Z INFO  sccache_dist] Registered new server ServerId(10.0.0.2:10501)`
-(0.16). A scheduler that refuses a token writes the right one beside it as a warning of
-`sccache_dist::token_check`, so that module has to stay silent.
-"""
+"""Decide whether a build sends compiles away; read and write what sccache-dist is told and reports."""
 
 from __future__ import annotations
 
@@ -31,6 +26,44 @@ LINKS: Final = "torchbuild_link"
 # (measured: preprocessing, packing, waiting), so one core feeds some 20.
 FED: Final = 20
 _POOLS: Final = ("CMAKE_JOB_POOLS", "CMAKE_JOB_POOL_LINK")
+# sccache's own choice in its examples (docs/DistributedQuickstart.md of 0.16).
+SCHEDULER_PORT: Final = 10600
+SERVER_PORT: Final = 10501
+EVERYWHERE: Final = "0.0.0.0"
+_FIRST = "# Written by torchbuild_tasks. It holds a secret: keep it to yourself.\n"
+SCHEDULER_LOG: Final = (
+    "error,sccache_dist=info,sccache_dist::token_check=off,sccache::dist::http::server=warn"
+)
+SERVER_LOG: Final = "error,sccache::dist::http::server=info"
+CLIENT_LOG: Final = "off,sccache::compiler::compiler=warn"
+_LINE: Final = re.compile(r"\[\S+ (\w+) +([\w:]+)\] (.*)")
+_KNOWN: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
+    (re.compile(pattern), words)
+    for pattern, words in (
+        (r"Registered new server ServerId\((.*)\)", "server {0} has joined"),
+        (r"Server (\S+) appears to be dead.*", "server {0} has been silent for 90 s and is left out"),
+        (r"Bearer auth failed.*", "a client with a wrong token was refused"),
+        (r"Server listening for clients on (\S+)", "listening on {0}"),
+        (r"Server connected to scheduler", "the scheduler has taken this server"),
+        (
+            r"Failed to send heartbeat to server: Error 401.*",
+            "the scheduler refuses this server's token; it is asked again every 10 s",
+        ),
+        (
+            r"Failed to send heartbeat to server.*",
+            "the scheduler does not answer; it is asked again every 10 s",
+        ),
+    )
+)
+_SILENT: Final = (
+    re.compile(r"Job \d+ (created and will be|successfully) assigned.*"),
+    re.compile(r"Job \d+ updated state to .*"),
+    re.compile(r"Res \d+ error: .*"),
+    re.compile(r"Adding new certificate for .*"),
+)
+_BACK: Final = re.compile(r"Could not perform distributed compile, falling back to local: (.*)")
+_BUSY: Final = "Insufficient capacity across"
+BUSY: Final = "every server was busy"
 
 
 class ChosenDistribution(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,7 +110,7 @@ def choose_distribution(
 
 
 def _impossible(question: Question, sccache: bool) -> tuple[str, str] | None:
-    """What asking another scheduler would not change."""
+    """Return what asking another scheduler would not change."""
     if question.facts.host.os == "windows":
         text = "servers of sccache-dist run Linux and cannot run cl.exe, so nothing is sent from Windows"
         return text, "Leave --distribute out here; a shared cache (--cache redis://…) works on Windows."
@@ -113,7 +146,7 @@ def _without(question: Question, text: str, fix: str, choices: tuple[Choice, ...
 
 
 def _jobs(question: Question, cluster: Cluster, jobs: Choice) -> tuple[int, str]:
-    """As many as the servers take, and as this machine can feed."""
+    """Return the number of jobs: as many as the servers take and this machine can feed."""
     if jobs.source != "default" and jobs.value.isdecimal():
         return int(jobs.value), jobs.because
     taken = cluster.cpus + cluster.servers
@@ -132,7 +165,7 @@ def _shown(cluster: Cluster) -> str:
 
 
 def _link_pool(question: Question, generator: str) -> tuple[Choice, ...]:
-    """Links are not sent away, so no more of them run at once than this machine has cores.
+    """Return choices that limit links, which are not sent away, to the cores of this machine.
 
     Not where PyTorch makes a pool of its own (CUDA from 2.14 on): CMake then ignores
     CMAKE_JOB_POOLS, and Ninja would refuse a link in a pool that does not exist.
@@ -148,17 +181,11 @@ def _link_pool(question: Question, generator: str) -> tuple[Choice, ...]:
     )
 
 
-# ---------------- addresses of schedulers and servers, as a person writes them and as sccache wants them
-
-
-# sccache's own choice in its examples (docs/DistributedQuickstart.md of 0.16).
-SCHEDULER_PORT: Final = 10600
-SERVER_PORT: Final = 10501
-EVERYWHERE: Final = "0.0.0.0"
+# ---- addresses, as a person writes them and as sccache wants them
 
 
 def scheduler_url(text: str) -> str:
-    """A scheduler's address as a URL: `host`, `host:10600`, `http://host:10600` or `https://host`.
+    """Return a scheduler's address as a URL: `host`, `host:10600`, `http://host:10600` or `https://host`.
 
     Raises:
         UsageError: it is none of these.
@@ -184,7 +211,7 @@ def scheduler_url(text: str) -> str:
 
 
 def file_name(url: str) -> str:
-    """A scheduler's address as a part of a file's name."""
+    """Return a scheduler's address as a part of a file's name."""
     parts = urlsplit(url)
     host = (parts.hostname or "").replace(":", "_")
     return f"{host}-{parts.port or 443}"
@@ -216,7 +243,7 @@ def listening(text: str, port: int, flag: str) -> str:
 
 
 def host_and_port(address: str) -> tuple[str, int]:
-    """Both parts of what `listening` gives."""
+    """Return both parts of what `listening` gives."""
     host, _, port = address.rpartition(":")
     return host.strip("[]"), int(port)
 
@@ -238,12 +265,7 @@ def _wrong(text: str, why: str) -> UsageError:
     )
 
 
-# ----------------
-# the files of sccache's distribution, as text: TOML with tokens in it, so they are for one user's
-# eyes
-
-
-_FIRST = "# Written by torchbuild_tasks. It holds a secret: keep it to yourself.\n"
+# ---- configuration files of sccache-dist: TOML with tokens in it, so they are for one user's eyes
 
 
 def scheduler_file(*, listen: str, client_token: str, secret_key: str) -> str:
@@ -287,7 +309,7 @@ def client_file(*, url: str, token: str, cache_dir: str) -> str:
 
 
 def address_in(token: str) -> str:
-    """The address that a server's token is for; "" when it is no such token."""
+    """Return the address that a server's token is for; "" when it is no such token."""
     parts = token.split(".")
     if len(parts) != 3:
         return ""
@@ -300,48 +322,15 @@ def address_in(token: str) -> str:
 
 
 def _text(value: str) -> str:
-    """A basic string of TOML, whose escapes JSON shares."""
+    """Quote a basic string of TOML, whose escapes JSON shares."""
     return json.dumps(value, ensure_ascii=False)
 
 
-# ----------------
-
-
-SCHEDULER_LOG: Final = (
-    "error,sccache_dist=info,sccache_dist::token_check=off,sccache::dist::http::server=warn"
-)
-SERVER_LOG: Final = "error,sccache::dist::http::server=info"
-CLIENT_LOG: Final = "off,sccache::compiler::compiler=warn"
-
-_LINE: Final = re.compile(r"\[\S+ (\w+) +([\w:]+)\] (.*)")
-_KNOWN: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
-    (re.compile(pattern), words)
-    for pattern, words in (
-        (r"Registered new server ServerId\((.*)\)", "server {0} has joined"),
-        (r"Server (\S+) appears to be dead.*", "server {0} has been silent for 90 s and is left out"),
-        (r"Bearer auth failed.*", "a client with a wrong token was refused"),
-        (r"Server listening for clients on (\S+)", "listening on {0}"),
-        (r"Server connected to scheduler", "the scheduler has taken this server"),
-        (
-            r"Failed to send heartbeat to server: Error 401.*",
-            "the scheduler refuses this server's token; it is asked again every 10 s",
-        ),
-        (
-            r"Failed to send heartbeat to server.*",
-            "the scheduler does not answer; it is asked again every 10 s",
-        ),
-    )
-)
-_SILENT: Final = (
-    re.compile(r"Job \d+ (created and will be|successfully) assigned.*"),
-    re.compile(r"Job \d+ updated state to .*"),
-    re.compile(r"Res \d+ error: .*"),
-    re.compile(r"Adding new certificate for .*"),
-)
+# ---- the log of sccache-dist, in plain words; lines that no person needs are left out
 
 
 def plainly(line: str, secrets: Iterable[str] = ()) -> str:
-    """One line in plain words; "" for one that says nothing to a person.
+    """Return one line in plain words; "" for one that says nothing to a person.
 
     Args:
         line: as sccache-dist wrote it.
@@ -359,13 +348,8 @@ def plainly(line: str, secrets: Iterable[str] = ()) -> str:
     return said.removeprefix("sccache-dist: ")
 
 
-_BACK: Final = re.compile(r"Could not perform distributed compile, falling back to local: (.*)")
-_BUSY: Final = "Insufficient capacity across"
-BUSY: Final = "every server was busy"
-
-
 def given_back(log: str) -> str:
-    """Why most of the compiles that were to be sent away were made here after all; "" if none was.
+    """Return why most of the compiles that were to be sent away were compiled here; "" if none was.
 
     Args:
         log: what a client's sccache server wrote with `CLIENT_LOG`.

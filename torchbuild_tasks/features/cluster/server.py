@@ -1,4 +1,4 @@
-"""Whether a program can listen somewhere: asked before it is started, for its own answer is a panic."""
+"""What a scheduler or server of sccache-dist needs on this machine: the program, a sandbox, a free port."""
 
 from __future__ import annotations
 
@@ -19,47 +19,48 @@ from torchbuild_tasks.system import process
 
 NAME: Final = "sccache-dist"
 _SECONDS: Final = 20.0
+OLDEST: Final = (0, 3, 0)
 
 
-def beside(program: str) -> str:
-    """The sccache-dist that came with an sccache; "" where there is none."""
+def dist_next_to(program: str) -> str:
+    """Return the sccache-dist that came with an sccache; "" where there is none."""
     path = Path(program).resolve().with_name(NAME)
     return str(path) if program and path.is_file() and os.access(path, os.X_OK) else ""
 
 
-def on_path() -> str:
-    """The sccache-dist of this machine; "" where there is none."""
+def dist_on_path() -> str:
+    """Return the sccache-dist of this machine; "" where there is none."""
     return shutil.which(NAME) or ""
 
 
 def version(program: str) -> str:
-    """What it calls itself ("0.16.0"); "" when it does not start."""
+    """Return its version ("0.16.0"); "" when it does not start."""
     done = process.capture((program, "--version"), timeout=_SECONDS)
     words = done.stdout.decode(errors="replace").split()
     return words[-1] if done.rc == 0 and words else ""
 
 
 def shared_token(program: str) -> str:
-    """A new token that all clients share."""
-    return _made(program, "generate-shared-token")
+    """Return a new token that all clients share."""
+    return _create(program, "generate-shared-token")
 
 
 def secret_key(program: str) -> str:
-    """A new key that signs the tokens of servers."""
-    return _made(program, "generate-jwt-hs256-key")
+    """Return a new key that signs the tokens of servers."""
+    return _create(program, "generate-jwt-hs256-key")
 
 
 def server_token(program: str, scheduler_conf: Path, address: str) -> str:
-    """The token of the server at an address, signed by the key in a scheduler's file.
+    """Return the token of the server at an address, signed by the key in a scheduler's file.
 
     The key goes by file, for arguments of processes can be seen by everybody.
     """
-    return _made(
+    return _create(
         program, "generate-jwt-hs256-server-token", "--config", str(scheduler_conf), "--server", address
     )
 
 
-def _made(program: str, *words: str) -> str:
+def _create(program: str, *words: str) -> str:
     done = process.capture((program, "auth", *words), timeout=_SECONDS)
     said = done.stdout.decode(errors="replace").strip()
     if done.rc != 0 or not said:
@@ -100,11 +101,7 @@ class _Nowhere:
     def write(self, data: bytes, /) -> None: ...
 
 
-# ----------------
-# what a server needs to compile for others without letting them in: root, bubblewrap, overlay mounts
-
-
-OLDEST: Final = (0, 3, 0)
+# ---- the sandbox of a server: root, bubblewrap, overlay mounts
 
 
 class Sandbox(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,23 +112,23 @@ class Sandbox(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[tuple[str, str], ...] = ()
 
 
-def look(folder: Path) -> Sandbox:
+def find_sandbox(folder: Path) -> Sandbox:
     """Try everything that a server with its builds in `folder` needs."""
     program = shutil.which("bwrap") or ""
     version = _version(program)
-    problems = [*_of_user(), *_of_bubblewrap(program, version)]
+    problems = [*_user_problems(), *_bubblewrap_problems(program, version)]
     if not problems:
-        problems += _of_overlay(folder)
+        problems += _overlay_problems(folder)
     return Sandbox(bubblewrap=program, version=version, problems=tuple(problems))
 
 
-def _of_user() -> list[tuple[str, str]]:
+def _user_problems() -> list[tuple[str, str]]:
     if sys.platform == "win32" or os.geteuid() == 0:
         return []
     return [("a server has to run as root, for it mounts and isolates", "Run it with sudo.")]
 
 
-def _of_bubblewrap(program: str, version: str) -> list[tuple[str, str]]:
+def _bubblewrap_problems(program: str, version: str) -> list[tuple[str, str]]:
     install = "Install it: sudo apt install bubblewrap"
     if not program:
         return [("bubblewrap (bwrap), in which a server compiles, is not on PATH", install)]
@@ -151,7 +148,7 @@ def _version(program: str) -> str:
     return words[-1] if done.rc == 0 and words else ""
 
 
-def _of_overlay(folder: Path) -> list[tuple[str, str]]:
+def _overlay_problems(folder: Path) -> list[tuple[str, str]]:
     """Mount one, as a server does for each compile, in a name space that ends with the command."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -173,11 +170,11 @@ def _of_overlay(folder: Path) -> list[tuple[str, str]]:
     ]
 
 
-# ----------------
+# ---- the port, asked before the start, for sccache-dist itself panics
 
 
-def why_not(host: str, port: int) -> str:
-    """ "" when one can listen there, else why not, in a few words."""
+def why_not_listen(host: str, port: int) -> str:
+    """Return "" when a program can listen there, else why not, in a few words."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         with socket.socket(family) as probe:

@@ -1,33 +1,52 @@
-"""The source of what is built beside torch, cloned once by git: one ref without its history."""
+"""The stages for the companions of torch, such as torchvision: get the sources first, build them last.
+
+The source of one is cloned once by git, a single ref without its history. Each is built against the torch
+of this build and verified with it; a mark records for which torch, so that it is not built again.
+"""
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from torchbuild_tasks.build.compile import failed
+from torchbuild_tasks.build.compile import run_logged
 from torchbuild_tasks.build.ledger import last_manifest
-from torchbuild_tasks.build.work import Work, where
+from torchbuild_tasks.build.work import Work, where_to_read
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.features.companions.choose import FOLDER
-from torchbuild_tasks.features.diagnosis.act import log_search, stream_searched
 from torchbuild_tasks.model import Command, Companion, Python
 from torchbuild_tasks.model.record import VerifyReport
 from torchbuild_tasks.system import files
-from torchbuild_tasks.system.git.complete import complete
-from torchbuild_tasks.system.git.fetch import Way
-from torchbuild_tasks.system.git.run import Git
-from torchbuild_tasks.system.git.transfer import Watch
 from torchbuild_tasks.system.remove import UNPACKING, discard, hidden, leftovers
 from torchbuild_tasks.values import replace
-from torchbuild_tasks.verify.judge import require_passed
-from torchbuild_tasks.verify.session import ALWAYS, verify
-from torchbuild_tasks.verify.torch_probe import COMPANION_CHECKS
+
+if TYPE_CHECKING:
+    from torchbuild_tasks.system.git.run import Git
 
 
-def have_clone(git: Git, url: str, ref: str, *, offline: bool, say: Callable[[str], None]) -> None:
+def fetch_companions(work: Work) -> Work:
+    """Get every source, before an hour is spent on torch.
+
+    Raises:
+        SourceError: one cannot be had.
+    """
+    cloned = [each for each in work.plan.companions if each.url and not work.request.target]
+    if not cloned:
+        return work
+    from torchbuild_tasks.system.git.run import Git
+    from torchbuild_tasks.system.git.transfer import settings
+
+    files.state_dir(work.root)
+    for companion in cloned:
+        git = Git(folder=Path(companion.folder), config=settings(work.fetching.git_mirrors))
+        offline, say = work.fetching.net.offline, work.report.note
+        clone_source(git, companion.url, companion.ref, offline=offline, say=say)
+    return work
+
+
+def clone_source(git: Git, url: str, ref: str, *, offline: bool, say: Callable[[str], None]) -> None:
     """Clone into git's folder, which gets its name only when it is whole; one that is there is kept as it is.
 
     Raises:
@@ -60,7 +79,11 @@ def have_clone(git: Git, url: str, ref: str, *, offline: bool, say: Callable[[st
 
 
 def _fetch(git: Git, url: str, ref: str, say: Callable[[str], None]) -> None:
-    """`clone` would take no commit, and one of a missing ref would take the default branch."""
+    """Fetch one ref: `git clone` takes no commit, and for a missing ref it takes the default branch."""
+    from torchbuild_tasks.system.git.complete import complete
+    from torchbuild_tasks.system.git.fetch import Way
+    from torchbuild_tasks.system.git.transfer import Watch
+
     git.run("init", "--quiet")
     git.run("config", "--local", "remote.origin.url", url)  # what relative addresses of submodules count from
     git.run("fetch", "--quiet", "--depth", "1", "--no-tags", url, ref)
@@ -68,68 +91,54 @@ def _fetch(git: Git, url: str, ref: str, say: Callable[[str], None]) -> None:
     complete(git, Way(config=git.config, watch=Watch(tree=str(git.folder), note=say)), lambda path: True)
 
 
-# ---------------- what is built beside torch: its source is had first, and it is built and proved last
-
-
-def fetch_companions(work: Work) -> Work:
-    """Have every source, before an hour is spent on torch.
-
-    Raises:
-        SourceError: one cannot be had.
-    """
-    cloned = [each for each in work.plan.companions if each.url and not work.request.target]
-    if not cloned:
-        return work
-    from torchbuild_tasks.system.git.transfer import settings
-
-    files.state_dir(work.root)
-    for companion in cloned:
-        git = Git(folder=Path(companion.folder), config=settings(work.fetching.git_mirrors))
-        offline, say = work.fetching.net.offline, work.report.note
-        have_clone(git, companion.url, companion.ref, offline=offline, say=say)
-    return work
-
-
 def build_companions(work: Work) -> Work:
-    """Build each against the torch that is there now, and hold it to its checks.
+    """Build each against the torch that is installed now, and run its checks.
 
     pip is kept from building in an environment of its own, where it would put another torch, and from
-    installing what the project asks for. What is there for just this torch is not built again.
+    installing what the project asks for. What was built for just this torch is not built again.
 
     Raises:
         BuildFailed: one cannot be built.
         VerifyFailed: one was built and does not compute with this torch.
     """
-    if work.request.target or not work.plan.companions or _is_bad(work.verified):
+    if work.request.target or not work.plan.companions or _failed(work.verified):
         return work
-    if all(_is_there(work, companion) for companion in work.plan.companions):
+    if all(_is_built(work, companion) for companion in work.plan.companions):
         names = ", ".join(companion.name for companion in work.plan.companions)
-        work.report.note(f"{names}: built and verified beside this torch before")
+        work.report.note(f"{names}: built for this torch and verified before")
         return work
-    torch = _torch_here(work)
+    torch = _torch_version(work)
     for companion in work.plan.companions:
         _build(work, companion, torch)
-    report = _verified(work, (*ALWAYS, *COMPANION_CHECKS))
-    require_passed(report, where(work, None))
+    from torchbuild_tasks.verify.judge import require_passed
+    from torchbuild_tasks.verify.session import ALWAYS
+    from torchbuild_tasks.verify.torch_probe import COMPANION_CHECKS
+
+    report = _verify(work, (*ALWAYS, *COMPANION_CHECKS))
+    require_passed(report, where_to_read(work, None))
     for companion in work.plan.companions:
         _remember(work, companion)
-    return _told(work, report)
+    return _add_checks(work, report)
 
 
-def _is_bad(report: VerifyReport | None) -> bool:
-    """Nothing is built against a torch that failed a check; the end of the run tells of it."""
+def _failed(report: VerifyReport | None) -> bool:
+    """Return whether torch failed a check: nothing is built against it, and the end of the run reports it."""
     return report is not None and any(check.outcome == "failed" for check in report.checks)
 
 
-def _verified(work: Work, checks: tuple[str, ...]) -> VerifyReport:
+def _verify(work: Work, checks: tuple[str, ...]) -> VerifyReport:
+    from torchbuild_tasks.verify.session import verify
+
     kept = tuple(each for each in work.plan.expectations if each.check in checks)
-    return verify(python=work.plan.environment.python, expectations=kept, environ=work.environ or os.environ)
+    return verify(python=work.plan.environment.python, expectations=kept, environ=work.env)
 
 
-def _torch_here(work: Work) -> str:
-    """The version that pip sees of the torch to build against."""
-    report = work.verified or _verified(work, ("import",))
-    require_passed(report, where(work, None))
+def _torch_version(work: Work) -> str:
+    """Return the version that pip sees of the torch to build against."""
+    from torchbuild_tasks.verify.judge import require_passed
+
+    report = work.verified or _verify(work, ("import",))
+    require_passed(report, where_to_read(work, None))
     return report.torch.get("distribution") or report.torch["version"]
 
 
@@ -137,38 +146,30 @@ def _build(work: Work, companion: Companion, torch: str) -> None:
     work.report.note(f"{companion.name} {companion.version or companion.ref} is built against torch {torch}")
     variables = {name: value.replace("{torch}", torch) for name, value in companion.set.items()}
     _mark(work, companion).unlink(missing_ok=True)
-    work.report.command(companion.argv)
-    rc, scanner = stream_searched(
-        companion.argv,
-        env={**(work.environ or os.environ), **variables},
-        cwd=work.root / files.STATE_DIR,  # beside a checkout, its folder `torch` would be imported
-        on_block=work.report.block,
-        search=log_search(work),
-    )
-    if scanner is not None:
-        command = Command(argv=companion.argv, cwd=companion.folder, because=companion.because)
-        raise failed(work, command, rc, scanner)
+    # Not in the checkout, whose folder `torch` would be imported.
+    cwd = str(work.root / files.STATE_DIR)
+    command = Command(argv=companion.argv, cwd=cwd, because=companion.because)
+    run_logged(work, command, {**work.env, **variables})
 
 
-def _told(work: Work, report: VerifyReport) -> Work:
-    """The report of torch with the checks of what was built beside it."""
+def _add_checks(work: Work, report: VerifyReport) -> Work:
+    """Return the work with the checks of the companions added to the report of torch."""
+    from torchbuild_tasks.verify.torch_probe import COMPANION_CHECKS
+
     if work.verified is None:
         return replace(work, verified=report)
-    beside = tuple(row for row in report.checks if row.check.partition(":")[0] in COMPANION_CHECKS)
-    whole = replace(work.verified, checks=(*work.verified.checks, *beside))
+    added = tuple(row for row in report.checks if row.check.partition(":")[0] in COMPANION_CHECKS)
+    whole = replace(work.verified, checks=(*work.verified.checks, *added))
     work.ledger.note(verify=whole)
     return replace(work, verified=whole)
-
-
-# ---------------------------------------------------------------- what was built for which torch
 
 
 def _mark(work: Work, companion: Companion) -> Path:
     return work.root.joinpath(*FOLDER, f"{companion.name}.json")
 
 
-def _for(work: Work, companion: Companion) -> dict[str, str] | None:
-    """What one was built from; None where that cannot be told, so that it is built again.
+def _built_from(work: Work, companion: Companion) -> dict[str, str] | None:
+    """Return what one is built from; None where that is not known, so that it is built again.
 
     A build of torch that finds nothing to do leaves the manifest as it is, with the time at which it began.
     """
@@ -183,8 +184,8 @@ def _for(work: Work, companion: Companion) -> dict[str, str] | None:
     return {"state": companion.state, "torch": began, "argv": argv, "set": variables}
 
 
-def _is_there(work: Work, companion: Companion) -> bool:
-    wanted = _for(work, companion)
+def _is_built(work: Work, companion: Companion) -> bool:
+    wanted = _built_from(work, companion)
     if not any(companion.name in python.packages for python in _pythons(work)):
         return False
     try:
@@ -198,7 +199,7 @@ def _pythons(work: Work) -> tuple[Python, ...]:
 
 
 def _remember(work: Work, companion: Companion) -> None:
-    built_from = _for(work, companion)
+    built_from = _built_from(work, companion)
     if built_from is not None:
         mark = _mark(work, companion)
         with files.told_as(SourceError, mark):

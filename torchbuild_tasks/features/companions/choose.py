@@ -1,4 +1,4 @@
-"""A torch that calls itself an alpha: pip sorts it below the release, and would replace it."""
+"""Decide what --with builds with torch: which release, from where, by which command, and if it fits."""
 
 from __future__ import annotations
 
@@ -16,23 +16,9 @@ from torchbuild_tasks.plan.variables import is_cuda
 from torchbuild_tasks.text.words import did_you_mean
 from torchbuild_tasks.values import replace
 
-
-def newest_release(catalog: Catalog, name: str, torch: Version | None) -> CompanionReleaseRow | None:
-    """The newest release of a project that builds against this torch; None when none is known to."""
-    return next((row for row in reversed(releases_of(catalog, name)) if admits(row.torch, torch)), None)
-
-
-def releases_of(catalog: Catalog, name: str) -> list[CompanionReleaseRow]:
-    """The releases of a project, ascending."""
-    rows = [row for row in catalog.companion_release if row.name == name]
-    return sorted(rows, key=lambda row: Version(row.version))
-
-
-# ---------------- what --with builds beside torch: which release, from where, and by which command
-
-
 FOLDER = (".torchbuild", "companions")
 _URL = re.compile(r"[a-z+]+://|[\w.-]+@[\w.-]+:")
+NAME = "torchvision"
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,25 +59,25 @@ def _read(row: CompanionRow, place: str) -> Wanted:
 
 
 def wanted_companions(question: Question) -> tuple[Wanted, ...]:
-    """What --with, else torchbuild.toml, asks for."""
+    """Return what --with, else torchbuild.toml, asks for."""
     given = question.given("with_")
     return read_with(tuple(given[0]), question.catalog) if given else ()
 
 
 def companion_requires(question: Question) -> tuple[str, ...]:
-    """What their builds and imports need in the Python that gets torch (PEP 508)."""
+    """Return what their builds and imports need in the Python that gets torch (PEP 508)."""
     texts = (text for wanted in wanted_companions(question) for text in wanted.row.requires)
     return tuple(dict.fromkeys(texts))
 
 
 def choose_companions(question: Question, python: str) -> tuple[Companion, ...]:
-    """What `python` will build against this torch; a finding says what cannot be and is left out."""
+    """Return what `python` will build against this torch; a finding says what cannot be and is left out."""
     chosen = (_chosen(question, wanted, python) for wanted in wanted_companions(question))
     return tuple(companion for companion in chosen if companion)
 
 
 def companion_choices(question: Question, companions: tuple[Companion, ...]) -> tuple[Choice, ...]:
-    """What is built beside torch, for the list of choices."""
+    """Return the projects that are built with torch, for the list of choices."""
     given = question.given("with_")
     source = given[1] if given else "default"
     return tuple(
@@ -146,15 +132,15 @@ def _made(
 
 
 def source_of(question: Question, name: str) -> CompanionSource | None:
-    """What was seen in the folder that --with names for a project."""
+    """Return what is in the folder that --with names for a project."""
     return next((each for each in question.facts.companions if each.name == name), None)
 
 
-# ---------------------------------------------------------------- what is said of them
+# ---- findings
 
 
 def check_companions(question: Question) -> tuple[Finding, ...]:
-    """Whether each belongs to the torch that is built, one finding each."""
+    """Return whether each belongs to the torch that is built, one finding each."""
     return tuple(
         _of_folder(question, wanted) if wanted.path else _of_release(question, wanted)
         for wanted in wanted_companions(question)
@@ -207,14 +193,22 @@ def _same_series(row: CompanionReleaseRow, version: Version) -> bool:
     return Version(row.version).release[:2] == version.release[:2]
 
 
-# ----------------
+def newest_release(catalog: Catalog, name: str, torch: Version | None) -> CompanionReleaseRow | None:
+    """Return the newest release of a project that builds against this torch; None when none is known to."""
+    return next((row for row in reversed(releases_of(catalog, name)) if admits(row.torch, torch)), None)
 
 
-NAME = "torchvision"
+def releases_of(catalog: Catalog, name: str) -> list[CompanionReleaseRow]:
+    """Return the releases of a project, ascending."""
+    rows = [row for row in catalog.companion_release if row.name == name]
+    return sorted(rows, key=lambda row: Version(row.version))
+
+
+# ---- a torch that calls itself an alpha: pip sorts it below the release, and would replace it
 
 
 def check_development(question: Question, called: str) -> tuple[Finding, ...]:
-    """What the version of a development build means for pip and torchvision; nothing for a release.
+    """Return what the version of a development build means for pip and torchvision; nothing for a release.
 
     Args:
         question: what is decided from.

@@ -1,4 +1,4 @@
-"""The folders that --with names, looked at."""
+"""Look at the folders that --with names."""
 
 from __future__ import annotations
 
@@ -15,10 +15,20 @@ from torchbuild_tasks.values import replace
 BUILDS = ("setup.py", "pyproject.toml")
 
 
+def with_companions(facts: Facts, words: tuple[str, ...], catalog: Catalog) -> Facts:
+    """Return the facts with what lies in the folders that the words of --with name.
+
+    Raises:
+        UsageError: a word cannot be understood.
+    """
+    folders = [(each.row.name, each.path) for each in read_with(words, catalog) if each.path]
+    return replace(facts, companions=look_at_companions(folders))
+
+
 def look_at_companions(
     folders: Iterable[tuple[str, str]], probe: Probe | None = None
 ) -> tuple[CompanionSource, ...]:
-    """What each folder holds; `folders` are pairs of the project's name and its path."""
+    """Return what each folder holds; `folders` are pairs of the project's name and its path."""
     door = probe or Probe(environ=dict(os.environ))
     return tuple(_look(door, name, path) for name, path in folders)
 
@@ -40,16 +50,3 @@ def _look(probe: Probe, name: str, path: str) -> CompanionSource:
         commit=repository.commit,
         dirty=repository.dirty,
     )
-
-
-# ----------------
-
-
-def with_companions(facts: Facts, words: tuple[str, ...], catalog: Catalog) -> Facts:
-    """The facts with what lies in the folders that the words of --with name.
-
-    Raises:
-        UsageError: a word cannot be understood.
-    """
-    folders = [(each.row.name, each.path) for each in read_with(words, catalog) if each.path]
-    return replace(facts, companions=look_at_companions(folders))

@@ -1,9 +1,9 @@
-"""What `git apply` makes of one file: it works on a copy in a folder of its own, and decides.
+"""Bring the patches of the source to what a plan wants, and remember what they changed.
 
-git takes a patch exactly or not at all: every line of its context must be there as it stands in the diff.
-Where it is may have moved, for it does with every release; that is said. The copy keeps its name and
-place, so that git's words name the file; no repository around it, no setting of the user's and no variable
-of a git hook can have a say.
+git decides whether a patch fits: every line of its context must be there as it stands in the diff. Where it
+is may have moved, for it does with every release; a note says so. git works on a copy of one file in a folder
+of its own; the copy keeps its name and place, so that git's words name the file; no repository around it, no
+setting of the user's and no variable of a git hook has an effect.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import json
 import os
 import re
 import stat
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -31,10 +30,213 @@ from torchbuild_tasks.text.diffs import Section, sections
 from torchbuild_tasks.values import dumps, from_json
 
 ABSENT = ""
+# Whatever the user has set for whitespace or line ends would change what fits, or what is written.
+_PLAIN: Final = (
+    *("-c", "core.autocrlf=false", "-c", "core.safecrlf=false", "-c", f"core.attributesFile={os.devnull}"),
+    *("-c", "apply.whitespace=nowarn", "-c", "apply.ignoreWhitespace=no"),
+)
+_DIFF: Final = "change.diff"
+_SECONDS: Final = 60.0
+_OFFSET: Final = re.compile(r"^Hunk #\d+ succeeded at (\d+ \(offset .*\))\.$", re.MULTILINE)
+
+
+class FileChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The sha256 of a file before and after a patch; the same where the change stood there already."""
+
+    before: str
+    after: str
+
+
+class Applied(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One patch that is in the source: `files` are all that it changes, by their path."""
+
+    id: str
+    sha256: str
+    diff: str
+    files: Mapping[str, FileChange]
+    path: str = ""
+
+    @property
+    def ours(self) -> bool:
+        """Return whether this tool changed anything for it; else all of it was there."""
+        return any(change.before != change.after for change in self.files.values())
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is applied, in that order. `replaced` is what was before, as long as files are written."""
+
+    patches: tuple[Applied, ...] = ()
+    replaced: tuple[tuple[Applied, ...], ...] = ()
+
+    @property
+    def chains(self) -> tuple[tuple[Applied, ...], ...]:
+        """All that a file may have been left by, the latest first."""
+        return (self.patches, *self.replaced)
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """Ids of patches: newly applied, taken back, those whose change the source has by itself.
+
+    `moved` says for a patch where its parts were found, when not on the lines that it names.
+    """
+
+    applied: tuple[str, ...] = ()
+    undone: tuple[str, ...] = ()
+    there: tuple[str, ...] = ()
+    moved: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+
+
+def recorded(root: Path) -> Record:
+    """Return what this tool has applied here.
+
+    Raises:
+        PatchRefused: the record cannot be read.
+    """
+    path = root / STATE_DIR / PATCH_RECORD
+    try:
+        record = from_json(Record, json.loads(path.read_bytes()), PATCH_RECORD)
+    except FileNotFoundError:
+        return Record()
+    except (OSError, ValueError, UsageError) as error:
+        raise _unreadable(path, str(error)) from None
+    for applied in itertools.chain(*record.chains):
+        if sha(applied.diff.encode()) != applied.sha256:
+            raise _unreadable(path, f"the diff of {applied.id} is not the one that was applied")
+    return record
+
+
+def bring(root: Path, wanted: Sequence[Patch], *, dry_run: bool = False) -> Outcome:
+    """Have these patches and no others in the source; without any, take back all that is recorded.
+
+    Raises:
+        PatchRefused: one does not fit or cannot be taken back, or a file cannot be written; no file was
+            changed.
+    """
+    record, files = recorded(root), PatchedFiles(root)
+    if not record.replaced and _are_applied(files, record.patches, wanted):
+        return Outcome()
+    gone = _take_back(record, files)
+    moved: dict[str, tuple[str, ...]] = {}
+    entries = tuple(_apply(patch, files, moved) for patch in wanted)
+    files.check()
+    if not dry_run:
+        _write_record(root, Record(patches=entries, replaced=record.chains))
+        files.write()
+        _write_record(root, Record(patches=entries))
+    before = {(done.id, done.diff): done.ours for done in record.patches if done.id not in gone}
+    new = tuple(entry for entry in entries if before.get((entry.id, entry.diff)) != entry.ours)
+    kept = {(entry.id, entry.diff) for entry in entries}
+    earlier = itertools.chain(*(reversed(chain) for chain in record.chains))
+    return Outcome(
+        applied=tuple(entry.id for entry in new if entry.ours),
+        undone=tuple(dict.fromkeys(old.id for old in earlier if old.ours and (old.id, old.diff) not in kept)),
+        there=tuple(entry.id for entry in new if not entry.ours),
+        moved={id: where for id, where in moved.items() if id in {entry.id for entry in new}},
+    )
+
+
+def _are_applied(files: PatchedFiles, done: Sequence[Applied], wanted: Sequence[Patch]) -> bool:
+    """Return whether just these are recorded and their files are unchanged, so that git need not be asked."""
+    if [(each.id, each.diff) for each in done] != [(each.id, each.diff) for each in wanted]:
+        return False
+    left = {path: change.after for each in done for path, change in each.files.items()}
+    return all(sha(files.get(path)) == after for path, after in left.items())
+
+
+def _take_back(record: Record, files: PatchedFiles) -> frozenset[str]:
+    """Make the files in memory what they were before us; ids of patches of which a part was gone already."""
+    gone: set[str] = set()
+    for path in dict.fromkeys(path for each in itertools.chain(*record.chains) for path in each.files):
+        now = sha(files.get(path))
+        changes = _changes_of(record, path, now)
+        if changes and changes[0][0].files[path].before == now:  # git has restored it, or we never came to it
+            gone.update(applied.id for applied, _ in changes)
+            continue
+        for applied, section in reversed(changes):
+            if not _reverse(applied, section, files):
+                gone.add(applied.id)
+    return frozenset(gone)
+
+
+def _changes_of(record: Record, path: str, now: str) -> list[tuple[Applied, Section]]:
+    """Return the changes of one file to take back: of a killed run, those that it had come to."""
+    chains = [
+        [(applied, section) for applied in chain for section in _sections(applied) if section.path == path]
+        for chain in record.chains
+    ]
+    reached = (changes for changes in chains if changes and changes[-1][0].files[path].after == now)
+    return next(reached, next(filter(None, chains), []))
+
+
+def _sections(applied: Applied) -> Iterator[Section]:
+    for section in sections(applied.diff):
+        change = applied.files.get(section.path)
+        if change is not None and change.before != change.after:
+            yield section
+
+
+def _reverse(applied: Applied, section: Section, files: PatchedFiles) -> bool:
+    """Take one change back; False when somebody has done it already."""
+    content, change = files.get(section.path), applied.files[section.path]
+    if sha(content) == change.before:
+        return False
+    try:
+        files.set(section.path, apply_section(content, section, reverse=True))
+    except DoesNotApply as error:
+        if content is None or fits(content, section):
+            return False
+        raise _kept(applied.id, section.path, str(error)) from None
+    return True
+
+
+def _apply(patch: Patch, files: PatchedFiles, moved: dict[str, tuple[str, ...]]) -> Applied:
+    """Make the patch's changes in memory, as far as they are not there already."""
+    changes: dict[str, FileChange] = {}
+    for section in sections(patch.diff):
+        path, content = section.path, files.get(section.path)
+        if obstacle := files.obstacle(path):
+            raise _refused(patch, path, obstacle)
+        if content is None and not section.creates:
+            raise _refused(patch, path, "there is no such file in this checkout")
+        result = content
+        if not fits(content, section, reverse=True):
+            result = _apply_anew(patch, section, content, moved)
+            files.set(path, result)
+        changes[path] = FileChange(before=sha(content), after=sha(result))
+    digest = sha(patch.diff.encode())
+    return Applied(id=patch.id, sha256=digest, diff=patch.diff, files=changes, path=patch.path)
+
+
+def _apply_anew(
+    patch: Patch, section: Section, content: bytes | None, moved: dict[str, tuple[str, ...]]
+) -> bytes | None:
+    lines: list[str] = []
+    try:
+        result = apply_section(content, section, on_moved=lines.append)
+    except DoesNotApply as error:
+        raise _refused(patch, section.path, str(error)) from None
+    if lines:
+        where = (f"{section.path}, line {line}" for line in lines)
+        moved[patch.id] = (*moved.get(patch.id, ()), *where)
+    return result
+
+
+def _write_record(root: Path, record: Record) -> None:
+    if not (record.patches or record.replaced) and not (root / STATE_DIR / PATCH_RECORD).exists():
+        return
+    path = state_dir(root) / PATCH_RECORD
+    if record.patches or record.replaced:
+        write_atomic(path, dumps(record).encode(), error=PatchRefused)
+        return
+    with told_as(PatchRefused, path):
+        unlink(path, missing_ok=True)
+
+
+# ---- the files
 
 
 def sha(content: bytes | None) -> str:
-    """The sha256 of a file's content; "" for no file."""
+    """Return the sha256 of a file's content; "" for no file."""
     return ABSENT if content is None else hashlib.sha256(content).hexdigest()
 
 
@@ -47,17 +249,17 @@ class PatchedFiles:
         self._new: dict[str, bytes | None] = {}
 
     def get(self, path: str) -> bytes | None:
-        """The content as it is so far."""
+        """Return the content as it is so far."""
         if path not in self._old:
             self._old[path] = self._read(path)
         return self._new.get(path, self._old[path])
 
     def set(self, path: str, content: bytes | None) -> None:
-        """What the file shall hold."""
+        """Set what the file shall hold."""
         self._new[path] = content
 
     def obstacle(self, path: str) -> str:
-        """Why this path cannot be read, changed or made as a file of the checkout; "" when it can."""
+        """Return why this path cannot be read, changed or made as a file of the checkout; "" when it can."""
         file = self._root / path
         try:
             real = file.resolve()
@@ -75,7 +277,7 @@ class PatchedFiles:
 
     @property
     def changes(self) -> dict[str, bytes | None]:
-        """What has to be written: the files that are not as they shall be."""
+        """Return what has to be written: the files that are not as they shall be."""
         return {path: content for path, content in self._new.items() if content != self._old[path]}
 
     def check(self) -> None:
@@ -122,42 +324,34 @@ class PatchedFiles:
                 folder = folder.parent
 
 
-# ----------------
-
-
-# Whatever the user has set for whitespace or line ends would change what fits, or what is written.
-_PLAIN: Final = (
-    *("-c", "core.autocrlf=false", "-c", "core.safecrlf=false", "-c", f"core.attributesFile={os.devnull}"),
-    *("-c", "apply.whitespace=nowarn", "-c", "apply.ignoreWhitespace=no"),
-)
-_DIFF: Final = "change.diff"
-_SECONDS: Final = 60.0
-_OFFSET: Final = re.compile(r"^Hunk #\d+ succeeded at (\d+ \(offset .*\))\.$", re.MULTILINE)
+# ---- git
 
 
 class DoesNotApply(Exception):
     """The change does not fit the file; the text is git's."""
 
 
-def changed(
+def apply_section(
     content: bytes | None,
     section: Section,
     *,
     reverse: bool = False,
-    said: Callable[[str], None] = lambda line: None,
+    on_moved: Callable[[str], None] = lambda line: None,
 ) -> bytes | None:
-    """What git makes of the file's content; None is no file. One whose lines end in CRLF keeps that.
+    """Return what git makes of the file's content; None is no file. One whose lines end in CRLF keeps that.
 
     Args:
         content: the file as it is.
         section: the change; all its context must be there, though it may be on other lines.
         reverse: take the change back.
-        said: told of each part that was found on other lines.
+        on_moved: called for each part that was found on other lines.
 
     Raises:
         DoesNotApply: git refuses.
         PatchRefused: there is no git.
     """
+    import tempfile
+
     crlf = content is not None and _is_crlf(content)
     plain = content.replace(b"\r\n", b"\n") if crlf and content is not None else content
     with tempfile.TemporaryDirectory(prefix="torchbuild-patch-") as folder:
@@ -168,7 +362,7 @@ def changed(
             file.write_bytes(plain)
         (root / _DIFF).write_bytes(section.text.encode())
         for line in _OFFSET.findall(_git(root, reverse)):
-            said(line)
+            on_moved(line)
         result = file.read_bytes() if file.exists() else None
     if result == plain:  # git leaves out, with exit code 0, what it takes to be outside of its folder
         raise DoesNotApply("git apply changed nothing")
@@ -191,7 +385,7 @@ def _git(root: Path, reverse: bool) -> str:
 
 
 def _outside_of_git(environ: Mapping[str, str], root: Path) -> Iterator[tuple[str, str]]:
-    """The environment without what git sets inside a hook, and with a border above the folder."""
+    """Yield the environment without what git sets inside a hook, and with a border above the folder."""
     for name, value in environ.items():
         if not name.startswith("GIT_") or name == "GIT_EXEC_PATH":
             yield name, value
@@ -200,221 +394,20 @@ def _outside_of_git(environ: Mapping[str, str], root: Path) -> Iterator[tuple[st
 
 
 def _is_crlf(content: bytes) -> bool:
-    """Whether every line ends in CRLF; a file of both kinds is taken as it is."""
+    """Return whether every line ends in CRLF; a file of both kinds is taken as it is."""
     return b"\r\n" in content and content.count(b"\n") == content.count(b"\r\n")
 
 
 def fits(content: bytes | None, section: Section, *, reverse: bool = False) -> bool:
-    """Whether git takes the change, forward or back."""
+    """Return whether git takes the change, forward or back."""
     try:
-        changed(content, section, reverse=reverse)
+        apply_section(content, section, reverse=reverse)
     except DoesNotApply:
         return False
     return True
 
 
-# ---------------- brings the patches of the source to what a plan wants, and remembers what they changed
-
-
-class FileChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The sha256 of a file before and after a patch; the same where the change stood there already."""
-
-    before: str
-    after: str
-
-
-class Applied(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One patch that stands in the source: `files` are all that it is about, by their path."""
-
-    id: str
-    sha256: str
-    diff: str
-    files: Mapping[str, FileChange]
-    path: str = ""
-
-    @property
-    def ours(self) -> bool:
-        """Whether this tool changed anything for it; else all of it was there."""
-        return any(change.before != change.after for change in self.files.values())
-
-
-class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is applied, in that order. `replaced` is what was before, as long as files are written."""
-
-    patches: tuple[Applied, ...] = ()
-    replaced: tuple[tuple[Applied, ...], ...] = ()
-
-    @property
-    def chains(self) -> tuple[tuple[Applied, ...], ...]:
-        """All that a file may have been left by, the latest first."""
-        return (self.patches, *self.replaced)
-
-
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """Ids of patches: newly applied, taken back, those whose change the source has by itself.
-
-    `moved` says for a patch where its parts were found, when not on the lines that it names.
-    """
-
-    applied: tuple[str, ...] = ()
-    undone: tuple[str, ...] = ()
-    there: tuple[str, ...] = ()
-    moved: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
-
-
-def recorded(root: Path) -> Record:
-    """What this tool has applied here.
-
-    Raises:
-        PatchRefused: the record cannot be read.
-    """
-    path = root / STATE_DIR / PATCH_RECORD
-    try:
-        record = from_json(Record, json.loads(path.read_bytes()), PATCH_RECORD)
-    except FileNotFoundError:
-        return Record()
-    except (OSError, ValueError, UsageError) as error:
-        raise _unreadable(path, str(error)) from None
-    for applied in itertools.chain(*record.chains):
-        if sha(applied.diff.encode()) != applied.sha256:
-            raise _unreadable(path, f"the diff of {applied.id} is not the one that was applied")
-    return record
-
-
-def bring(root: Path, wanted: Sequence[Patch], *, dry_run: bool = False) -> Outcome:
-    """Have these patches and no others in the source; without any, take back all that is recorded.
-
-    Raises:
-        PatchRefused: one does not fit or cannot be taken back, or a file cannot be written; no file was
-            changed.
-    """
-    record, files = recorded(root), PatchedFiles(root)
-    if not record.replaced and _stand(files, record.patches, wanted):
-        return Outcome()
-    gone = _take_back(record, files)
-    moved: dict[str, tuple[str, ...]] = {}
-    entries = tuple(_stage(patch, files, moved) for patch in wanted)
-    files.check()
-    if not dry_run:
-        _write_record(root, Record(patches=entries, replaced=record.chains))
-        files.write()
-        _write_record(root, Record(patches=entries))
-    before = {(done.id, done.diff): done.ours for done in record.patches if done.id not in gone}
-    new = tuple(entry for entry in entries if before.get((entry.id, entry.diff)) != entry.ours)
-    kept = {(entry.id, entry.diff) for entry in entries}
-    olds = itertools.chain(*(reversed(chain) for chain in record.chains))
-    return Outcome(
-        applied=tuple(entry.id for entry in new if entry.ours),
-        undone=tuple(dict.fromkeys(old.id for old in olds if old.ours and (old.id, old.diff) not in kept)),
-        there=tuple(entry.id for entry in new if not entry.ours),
-        moved={id: where for id, where in moved.items() if id in {entry.id for entry in new}},
-    )
-
-
-def _stand(files: PatchedFiles, done: Sequence[Applied], wanted: Sequence[Patch]) -> bool:
-    """Whether just these are recorded and all files are as they left them, so that git need not be asked."""
-    if [(each.id, each.diff) for each in done] != [(each.id, each.diff) for each in wanted]:
-        return False
-    left = {path: change.after for each in done for path, change in each.files.items()}
-    return all(sha(files.get(path)) == after for path, after in left.items())
-
-
-# ---------------------------------------------------------------- back
-
-
-def _take_back(record: Record, files: PatchedFiles) -> frozenset[str]:
-    """Make the files in memory what they were before us; ids of patches of which a part was gone already."""
-    gone: set[str] = set()
-    for path in dict.fromkeys(path for each in itertools.chain(*record.chains) for path in each.files):
-        now = sha(files.get(path))
-        way = _way(record, path, now)
-        if way and way[0][0].files[path].before == now:  # git has restored it, or we never came to it
-            gone.update(applied.id for applied, _ in way)
-            continue
-        for applied, section in reversed(way):
-            if not _reverse(applied, section, files):
-                gone.add(applied.id)
-    return frozenset(gone)
-
-
-def _way(record: Record, path: str, now: str) -> list[tuple[Applied, Section]]:
-    """The changes of one file to take back: of a killed run, those that it had come to."""
-    ways = [
-        [(applied, section) for applied in chain for section in _sections(applied) if section.path == path]
-        for chain in record.chains
-    ]
-    reached = (way for way in ways if way and way[-1][0].files[path].after == now)
-    return next(reached, next(filter(None, ways), []))
-
-
-def _sections(applied: Applied) -> Iterator[Section]:
-    for section in sections(applied.diff):
-        change = applied.files.get(section.path)
-        if change is not None and change.before != change.after:
-            yield section
-
-
-def _reverse(applied: Applied, section: Section, files: PatchedFiles) -> bool:
-    """Take one change back; False when somebody has done it already."""
-    content, change = files.get(section.path), applied.files[section.path]
-    if sha(content) == change.before:
-        return False
-    try:
-        files.set(section.path, changed(content, section, reverse=True))
-    except DoesNotApply as error:
-        if content is None or fits(content, section):
-            return False
-        raise _kept(applied.id, section.path, str(error)) from None
-    return True
-
-
-# ---------------------------------------------------------------- and forth
-
-
-def _stage(patch: Patch, files: PatchedFiles, moved: dict[str, tuple[str, ...]]) -> Applied:
-    """Make the patch's changes in memory, as far as they do not stand already."""
-    changes: dict[str, FileChange] = {}
-    for section in sections(patch.diff):
-        path, content = section.path, files.get(section.path)
-        if obstacle := files.obstacle(path):
-            raise _refused(patch, path, obstacle)
-        if content is None and not section.creates:
-            raise _refused(patch, path, "there is no such file in this checkout")
-        result = content
-        if not fits(content, section, reverse=True):
-            result = _forth(patch, section, content, moved)
-            files.set(path, result)
-        changes[path] = FileChange(before=sha(content), after=sha(result))
-    digest = sha(patch.diff.encode())
-    return Applied(id=patch.id, sha256=digest, diff=patch.diff, files=changes, path=patch.path)
-
-
-def _forth(
-    patch: Patch, section: Section, content: bytes | None, moved: dict[str, tuple[str, ...]]
-) -> bytes | None:
-    lines: list[str] = []
-    try:
-        result = changed(content, section, said=lines.append)
-    except DoesNotApply as error:
-        raise _refused(patch, section.path, str(error)) from None
-    if lines:
-        where = (f"{section.path}, line {line}" for line in lines)
-        moved[patch.id] = (*moved.get(patch.id, ()), *where)
-    return result
-
-
-def _write_record(root: Path, record: Record) -> None:
-    if not (record.patches or record.replaced) and not (root / STATE_DIR / PATCH_RECORD).exists():
-        return
-    path = state_dir(root) / PATCH_RECORD
-    if record.patches or record.replaced:
-        write_atomic(path, dumps(record).encode(), error=PatchRefused)
-        return
-    with told_as(PatchRefused, path):
-        unlink(path, missing_ok=True)
-
-
-# ---------------------------------------------------------------- refusals
+# ---- refusals
 
 
 def _refused(patch: Patch, path: str, words: str) -> PatchRefused:

@@ -19,7 +19,7 @@ PATCH_RECORD: Final = "patches.json"  # in the tool's folder of a checkout: the 
 
 
 def choose_patches(question: Question) -> tuple[Patch, ...]:
-    """The patches of this build, in the order in which they are applied: ours, then the user's by name."""
+    """Return the patches of this build in the order of their use: ours, then the user's by name."""
     if question.given("no_patches"):
         return ()
     return (*_of_rows(question), *(_own(patch) for patch in question.facts.patches))
@@ -37,7 +37,7 @@ def _own(patch: OwnPatch) -> Patch:
 
 
 def check_patches(question: Question) -> tuple[Finding, ...]:
-    """What will be changed in the source, what cannot be, and whether git, which does it, is there."""
+    """Return what will be changed in the source, what cannot be, and whether git, which does it, is there."""
     chosen = choose_patches(question)
     if not chosen:
         return ()
@@ -61,7 +61,7 @@ def _fine(chosen: tuple[Patch, ...]) -> Iterator[Finding]:
 
 
 def _broken(question: Question) -> Iterator[Finding]:
-    """The user's own files that are no patches of a checkout, and names that stand for two of them."""
+    """Yield the user's own files that are no patches of a checkout, and names that stand for two of them."""
     paths: dict[str, str] = {}
     fix = "Mend it, move it away, or say --no-patches."
     for patch in question.facts.patches:
@@ -80,7 +80,7 @@ def _applies(question: Question, row: PatchRow) -> bool:
 
 
 def _needs(question: Question, needs: str) -> bool:
-    """Whether the machine is one that the row means."""
+    """Return whether the machine is one that the row means."""
     if needs == LAUNCH_BOUNDS:
         known = board(question)
         return known is not None and known.launch_bounds and is_cuda(question)

@@ -254,9 +254,7 @@ class Receiver:
         self._check_size(about.size)
         self.sure = ends_visibly(response) or self._remote.size is not None
         if not self.sure and not self._remote.sha256:
-            raise Refused(
-                "does not say how long the file is, so one that is cut short could not be noticed"
-            )
+            raise Refused("does not say how long the file is, so one that is cut short could not be noticed")
         self._part.restart(about)
 
     def _check_size(self, size: int | None) -> None:

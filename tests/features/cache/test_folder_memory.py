@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from torchbuild_tasks.features.cache.act import Memory
+from torchbuild_tasks.features.cache.folder import Memory
 
 FOLDER = Path("/cache")
 

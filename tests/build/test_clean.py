@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.machines import base_python, linux_facts, python
-from torchbuild_tasks.build.outputs import uninstall_command
+from torchbuild_tasks.build.clean import uninstall_command
 
 
 @pytest.mark.parametrize("folder", ["/src/pytorch", "/src/pytorch/"])

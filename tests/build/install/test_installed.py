@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from torchbuild_tasks.build.install.installed import Due, Folder, Placed, due, left_over
+from torchbuild_tasks.build.install.installed import Due, Folder, Snapshot, find_due, find_left_over
 from torchbuild_tasks.values import replace
 
-BEFORE = Placed(
+BEFORE = Snapshot(
     installed={"/t/lib/libc10.so": (5, 1), "/t/include/a.h": (1, 1)},
     sources={"/t/build/libc10.so": (5, 1)},
-    made={"/t/torch/_C.so": (3, 1)},
-    carried={"/t/functorch.so": "aa"},
+    generated={"/t/torch/_C.so": (3, 1)},
+    copied={"/t/functorch.so": "aa"},
     folders={
         "aten": Folder(1, ("a.cpp",), ("native",)),
         "aten/native": Folder(1, (), ()),
@@ -20,20 +20,20 @@ BEFORE = Placed(
 )
 
 
-def folders(**changed: Folder) -> Placed:
+def folders(**changed: Folder) -> Snapshot:
     return replace(BEFORE, folders={**BEFORE.folders, **changed})
 
 
 def test_nothing_changed() -> None:
-    assert due(BEFORE, BEFORE, lists_modules=True) == Due()
-    assert left_over(BEFORE, BEFORE, lists_modules=True) == ""
+    assert find_due(BEFORE, BEFORE, lists_modules=True) == Due()
+    assert find_left_over(BEFORE, BEFORE, lists_modules=True) == ""
 
 
 @pytest.mark.parametrize(
     ("now", "part", "told"),
     [
-        (replace(BEFORE, made={}), "front_end", "/t/torch/_C.so is gone"),
-        (replace(BEFORE, made={"/t/torch/_C.so": (3, 2)}), "front_end", "as the front end left it"),
+        (replace(BEFORE, generated={}), "front_end", "/t/torch/_C.so is gone"),
+        (replace(BEFORE, generated={"/t/torch/_C.so": (3, 2)}), "front_end", "as the front end left it"),
         (replace(BEFORE, installed={"/t/include/a.h": (1, 1)}), "install", "/t/lib/libc10.so is gone"),
         (replace(BEFORE, installed={**BEFORE.installed, "/t/include/a.h": (2, 1)}), "install", "as it was"),
         (replace(BEFORE, sources={"/t/build/libc10.so": (5, 9)}), "install", "when it was installed"),
@@ -43,30 +43,30 @@ def test_nothing_changed() -> None:
         (folders(**{"aten/native/x": Folder(2, ("k.cu",), ())}), "cmake", "aten/native/x/k.cu"),
     ],
 )
-def test_one_change_asks_for_one_thing(now: Placed, part: str, told: str) -> None:
-    found = due(BEFORE, now, lists_modules=False)
+def test_one_change_asks_for_one_thing(now: Snapshot, part: str, told: str) -> None:
+    found = find_due(BEFORE, now, lists_modules=False)
     assert told in getattr(found, part)
     assert sum(map(bool, (found.front_end, found.cmake, found.install))) == 1
 
 
 def test_a_folder_that_an_editor_touched_asks_for_nothing() -> None:
-    assert due(BEFORE, folders(aten=Folder(7, ("a.cpp",), ("native",))), lists_modules=True) == Due()
+    assert find_due(BEFORE, folders(aten=Folder(7, ("a.cpp",), ("native",))), lists_modules=True) == Due()
 
 
 def test_python_files_matter_where_modules_are_listed_and_only_when_they_go() -> None:
     gone = folders(torch=Folder(2, (), ()))
-    assert "torch/x.py is gone" in due(BEFORE, gone, lists_modules=True).front_end
-    assert due(BEFORE, gone, lists_modules=False) == Due()
-    assert due(BEFORE, folders(torch=Folder(2, ("x.py", "y.py"), ())), lists_modules=True) == Due()
+    assert "torch/x.py is gone" in find_due(BEFORE, gone, lists_modules=True).front_end
+    assert find_due(BEFORE, gone, lists_modules=False) == Due()
+    assert find_due(BEFORE, folders(torch=Folder(2, ("x.py", "y.py"), ())), lists_modules=True) == Due()
 
 
 def test_what_is_left_for_the_front_end() -> None:
-    other = replace(BEFORE, carried={"/t/functorch.so": "bb"})
-    assert "/t/functorch.so" in left_over(BEFORE, other, lists_modules=False)
+    other = replace(BEFORE, copied={"/t/functorch.so": "bb"})
+    assert "/t/functorch.so" in find_left_over(BEFORE, other, lists_modules=False)
     fewer = replace(BEFORE, installed={"/t/lib/libc10.so": (6, 2)})
-    assert "/t/include/a.h is installed no longer" in left_over(BEFORE, fewer, lists_modules=True)
-    assert left_over(BEFORE, fewer, lists_modules=False) == ""
+    assert "/t/include/a.h is installed no longer" in find_left_over(BEFORE, fewer, lists_modules=True)
+    assert find_left_over(BEFORE, fewer, lists_modules=False) == ""
     more = replace(BEFORE, installed={**BEFORE.installed, "/t/_D.so": (1, 1)})
-    assert "/t/_D.so is a new module" in left_over(BEFORE, more, lists_modules=True)
+    assert "/t/_D.so is a new module" in find_left_over(BEFORE, more, lists_modules=True)
     header = replace(BEFORE, installed={**BEFORE.installed, "/t/include/b.h": (1, 1)})
-    assert left_over(BEFORE, header, lists_modules=True) == ""
+    assert find_left_over(BEFORE, header, lists_modules=True) == ""

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.capabilities import needs_git
 from torchbuild_tasks.errors import SourceError
-from torchbuild_tasks.features.companions.act import have_clone
+from torchbuild_tasks.features.companions.act import clone_source
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.remove import UNPACKING, hidden
 
@@ -41,7 +41,7 @@ def origin(tmp_path: Path) -> Path:
 def clone(origin: Path, ref: str, **changes: bool) -> Path:
     folder = origin.parent / "companions" / f"torchvision-{ref.replace('/', '-')}"
     offline = changes.get("offline", False)
-    have_clone(Git(folder=folder), origin.as_uri(), ref, offline=offline, say=lambda text: None)
+    clone_source(Git(folder=folder), origin.as_uri(), ref, offline=offline, say=lambda text: None)
     return folder
 
 
@@ -60,7 +60,7 @@ def test_just_that_ref_is_cloned(origin: Path, ref: str, version: str) -> None:
 def test_a_mirror_is_asked_instead(origin: Path) -> None:
     folder = origin.parent / "companions" / "torchvision-main"
     there = Git(folder=folder, config=(f"url.{origin.as_uri()}.insteadOf=https://nowhere.invalid/vision",))
-    have_clone(there, "https://nowhere.invalid/vision", "main", offline=False, say=lambda text: None)
+    clone_source(there, "https://nowhere.invalid/vision", "main", offline=False, say=lambda text: None)
     assert (folder / "version.txt").read_text("utf-8") == "0.29.0"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.support.capabilities import needs_enforced_permissions
-from torchbuild_tasks.features.cache.act import look_into
+from torchbuild_tasks.features.cache.folder import look_into
 
 
 def test_a_new_folder_is_made_and_left_empty(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ from tests.support.patched_sources import (
 from torchbuild_tasks.errors import PatchRefused
 from torchbuild_tasks.features.patches import apply as patched_files
 from torchbuild_tasks.features.patches import apply as patches
-from torchbuild_tasks.features.patches.apply import DoesNotApply, changed, fits
+from torchbuild_tasks.features.patches.apply import DoesNotApply, apply_section, fits
 from torchbuild_tasks.features.patches.choose import PATCH_RECORD
 from torchbuild_tasks.model import Patch
 from torchbuild_tasks.system import files
@@ -163,7 +163,7 @@ def test_one_that_somebody_else_applied_is_neither_applied_again_nor_taken_back(
 def test_the_half_that_is_missing_is_applied_and_only_that_is_taken_back(tmp_path: Path) -> None:
     root = lay_out(tmp_path)
     context, _ = sections(BOUNDS.diff)
-    theirs = changed((root / CONTEXT).read_bytes(), context)
+    theirs = apply_section((root / CONTEXT).read_bytes(), context)
     assert theirs is not None
     (root / CONTEXT).write_bytes(theirs)
     assert state(root, BOUNDS.diff) == "clean"
@@ -602,7 +602,7 @@ def test_without_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_does_not_apply_says_why(tmp_path: Path) -> None:
     (section,) = sections(BLOCKS.diff)
     with pytest.raises(DoesNotApply, match=r"KernelUtils.h"):
-        changed(b"something else\n", section)
+        apply_section(b"something else\n", section)
 
 
 # ---------------------------------------------------------------- files that are not like others

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.capabilities import POSIX, needs
-from torchbuild_tasks.build.jobserver.serve import Family
+from torchbuild_tasks.build.jobserver.serve import Processes
 from torchbuild_tasks.build.monitor import Sizes, program_name, swap_used
 
 pytestmark = pytest.mark.integration
@@ -72,7 +72,7 @@ def is_kthreadd(comm: Path) -> bool:
 @needs(is_kthreadd(Path("/proc/2/comm")), "threads of the kernel in /proc")
 def test_what_has_no_memory_any_more_is_not_taken_for_small() -> None:
     """A process on its way out looks as the kernel's own threads do: it has no memory, and never had."""
-    sizes = Sizes(lambda name: "any", Family(lambda: (2,)))
+    sizes = Sizes(lambda name: "any", Processes(lambda: (2,)))
     assert sizes.look() == () and sizes.peaks == ()
 
 

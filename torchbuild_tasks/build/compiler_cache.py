@@ -1,0 +1,68 @@
+"""The stages that start the compiler cache before CMake runs and stop it after the last link.
+
+The cache knows of no cluster: what sends compiles to other machines is handed to it from here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torchbuild_tasks.build.work import Work
+from torchbuild_tasks.values import replace
+
+if TYPE_CHECKING:
+    from torchbuild_tasks.features.cache.run import Running
+    from torchbuild_tasks.model import CachePlan
+
+
+def start_cache(work: Work) -> Work:
+    """Start it, unless Ninja may find nothing to do: then a server is not worth its start."""
+    return work if work.plan.way.name == "install" else begin_cache(work)
+
+
+def begin_cache(work: Work) -> Work:
+    """Have the cache of the plan work from here on, until `stop_cache` or the end of the run."""
+    if work.plan.cache is None:
+        return work
+    running = work.background.enter_context(_recorded(work, work.plan.cache))
+    if running.unlaunched:
+        _remove_launcher(work)
+    return replace(work, environ=running.environ)
+
+
+def stop_cache(work: Work) -> Work:
+    """Stop what runs during the compile and report what the cache did; after a failure the run's end does."""
+    work.background.close()
+    return work
+
+
+@contextlib.contextmanager
+def _recorded(work: Work, plan: CachePlan) -> Iterator[Running]:
+    """Run the cache, and note its reports, which are there once it has stopped."""
+    from torchbuild_tasks.features.cache.run import cache_running
+    from torchbuild_tasks.features.cluster.act import client_of
+    from torchbuild_tasks.system import files
+
+    files.state_dir(work.root)  # ccache writes down there what it did
+    note = work.report.note
+    context = cache_running(
+        plan, work.cache_addresses, work.env, work.root, note, distributor=client_of(plan.distribution)
+    )
+    try:
+        with context as running:
+            yield running
+    finally:
+        work.ledger.note(caches=running.reports)
+
+
+def _remove_launcher(work: Work) -> None:
+    """Have CMake run anew, for a launcher that cannot run stands in what it remembers."""
+    from torchbuild_tasks.features.cache.choose import LAUNCHERS
+
+    work.ledger.open()
+    cache = work.build_dir / "CMakeCache.txt"
+    if cache.exists():
+        cache.replace(cache.with_suffix(".txt.old"))
+    work.ledger.forget_inputs({f"variable {name}" for names in LAUNCHERS.values() for name in names})

@@ -1,0 +1,79 @@
+"""Remember what installs put into a checkout, so that what a later one leaves out is known.
+
+CMake's install lists what it copies and removes nothing: a library or header of another version stays.
+`.torchbuild/installed.json` holds every path that was listed since what was left out was last removed; it
+outlives the build tree, and a killed build loses none of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from torchbuild_tasks.build.install.rules import read_manifest
+from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.system.files import STATE_DIR, state_dir, write_atomic
+
+INSTALLED: Final = "installed.json"
+
+
+def note_listed(root: Path, build_dir: Path) -> None:
+    """Add what the last install listed, before a build: the next install writes that list anew.
+
+    Raises:
+        UsageError: the checkout cannot be written.
+    """
+    known = _read(root)
+    both = known | _listed(root, build_dir)
+    if both != known:
+        _write(root, both)
+
+
+def find_left_out(root: Path, build_dir: Path) -> tuple[str, ...]:
+    """Return what earlier installs listed, the last one did not, and still exists, relative to the checkout.
+
+    Nothing when the last install put nothing into the checkout: a wheel is made elsewhere.
+    """
+    now = _listed(root, build_dir)
+    if not now:
+        return ()
+    return tuple(sorted(path for path in _read(root) - now if os.path.lexists(root / path)))
+
+
+def forget_left_out(root: Path, build_dir: Path) -> None:
+    """Remember the last install's list alone, after the rest was removed.
+
+    Raises:
+        UsageError: the checkout cannot be written.
+    """
+    now = _listed(root, build_dir)
+    if now and now != _read(root):
+        _write(root, now)
+
+
+def in_checkout(root: Path, paths: Iterable[str]) -> Iterator[str]:
+    """Yield those of these absolute paths that are in the checkout, relative to it, with `/`."""
+    above = os.path.normcase(f"{root}{os.sep}")
+    for path in paths:
+        normal = os.path.normpath(path)  # CMake and Ninja write / on Windows, too
+        if os.path.normcase(normal).startswith(above):
+            yield normal[len(above) :].replace(os.sep, "/")
+
+
+def _listed(root: Path, build_dir: Path) -> frozenset[str]:
+    return frozenset(in_checkout(root, read_manifest(build_dir)))
+
+
+def _read(root: Path) -> frozenset[str]:
+    with contextlib.suppress(OSError, ValueError, TypeError, LookupError):
+        return frozenset(json.loads((root / STATE_DIR / INSTALLED).read_bytes())["paths"])
+    return frozenset()
+
+
+def _write(root: Path, paths: frozenset[str]) -> None:
+    data = json.dumps({"paths": sorted(paths)}).encode()
+    write_atomic(state_dir(root) / INSTALLED, data, error=UsageError)

@@ -1,0 +1,206 @@
+"""Snapshot what an editable install consists of, and remember it from one complete install to the next.
+
+What is installed is compared with what was there after the last complete install, so that a library which
+was removed or replaced comes back, too. The comparison is in installed.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from torchbuild_tasks.build.install.installed import Folder, Snapshot, Stamp
+from torchbuild_tasks.build.install.rules import Rule, read_manifest, read_rules
+from torchbuild_tasks.errors import BuildFailed
+from torchbuild_tasks.system.files import unlink, write_atomic
+
+INSTALL_FILE: Final = "torchbuild-install.json"
+SNAPSHOT_FILE: Final = "torchbuild-placed.json"
+SCHEMA: Final = 1
+
+
+class Places(msgspec.Struct, frozen=True, kw_only=True):
+    """Where to look: the checkout, the build tree, and patterns relative to the checkout.
+
+    `generated` are files that the Python front end writes, `copied` those it copies, `sources` folders whose
+    files CMake lists. `is_source` judges the name of a file, `is_output` a path: whether a build wrote it.
+    """
+
+    root: Path
+    build_dir: Path
+    generated: tuple[str, ...]
+    copied: tuple[str, ...]
+    sources: tuple[str, ...]
+    is_source: Callable[[str], bool]
+    is_output: Callable[[str], bool]
+
+
+def take(places: Places, before: Snapshot | None = None) -> Snapshot:
+    """Take a snapshot; folders that are as they were `before` are not read again.
+
+    Raises:
+        OSError: the install scripts of the build tree cannot be read.
+    """
+    known = before.folders if before else {}
+    return Snapshot(
+        installed=_stamps(read_manifest(places.build_dir)),
+        sources=dict(_sources(read_rules(places.build_dir))),
+        generated=_stamps(_found(places, places.generated)),
+        copied={path: _digest(Path(path)) for path in _found(places, places.copied)},
+        folders=dict(_folders(places, known)),
+    )
+
+
+def _found(places: Places, patterns: Iterable[str]) -> Iterator[str]:
+    for pattern in patterns:
+        start, _, rest = pattern.partition("/")
+        folder, name = (places.build_dir, rest) if start == "build" else (places.root, pattern)
+        yield from sorted(str(path) for path in folder.glob(name))
+
+
+def _stamps(paths: Iterable[str]) -> dict[str, Stamp]:
+    found: dict[str, Stamp] = {}
+    for path in paths:
+        with contextlib.suppress(OSError):
+            info = os.stat(path)  # noqa: PTH116 - thousands of them at every build
+            found[path] = (info.st_size, info.st_mtime_ns)
+    return found
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+
+
+def _sources(rules: Iterable[Rule]) -> Iterator[tuple[str, Stamp]]:
+    for rule in rules:
+        wanted, excluded = _either(rule.wanted), _either(rule.excluded)
+        for source in rule.sources:
+            try:
+                info = os.stat(source)  # noqa: PTH116
+            except OSError:
+                continue  # OPTIONAL, or CMake says so itself
+            if not stat.S_ISDIR(info.st_mode):
+                yield source, (info.st_size, info.st_mtime_ns)
+            else:
+                yield from _inside(source.removesuffix("/.").rstrip("/"), wanted, excluded)
+
+
+def _either(patterns: tuple[str, ...]) -> re.Pattern[str] | None:
+    """Compile CMake's regular expressions, which are nearly Python's; one that is not matches everything."""
+    try:
+        return re.compile("|".join(f"(?:{pattern})" for pattern in patterns)) if patterns else None
+    except re.error:
+        return None
+
+
+def _inside(
+    folder: str, wanted: re.Pattern[str] | None, excluded: re.Pattern[str] | None
+) -> Iterator[tuple[str, Stamp]]:
+    todo = [folder]
+    while todo:
+        for entry in _entries(todo.pop()):
+            path = entry.path.replace("\\", "/")
+            if excluded and excluded.search(path):
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                todo.append(entry.path)
+            elif wanted is None or wanted.search(path):
+                with contextlib.suppress(OSError):
+                    info = os.stat(entry.path)  # noqa: PTH116 - an entry of Windows knows old times
+                    yield path, (info.st_size, info.st_mtime_ns)
+
+
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        return list(entries)
+    return []
+
+
+def _folders(places: Places, known: Mapping[str, Folder]) -> Iterator[tuple[str, Folder]]:
+    todo = list(places.sources)
+    while todo:
+        path = todo.pop()
+        place = f"{places.root}{os.sep}{path}"
+        try:
+            changed = os.stat(place).st_mtime_ns  # noqa: PTH116
+        except OSError:
+            continue
+        folder = known.get(path)
+        if folder is None or folder.changed != changed:
+            folder = _folder(places, path, place, changed)
+        yield path, folder
+        todo += (f"{path}/{name}" for name in folder.folders)
+
+
+def _folder(places: Places, path: str, place: str, changed: int) -> Folder:
+    names, folders = [], []
+    for entry in _entries(place):
+        name = entry.name
+        if entry.is_dir(follow_symlinks=False):
+            if name != "__pycache__" and not places.is_output(f"{path}/{name}/x"):
+                folders.append(name)
+        elif places.is_source(name) and not places.is_output(f"{path}/{name}"):
+            names.append(name)
+    return Folder(changed, tuple(sorted(names)), tuple(sorted(folders)))
+
+
+def read(build_dir: Path) -> Snapshot | None:
+    """Return the snapshot after the last complete install; None when there is none that can be read."""
+    try:
+        data = json.loads((build_dir / SNAPSHOT_FILE).read_bytes())
+        if data["schema"] != SCHEMA:
+            return None
+        return Snapshot(
+            installed=_tuples(data["installed"]),
+            sources=_tuples(data["sources"]),
+            generated=_tuples(data["made"]),
+            copied=data["carried"],
+            folders={
+                path: Folder(changed, tuple(names), tuple(folders))
+                for path, (changed, names, folders) in data["folders"].items()
+            },
+        )
+    except (OSError, ValueError, TypeError, LookupError, AttributeError):
+        return None
+
+
+def _tuples(stamps: Mapping[str, list[int]]) -> dict[str, Stamp]:
+    return {path: (size, changed) for path, (size, changed) in stamps.items()}
+
+
+def write(build_dir: Path, snapshot: Snapshot, inputs: Mapping[str, str]) -> None:
+    """Remember a complete install and the inputs that it was made from.
+
+    Raises:
+        BuildFailed: it cannot be written.
+    """
+    data = {
+        "schema": SCHEMA,
+        "installed": snapshot.installed,
+        "sources": snapshot.sources,
+        "made": snapshot.generated,
+        "carried": snapshot.copied,
+        "folders": {
+            path: (each.changed, each.names, each.folders) for path, each in snapshot.folders.items()
+        },
+    }
+    write_atomic(build_dir / SNAPSHOT_FILE, json.dumps(data).encode(), error=BuildFailed)
+    inputs_file = json.dumps({"schema": SCHEMA, "inputs": dict(inputs)}).encode()
+    write_atomic(build_dir / INSTALL_FILE, inputs_file, error=BuildFailed)
+
+
+def forget(build_dir: Path) -> None:
+    """Forget the snapshot, before the front end runs: what is installed is no longer known."""
+    for name in (INSTALL_FILE, SNAPSHOT_FILE):
+        with contextlib.suppress(OSError):
+            unlink(build_dir / name, missing_ok=True)

@@ -1,0 +1,115 @@
+"""The folder of a cache, looked at before hours of compiling depend on it, and what is remembered of it.
+
+The memory is a file outside of it: sccache takes every file in its folder for an entry to evict.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.system.files import write_atomic
+
+# With less than this (bytes) a cache would only evict, and the build needs the space itself.
+LEAST: Final = 256 << 20
+
+
+class Folder(msgspec.Struct, frozen=True, kw_only=True):
+    """A folder as it was found: `made` by us just now, `filled` with anything; `problem` is why it is no use.
+
+    `read_only` says that what is there can be used and nothing be added.
+    """
+
+    path: Path
+    made: bool = False
+    filled: bool = False
+    read_only: bool = False
+    problem: str = ""
+
+
+def look_into(path: Path, least: int = LEAST) -> Folder:
+    """Make the folder if it is not there, and write a byte into it.
+
+    Args:
+        path: the cache's folder.
+        least: bytes that must be free on its disk.
+    """
+    there = path.is_dir()
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        filled = any(path.iterdir())
+    except OSError as error:
+        return Folder(path=path, problem=f"{path}: {error.strerror or error}")
+    try:
+        _write(path)
+        free = shutil.disk_usage(path).free
+    except OSError as error:
+        problem = f"{path}: {error.strerror or error}"
+        return Folder(path=path, filled=filled, read_only=filled, problem=problem)
+    if free < least:
+        problem = f"{path}: only {free >> 20} MiB are free on its disk"
+        return Folder(path=path, made=not there, filled=filled, read_only=filled, problem=problem)
+    return Folder(path=path, made=not there, filled=filled)
+
+
+def _write(folder: Path) -> None:
+    """Write a whole block: a full disk still takes an empty file."""
+    probe = folder / f".torchbuild-probe.{os.getpid()}"
+    try:
+        probe.write_bytes(b"\0" * 4096)
+    finally:
+        with contextlib.suppress(OSError):
+            probe.unlink()
+
+
+class Memory:
+    """One JSON file; one that cannot be read or written only costs a warning that is not given."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._seen: dict[str, list[dict[str, str]]] = {}
+        self._made: list[str] = []
+        with contextlib.suppress(OSError, ValueError, TypeError, AttributeError, RecursionError):
+            data = json.loads(path.read_text("utf-8")) if path else {}
+            self._seen = {str(k): [_texts(each) for each in v] for k, v in data.get("seen", {}).items()}
+            self._made = [str(folder) for folder in data.get("made", [])]
+
+    def seen(self, folder: Path) -> Sequence[Mapping[str, str]]:
+        """Return the combinations of settings that builds have used with this folder, the newest last."""
+        return self._seen.get(str(folder), [])
+
+    def is_made(self, folder: Path) -> bool:
+        """Return whether a build of ours made the folder, so that it may be emptied."""
+        return str(folder) in self._made
+
+    def keep(self, folder: Path, seen: Sequence[Mapping[str, str]], *, made: bool) -> None:
+        """Remember; at once on disk."""
+        self._seen[str(folder)] = [dict(each) for each in seen]
+        if made and str(folder) not in self._made:
+            self._made.append(str(folder))
+        self._write()
+
+    def forget(self, folder: Path) -> None:
+        """After the folder was emptied: nothing it was filled with counts any more."""
+        self._seen.pop(str(folder), None)
+        self._write()
+
+    def _write(self) -> None:
+        if self._path is None:
+            return
+        text = json.dumps({"made": self._made, "seen": self._seen}, indent=1)
+        with contextlib.suppress(OSError, UsageError):
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomic(self._path, text.encode(), error=UsageError)
+
+
+def _texts(item: Mapping[str, object]) -> dict[str, str]:
+    return {str(name): str(value) for name, value in item.items()}

@@ -1,0 +1,267 @@
+"""Run the compiler caches of a build: prepared before CMake, watched, counted and stopped at the end."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Final, Protocol
+
+from torchbuild_tasks.errors import Interrupted
+from torchbuild_tasks.features.cache import probe, server, stats
+from torchbuild_tasks.features.cache.address import Remote, read_remotes, server_variables
+from torchbuild_tasks.features.cache.choose import (
+    drift,
+    drift_line,
+    remembered,
+)
+from torchbuild_tasks.features.cache.folder import Folder, Memory, look_into
+from torchbuild_tasks.features.cache.probe import EVERY, Watch
+from torchbuild_tasks.features.cache.server import own_place
+from torchbuild_tasks.model import CachePlan, CacheReport, CacheTool
+from torchbuild_tasks.system.files import unlink
+from torchbuild_tasks.values import replace
+
+Say = Callable[[str], None]
+# How each tool is told to pass everything on, and to read only.
+PASS: Final = {"ccache": {"CCACHE_DISABLE": "1"}, "sccache": {"SCCACHE_NO_CACHE": "1"}}
+READ_ONLY: Final = {"ccache": {"CCACHE_READONLY": "1"}, "sccache": {"SCCACHE_LOCAL_RW_MODE": "READ_ONLY"}}
+_SIZE: Final = {"ccache": "CCACHE_MAXSIZE", "sccache": "SCCACHE_CACHE_SIZE"}
+_LAUNCHERS: Final = tuple(f"CMAKE_{name}_COMPILER_LAUNCHER" for name in ("C", "CXX", "CUDA"))
+
+
+@dataclasses.dataclass(kw_only=True)
+class Running:
+    """The caches of a build under way: `environ` is the build's; `reports` stand there at the end.
+
+    `unlaunched` says that the launcher had to be taken out of it, so that CMake has to run anew.
+    """
+
+    environ: dict[str, str]
+    reports: tuple[CacheReport, ...] = ()
+    unlaunched: bool = False
+
+
+class Distributor(Protocol):
+    """Sends compiles to other machines through sccache's server; features/cluster has it."""
+
+    def server_settings(self, root: Path, say: Say, /) -> dict[str, str]: ...
+    def sending(
+        self,
+        running: server.Server,
+        launcher: str,
+        environ: dict[str, str],
+        settings: Mapping[str, str],
+        say: Say,
+        every: float,
+        /,
+    ) -> contextlib.AbstractContextManager[None]: ...
+
+
+@contextlib.contextmanager
+def cache_running(
+    plan: CachePlan | None,
+    addresses: str,
+    environ: Mapping[str, str],
+    root: Path,
+    say: Say,
+    *,
+    name: str = "build",
+    every: float = EVERY,
+    distributor: Distributor | None = None,
+) -> Iterator[Running]:
+    """Have the caches of a plan work while the body runs; then count, say and stop.
+
+    Args:
+        plan: None for a build without a cache: nothing happens then.
+        addresses: the words of --cache, with the passwords that no plan holds.
+        environ: the build's environment.
+        root: the checkout.
+        say: told what a person wants to know, from any thread.
+        name: tells servers of one checkout apart that may run at the same time.
+        every: seconds between two looks at a shared cache.
+        distributor: has compiles sent to other machines; None compiles all of them here.
+    """
+    running = Running(environ=dict(environ))
+    if plan is None:
+        yield running
+        return
+    memory = Memory(Path(plan.memory) if plan.memory else None)
+    remotes = read_remotes(addresses, read_only=plan.read_only) if plan.remotes else ()
+    with contextlib.ExitStack() as at_end:
+        for tool in plan.tools:
+            one = _One(tool, plan, running, memory, say)
+            at_end.push(one.over)
+            if tool.name == "sccache":
+                one.serve(root, name, remotes, every, distributor, at_end)
+            else:
+                one.log(root)
+        yield running
+
+
+class _One:
+    """One cache of a build."""
+
+    def __init__(self, tool: CacheTool, plan: CachePlan, running: Running, memory: Memory, say: Say) -> None:
+        self._tool, self._plan, self._running, self._memory, self._say = tool, plan, running, memory, say
+        self._server: server.Server | None = None
+        self._logged, self._before = Path(), ""
+        home = {"ccache": server.ccache_home, "sccache": server.sccache_home}[tool.name]
+        folder, size = home(tool.program, running.environ)
+        self._folder: Folder | None = look_into(folder) if folder else None
+        self._changes: tuple[str, ...] = ()
+        if 0 < size < plan.size and _SIZE[tool.name] not in running.environ:
+            running.environ[_SIZE[tool.name]] = str(plan.size)
+        self._look()
+
+    def _look(self) -> None:
+        """Say before the build what would make the cache useless, and have the tool pass everything on."""
+        name, folder = self._tool.name, self._folder
+        if folder is None:
+            return
+        if folder.problem:
+            how = READ_ONLY if folder.read_only else PASS
+            self._running.environ.update(how[name])
+            what = "adds nothing to it" if folder.read_only else "keeps nothing"
+            self._say(f"Warning: {name} {what} in this build: {folder.problem}.")
+            return
+        seen = self._memory.seen(folder.path)
+        self._changes = drift(self._tool, seen)
+        if line := drift_line(self._tool, self._changes):
+            self._say(line)
+
+    def serve(
+        self,
+        root: Path,
+        name: str,
+        remotes: tuple[Remote, ...],
+        every: float,
+        distributor: Distributor | None,
+        at_end: contextlib.ExitStack,
+    ) -> None:
+        """Start the server, with the shared caches that answer, and watch these."""
+        environ, self._running.environ = self._running.environ, server.disk_only(self._running.environ)
+        remotes = tuple(_with_login(remote, environ) for remote in remotes)
+        remotes = tuple(remote for remote in remotes if self._answers(remote))
+        if remotes:  # those named by --cache alone, with a login that the environment has for them
+            environ = {k: v for k, v in environ.items() if not server.REMOTE.match(k) or _is_login(k)}
+        away = distributor.server_settings(root, self._say) if distributor else {}
+        started = server.Server(self._tool.program, own_place(root, name), environ | away)
+        levels = server_variables(remotes)
+        problem = started.start(levels or None)
+        if problem:
+            if remotes or any(server.REMOTE.match(name) for name in environ):
+                self._say(f"Warning: the shared cache is left out: {problem}.")
+            remotes, problem = (), started.start_alone(away.get("SCCACHE_CONF", os.devnull))
+        if problem:
+            self._without_server(problem)
+            return
+        self._server = started
+        self._running.environ.update(started.clients | {"SCCACHE_IDLE_TIMEOUT": "0"})
+        if remotes:
+            self._say(f"shared cache: {', '.join(remote.shown for remote in remotes)}")
+        at_end.enter_context(self._watch(remotes, every))
+        if away and distributor:
+            program, environ = self._tool.program, self._running.environ
+            at_end.enter_context(distributor.sending(started, program, environ, away, self._say, every))
+
+    def _answers(self, remote: Remote) -> bool:
+        if reason := probe.why_unreachable(_target(remote)):
+            self._say(f"Warning: {remote.shown} is left out of this build: {reason}.")
+        return not reason
+
+    def _without_server(self, problem: str) -> None:
+        """Without a server sccache compiles nothing, so it must not stand before the compilers."""
+        self._say(f"Warning: the build goes on without sccache, whose server does not start: {problem}.")
+        for name in _LAUNCHERS:
+            if self._running.environ.get(name, "") == self._tool.program.replace("\\", "/"):
+                self._running.environ[name] = ""
+                self._running.unlaunched = True
+
+    def _watch(self, remotes: tuple[Remote, ...], every: float) -> Watch:
+        left = {remote.shown: remote for remote in remotes}
+        probes = {shown: _asking(remote) for shown, remote in left.items()}
+
+        def gone(shown: str, reason: str) -> None:
+            assert self._server is not None
+            problem = self._server.replace({})
+            self._say(f"Warning: the build goes on without its shared cache. {shown} is gone: {reason}.")
+            if problem:
+                self._say(f"Warning: a new server did not start: {problem}.")
+
+        return Watch(probes, gone, every)
+
+    def log(self, root: Path) -> None:
+        """Have each ccache write down what it did; older ones cannot, so their counters are read."""
+        self._logged = root / ".torchbuild" / server.LOG
+        with contextlib.suppress(OSError):
+            self._logged.unlink(missing_ok=True)
+        self._before = server.statistics(self._tool.program, self._running.environ)
+        if self._logged.parent.is_dir():
+            self._running.environ["CCACHE_STATSLOG"] = str(self._logged)
+
+    def _counted(self) -> CacheReport | None:
+        if self._logged.is_file():
+            text = self._logged.read_text("utf-8", "replace")
+            with contextlib.suppress(OSError):
+                unlink(self._logged)
+            return stats.ccache_report(text)
+        after = server.statistics(self._tool.program, self._running.environ)
+        return stats.ccache_difference(self._before, after) if self._before and after else None
+
+    def over(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        """Stop, count, say, remember."""
+        if self._server is not None:
+            cut = kind is not None and issubclass(kind, (Interrupted, KeyboardInterrupt))
+            self._server.stop(at_once=cut)
+            found = [stats.sccache_report(*answers) for answers in self._server.answers]
+        else:
+            found = [self._counted()] if self._tool.name == "ccache" else []
+        report = CacheReport(tool=self._tool.name)
+        for each in filter(None, found):
+            report = stats.added(report, each)
+        if not stats.report_lines(report):
+            return
+        self._tell(report)
+        self._running.reports += (report,)
+
+    def _tell(self, report: CacheReport) -> None:
+        for line in stats.report_lines(report):
+            self._say(line)
+        folder = self._folder
+        if folder is None or folder.problem:
+            return
+        seen = self._memory.seen(folder.path)
+        if said := stats.hint(report, first=not seen, drifted=bool(self._changes)):
+            self._say(said)
+        if stats.hit_rate(report) is not None:
+            self._memory.keep(folder.path, remembered(seen, self._tool.settings), made=folder.made)
+
+
+def _is_login(name: str) -> bool:
+    return name.endswith(("_USERNAME", "_PASSWORD", "_TOKEN"))
+
+
+def _with_login(remote: Remote, environ: Mapping[str, str]) -> Remote:
+    """sccache's own variables say the login where the address does not."""
+    prefix = f"SCCACHE_{remote.level.upper()}"
+    user = remote.user or environ.get(f"{prefix}_USERNAME", "")
+    return replace(remote, user=user, password=remote.password or environ.get(f"{prefix}_PASSWORD", ""))
+
+
+def _target(remote: Remote) -> probe.Target:
+    return probe.Target(
+        kind=remote.level,
+        host=remote.host,
+        port=remote.port,
+        tls=remote.tls,
+        user=remote.user,
+        password=remote.password,
+        web=remote.web,
+    )
+
+
+def _asking(remote: Remote) -> Callable[[], str]:
+    return lambda: probe.why_unreachable(_target(remote))
