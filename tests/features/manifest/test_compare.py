@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from torchbuild_tasks.features.manifest.compare import (
-    ABSENT,
-    GROUPS,
-    Here,
-    differences,
-    read_manifest,
-    with_remedies,
-)
+from torchbuild_tasks.features.manifest.compare import ABSENT, GROUPS, differences
+from torchbuild_tasks.features.manifest.read import read_manifest
+from torchbuild_tasks.features.manifest.remedies import Here, with_remedies
 from torchbuild_tasks.model.record import Manifest
 from torchbuild_tasks.values import replace
 

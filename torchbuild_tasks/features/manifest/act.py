@@ -20,15 +20,9 @@ from torchbuild_tasks.errors import BuildFailed, ManifestError, SourceError
 from torchbuild_tasks.features.builds.named import Named, place_of
 from torchbuild_tasks.features.diagnosis.choose import Machine
 from torchbuild_tasks.features.manifest.choose import HIDDEN, not_carried
-from torchbuild_tasks.features.manifest.compare import (
-    KNOWN_BEFORE,
-    Difference,
-    Here,
-    diff_name,
-    differences,
-    read_manifest,
-    with_remedies,
-)
+from torchbuild_tasks.features.manifest.compare import Difference, differences
+from torchbuild_tasks.features.manifest.read import read_manifest
+from torchbuild_tasks.features.manifest.remedies import KNOWN_BEFORE, Here, diff_name, with_remedies
 from torchbuild_tasks.model import BuildPlan, Facts
 from torchbuild_tasks.model.record import MANIFEST_FILE, EnvText, HelperUsed, Installed, Manifest, Program
 from torchbuild_tasks.options import BuildRequest
