@@ -12,6 +12,7 @@ from tests.support.capabilities import needs_git
 from tests.support.gits import CONFIG, contents, repository, save, with_submodules
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.system.git import submodules, worktree
+from torchbuild_tasks.system.git.checkout import InTheWay
 from torchbuild_tasks.system.git.complete import complete
 from torchbuild_tasks.system.git.fetch import Way
 from torchbuild_tasks.system.git.run import Git
@@ -154,7 +155,7 @@ def test_what_git_ignores_is_not_overwritten(trees: Trees) -> None:
     with pytest.raises(SourceError, match="has changes") as raised:
         worktree.switch(trees.tree, third)
     assert raised.value.looked == ("build/kept.txt",)
-    with pytest.raises(submodules.InTheWay):
+    with pytest.raises(InTheWay):
         submodules.move(trees.tree, third, "x", way(trees.tree).watch)
     assert mine.read_text("utf-8") == "mine"
 

@@ -36,8 +36,7 @@ from torchbuild_tasks.model import BuildPlan
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.system import files, process
 from torchbuild_tasks.system.files import told_as, write_atomic
-from torchbuild_tasks.system.git import fetch as remains
-from torchbuild_tasks.system.git import worktree
+from torchbuild_tasks.system.git import cut_off, worktree
 from torchbuild_tasks.system.git.fetch import Way, is_shallow
 from torchbuild_tasks.system.git.run import Git, failed
 from torchbuild_tasks.system.remove import take_away
@@ -407,7 +406,7 @@ def _prepare(ground: Ground, memory: Bisection, report: Reporter, way: Way | Non
 
 def _break_locks(tree: Git) -> None:
     """Nobody else works there: the worktree is ours, and whoever calls holds the lock of the bisect."""
-    remains.clear(tree.folder, Path(tree.run("rev-parse", "--absolute-git-dir")))
+    cut_off.clear(tree.folder, Path(tree.run("rev-parse", "--absolute-git-dir")))
 
 
 def _no_end(ground: Ground, problem: str) -> SourceError:

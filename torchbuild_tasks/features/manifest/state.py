@@ -17,8 +17,8 @@ from typing import Final
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.model.record import FileSeen, Installed, Program, Repository
 from torchbuild_tasks.system import process
-from torchbuild_tasks.system.git import run as gitmodules
 from torchbuild_tasks.system.git.run import Git, failed
+from torchbuild_tasks.system.git.submodules import configured
 
 _SECONDS: Final = 120.0
 _MOST_DIFF: Final = 16 << 20  # bytes that are kept of one diff
@@ -119,7 +119,7 @@ def _seen(folder: Path, name: str) -> FileSeen:
 
 def _submodules(git: Git) -> list[tuple[str, str]]:
     """Path and address of each, as .gitmodules has them."""
-    said = gitmodules.settings(git, "--file", str(git.folder / ".gitmodules")).values()
+    said = configured(git, "--file", str(git.folder / ".gitmodules")).values()
     found = [(each["path"], each.get("url", "")) for each in said if "path" in each]
     return sorted((path, url) for path, url in found if ".." not in Path(path).parts)
 

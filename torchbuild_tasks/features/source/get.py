@@ -12,19 +12,25 @@ import msgspec
 from torchbuild_tasks.build.work import Reporter
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.errors import SourceError, UsageError
-from torchbuild_tasks.features.source import choose as refs
-from torchbuild_tasks.features.source import places as place
-from torchbuild_tasks.features.source.choose import check_room, least_room, long_path
+from torchbuild_tasks.features.source import places
+from torchbuild_tasks.features.source.choose import (
+    Found,
+    check_room,
+    find,
+    least_room,
+    long_path,
+    parse_listing,
+)
 from torchbuild_tasks.features.source.places import Note
 from torchbuild_tasks.model import Facts
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.torch_ref import read_word
 from torchbuild_tasks.system import files, lock
-from torchbuild_tasks.system.git import fetch as fetching
-from torchbuild_tasks.system.git import fetch as remains
-from torchbuild_tasks.system.git import submodules
-from torchbuild_tasks.system.git.complete import Reason, advice, complete, reason
-from torchbuild_tasks.system.git.fetch import Wish, bring
+from torchbuild_tasks.system.git import cut_off, submodules
+from torchbuild_tasks.system.git.checkout import InTheWay, edits
+from torchbuild_tasks.system.git.complete import complete
+from torchbuild_tasks.system.git.fetch import MIRRORS, Way, Wish, bring, mirror_of, way_for
+from torchbuild_tasks.system.git.reasons import Reason, advice, reason
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.git.transfer import Moved, run
 from torchbuild_tasks.values import replace
@@ -59,13 +65,13 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
         """git in a folder, with the settings of this action."""
         return Git(folder=folder, config=self.config)
 
-    def way(self, tree: Path) -> fetching.Way:
+    def way(self, tree: Path) -> Way:
         """How repositories are reached for a checkout."""
         offline = self.request.offline
-        return fetching.way_for(tree, self.report, config=self.config, store=self.store, offline=offline)
+        return way_for(tree, self.report, config=self.config, store=self.store, offline=offline)
 
 
-def resolve(task: Task, word: str, url: str) -> refs.Found:
+def resolve(task: Task, word: str, url: str) -> Found:
     """What a word means to the repository, which is asked; offline its mirror is.
 
     Raises:
@@ -73,16 +79,16 @@ def resolve(task: Task, word: str, url: str) -> refs.Found:
     """
     where, way = url, task.way(task.store)
     if way.offline:
-        where = str(fetching.mirror_of(task.store / fetching.MIRRORS, url))
+        where = str(mirror_of(task.store / MIRRORS, url))
     heard: list[str] = []
     words = ("ls-remote", "--heads", "--tags", where)
     task.store.mkdir(parents=True, exist_ok=True)
     moved = run(task.git(task.store), words, url, way.watch, heard=heard)
     if moved.rc != 0:
         raise failure(f"{url} does not say which versions it has. Nothing was fetched.", moved, url)
-    listing = refs.parse_listing("\n".join(heard))
+    listing = parse_listing("\n".join(heard))
     known = f"refs/tags/{_by_table(word)}"
-    return refs.find(known if known in listing else word, listing, url)
+    return find(known if known in listing else word, listing, url)
 
 
 def _by_table(word: str) -> str:
@@ -107,7 +113,7 @@ def held(tree: Path, what: str, git_dir: Path) -> Iterator[None]:
         TreeBusy: another command works on it.
         SourceError: a git of the user's is in the way.
     """
-    with lock.hold(tree, what), remains.working(tree / files.STATE_DIR, tree, git_dir):
+    with lock.hold(tree, what), cut_off.working(tree / files.STATE_DIR, tree, git_dir):
         yield
 
 
@@ -137,26 +143,26 @@ def get(task: Task, word: str | None, folder: Path | None) -> Path:
         SourceError: it cannot be had; what was fetched stays, and the same command goes on from there.
         TreeBusy: another command works on it.
     """
-    if folder is not None and not place.is_free(folder):
+    if folder is not None and not places.is_free(folder):
         return update(task, word, folder)
     found = resolve(task, word or task.newest, task.url)
     target = folder or ours(task.store, task.url, found.name)
-    if not place.is_free(target):
+    if not places.is_free(target):
         return update(task, word if found.branch else None, target)
     note = Note(
         url=task.url, word=word or task.newest, ref=found.ref, commit=found.commit, full=task.request.full
     )
     _say_room(task, target)
     task.report.stage(f"get {found.name} into {target}")
-    growing = place.growing(target)
+    growing = places.growing(target)
     with files.told_as(SourceError, growing):
         growing.mkdir(parents=True, exist_ok=True)
     with held(growing, "source get", growing / "tree" / ".git"):
-        if not place.is_free(target):  # another run was quicker
+        if not places.is_free(target):  # another run was quicker
             return target
         tree = _grown(task, growing, note)
-        place.publish(tree, target)
-    place.clear_away(growing)
+        places.publish(tree, target)
+    places.clear_away(growing)
     return target
 
 
@@ -166,13 +172,13 @@ def ours(store: Path, url: str, name: str) -> Path:
 
     plain = name.removeprefix("tags/").removeprefix("heads/").replace("/", "-")
     whose = "" if url == URL else f"-{sha256(url.encode()).hexdigest()[:6]}"
-    return store / place.SOURCES / f"{plain}{whose}"
+    return store / places.SOURCES / f"{plain}{whose}"
 
 
 def _say_room(task: Task, target: Path) -> None:
     way = task.way(target)
     need = least_room(task.url, full=task.request.full, mirrored=way.mirrors is not None)
-    if said := check_room(need, place.free_bytes(target), str(target)):
+    if said := check_room(need, places.free_bytes(target), str(target)):
         task.report.note(said)
     windows = task.facts.windows
     if windows and windows.long_paths is not True and (said := long_path(str(target))):
@@ -191,11 +197,11 @@ def _grown(task: Task, growing: Path, note: Note) -> Path:
     git.run("config", "--local", "remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*")
     if task.facts.windows:
         git.run("config", "--local", "core.longpaths", "true")
-    before = place.read_note(tree)
-    place.write_note(tree, replace(note, moving=note.commit))
+    before = places.read_note(tree)
+    places.write_note(tree, replace(note, moving=note.commit))
     _check_out(task, growing, git, note, before)
     _complete(task, tree, note.full, managed=True)
-    place.write_note(tree, note)
+    places.write_note(tree, note)
     return tree
 
 
@@ -223,7 +229,7 @@ def _check_out(task: Task, watched: Path, git: Git, note: Note, before: Note | N
         try:
             also = (before.moving, before.commit) if before and before.moving else ()
             moved = submodules.move(git, note.commit, "pytorch", way.watch, also=also)
-        except submodules.InTheWay as error:
+        except InTheWay as error:
             raise dirty(git, error.files) from None
     if moved.rc != 0:
         raise failure(f"{note.word} of {note.url} could not be had.", moved, note.url)
@@ -249,7 +255,7 @@ def update(task: Task, word: str | None, root: Path) -> Path:
     git = task.git(root)
     own = git_dir(git)
     with held(root, "source update", own):
-        before = place.read_note(root)
+        before = places.read_note(root)
         note = _wanted(task, git, word, before)
         task.report.stage(f"update {root}" + (f" to {note.word}" if note else ""))
         if note is not None:
@@ -279,14 +285,14 @@ def _move(task: Task, root: Path, note: Note, before: Note | None) -> None:
     git = task.git(root)
     head = git.said("rev-parse", "--verify", "--quiet", "HEAD")
     cut_off = before is not None and before.moving != ""
-    if head != note.commit and not cut_off and (changed := submodules.edits(git, untracked=False)):
+    if head != note.commit and not cut_off and (changed := edits(git, untracked=False)):
         raise dirty(git, changed)
     if head != note.commit:
         submodules.keep_head(git)
     moving = replace(before or note, word=note.word, moving=note.commit)
-    place.write_note(root, moving)
+    places.write_note(root, moving)
     _check_out(task, root, git, note, before)
-    place.write_note(root, note)
+    places.write_note(root, note)
 
 
 def dirty(git: Git, changed: tuple[str, ...]) -> SourceError:

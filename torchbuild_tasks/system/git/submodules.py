@@ -1,14 +1,8 @@
-"""Moves a worktree to a commit so that nothing of the user's is lost, also after a move that was cut off.
-
-git refuses to overwrite what differs from its index, and after a move that was killed half of the files
-do. Those are known by their content: what is in the way may be overwritten when it is what the wanted
-commit holds, or the beginning of that (the file that was being written).
-"""
+"""Submodules of a repository: which there are, at which commit, how one is laid out and removed again."""
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -20,126 +14,13 @@ import msgspec
 
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.system import files
-from torchbuild_tasks.system.git import run as gitmodules
+from torchbuild_tasks.system.git.checkout import InTheWay, edits, foreign, ids_in, settle
 from torchbuild_tasks.system.git.fetch import fetched_alone
 from torchbuild_tasks.system.git.run import Git
-from torchbuild_tasks.system.git.transfer import Moved, Watch, run
+from torchbuild_tasks.system.git.transfer import Moved, Watch
 from torchbuild_tasks.values import replace
 
-
-class InTheWay(Exception):
-    """Files of the user's would be overwritten; the argument names them."""
-
-    def __init__(self, files: tuple[str, ...]) -> None:
-        super().__init__(files)
-        self.files = files
-
-
-def settle(git: Git, commit: str, name: str, watch: Watch, *, also: Sequence[str] = ()) -> Moved:
-    """Check out a commit, over what a move that was cut off left.
-
-    Args:
-        git: a worktree.
-        commit: where it goes; its objects are here.
-        name: what is told of.
-        also: as `foreign`.
-
-    Raises:
-        InTheWay: files of the user's would be overwritten; nothing was changed.
-    """
-    checkout = ("-c", "advice.detachedHead=false", "checkout", "--progress", "--detach")
-    moved = run(git, (*checkout, "--no-overwrite-ignore", commit), name, watch)
-    if moved.rc == 0:
-        return moved
-    if others := foreign(git, commit, *also):
-        raise InTheWay(others)
-    return run(git, (*checkout, "--force", commit), name, watch)
-
-
-def foreign(git: Git, commit: str, *also: str) -> tuple[str, ...]:
-    """The files that differ from git's index, or are staged, or in the way, and are not of `commit`, sorted.
-
-    Args:
-        git: a worktree.
-        commit: where it is to go; its objects are here.
-        also: other commits whose content counts as ours: where a move that was cut off went.
-    """
-    wanted = gitmodules.tree(git, commit, "blob")
-    others = (gitmodules.tree(git, each, "blob") for each in dict.fromkeys(also) if each)
-    trees = (wanted, *others)
-    suspects = set(_names(git, "diff", "--name-only", "--no-renames", "-z", "--ignore-submodules=all"))
-    if git.said("rev-parse", "--verify", "--quiet", "HEAD") is not None:
-        staged = ("diff", "--cached", "--name-only", "--no-renames", "-z", "--ignore-submodules=all", "HEAD")
-        suspects.update(_names(git, *staged))
-    tracked = set(_names(git, "ls-files", "-z"))
-    suspects.update(path for path in wanted if path not in tracked and _is_there(git.folder / path))
-    return tuple(
-        sorted(
-            path
-            for path in suspects
-            if _is_there(git.folder / path)
-            and not any(_is_of(git, path, blob) for blob in {tree.get(path) for tree in trees})
-        )
-    )
-
-
-def strangers(git: Git, commit: str) -> tuple[str, ...]:
-    """Every file in a worktree that does not hold what `commit` holds there; for one without an index."""
-    wanted = gitmodules.tree(git, commit, "blob")
-    found = []
-    for folder, folders, names in os.walk(git.folder):
-        folders[:] = [name for name in folders if name != ".git"]
-        for name in names:
-            path = (Path(folder) / name).relative_to(git.folder).as_posix()
-            if name != ".git" and not _is_of(git, path, wanted.get(path)):
-                found.append(path)
-    return tuple(sorted(found))
-
-
-def edits(git: Git, *, deleted: bool = True, untracked: bool = True) -> tuple[str, ...]:
-    """Return files that were changed, staged or added (and are not ignored), by their paths in it, sorted.
-
-    Args:
-        git: the worktree.
-        deleted: those too that are not there any more.
-        untracked: those too that git does not track.
-    """
-    status = ("status", "--porcelain=v1", "-z", "--no-renames", "--ignore-submodules=all")
-    found = _names(git, *status, f"--untracked-files={'all' if untracked else 'no'}")
-    return tuple(sorted(each[3:] for each in found if deleted or each[:2] not in (" D", "D ")))
-
-
-def _names(git: Git, *words: str) -> list[str]:
-    said = git.said(*words, timeout=None) or ""
-    return [name for name in said.split("\0") if name]
-
-
-def _is_there(path: Path) -> bool:
-    return path.is_symlink() or path.is_file()
-
-
-def _is_of(git: Git, path: str, blob: str | None) -> bool:
-    """Whether a file holds this blob, or the beginning of it."""
-    if blob is None:
-        return False
-    place = git.folder / path
-    data = os.fsencode(place.readlink()) if place.is_symlink() else place.read_bytes()
-    plain = data.replace(b"\r\n", b"\n")  # git for Windows writes CRLF where the user wants it
-    if blob in (_blob_id(data, blob), _blob_id(plain, blob)):
-        return True
-    done = git.ask("cat-file", "blob", blob, timeout=None)
-    return done.rc == 0 and any(done.stdout.startswith(each) for each in (data, plain))
-
-
-def _blob_id(data: bytes, like: str) -> str:
-    digest = hashlib.sha256 if len(like) == 64 else hashlib.sha1
-    return digest(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
-
-
-# ----------------
-# the submodules of a repository: which there are, at which commit, and how one is laid out and left
-
-
+_KEYS: Final = r"^submodule\..*\.(path|url|update)$"
 _SIDES: Final = {"1": "both came from", "2": "ours", "3": "theirs"}
 
 
@@ -177,7 +58,24 @@ class Module(msgspec.Struct, frozen=True, kw_only=True):
         return os.path.lexists(self.folder / ".git")
 
 
-# ---------------------------------------------------------------- which there are
+# ---------------- which there are
+
+
+def configured(git: Git, *where: str) -> dict[str, dict[str, str]]:
+    """`path`, `url` and `update` of each submodule by its name.
+
+    Args:
+        git: the repository.
+        where: words of `git config` that name a .gitmodules (`--file F`, `--blob COMMIT:F`); without
+            them the repository's own settings.
+    """
+    said = git.said("config", *where, "-z", "--get-regexp", _KEYS) or ""
+    found: dict[str, dict[str, str]] = {}
+    for entry in filter(None, said.split("\0")):
+        key, _, value = entry.partition("\n")
+        name, _, what = key.removeprefix("submodule.").rpartition(".")
+        found.setdefault(name, {})[what] = value
+    return found
 
 
 def modules(git: Git, prefix: str = "", *, commit: str = "") -> tuple[Module, ...]:
@@ -193,12 +91,12 @@ def modules(git: Git, prefix: str = "", *, commit: str = "") -> tuple[Module, ..
     """
     links = {} if commit else _links(git)
     where = ("--blob", f"{commit}:.gitmodules") if commit else ("--file", str(git.folder / ".gitmodules"))
-    listed = gitmodules.settings(git, *where)
+    listed = configured(git, *where)
     if not listed:
         return ()
-    links = links or (gitmodules.tree(git, commit, "commit") if commit else {})
+    links = links or (ids_in(git, commit, "commit") if commit else {})
     named = {values["path"]: name for name, values in listed.items() if "path" in values}
-    own = gitmodules.settings(git)
+    own = configured(git)
     kept = {
         path: name
         for path in links
@@ -311,7 +209,7 @@ def walk(git: Git, prefix: str = "", *, commit: str = "") -> Iterator[Module]:
             yield from walk(Git(folder=module.folder, config=git.config), f"{module.top}/", commit=commit)
 
 
-# ---------------------------------------------------------------- what is the user's
+# ---------------- what is the user's
 
 
 def changes(git: Git, prefix: str = "") -> Iterator[str]:
@@ -366,7 +264,7 @@ def keep_head(git: Git) -> None:
         git.run("update-ref", f"refs/torchbuild/kept/{commit}", commit)
 
 
-# ---------------------------------------------------------------- one of them
+# ---------------- one of them
 
 
 def move(git: Git, commit: str, name: str, watch: Watch, *, also: Sequence[str] = ()) -> Moved:
@@ -462,7 +360,7 @@ def initialise(git: Git, found: Sequence[Module], *, sync: bool) -> bool:
     Raises:
         SourceError: git fails.
     """
-    own = gitmodules.settings(git) if found else {}
+    own = configured(git) if found else {}
     new = [module.path for module in found if "url" not in own.get(module.name, {})]
     if new:
         git.run("submodule", "--quiet", "init", "--", *new)

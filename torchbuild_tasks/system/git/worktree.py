@@ -19,12 +19,12 @@ import msgspec
 
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.system.files import told_as, unlink, write_atomic
-from torchbuild_tasks.system.git import fetch as remains
-from torchbuild_tasks.system.git import submodules
+from torchbuild_tasks.system.git import cut_off, submodules
+from torchbuild_tasks.system.git.checkout import InTheWay
 from torchbuild_tasks.system.git.complete import complete
 from torchbuild_tasks.system.git.fetch import Way
 from torchbuild_tasks.system.git.run import Git
-from torchbuild_tasks.system.git.submodules import InTheWay, changes
+from torchbuild_tasks.system.git.submodules import changes
 from torchbuild_tasks.system.git.transfer import Watch
 from torchbuild_tasks.system.remove import leftovers, remove_tree, take_away
 
@@ -92,7 +92,7 @@ def add(git: Git, folder: Path, ref: str, way: Way | None = None) -> None:
     tree, entry = Git(folder=folder, config=git.config), _entry(git, folder)
     way = way or _quiet(tree)
     if entry and entry.state == "adding":
-        remains.end_orphans(way.watch.tree)
+        cut_off.end_orphans(way.watch.tree)
         _take_down(git, entry)
     elif os.path.lexists(folder) and not _is_empty(folder):
         raise SourceError(
@@ -118,7 +118,7 @@ def switch(git: Git, ref: str, way: Way | None = None) -> None:
     """
     commit, way = commit_of(git, ref), way or _quiet(git)
     own = Path(git.run("rev-parse", "--absolute-git-dir"))
-    with remains.working(own, Path(way.watch.tree), own):
+    with cut_off.working(own, Path(way.watch.tree), own):
         note, head = own / _SWITCH, git.run("rev-parse", "HEAD")
         begun = _begun(note)
         ends = tuple(dict.fromkeys((head, *begun)))

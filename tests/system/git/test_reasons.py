@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchbuild_tasks.system.git.complete import Kind, Reason, advice, reason
+from torchbuild_tasks.system.git.reasons import Kind, Reason, advice, reason
 
 URL = "https://github.com/pytorch/pytorch.git"
 
