@@ -11,7 +11,7 @@ import pytest
 from torchbuild_tasks.errors import ManifestError
 from torchbuild_tasks.features.manifest.compare import differences
 from torchbuild_tasks.features.manifest.read import read_manifest
-from torchbuild_tasks.features.manifest.remedies import Here, with_remedies
+from torchbuild_tasks.features.manifest.remedies import Place, with_remedies
 from torchbuild_tasks.model.record import MANIFEST_SCHEMA
 from torchbuild_tasks.values import dumps
 
@@ -59,7 +59,7 @@ def test_a_record_of_the_first_schema_is_read_as_a_manifest_without_its_secrets(
 def test_the_two_files_of_a_first_build_differ_in_nothing_that_one_never_held() -> None:
     found = differences(read_manifest(RECORD, "a.json"), read_manifest(DATA, "b.json"))
     assert {"toolchain", "requirements", "env file"}.isdisjoint(each.group for each in found)
-    here = Here(root="/src", python="/p", manifest="m.json", install=lambda name: name)
+    here = Place(root="/src", python="/p", manifest="m.json", install=lambda name: name)
     remedies = with_remedies(found, read_manifest(RECORD, "a.json"), here)
     assert {each.name for each in remedies if each.group == "source" and not each.remedy} >= {
         "changes",

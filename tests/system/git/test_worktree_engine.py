@@ -84,7 +84,7 @@ def test_a_part_of_a_history_is_not_taken_for_the_whole(trees: Trees, tmp_path: 
     other = tmp_path / "other"
     worktree.add(trees.git, other, trees.second)
     Git(folder=other / OUTER).run("fsck", "--strict")
-    assert Git(folder=other / OUTER).said("rev-parse", "--is-shallow-repository") == "true"
+    assert Git(folder=other / OUTER).output("rev-parse", "--is-shallow-repository") == "true"
 
 
 def test_a_submodule_that_became_plain_files_and_back(trees: Trees) -> None:

@@ -64,18 +64,20 @@ def read_bisection(data: bytes, path: str) -> Bisection:
     Raises:
         UsageError: it is damaged, or of a newer version.
     """
-    way = "torchbuild bisect --reset   removes it with its worktree."
+    remedy = "torchbuild bisect --reset   removes it with its worktree."
     try:
         found: Any = json.loads(data)
         schema = int(found["schema"])
     except (ValueError, TypeError, KeyError):
-        raise UsageError(f"{path} is damaged.", next_step=way) from None
+        raise UsageError(f"{path} is damaged.", next_step=remedy) from None
     if schema > BISECT_SCHEMA:
-        raise UsageError(f"{path} was written by a newer torchbuild_tasks (schema {schema}).", next_step=way)
+        raise UsageError(
+            f"{path} was written by a newer torchbuild_tasks (schema {schema}).", next_step=remedy
+        )
     return from_json(Bisection, found, path)
 
 
-def judged(code: int) -> tuple[Verdict, str] | None:
+def judge(code: int) -> tuple[Verdict, str] | None:
     """What an exit code of the command says, as in `git bisect run`; None for "stop".
 
     126 and 127 are a shell's "cannot run" and "not found", and minus a signal's number is a kill: neither
@@ -90,7 +92,7 @@ def judged(code: int) -> tuple[Verdict, str] | None:
     return None
 
 
-def blames_the_machine(diagnoses: Sequence[str]) -> bool:
+def is_machines_fault(diagnoses: Sequence[str]) -> bool:
     """Whether the causes of a failed build say that any other commit would fail here too."""
     return any(name.startswith(_OF_THE_MACHINE) for name in diagnoses[:1])
 
@@ -109,7 +111,7 @@ def _quoted(commits: Sequence[str]) -> str:
     return " ".join(f"'{commit}'" for commit in commits)
 
 
-def told(bisection: Bisection) -> str:
+def log_text(bisection: Bisection) -> str:
     """The log for a person: what was asked, and a line for each step."""
     lines = [f"bisect {bisection.asked} -- {' '.join(bisection.command)}"]
     for number, step in enumerate(bisection.steps, 1):

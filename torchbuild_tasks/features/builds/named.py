@@ -48,11 +48,11 @@ def last_build(folder: Path) -> Last | None:
     found = (path for name in (MANIFEST_FILE, RECORD_FILE) for path in folder.glob(f"*/{name}"))
     newest = sorted(found, key=lambda path: path.stat().st_mtime)
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError, IndexError):
-        said: Any = json.loads(newest[-1].read_bytes())
-        choices = {choice["name"]: str(choice["value"]) for choice in said["choices"]}
+        data: Any = json.loads(newest[-1].read_bytes())
+        choices = {choice["name"]: str(choice["value"]) for choice in data["choices"]}
         return Last(
-            result=str(said["result"]),
-            finished=str(said["finished"] or said["started"]),
+            result=str(data["result"]),
+            finished=str(data["finished"] or data["started"]),
             torch=choices.get("torch", ""),
             python=choices.get("python", ""),
         )
@@ -136,8 +136,8 @@ def place_of(settings: Settings, build: NamedBuild, main: Path) -> Place:
     """Where a build is: its own checkout, the folder that is named, or one beside the main checkout."""
     base = Path(str(settings.path)).parent
     own = build.values.get("source")
-    beside = main.with_name(f"{main.name}-{build.name}")
-    folder = base / Path(str(own or build.folder)).expanduser() if own or build.folder else beside
+    default = main.with_name(f"{main.name}-{build.name}")
+    folder = base / Path(str(own or build.folder)).expanduser() if own or build.folder else default
     return Place(
         build=build,
         config=str(settings.path),

@@ -22,7 +22,7 @@ from torchbuild_tasks.features.diagnosis.choose import Machine
 from torchbuild_tasks.features.manifest.choose import HIDDEN, not_carried
 from torchbuild_tasks.features.manifest.compare import Difference, differences
 from torchbuild_tasks.features.manifest.read import read_manifest
-from torchbuild_tasks.features.manifest.remedies import KNOWN_BEFORE, Here, diff_name, with_remedies
+from torchbuild_tasks.features.manifest.remedies import KNOWN_BEFORE, Place, diff_name, with_remedies
 from torchbuild_tasks.model import BuildPlan, Facts
 from torchbuild_tasks.model.record import MANIFEST_FILE, EnvText, HelperUsed, Installed, Manifest, Program
 from torchbuild_tasks.options import BuildRequest
@@ -59,7 +59,7 @@ def start_manifest(asked: Asked, *, started: str, result: str = "running") -> Ma
         era=plan.era,
         request=given_flags(asked.request),
         settings=_settings(asked.settings),
-        facts=_recorded(asked.facts, plan),
+        facts=_facts_to_record(asked.facts, plan),
         python=plan.environment.python,
         python_version=plan.environment.version,
         choices=plan.choices,
@@ -83,7 +83,7 @@ def complete_manifest(work: Work) -> None:
     """Gather what is known at the end; a failure to write it is one line, for torch is built all the same."""
     try:
         note_source(work)  # of a build that was ended before its first command
-        work.ledger.note(**_used(work.facts, work.plan, work.ledger.environ or os.environ))
+        work.ledger.note(**_tools_used(work.facts, work.plan, work.ledger.environ or os.environ))
         work.ledger.save()
     except BuildFailed as problem:
         work.report.note(f"The manifest of this build is not complete: {problem.what}")
@@ -94,7 +94,7 @@ def plan_manifest(asked: Asked) -> Manifest:
     folders = [op.value for op in asked.plan.env if (op.op, op.name) == ("prepend", "PATH")]
     path = os.pathsep.join((*reversed(folders), os.environ.get("PATH", "")))
     source = _source(asked.facts, asked.plan)
-    used = _used(asked.facts, asked.plan, {"PATH": path})
+    used = _tools_used(asked.facts, asked.plan, {"PATH": path})
     return redact(replace(start_manifest(asked, started=now(), result="planned"), **source, **used))
 
 
@@ -120,11 +120,11 @@ def _source(facts: Facts, plan: BuildPlan) -> dict[str, Any]:
         return {"source_problem": " ".join((error.what, *error.looked[-1:]))}
 
 
-def _used(facts: Facts, plan: BuildPlan, environ: Mapping[str, str]) -> dict[str, Any]:
+def _tools_used(facts: Facts, plan: BuildPlan, environ: Mapping[str, str]) -> dict[str, Any]:
     """Return the programs, helpers and packages of a build in `environ`, as parts of a manifest."""
-    from torchbuild_tasks.features.manifest.state import installed
+    from torchbuild_tasks.features.manifest.state import list_installed
 
-    packages, store = installed(plan.environment.python), facts.store
+    packages, store = list_installed(plan.environment.python), facts.store
     return {
         "programs": tuple(_programs(facts, plan, environ, packages)),
         "helpers": tuple(_helpers(plan, Path(store.folder))) if store else (),
@@ -137,7 +137,7 @@ def given_flags(request: BuildRequest) -> Mapping[str, object]:
     return {name: value for name, value in to_json(request).items() if value not in (None, False, [], ())}
 
 
-def _recorded(facts: Facts, plan: BuildPlan) -> Facts:
+def _facts_to_record(facts: Facts, plan: BuildPlan) -> Facts:
     """Return the facts without the build before, and without the memory that builds elsewhere took."""
     tree, store = replace(facts.tree, previous=None, installed=None), facts.store
     if store is not None:
@@ -299,7 +299,7 @@ def compare_plan(
     facts: Facts = asked.facts
     found = differences(manifest, plan_manifest(asked), KNOWN_BEFORE)
     machine = Machine(facts, asked.plan, catalog, built=False)
-    here = Here(
+    here = Place(
         root=asked.plan.source,
         python=asked.plan.environment.python,
         manifest=path,

@@ -38,11 +38,11 @@ def without_secrets(manifest: Manifest) -> Manifest:
     # Of the facts only the variables: names of packages and files (tokenizers, auth.h) speak of no secret.
     named = {**parts, "facts": manifest.facts.environ}
     found = [each for part in named.values() for each in _secrets(part)]
-    secrets, taken = dict(found), [*manifest.redacted, *(name for _, name in found)]
-    clean = {name: _clean(value, secrets, taken) for name, value in parts.items()}
+    secrets, names = dict(found), [*manifest.redacted, *(name for _, name in found)]
+    clean = {name: _clean(value, secrets, names) for name, value in parts.items()}
     clean["inputs"] = conceal_inputs(manifest.inputs, secrets)
-    clean["repositories"] = tuple(_repository(each, taken) for each in manifest.repositories)
-    return replace(manifest, **{**clean, "redacted": tuple(dict.fromkeys(taken))})
+    clean["repositories"] = tuple(_repository(each, names) for each in manifest.repositories)
+    return replace(manifest, **{**clean, "redacted": tuple(dict.fromkeys(names))})
 
 
 def conceal_inputs(inputs: Mapping[str, str], secrets: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -77,38 +77,38 @@ def _secrets(value: object) -> Iterator[tuple[str, str]]:
         yield from (found for each in value.__struct_fields__ for found in _secrets(getattr(value, each)))
 
 
-def _clean(value: Any, secrets: Mapping[str, str], taken: list[str]) -> Any:
+def _clean(value: Any, secrets: Mapping[str, str], names: list[str]) -> Any:
     if isinstance(value, str):
-        return _text(value, secrets, taken)
+        return _text(value, secrets, names)
     if isinstance(value, Mapping):
-        return {name: _clean(item, secrets, taken) for name, item in value.items()}
+        return {name: _clean(item, secrets, names) for name, item in value.items()}
     if isinstance(value, (tuple, list)):
-        return type(value)(_clean(item, secrets, taken) for item in value)
+        return type(value)(_clean(item, secrets, names) for item in value)
     if isinstance(value, msgspec.Struct):
-        parts = {each: _clean(getattr(value, each), secrets, taken) for each in value.__struct_fields__}
+        parts = {each: _clean(getattr(value, each), secrets, names) for each in value.__struct_fields__}
         return replace(value, **parts)
     return value
 
 
-def _text(text: str, secrets: Mapping[str, str], taken: list[str]) -> str:
+def _text(text: str, secrets: Mapping[str, str], names: list[str]) -> str:
     for secret in secrets:
         if text == secret or len(secret) >= _LEAST:
             text = text.replace(secret, HIDDEN)
     clean = redacted(text)
     if clean != text:
-        taken.append("a login in an address")
+        names.append("a login in an address")
     return clean
 
 
-def _repository(repository: Repository, taken: list[str]) -> Repository:
+def _repository(repository: Repository, names: list[str]) -> Repository:
     url = redacted(repository.url)
     diff = _LOGIN.sub(f"{HIDDEN}@", repository.diff)
     name = repository.path or "torch"
     if url != repository.url:
-        taken.append(f"a login in the address of {name}")
+        names.append(f"a login in the address of {name}")
     if diff == repository.diff:
         return replace(repository, url=url)
-    taken.append(f"a login in the diff of {name}")
+    names.append(f"a login in the diff of {name}")
     problem = "an address in the diff carried a login, which was taken out"
     return replace(repository, url=url, diff=diff, problem=problem)
 
@@ -140,12 +140,12 @@ _OF_ONE_RUN: Final = frozenset(
 
 def request_of(manifest: Manifest, given: BuildRequest, source: str) -> BuildRequest:
     """What was asked for then, with what is asked for now laid over it."""
-    return asked_again(manifest.request, given, source)
+    return request_again(manifest.request, given, source)
 
 
-def asked_again(recorded: Mapping[str, object], given: BuildRequest, source: str) -> BuildRequest:
+def request_again(recorded: Mapping[str, object], given: BuildRequest, source: str) -> BuildRequest:
     """The flags of a build of then, with those that are given now laid over them."""
-    asked = {name: _value(value) for name, value in recorded.items() if _kept(name, value)}
+    asked = {name: _value(value) for name, value in recorded.items() if _is_repeated(name, value)}
     now = {
         field.name: getattr(given, field.name)
         for field in dataclasses.fields(given)
@@ -162,7 +162,7 @@ def not_carried(manifest: Manifest) -> tuple[str, ...]:
     return (*(f"flag {name}" for name in names), *manifest.redacted)
 
 
-def _kept(name: str, value: object) -> bool:
+def _is_repeated(name: str, value: object) -> bool:
     known = name in {field.name for field in dataclasses.fields(BuildRequest)}
     hidden = isinstance(value, str) and HIDDEN in value
     return known and not hidden and name not in _OF_ONE_RUN
@@ -205,13 +205,13 @@ def pinned(facts: Facts, manifest: Manifest) -> Facts:
     environ = {name: value for name, value in then.environ.items() if HIDDEN not in value}
     kept = {name: value for name, value in facts.environ.items() if is_secret(name)}
     facts = replace(facts, environ={**environ, **kept})
-    if not as_large(facts, manifest):
+    if not is_as_large(facts, manifest):
         return facts
     store = facts.store and replace(facts.store, peaks=then.store.peaks if then.store else ())
     return replace(facts, cpu=then.cpu, memory=then.memory, store=store)
 
 
-def as_large(facts: Facts, manifest: Manifest) -> bool:
+def is_as_large(facts: Facts, manifest: Manifest) -> bool:
     """Whether this machine has the cores, the memory and the limits of that one."""
     one, other = facts.memory, manifest.facts.memory
     return facts.cpu == manifest.facts.cpu and (one.total, one.limit) == (other.total, other.limit)

@@ -18,7 +18,7 @@ KNOWN_BEFORE: Final = (
 )
 
 
-class Here(msgspec.Struct, frozen=True, kw_only=True):
+class Place(msgspec.Struct, frozen=True, kw_only=True):
     """Where the replay is made: the checkout, the Python, the manifest's file, how a package is installed."""
 
     root: str
@@ -27,7 +27,7 @@ class Here(msgspec.Struct, frozen=True, kw_only=True):
     install: Callable[[str], str]
 
 
-def with_remedies(found: tuple[Difference, ...], manifest: Manifest, here: Here) -> tuple[Difference, ...]:
+def with_remedies(found: tuple[Difference, ...], manifest: Manifest, here: Place) -> tuple[Difference, ...]:
     """The differences, each with what would remove it, where something does."""
     makers = {
         "source": _source_remedy,
@@ -44,7 +44,7 @@ def with_remedies(found: tuple[Difference, ...], manifest: Manifest, here: Here)
     )
 
 
-def _source_remedy(found: Difference, manifest: Manifest, here: Here) -> str:
+def _source_remedy(found: Difference, manifest: Manifest, here: Place) -> str:
     if manifest.source_problem and found.there == ABSENT:
         return ""  # it does not know what was there
     kind, _, path = found.name.partition(" ")
@@ -68,7 +68,7 @@ def _checkout(folder: str, url: str, commit: str) -> str:
     return f"{git} fetch {_quoted(url)} {commit} && {git} checkout --detach {commit}"
 
 
-def _submodule(found: Difference, path: str, here: Here) -> str:
+def _submodule(found: Difference, path: str, here: Place) -> str:
     if found.there == ABSENT or " " in found.there:
         return ""
     if found.here == ABSENT or " " in found.here:
@@ -76,7 +76,7 @@ def _submodule(found: Difference, path: str, here: Here) -> str:
     return _checkout(f"{here.root}/{path}", "origin", found.there)
 
 
-def _changes(found: Difference, path: str, here: Here) -> str:
+def _changes(found: Difference, path: str, here: Place) -> str:
     git = f"git -C {_quoted(f'{here.root}/{path}'.rstrip('/'))}"
     away = f"{git} stash" if found.here != ABSENT else ""
     if found.there == ABSENT:
@@ -92,7 +92,7 @@ def diff_name(path: str) -> str:
     return f"{path.replace('/', '-') or 'torch'}.diff"
 
 
-def _toolchain(found: Difference, manifest: Manifest, here: Here) -> str:
+def _toolchain(found: Difference, manifest: Manifest, here: Place) -> str:
     program = next((each for each in manifest.programs if each.name == found.name), None)
     if program is None or not program.version or program.version == found.here.partition("  ")[0]:
         return ""
@@ -106,7 +106,7 @@ def _toolchain(found: Difference, manifest: Manifest, here: Here) -> str:
     return ""
 
 
-def _compiler(program: Program, here: Here) -> str:
+def _compiler(program: Program, here: Place) -> str:
     major = str(program.version).partition(".")[0]
     name = program.path.replace("\\", "/").rpartition("/")[2]
     if "clang" in name:
@@ -116,13 +116,13 @@ def _compiler(program: Program, here: Here) -> str:
     return f"install {name} {program.version}"
 
 
-def _python_remedy(found: Difference, manifest: Manifest, here: Here) -> str:
+def _python_remedy(found: Difference, manifest: Manifest, here: Place) -> str:
     if found.name != "version" or manifest.python_version is None:
         return ""
     return f"install Python {manifest.python_version} and name it: --python PATH"
 
 
-def _requirement(found: Difference, manifest: Manifest, here: Here) -> str:
+def _requirement(found: Difference, manifest: Manifest, here: Place) -> str:
     package = next((each for each in manifest.requirements if each.name == found.name), None)
     if package is None:
         return f"{_quoted(here.python)} -m pip uninstall {found.name}"
@@ -131,18 +131,18 @@ def _requirement(found: Difference, manifest: Manifest, here: Here) -> str:
     return f"{_quoted(here.python)} -m pip install {package.name}=={package.version}"
 
 
-def _helper(found: Difference, manifest: Manifest, here: Here) -> str:
+def _helper(found: Difference, manifest: Manifest, here: Place) -> str:
     return "torchbuild helpers fetch" if found.there != ABSENT else ""
 
 
-def _decision_remedies(found: Difference, manifest: Manifest, here: Here) -> str:
+def _decision_remedies(found: Difference, manifest: Manifest, here: Place) -> str:
     if found.name != "tool":
         return ""
     name, _, version = manifest.tool.partition(" ")
     return f"pip install {name.replace('_', '-')}=={version}"
 
 
-def _variable(found: Difference, manifest: Manifest, here: Here) -> str:
+def _variable(found: Difference, manifest: Manifest, here: Place) -> str:
     if found.there == ABSENT or " " in found.name:
         return ""
     return f"--set {found.name}={_quoted(found.there)}" if "<checkout>" not in found.there else ""

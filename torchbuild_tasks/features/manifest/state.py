@@ -17,8 +17,8 @@ from typing import Final
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.model.record import FileSeen, Installed, Program, Repository
 from torchbuild_tasks.system import process
-from torchbuild_tasks.system.git.run import Git, failed
-from torchbuild_tasks.system.git.submodules import configured
+from torchbuild_tasks.system.git.run import Git, git_error
+from torchbuild_tasks.system.git.submodules import submodule_settings
 
 _SECONDS: Final = 120.0
 _MOST_DIFF: Final = 16 << 20  # bytes that are kept of one diff
@@ -51,7 +51,7 @@ def _walk(root: Path, path: str, url: str, ours: frozenset[str], depth: int) -> 
         yield Repository(path=path, url=url, problem="not checked out")
         return
     try:
-        yield _look(git, path, url or git.said("config", "--get", "remote.origin.url") or "", ours)
+        yield _look(git, path, url or git.output("config", "--get", "remote.origin.url") or "", ours)
     except SourceError as error:
         if not path:
             raise
@@ -89,7 +89,7 @@ def _look(git: Git, path: str, url: str, ours: frozenset[str]) -> Repository:
 def _output(git: Git, *words: str) -> bytes:
     done = git.ask(*words, timeout=_SECONDS)
     if done.rc != 0:
-        raise failed(git.argv(words), done)
+        raise git_error(git.argv(words), done)
     return done.stdout
 
 
@@ -119,8 +119,8 @@ def _seen(folder: Path, name: str) -> FileSeen:
 
 def _submodules(git: Git) -> list[tuple[str, str]]:
     """Path and address of each, as .gitmodules has them."""
-    said = configured(git, "--file", str(git.folder / ".gitmodules")).values()
-    found = [(each["path"], each.get("url", "")) for each in said if "path" in each]
+    answer = submodule_settings(git, "--file", str(git.folder / ".gitmodules")).values()
+    found = [(each["path"], each.get("url", "")) for each in answer if "path" in each]
     return sorted((path, url) for path, url in found if ".." not in Path(path).parts)
 
 
@@ -174,19 +174,19 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def installed(python: str) -> tuple[Installed, ...]:
+def list_installed(python: str) -> tuple[Installed, ...]:
     """What is installed in a Python, by name; nothing when it does not say."""
     if not Path(python).is_file():
         return ()
-    said = process.capture((python, "-c", _LIST), cwd=Path(python).parent, timeout=_TOOL_SECONDS)
+    answer = process.capture((python, "-c", _LIST), cwd=Path(python).parent, timeout=_TOOL_SECONDS)
     try:
-        found = json.loads(said.stdout) if said.rc == 0 else {}
+        found = json.loads(answer.stdout) if answer.rc == 0 else {}
     except ValueError:
         found = {}
-    return tuple(_installed(name, found[name]) for name in sorted(found, key=str.lower))
+    return tuple(_distribution(name, found[name]) for name in sorted(found, key=str.lower))
 
 
-def _installed(name: str, entry: Mapping[str, str | None]) -> Installed:
+def _distribution(name: str, entry: Mapping[str, str | None]) -> Installed:
     archive, origin = _direct(entry["direct_url"])
     record = entry["record"]
     unknown = NO_RECORD if not record else "" if archive or origin else NO_ARCHIVE
@@ -203,18 +203,18 @@ def _installed(name: str, entry: Mapping[str, str | None]) -> Installed:
 def _direct(text: str | None) -> tuple[str | None, str]:
     """The archive's hash and the address, from direct_url.json (PEP 610)."""
     try:
-        said = json.loads(text or "{}")
-        url = str(said.get("url", ""))
-        if "archive_info" in said:
-            info = said["archive_info"]
+        answer = json.loads(text or "{}")
+        url = str(answer.get("url", ""))
+        if "archive_info" in answer:
+            info = answer["archive_info"]
             hashes = dict(info.get("hashes") or {})
             if "=" in str(info.get("hash", "")):
                 kind, _, value = info["hash"].partition("=")
                 hashes.setdefault(kind, value)
             return hashes.get("sha256"), url
-        if "vcs_info" in said:
-            return None, f"{said['vcs_info'].get('vcs')}+{url}@{said['vcs_info'].get('commit_id')}"
-        editable = said.get("dir_info", {}).get("editable")
+        if "vcs_info" in answer:
+            return None, f"{answer['vcs_info'].get('vcs')}+{url}@{answer['vcs_info'].get('commit_id')}"
+        editable = answer.get("dir_info", {}).get("editable")
         return None, f"editable {url}" if editable else url
     except (ValueError, AttributeError, TypeError, KeyError):
         return None, ""

@@ -8,15 +8,15 @@ from pathlib import Path
 
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.features.source import places
-from torchbuild_tasks.features.source.archive import ARCHIVES, from_archive
+from torchbuild_tasks.features.source.archive import ARCHIVES, unpack_archive
 from torchbuild_tasks.features.source.get import Task, get, update
-from torchbuild_tasks.features.source.mirror import mirror
+from torchbuild_tasks.features.source.mirror import fill_mirrors
 from torchbuild_tasks.features.source.reset import reset_third_party
 from torchbuild_tasks.model.source import Checkout, Kind, ModuleState, SourceReport
 from torchbuild_tasks.system import files
 from torchbuild_tasks.system.git import cut_off, submodules
-from torchbuild_tasks.system.git.checkout import edits
-from torchbuild_tasks.system.git.fetch import MIRRORS, borrowed, is_shallow, mirrors_in
+from torchbuild_tasks.system.git.checkout import changed_files
+from torchbuild_tasks.system.git.fetch import MIRRORS, is_shallow, lost_alternates, mirrors_in
 from torchbuild_tasks.system.git.run import Git
 
 
@@ -33,48 +33,48 @@ def run_source(task: Task, named: Path | None) -> SourceReport:
     request = task.request
     match request.action:
         case "get":
-            return _after(task, _got(task, named))
+            return _report_on(task, _get(task, named))
         case "update":
-            return _after(task, update(task, request.ref, _there(named)))
+            return _report_on(task, update(task, request.ref, _require_folder(named)))
         case "reset":
-            removed, kept = reset_third_party(task, _there(named))
+            removed, kept = reset_third_party(task, _require_folder(named))
             return SourceReport(action="reset", removed=removed, kept=kept)
         case "mirror":
-            mirror(task, request.ref)
+            fill_mirrors(task, request.ref)
             return SourceReport(action="mirror", mirrors=_mirrors(task))
     return _status(task, named)
 
 
-def _got(task: Task, named: Path | None) -> Path:
+def _get(task: Task, named: Path | None) -> Path:
     word = task.request.ref
     if word and word.lower().endswith(tuple(ARCHIVES)):
-        return from_archive(task, word, named)
+        return unpack_archive(task, word, named)
     return get(task, word, named)
 
 
-def _after(task: Task, root: Path) -> SourceReport:
+def _report_on(task: Task, root: Path) -> SourceReport:
     return SourceReport(action=str(task.request.action), checkouts=(describe(task, root, whole=False),))
 
 
 def _status(task: Task, named: Path | None) -> SourceReport:
-    if named is not None and not named.is_dir() and places.growing(named).is_dir():
-        return SourceReport(action="status", unfinished=(str(places.growing(named)),))
+    if named is not None and not named.is_dir() and places.growing_folder(named).is_dir():
+        return SourceReport(action="status", unfinished=(str(places.growing_folder(named)),))
     if named is not None:
-        _there(named)
+        _require_folder(named)
         parent = (named.parent, *((task.store / places.SOURCES,)))
         return SourceReport(
             action="status",
             checkouts=(describe(task, named),),
             mirrors=_mirrors(task),
             unfinished=tuple(
-                str(path) for folder in dict.fromkeys(parent) for path in places.unfinished(folder)
+                str(path) for folder in dict.fromkeys(parent) for path in places.unfinished_folders(folder)
             ),
         )
     return SourceReport(
         action="status",
         checkouts=tuple(describe(task, path, whole=False) for path in places.checkouts(task.store)),
         mirrors=_mirrors(task),
-        unfinished=tuple(str(path) for path in places.unfinished(task.store / places.SOURCES)),
+        unfinished=tuple(str(path) for path in places.unfinished_folders(task.store / places.SOURCES)),
     )
 
 
@@ -83,7 +83,7 @@ def _mirrors(task: Task) -> tuple[tuple[str, str], ...]:
     return tuple((url, str(folder)) for url, folder in found)
 
 
-def _there(named: Path | None) -> Path:
+def _require_folder(named: Path | None) -> Path:
     if named is not None and named.is_dir():
         return named
     if named is not None:
@@ -118,67 +118,67 @@ def describe(task: Task, root: Path, *, whole: bool = True) -> Checkout:
         path=str(root),
         kind=_kind(git),
         version=version,
-        url=(note.url if note else git.said("remote", "get-url", "origin")) or "",
-        commit=git.said("rev-parse", "--verify", "--quiet", "HEAD"),
+        url=(note.url if note else git.output("remote", "get-url", "origin")) or "",
+        commit=git.output("rev-parse", "--verify", "--quiet", "HEAD"),
         at=_at(git),
         shallow=is_shallow(git),
-        changed=edits(git) if whole else (),
+        changed=changed_files(git) if whole else (),
         modules=tuple(_state(git, module, needed) for module in submodules.walk(git)) if needed else (),
         cut_off=cut_off.was_cut_off(root / files.STATE_DIR) or bool(note and note.moving),
-        lost=borrowed(git),
+        lost=lost_alternates(git),
         notes=_notes(task, git),
     )
 
 
 def _is_top(git: Git) -> bool:
-    said = git.said("rev-parse", "--show-toplevel")
-    return said is not None and Path(said).samefile(git.folder)
+    output = git.output("rev-parse", "--show-toplevel")
+    return output is not None and Path(output).samefile(git.folder)
 
 
 def _kind(git: Git) -> Kind:
     """`.git` as a file means a worktree, or a submodule of a repository around it."""
     if (git.folder / ".git").is_dir():
         return "clone"
-    around = git.said("rev-parse", "--show-superproject-working-tree")
+    around = git.output("rev-parse", "--show-superproject-working-tree")
     return "submodule" if around else "worktree"
 
 
 def _at(git: Git) -> str:
     return (
-        git.said("symbolic-ref", "--quiet", "--short", "HEAD")
-        or git.said("describe", "--tags", "--exact-match")
+        git.output("symbolic-ref", "--quiet", "--short", "HEAD")
+        or git.output("describe", "--tags", "--exact-match")
         or ""
     )
 
 
 def _state(git: Git, module: submodules.Module, needed: Callable[[str], bool]) -> ModuleState:
-    there = submodules.head(module, git.config)
-    if there is None:
+    commit = submodules.head(module, git.config)
+    if commit is None:
         return ModuleState(
             path=module.top,
             wanted=module.commit,
             there=None,
             state="missing" if needed(module.top) else "unneeded",
         )
-    changed = edits(Git(folder=module.folder, config=git.config))
+    changed = changed_files(Git(folder=module.folder, config=git.config))
     return ModuleState(
         path=module.top,
         wanted=module.commit,
-        there=there,
-        state="changed" if changed else "ok" if there == module.commit else "elsewhere",
+        there=commit,
+        state="changed" if changed else "ok" if commit == module.commit else "elsewhere",
         changed=changed,
     )
 
 
 def _notes(task: Task, git: Git) -> tuple[str, ...]:
     notes = []
-    if kept := git.said("for-each-ref", "--format=%(objectname:short)", "refs/torchbuild/kept"):
+    if kept := git.output("for-each-ref", "--format=%(objectname:short)", "refs/torchbuild/kept"):
         commits = ", ".join(kept.split("\n")[:4])
         notes.append(f"commits that no branch holds are kept under refs/torchbuild/kept: {commits}")
     if task.facts.windows:
         links = sum(
-            1 for line in (git.said("ls-files", "--stage") or "").splitlines() if line[:6] == "120000"
+            1 for line in (git.output("ls-files", "--stage") or "").splitlines() if line[:6] == "120000"
         )
-        if links and git.said("config", "core.symlinks") == "false":
+        if links and git.output("config", "core.symlinks") == "false":
             notes.append(f"{links} symbolic links are text files here, as git does without Developer Mode")
     return tuple(notes)

@@ -22,7 +22,7 @@ ARCHIVES: Final[Mapping[str, str]] = {
 }
 
 
-def from_archive(task: Task, word: str, folder: Path | None) -> Path:
+def unpack_archive(task: Task, word: str, folder: Path | None) -> Path:
     """Unpack a release archive as a checkout: in `folder`, or in the store.
 
     Raises:
@@ -43,7 +43,7 @@ def from_archive(task: Task, word: str, folder: Path | None) -> Path:
     if not places.is_free(target):
         raise SourceError(f"{target} is there already.", next_step="Name another folder: --source PATH")
     task.report.stage(f"unpack {archive.name} into {target}")
-    growing = places.growing(target)
+    growing = places.growing_folder(target)
     with files.told_as(SourceError, growing):
         growing.mkdir(parents=True, exist_ok=True)
     with lock.hold(growing, "source get"):
@@ -56,7 +56,7 @@ def from_archive(task: Task, word: str, folder: Path | None) -> Path:
         places.write_note(tree, places.Note(url=str(archive), word=word))
         places.publish(tree, target)
         remove_tree(outer)
-    places.clear_away(growing)
+    places.remove_growing_folder(growing)
     return target
 
 

@@ -27,10 +27,10 @@ from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.torch_ref import read_word
 from torchbuild_tasks.system import files, lock
 from torchbuild_tasks.system.git import cut_off, submodules
-from torchbuild_tasks.system.git.checkout import InTheWay, edits
+from torchbuild_tasks.system.git.checkout import InTheWay, changed_files
 from torchbuild_tasks.system.git.complete import complete
 from torchbuild_tasks.system.git.fetch import MIRRORS, Way, Wish, bring, mirror_of, way_for
-from torchbuild_tasks.system.git.reasons import Reason, advice, reason
+from torchbuild_tasks.system.git.reasons import Reason, advice, find_reason
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.git.transfer import Moved, run
 from torchbuild_tasks.values import replace
@@ -65,7 +65,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
         """git in a folder, with the settings of this action."""
         return Git(folder=folder, config=self.config)
 
-    def way(self, tree: Path) -> Way:
+    def access(self, tree: Path) -> Way:
         """How repositories are reached for a checkout."""
         offline = self.request.offline
         return way_for(tree, self.report, config=self.config, store=self.store, offline=offline)
@@ -77,16 +77,16 @@ def resolve(task: Task, word: str, url: str) -> Found:
     Raises:
         SourceError: it cannot be reached, or it means nothing there.
     """
-    where, way = url, task.way(task.store)
-    if way.offline:
+    where, access = url, task.access(task.store)
+    if access.offline:
         where = str(mirror_of(task.store / MIRRORS, url))
-    heard: list[str] = []
+    lines: list[str] = []
     words = ("ls-remote", "--heads", "--tags", where)
     task.store.mkdir(parents=True, exist_ok=True)
-    moved = run(task.git(task.store), words, url, way.watch, heard=heard)
+    moved = run(task.git(task.store), words, url, access.watch, lines=lines)
     if moved.rc != 0:
-        raise failure(f"{url} does not say which versions it has. Nothing was fetched.", moved, url)
-    listing = parse_listing("\n".join(heard))
+        raise git_failure(f"{url} does not say which versions it has. Nothing was fetched.", moved, url)
+    listing = parse_listing("\n".join(lines))
     known = f"refs/tags/{_by_table(word)}"
     return find(known if known in listing else word, listing, url)
 
@@ -99,21 +99,21 @@ def _by_table(word: str) -> str:
         return ""
 
 
-def failure(what: str, moved: Moved, url: str) -> SourceError:
+def git_failure(what: str, moved: Moved, url: str) -> SourceError:
     """The error for a git that failed: its words, and what helps against it."""
-    why: Reason = reason(moved.words)
+    why: Reason = find_reason(moved.words)
     return SourceError(what, looked=moved.words[-6:], next_step=advice((why,), url))
 
 
 @contextlib.contextmanager
-def held(tree: Path, what: str, git_dir: Path) -> Iterator[None]:
+def lock_checkout(tree: Path, what: str, git_dir: Path) -> Iterator[None]:
     """Hold a checkout for one action, after what a killed one left was cleared.
 
     Raises:
         TreeBusy: another command works on it.
         SourceError: a git of the user's is in the way.
     """
-    with lock.hold(tree, what), cut_off.working(tree / files.STATE_DIR, tree, git_dir):
+    with lock.hold(tree, what), cut_off.mark_change(tree / files.STATE_DIR, tree, git_dir):
         yield
 
 
@@ -123,9 +123,9 @@ def git_dir(git: Git) -> Path:
     Raises:
         SourceError: the folder is not the top of a worktree.
     """
-    said = (git.said("rev-parse", "--show-toplevel", "--absolute-git-dir") or "").split("\n")
-    if len(said) == 2 and Path(said[0]).samefile(git.folder):
-        return Path(said[1])
+    output = (git.output("rev-parse", "--show-toplevel", "--absolute-git-dir") or "").split("\n")
+    if len(output) == 2 and Path(output[0]).samefile(git.folder):
+        return Path(output[1])
     raise SourceError(
         f"{git.folder} is not a git checkout, so nothing can be fetched into it.",
         looked=(git.ask("rev-parse", "--show-toplevel").stderr.decode(errors="replace").strip(),),
@@ -152,17 +152,17 @@ def get(task: Task, word: str | None, folder: Path | None) -> Path:
     note = Note(
         url=task.url, word=word or task.newest, ref=found.ref, commit=found.commit, full=task.request.full
     )
-    _say_room(task, target)
+    _report_room(task, target)
     task.report.stage(f"get {found.name} into {target}")
-    growing = places.growing(target)
+    growing = places.growing_folder(target)
     with files.told_as(SourceError, growing):
         growing.mkdir(parents=True, exist_ok=True)
-    with held(growing, "source get", growing / "tree" / ".git"):
+    with lock_checkout(growing, "source get", growing / "tree" / ".git"):
         if not places.is_free(target):  # another run was quicker
             return target
-        tree = _grown(task, growing, note)
+        tree = _grow(task, growing, note)
         places.publish(tree, target)
-    places.clear_away(growing)
+    places.remove_growing_folder(growing)
     return target
 
 
@@ -175,23 +175,23 @@ def ours(store: Path, url: str, name: str) -> Path:
     return store / places.SOURCES / f"{plain}{whose}"
 
 
-def _say_room(task: Task, target: Path) -> None:
-    way = task.way(target)
-    need = least_room(task.url, full=task.request.full, mirrored=way.mirrors is not None)
-    if said := check_room(need, places.free_bytes(target), str(target)):
-        task.report.note(said)
+def _report_room(task: Task, target: Path) -> None:
+    access = task.access(target)
+    need = least_room(task.url, full=task.request.full, mirrored=access.mirrors is not None)
+    if text := check_room(need, places.free_bytes(target), str(target)):
+        task.report.note(text)
     windows = task.facts.windows
-    if windows and windows.long_paths is not True and (said := long_path(str(target))):
-        task.report.note(said)
+    if windows and windows.long_paths is not True and (text := long_path(str(target))):
+        task.report.note(text)
 
 
-def _grown(task: Task, growing: Path, note: Note) -> Path:
+def _grow(task: Task, growing: Path, note: Note) -> Path:
     """Fetch and lay out everything, from where a run before stopped."""
     tree = growing / "tree"
     with files.told_as(SourceError, tree):
         tree.mkdir(exist_ok=True)
     git = task.git(tree)
-    if git.said("rev-parse", "--show-toplevel") is None or not (tree / ".git" / "HEAD").exists():
+    if git.output("rev-parse", "--show-toplevel") is None or not (tree / ".git" / "HEAD").exists():
         git.run("init", "--quiet", ".")
     git.run("config", "--local", "remote.origin.url", note.url)
     git.run("config", "--local", "remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*")
@@ -218,26 +218,26 @@ def _check_out(task: Task, watched: Path, git: Git, note: Note, before: Note | N
         commit=note.commit,
         full=note.full,
     )
-    way = task.way(watched)
-    moved = bring(git, wish, way, "pytorch")
+    access = task.access(watched)
+    moved = bring(git, wish, access, "pytorch")
     if moved.rc == 0:
         if (
-            git.said("rev-parse", "--verify", "--quiet", "HEAD") == note.commit
+            git.output("rev-parse", "--verify", "--quiet", "HEAD") == note.commit
             and (Path(git.run("rev-parse", "--absolute-git-dir")) / "index").exists()
         ):
             return
         try:
             also = (before.moving, before.commit) if before and before.moving else ()
-            moved = submodules.move(git, note.commit, "pytorch", way.watch, also=also)
+            moved = submodules.move(git, note.commit, "pytorch", access.watch, also=also)
         except InTheWay as error:
-            raise dirty(git, error.files) from None
+            raise changes_error(git, error.files) from None
     if moved.rc != 0:
-        raise failure(f"{note.word} of {note.url} could not be had.", moved, note.url)
+        raise git_failure(f"{note.word} of {note.url} could not be had.", moved, note.url)
 
 
 def _complete(task: Task, root: Path, full: bool, *, managed: bool) -> None:
     needed = (lambda path: True) if full else task.needs(root)
-    left_out = complete(task.git(root), task.way(root), needed, sync=managed)
+    left_out = complete(task.git(root), task.access(root), needed, sync=managed)
     if left_out:
         shown = ", ".join(left_out[:4]) + (" …" if len(left_out) > 4 else "")
         task.report.note(f"left out, because the plan does without: {shown} (--full gets them)")
@@ -254,7 +254,7 @@ def update(task: Task, word: str | None, root: Path) -> Path:
     """
     git = task.git(root)
     own = git_dir(git)
-    with held(root, "source update", own):
+    with lock_checkout(root, "source update", own):
         before = places.read_note(root)
         note = _wanted(task, git, word, before)
         task.report.stage(f"update {root}" + (f" to {note.word}" if note else ""))
@@ -267,9 +267,9 @@ def update(task: Task, word: str | None, root: Path) -> Path:
 
 def _wanted(task: Task, git: Git, word: str | None, before: Note | None) -> Note | None:
     """Where a checkout is to go; None when it stays."""
-    known = before.url if before else git.said("remote", "get-url", "origin")
+    known = before.url if before else git.output("remote", "get-url", "origin")
     url = task.request.url or known or task.url
-    head = git.said("rev-parse", "--verify", "--quiet", "HEAD")
+    head = git.output("rev-parse", "--verify", "--quiet", "HEAD")
     if word is None and before and before.moving and before.moving != head:
         word = before.word  # a move that was cut off is finished
     if word is None and before and before.ref.startswith("refs/heads/") and head == before.commit:
@@ -283,10 +283,10 @@ def _wanted(task: Task, git: Git, word: str | None, before: Note | None) -> Note
 
 def _move(task: Task, root: Path, note: Note, before: Note | None) -> None:
     git = task.git(root)
-    head = git.said("rev-parse", "--verify", "--quiet", "HEAD")
+    head = git.output("rev-parse", "--verify", "--quiet", "HEAD")
     cut_off = before is not None and before.moving != ""
-    if head != note.commit and not cut_off and (changed := edits(git, untracked=False)):
-        raise dirty(git, changed)
+    if head != note.commit and not cut_off and (changed := changed_files(git, untracked=False)):
+        raise changes_error(git, changed)
     if head != note.commit:
         submodules.keep_head(git)
     moving = replace(before or note, word=note.word, moving=note.commit)
@@ -295,7 +295,7 @@ def _move(task: Task, root: Path, note: Note, before: Note | None) -> None:
     places.write_note(root, note)
 
 
-def dirty(git: Git, changed: tuple[str, ...]) -> SourceError:
+def changes_error(git: Git, changed: tuple[str, ...]) -> SourceError:
     """The refusal to move a checkout over changes of the user's, with the ways out."""
     more = (f"and {len(changed) - 10} more",) if len(changed) > 10 else ()
     return SourceError(

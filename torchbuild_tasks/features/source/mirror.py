@@ -10,11 +10,11 @@ from typing import NamedTuple
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.features.source import places
 from torchbuild_tasks.features.source.choose import check_room, least_room
-from torchbuild_tasks.features.source.get import Task, failure, resolve
+from torchbuild_tasks.features.source.get import Task, git_failure, resolve
 from torchbuild_tasks.system.git import submodules
 from torchbuild_tasks.system.git.complete import AT_ONCE
-from torchbuild_tasks.system.git.fetch import MIRRORS, Way, Wish, fill, mirror_of
-from torchbuild_tasks.system.git.reasons import Reason, advice, reason
+from torchbuild_tasks.system.git.fetch import MIRRORS, Way, Wish, fill_mirror, mirror_of
+from torchbuild_tasks.system.git.reasons import Reason, advice, find_reason
 from torchbuild_tasks.values import replace
 
 
@@ -25,7 +25,7 @@ class _Wanted(NamedTuple):
     commit: str
 
 
-def mirror(task: Task, word: str | None) -> None:
+def fill_mirrors(task: Task, word: str | None) -> None:
     """Fill the mirror store with a version and its submodules; --full brings all history of PyTorch.
 
     Raises:
@@ -34,34 +34,34 @@ def mirror(task: Task, word: str | None) -> None:
     found = resolve(task, word or task.newest, task.url)
     folder = task.store / MIRRORS
     need = least_room(task.url, full=task.request.full, mirrored=False)
-    if said := check_room(need, places.free_bytes(folder), str(folder)):
-        task.report.note(said)
+    if text := check_room(need, places.free_bytes(folder), str(folder)):
+        task.report.note(text)
     task.report.stage(f"mirror {found.name} of {task.url} into {folder}")
-    way = replace(task.way(folder), mirrors=folder)
+    access = replace(task.access(folder), mirrors=folder)
     what = found.commit if found.branch or not found.ref else found.ref
     top = Wish(url=task.url, what=what, into="", commit=found.commit, full=task.request.full)
-    moved = fill(mirror_of(folder, task.url), top, way, "pytorch")
+    moved = fill_mirror(mirror_of(folder, task.url), top, access, "pytorch")
     if moved.rc != 0:
-        raise failure(f"{found.name} of {task.url} could not be mirrored.", moved, task.url)
-    _submodules(task, way, folder, _Wanted(task.url, found.commit))
+        raise git_failure(f"{found.name} of {task.url} could not be mirrored.", moved, task.url)
+    _mirror_submodules(task, access, folder, _Wanted(task.url, found.commit))
 
 
-def _submodules(task: Task, way: Way, folder: Path, top: _Wanted) -> None:
+def _mirror_submodules(task: Task, access: Way, folder: Path, top: _Wanted) -> None:
     seen = {top}
-    level = list(_named(task, folder, top))
+    level = list(_submodules_of(task, folder, top))
     failed = list[tuple[_Wanted, Reason]]()
     while level:
         seen.update(level)
         with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
             try:
-                results = list(pool.map(lambda wanted: _one(way, folder, wanted), level))
+                results = list(pool.map(lambda wanted: _mirror_one(access, folder, wanted), level))
             except BaseException:
-                way.watch.stop.set()
+                access.watch.stop.set()
                 raise
         failed += [(wanted, why) for wanted, why in zip(level, results, strict=True) if why]
         good = [wanted for wanted, why in zip(level, results, strict=True) if not why]
         level = list(
-            dict.fromkeys(n for wanted in good for n in _named(task, folder, wanted) if n not in seen)
+            dict.fromkeys(n for wanted in good for n in _submodules_of(task, folder, wanted) if n not in seen)
         )
         task.report.note(f"{len(seen) - len(failed)} repositories are mirrored")
     if failed:
@@ -72,16 +72,16 @@ def _submodules(task: Task, way: Way, folder: Path, top: _Wanted) -> None:
         )
 
 
-def _one(way: Way, folder: Path, wanted: _Wanted) -> Reason | None:
+def _mirror_one(access: Way, folder: Path, wanted: _Wanted) -> Reason | None:
     wish = Wish(url=wanted.url, what=wanted.commit, into="", commit=wanted.commit)
     name = wanted.url.rpartition("/")[2]
-    moved = fill(mirror_of(folder, wanted.url), wish, way, name)
-    if moved.rc != 0 and reason(moved.words).again:
-        moved = fill(mirror_of(folder, wanted.url), wish, way, name)
-    return reason(moved.words) if moved.rc != 0 else None
+    moved = fill_mirror(mirror_of(folder, wanted.url), wish, access, name)
+    if moved.rc != 0 and find_reason(moved.words).again:
+        moved = fill_mirror(mirror_of(folder, wanted.url), wish, access, name)
+    return find_reason(moved.words) if moved.rc != 0 else None
 
 
-def _named(task: Task, folder: Path, top: _Wanted) -> Iterator[_Wanted]:
+def _submodules_of(task: Task, folder: Path, top: _Wanted) -> Iterator[_Wanted]:
     """The submodules that a commit in a mirror names, by their addresses."""
     git = task.git(mirror_of(folder, top.url))
     for module in submodules.modules(git, commit=top.commit):

@@ -45,12 +45,12 @@ class Note(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     moving: str = ""
 
 
-def growing(folder: Path) -> Path:
+def growing_folder(folder: Path) -> Path:
     """Where a new checkout grows; its worktree is `tree` in there."""
     return folder.with_name(f".{folder.name}{_GETTING}")
 
 
-def unfinished(parent: Path) -> tuple[Path, ...]:
+def unfinished_folders(parent: Path) -> tuple[Path, ...]:
     """The places in a folder where checkouts grow, or did when a run was cut off."""
     with contextlib.suppress(OSError):
         found = [path for path in parent.iterdir() if path.name.endswith(_GETTING)]
@@ -87,7 +87,7 @@ def publish(tree: Path, folder: Path) -> None:
         files.replace(tree, folder)
 
 
-def clear_away(place: Path) -> None:
+def remove_growing_folder(place: Path) -> None:
     """Remove the empty place where a checkout grew; what is left of it does no harm."""
     state = place / files.STATE_DIR
     with contextlib.suppress(OSError):

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Final
 
 from torchbuild_tasks.errors import SourceError, UsageError
-from torchbuild_tasks.features.source.get import Task, git_dir, held
+from torchbuild_tasks.features.source.get import Task, git_dir, lock_checkout
 from torchbuild_tasks.system import files
 from torchbuild_tasks.system.git import submodules
-from torchbuild_tasks.system.git.checkout import edits, strangers
+from torchbuild_tasks.system.git.checkout import changed_files, files_not_of
 from torchbuild_tasks.system.git.complete import complete
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.git.submodules import Module
@@ -35,7 +35,7 @@ def reset_third_party(task: Task, root: Path) -> tuple[tuple[str, ...], Kept]:
         raise UsageError("source reset resets nothing by itself", next_step="Say: source reset --third-party")
     git = task.git(root)
     own = git_dir(git)
-    with held(root, "source reset", own):
+    with lock_checkout(root, "source reset", own):
         outer = submodules.modules(git)
         found = {module: _changes(git, module) for module in outer}
         kept = tuple((module.top, changed) for module, changed in found.items() if changed)
@@ -49,7 +49,7 @@ def reset_third_party(task: Task, root: Path) -> tuple[tuple[str, ...], Kept]:
             _remove(task, root, module)
         spared = () if task.request.yes else tuple(top for top, _ in kept)
         needed = task.needs(root)
-        complete(git, task.way(root), lambda path: needed(path) and not _within(path, spared), sync=True)
+        complete(git, task.access(root), lambda path: needed(path) and not _within(path, spared), sync=True)
     return tuple(module.top for module in gone), () if task.request.yes else kept
 
 
@@ -70,7 +70,7 @@ def _changes(git: Git, module: Module) -> tuple[str, ...]:
         for each in submodules.modules(here, f"{module.top}/")
         for file in _changes(here, each)
     )
-    return (*edits(here, deleted=False), *inner)
+    return (*changed_files(here, deleted=False), *inner)
 
 
 def _without_head(git: Git, module: Module) -> tuple[str, ...]:
@@ -81,7 +81,7 @@ def _without_head(git: Git, module: Module) -> tuple[str, ...]:
     if not module.folder.is_dir():
         return ()
     if os.path.lexists(module.folder / ".git") and git.has(module.commit):
-        return strangers(git, module.commit)
+        return files_not_of(git, module.commit)
     return tuple(sorted(path.name for path in module.folder.iterdir() if path.name != ".git"))
 
 
@@ -93,10 +93,10 @@ def _remove(task: Task, root: Path, module: Module) -> None:
             return  # a repository of the user's own making: its only copy is in there
         if submodules.head(module, task.config) is not None:
             submodules.keep_head(Git(folder=module.folder, config=task.config))
-        submodules.forget_index(module)
+        submodules.remove_index(module)
         if module.folder.is_dir() and not module.folder.is_symlink():
             _empty(module.folder)
-        if module.repository.is_dir() and not _answers(repository):
+        if module.repository.is_dir() and not _is_readable(repository):
             _put_aside(task, root, module)
 
 
@@ -112,11 +112,11 @@ def _empty(folder: Path) -> None:
         files.unlink(link)
 
 
-def _answers(git: Git) -> bool:
+def _is_readable(git: Git) -> bool:
     """Whether a repository's objects can be read as far as its commit goes."""
-    if git.said("rev-parse", "--git-dir") is None:
+    if git.output("rev-parse", "--git-dir") is None:
         return False
-    head = git.said("rev-parse", "--verify", "--quiet", "HEAD")
+    head = git.output("rev-parse", "--verify", "--quiet", "HEAD")
     return head is None or git.ask("ls-tree", "-r", head, timeout=None).rc == 0
 
 

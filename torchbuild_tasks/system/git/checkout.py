@@ -25,14 +25,14 @@ class InTheWay(Exception):
         self.files = files
 
 
-def settle(git: Git, commit: str, name: str, watch: Watch, *, also: Sequence[str] = ()) -> Moved:
+def check_out(git: Git, commit: str, name: str, watch: Watch, *, also: Sequence[str] = ()) -> Moved:
     """Check out a commit, over what a move that was cut off left.
 
     Args:
         git: a worktree.
         commit: where it goes; its objects are here.
         name: what is told of.
-        also: as `foreign`.
+        also: as `files_in_the_way`.
 
     Raises:
         InTheWay: files of the user's would be overwritten; nothing was changed.
@@ -41,12 +41,12 @@ def settle(git: Git, commit: str, name: str, watch: Watch, *, also: Sequence[str
     moved = run(git, (*checkout, "--no-overwrite-ignore", commit), name, watch)
     if moved.rc == 0:
         return moved
-    if others := foreign(git, commit, *also):
+    if others := files_in_the_way(git, commit, *also):
         raise InTheWay(others)
     return run(git, (*checkout, "--force", commit), name, watch)
 
 
-def foreign(git: Git, commit: str, *also: str) -> tuple[str, ...]:
+def files_in_the_way(git: Git, commit: str, *also: str) -> tuple[str, ...]:
     """The files that differ from git's index, or are staged, or in the way, and are not of `commit`, sorted.
 
     Args:
@@ -54,11 +54,11 @@ def foreign(git: Git, commit: str, *also: str) -> tuple[str, ...]:
         commit: where it is to go; its objects are here.
         also: other commits whose content counts as ours: where a move that was cut off went.
     """
-    wanted = ids_in(git, commit, "blob")
-    others = (ids_in(git, each, "blob") for each in dict.fromkeys(also) if each)
+    wanted = ids_in_tree(git, commit, "blob")
+    others = (ids_in_tree(git, each, "blob") for each in dict.fromkeys(also) if each)
     trees = (wanted, *others)
     suspects = set(_names(git, "diff", "--name-only", "--no-renames", "-z", "--ignore-submodules=all"))
-    if git.said("rev-parse", "--verify", "--quiet", "HEAD") is not None:
+    if git.output("rev-parse", "--verify", "--quiet", "HEAD") is not None:
         staged = ("diff", "--cached", "--name-only", "--no-renames", "-z", "--ignore-submodules=all", "HEAD")
         suspects.update(_names(git, *staged))
     tracked = set(_names(git, "ls-files", "-z"))
@@ -73,9 +73,9 @@ def foreign(git: Git, commit: str, *also: str) -> tuple[str, ...]:
     )
 
 
-def strangers(git: Git, commit: str) -> tuple[str, ...]:
+def files_not_of(git: Git, commit: str) -> tuple[str, ...]:
     """Every file in a worktree that does not hold what `commit` holds there; for one without an index."""
-    wanted = ids_in(git, commit, "blob")
+    wanted = ids_in_tree(git, commit, "blob")
     found = []
     for folder, folders, names in os.walk(git.folder):
         folders[:] = [name for name in folders if name != ".git"]
@@ -86,7 +86,7 @@ def strangers(git: Git, commit: str) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def edits(git: Git, *, deleted: bool = True, untracked: bool = True) -> tuple[str, ...]:
+def changed_files(git: Git, *, deleted: bool = True, untracked: bool = True) -> tuple[str, ...]:
     """Return files that were changed, staged or added (and are not ignored), by their paths in it, sorted.
 
     Args:
@@ -100,8 +100,8 @@ def edits(git: Git, *, deleted: bool = True, untracked: bool = True) -> tuple[st
 
 
 def _names(git: Git, *words: str) -> list[str]:
-    said = git.said(*words, timeout=None) or ""
-    return [name for name in said.split("\0") if name]
+    output = git.output(*words, timeout=None) or ""
+    return [name for name in output.split("\0") if name]
 
 
 def _is_there(path: Path) -> bool:
@@ -126,13 +126,13 @@ def _blob_id(data: bytes, like: str) -> str:
     return digest(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
-def ids_in(git: Git, commit: str, kind: Literal["blob", "commit"]) -> dict[str, str]:
+def ids_in_tree(git: Git, commit: str, kind: Literal["blob", "commit"]) -> dict[str, str]:
     """Return the ids of the files ("blob") or submodules ("commit") in the tree of a commit, by their paths.
 
     There are none where the commit is not here.
     """
     found = {}
-    listed = git.said("ls-tree", "-r", "-z", "--full-tree", commit, timeout=None) or ""
+    listed = git.output("ls-tree", "-r", "-z", "--full-tree", commit, timeout=None) or ""
     for entry in filter(None, listed.split("\0")):
         about, _, path = entry.partition("\t")
         _, what, id = about.split(" ")

@@ -20,7 +20,7 @@ from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.system.git import submodules
 from torchbuild_tasks.system.git.checkout import InTheWay
 from torchbuild_tasks.system.git.fetch import Way, Wish, borrow, bring
-from torchbuild_tasks.system.git.reasons import Reason, advice, reason
+from torchbuild_tasks.system.git.reasons import Reason, advice, find_reason
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.git.submodules import Module
 from torchbuild_tasks.system.git.transfer import Moved, Watch, run
@@ -29,7 +29,7 @@ from torchbuild_tasks.values import replace
 AT_ONCE: Final = 8
 _WAITS: Final = (1.0, 3.0)  # seconds before each further try
 _SLICE: Final = 0.2  # seconds: Windows notices a Ctrl-C only between waits
-_TOLD: Final = 10.0  # seconds between notes of how many are there
+_NOTE_EVERY: Final = 10.0  # seconds between notes of how many are there
 
 
 class _Failed(Exception):
@@ -43,7 +43,7 @@ class _Failed(Exception):
 class _Job(msgspec.Struct, frozen=True, kw_only=True):
     """What laying out each submodule takes; `left_out` grows with those that nothing needs."""
 
-    way: Way
+    access: Way
     sync: bool
     needed: Callable[[str], bool]
     main: Git | None
@@ -60,7 +60,7 @@ class _Job(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def complete(
-    git: Git, way: Way, needed: Callable[[str], bool], *, sync: bool = False, main: Git | None = None
+    git: Git, access: Way, needed: Callable[[str], bool], *, sync: bool = False, main: Git | None = None
 ) -> tuple[str, ...]:
     """Bring every submodule that is needed to the commit that its checkout wants.
 
@@ -77,8 +77,8 @@ def complete(
     Raises:
         SourceError: some could not be had, all of them named; the others are there.
     """
-    tally = _Tally(way.watch)
-    job = _Job(way=replace(way, watch=tally.watch), sync=sync, needed=needed, main=main, left_out=[])
+    tally = _Tally(access.watch)
+    job = _Job(access=replace(access, watch=tally.watch), sync=sync, needed=needed, main=main, left_out=[])
     failed = _at_once(job, job.wanted(git), tally)
     failed = _one_by_one(job, failed, tally)
     if failed:
@@ -107,7 +107,7 @@ def _at_once(job: _Job, first: list[Module], tally: _Tally) -> list[tuple[Module
                     except _Failed as error:
                         failed.append((module, error.why))
         except BaseException:
-            job.way.watch.stop.set()
+            job.access.watch.stop.set()
             for future in running:
                 future.cancel()
             raise
@@ -123,7 +123,7 @@ def _one_by_one(job: _Job, failed: list[tuple[Module, Reason]], tally: _Tally) -
             break
         time.sleep(seconds)
         for module, why in again:
-            job.way.watch.note(f"{module.top}: once more ({why.line})")
+            job.access.watch.note(f"{module.top}: once more ({why.line})")
             try:
                 failed += _at_once(job, _lay_out(job, module), tally)
                 tally.one_more()
@@ -134,17 +134,17 @@ def _one_by_one(job: _Job, failed: list[tuple[Module, Reason]], tally: _Tally) -
 
 def _lay_out(job: _Job, module: Module) -> list[Module]:
     """Have one submodule at its commit; return those of its own that are needed."""
-    config = job.way.config
+    config = job.access.config
     git = Git(folder=module.folder, config=config)
     if submodules.head(module, config) != module.commit:
-        store = submodules.repository(module, config)
-        _require(_fetched(store, module, job))
-        if submodules.is_empty(module) or not module.is_there:
-            submodules.forget_index(module)
+        store = submodules.open_repository(module, config)
+        _require(_fetch_commit(store, module, job))
+        if submodules.is_empty(module) or not module.is_present:
+            submodules.remove_index(module)
         git = submodules.connect(module, store)
         submodules.keep_head(git)
         try:
-            _require(submodules.move(git, module.commit, module.top, job.way.watch))
+            _require(submodules.move(git, module.commit, module.top, job.access.watch))
         except InTheWay as error:
             shown = ", ".join(error.files[:4]) + (" …" if len(error.files) > 4 else "")
             line = f"has changes of yours: {shown}"
@@ -154,22 +154,22 @@ def _lay_out(job: _Job, module: Module) -> list[Module]:
     return job.wanted(git, f"{module.top}/")
 
 
-def _fetched(git: Git, module: Module, job: _Job) -> Moved:
+def _fetch_commit(git: Git, module: Module, job: _Job) -> Moved:
     """Fetch a submodule's commit: from the main checkout, from its address, then from the one listed.
 
     A server that hands out branches and tags only is asked for all of those.
     """
     if lender := _lender(module, job):
-        borrow(git, module.commit, lender, job.way, module.top)
+        borrow(git, module.commit, lender, job.access, module.top)
     moved = Moved(rc=0)
     for url in dict.fromkeys((module.url, module.listed)):
         wish = Wish(url=url, what=module.commit, into="", commit=module.commit)
-        moved = bring(git, wish, job.way, module.top)
-        if moved.rc == 0 or reason(moved.words).kind != "missing":
+        moved = bring(git, wish, job.access, module.top)
+        if moved.rc == 0 or find_reason(moved.words).kind != "missing":
             break
-        if job.way.mirrors is None:
+        if job.access.mirrors is None:
             everything = ("+refs/heads/*:refs/remotes/origin/*", "+refs/tags/*:refs/tags/*")
-            run(git, ("fetch", "--progress", url, *everything), module.top, job.way.watch)
+            run(git, ("fetch", "--progress", url, *everything), module.top, job.access.watch)
             if git.has(module.commit):
                 return Moved(rc=0)
     return moved
@@ -179,20 +179,20 @@ def _lender(module: Module, job: _Job) -> Git | None:
     """Return the repository of a submodule of the main checkout, even one that its present commit lacks."""
     if job.main is None:
         return None
-    there = Git(folder=job.main.folder / module.top, config=job.main.config)
-    place = there.said("rev-parse", "--absolute-git-dir") if os.path.lexists(there.folder / ".git") else None
+    same = Git(folder=job.main.folder / module.top, config=job.main.config)
+    place = same.output("rev-parse", "--absolute-git-dir") if os.path.lexists(same.folder / ".git") else None
     if place is None:
         around = Path(module.top.removesuffix(module.path).rstrip("/"))
         outer = Git(folder=job.main.folder / around, config=job.main.config)
         place = str(
-            outer.folder / (outer.said("rev-parse", "--git-common-dir") or "") / "modules" / module.name
+            outer.folder / (outer.output("rev-parse", "--git-common-dir") or "") / "modules" / module.name
         )
     return Git(folder=Path(place), config=job.main.config, bare=True) if Path(place).is_dir() else None
 
 
 def _require(moved: Moved) -> None:
     if moved.rc != 0:
-        raise _Failed(reason(moved.words))
+        raise _Failed(find_reason(moved.words))
 
 
 def _error(root: Path, failed: list[tuple[Module, Reason]]) -> SourceError:
@@ -210,7 +210,7 @@ class _Tally:
     def __init__(self, watch: Watch) -> None:
         self._tell, self._note, self._lock = watch.transfer, watch.note, threading.Lock()
         self._bytes: dict[str, int] = {}
-        self._told = time.monotonic()
+        self._noted = time.monotonic()
         self.total = self.done = 0
         self.watch = replace(watch, transfer=self._came)
 
@@ -222,6 +222,6 @@ class _Tally:
     def one_more(self) -> None:
         """Count one that is laid out."""
         self.done += 1
-        if time.monotonic() - self._told > _TOLD:
-            self._told = time.monotonic()
+        if time.monotonic() - self._noted > _NOTE_EVERY:
+            self._noted = time.monotonic()
             self._note(f"{self.done} of {self.total} submodules are there")

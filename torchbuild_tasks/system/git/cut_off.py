@@ -20,12 +20,12 @@ from torchbuild_tasks.system.process_tree import end_tree
 if TYPE_CHECKING:
     import psutil
 
-WORKING: Final = "source.working"
+MARK: Final = "source.working"
 _TEMPORARY: Final = ("tmp_pack_", "tmp_idx_", "tmp_obj_")
 
 
 @contextlib.contextmanager
-def working(state: Path, tree: Path, git_dir: Path) -> Iterator[None]:
+def mark_change(state: Path, tree: Path, git_dir: Path) -> Iterator[None]:
     """Mark that we change a repository; what a run that was cut off left is cleared first.
 
     Args:
@@ -36,11 +36,11 @@ def working(state: Path, tree: Path, git_dir: Path) -> Iterator[None]:
     Raises:
         SourceError: git processes of the user's work there, beside lock files of a run that was cut off.
     """
-    mark = state / WORKING
+    mark = state / MARK
     with files.told_as(SourceError, mark):
         if mark.exists():
             end_orphans(str(tree))
-            clear(tree, git_dir)
+            remove_locks(tree, git_dir)
         mark.write_text("A command of torchbuild_tasks changes this repository, or was cut off.\n", "utf-8")
     try:
         yield
@@ -51,7 +51,7 @@ def working(state: Path, tree: Path, git_dir: Path) -> Iterator[None]:
 
 def was_cut_off(state: Path) -> bool:
     """Whether a run changes the repository now, or was killed while it did."""
-    return (state / WORKING).exists()
+    return (state / MARK).exists()
 
 
 def _gits() -> Iterator[psutil.Process]:
@@ -72,7 +72,7 @@ def end_orphans(tree: str) -> None:
                 end_tree(each.pid)
 
 
-def clear(tree: Path, git_dir: Path) -> None:
+def remove_locks(tree: Path, git_dir: Path) -> None:
     """Remove the lock files and the unfinished packs that killed git processes left.
 
     Args:

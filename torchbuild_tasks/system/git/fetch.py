@@ -21,7 +21,7 @@ import msgspec
 
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.system import files
-from torchbuild_tasks.system.git.cut_off import working
+from torchbuild_tasks.system.git.cut_off import mark_change
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.git.transfer import Moved, Stopped, Watch, patience, run
 from torchbuild_tasks.values import replace
@@ -70,14 +70,14 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
     watch: Watch
 
 
-class Hears(Protocol):
+class FetchReport(Protocol):
     """Somebody who is told of what is fetched."""
 
     def note(self, text: str) -> None: ...
     def transfer(self, name: str, done: int, total: int | None) -> None: ...
 
 
-def way_for(tree: Path, report: Hears, *, config: tuple[str, ...], store: Path, offline: bool) -> Way:
+def way_for(tree: Path, report: FetchReport, *, config: tuple[str, ...], store: Path, offline: bool) -> Way:
     """Return how repositories are reached for a checkout; the mirror store is used once there is one.
 
     Args:
@@ -95,30 +95,30 @@ def way_for(tree: Path, report: Hears, *, config: tuple[str, ...], store: Path, 
     return Way(config=config, mirrors=mirrors if mirrors.is_dir() else None, offline=offline, watch=watch)
 
 
-def bring(git: Git, wish: Wish, way: Way, name: str) -> Moved:
+def bring(git: Git, wish: Wish, access: Way, name: str) -> Moved:
     """Fetch what is wanted, if it is not there.
 
     A repository with all its history keeps it: only a new or a shallow one is fetched into shallowly.
     """
     if _is_kept(git, wish, wish.into):
         return Moved(rc=0)
-    if way.mirrors is None:
-        if way.offline:
+    if access.mirrors is None:
+        if access.offline:
             return Moved(rc=1, words=("--offline, and there is no mirror store",))
-        return _fetch(git, wish, wish.url, way, name)
-    mirror = mirror_of(way.mirrors, wish.url)
-    moved = fill(mirror, wish, way, name)
-    return moved if moved.rc else _fetch(git, wish, str(mirror), way, name)
+        return _fetch(git, wish, wish.url, access, name)
+    mirror = mirror_of(access.mirrors, wish.url)
+    moved = fill_mirror(mirror, wish, access, name)
+    return moved if moved.rc else _fetch(git, wish, str(mirror), access, name)
 
 
 def _is_kept(git: Git, wish: Wish, ref: str) -> bool:
     """Whether what is wanted is there, and kept by that ref where one is given."""
     if not git.has(wish.commit) or (wish.full and is_shallow(git)):
         return False
-    return not ref or git.said("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}") == wish.commit
+    return not ref or git.output("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}") == wish.commit
 
 
-def borrow(git: Git, commit: str, lender: Git, way: Way, name: str) -> None:
+def borrow(git: Git, commit: str, lender: Git, access: Way, name: str) -> None:
     """Take a commit from another repository on this machine, if it has it.
 
     A new repository gets hard links to all objects: that takes no room, and, unlike git's alternates, still
@@ -138,15 +138,15 @@ def borrow(git: Git, commit: str, lender: Git, way: Way, name: str) -> None:
     if not lender.has(commit) or (git.has(commit) and not is_new(git)):
         return
     shallow = is_shallow(lender)
-    objects = lender.folder / (lender.said("rev-parse", "--git-path", "objects") or "")
+    objects = lender.folder / (lender.output("rev-parse", "--git-path", "objects") or "")
     # The objects of one that holds only a part would look like the whole.
-    parts = shallow or (objects / _ALTERNATES).exists() or lender.said("config", *_PARTIAL) is not None
+    parts = shallow or (objects / _ALTERNATES).exists() or lender.output("config", *_PARTIAL) is not None
     if is_new(git) and not parts:
         _link_objects(objects, git.folder / "objects")
     if not git.has(commit):
         wish = Wish(url=str(lender.folder), what=commit, into="", commit=commit)
         options = (_ANY_COMMIT, *(("--update-shallow",) if shallow else ()))
-        _fetch(git, wish, wish.url, way, name, *options)
+        _fetch(git, wish, wish.url, access, name, *options)
 
 
 def _link_objects(source: Path, target: Path) -> None:
@@ -173,7 +173,7 @@ def _link(source: Path, target: Path) -> None:
         files.replace(part, target)
 
 
-def _fetch(git: Git, wish: Wish, address: str, way: Way, name: str, *options: str) -> Moved:
+def _fetch(git: Git, wish: Wish, address: str, access: Way, name: str, *options: str) -> Moved:
     spec = f"+{wish.what}:{wish.into}" if wish.into else wish.what
     specs: tuple[str, ...] = (spec,)
     extra: tuple[str, ...] = ()
@@ -185,17 +185,17 @@ def _fetch(git: Git, wish: Wish, address: str, way: Way, name: str, *options: st
     elif is_shallow(git) or is_new(git):
         extra = ("--depth=1",)
     words = ("fetch", "--progress", "--no-tags", *options, *extra, address, *specs)
-    return run(git, words, name, way.watch)
+    return run(git, words, name, access.watch)
 
 
 def is_shallow(git: Git) -> bool:
     """Whether a repository holds only a part of its history."""
-    return git.said("rev-parse", "--is-shallow-repository") == "true"
+    return git.output("rev-parse", "--is-shallow-repository") == "true"
 
 
-def fetched_alone(git: Git) -> frozenset[str]:
+def shallow_commits(git: Git) -> frozenset[str]:
     """The commits whose history was left out when they were fetched."""
-    place = git.said("rev-parse", "--git-path", "shallow")
+    place = git.output("rev-parse", "--git-path", "shallow")
     with contextlib.suppress(OSError):
         return frozenset((git.folder / (place or "")).read_text("ascii").split())
     return frozenset()
@@ -204,8 +204,8 @@ def fetched_alone(git: Git) -> frozenset[str]:
 def is_new(git: Git) -> bool:
     """Whether nothing was fetched into a repository yet."""
     return (
-        git.said("for-each-ref", "--count=1") == ""
-        and git.said("rev-parse", "--verify", "-q", "HEAD") is None
+        git.output("for-each-ref", "--count=1") == ""
+        and git.output("rev-parse", "--verify", "-q", "HEAD") is None
     )
 
 
@@ -220,19 +220,19 @@ def mirror_of(mirrors: Path, url: str) -> Path:
     return mirrors / f"{words.strip('-.')}-{digits}.git"
 
 
-def fill(mirror: Path, wish: Wish, way: Way, name: str) -> Moved:
+def fill_mirror(mirror: Path, wish: Wish, access: Way, name: str) -> Moved:
     """Make sure that the mirror holds what is wanted; one run at a time works on it.
 
     Raises:
         SourceError: the mirror cannot be written.
         Stopped: everything is to end.
     """
-    with _held(mirror, way, name):
-        git = Git(folder=mirror, config=way.config)
+    with _lock_mirror(mirror, access, name):
+        git = Git(folder=mirror, config=access.config)
         with files.told_as(SourceError, mirror):
             mirror.mkdir(parents=True, exist_ok=True)
-        with working(mirror, mirror, mirror):
-            if not (mirror / "HEAD").exists() or git.said("config", "--local", _MARK) is None:
+        with mark_change(mirror, mirror, mirror):
+            if not (mirror / "HEAD").exists() or git.output("config", "--local", _MARK) is None:
                 git.run("init", "--quiet", "--bare", ".")
                 # Old servers, which a local git plays here, hand out no commit that is not a ref's.
                 git.run("config", "--local", "uploadpack.allowAnySHA1InWant", "true")
@@ -240,10 +240,10 @@ def fill(mirror: Path, wish: Wish, way: Way, name: str) -> Moved:
                 git.run("config", "--local", _MARK, wish.url)
             if _is_kept(git, wish, _kept_by(wish)):
                 return Moved(rc=0)
-            if way.offline:
+            if access.offline:
                 return Moved(rc=1, words=(f"--offline, and {mirror} does not hold it",))
             words = ("fetch", "--progress", *_depth(git, wish), wish.url, *_specs(wish))
-            return run(git, words, name, replace(way.watch, tree=str(mirror)))
+            return run(git, words, name, replace(access.watch, tree=str(mirror)))
 
 
 def _kept_by(wish: Wish) -> str:
@@ -261,23 +261,23 @@ def _specs(wish: Wish) -> tuple[str, ...]:
 
 
 @contextlib.contextmanager
-def _held(mirror: Path, way: Way, name: str) -> Iterator[None]:
+def _lock_mirror(mirror: Path, access: Way, name: str) -> Iterator[None]:
     """Hold the mirror; another thread of ours, or another run, that fetches into it is waited for."""
     import filelock
 
     folder = mirror.parent.parent / LOCKS
     with files.told_as(SourceError, folder):
         folder.mkdir(parents=True, exist_ok=True)
-    lock, began, told = filelock.FileLock(folder / f"{mirror.name}.lock"), time.monotonic(), False
+    lock, began, noted = filelock.FileLock(folder / f"{mirror.name}.lock"), time.monotonic(), False
     while True:
         with contextlib.suppress(filelock.Timeout):
             lock.acquire(timeout=0.5)
             break
-        if way.watch.stop.is_set():
+        if access.watch.stop.is_set():
             raise Stopped
-        if not told and time.monotonic() - began > 2:
-            way.watch.note(f"{name}: another fetch into {mirror.name} is waited for")
-            told = True
+        if not noted and time.monotonic() - began > 2:
+            access.watch.note(f"{name}: another fetch into {mirror.name} is waited for")
+            noted = True
     try:
         yield
     finally:
@@ -288,14 +288,14 @@ def mirrors_in(mirrors: Path) -> tuple[tuple[str, Path], ...]:
     """The mirrors that are there: address and folder, sorted."""
     found = []
     for folder in sorted(mirrors.iterdir()) if mirrors.is_dir() else ():
-        if (folder / "HEAD").is_file() and (url := Git(folder=folder).said("config", "--local", _MARK)):
+        if (folder / "HEAD").is_file() and (url := Git(folder=folder).output("config", "--local", _MARK)):
             found.append((url, folder))
     return tuple(found)
 
 
-def borrowed(git: Git) -> tuple[str, ...]:
+def lost_alternates(git: Git) -> tuple[str, ...]:
     """Folders of objects that a repository borrows from and that are gone."""
-    place = git.said("rev-parse", "--git-path", f"objects/{_ALTERNATES}")
+    place = git.output("rev-parse", "--git-path", f"objects/{_ALTERNATES}")
     lines: list[str] = []
     with contextlib.suppress(OSError):
         lines = (git.folder / (place or "")).read_text("utf-8").splitlines()

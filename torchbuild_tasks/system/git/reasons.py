@@ -43,7 +43,7 @@ _PATTERNS: Final[tuple[tuple[Kind, str], ...]] = (
 )
 
 
-def reason(words: Sequence[str]) -> Reason:
+def find_reason(words: Sequence[str]) -> Reason:
     """What the last words of a git that failed mean."""
     for kind, pattern in _PATTERNS:
         for line in words:

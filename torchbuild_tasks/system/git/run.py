@@ -13,7 +13,7 @@ from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.system import process
 
 # What a hook sets for its own repository would send our commands there.
-_OF_A_HOOK: Final = (
+_SET_BY_HOOKS: Final = (
     "GIT_DIR",
     "GIT_WORK_TREE",
     "GIT_INDEX_FILE",
@@ -45,9 +45,9 @@ class Git(msgspec.Struct, frozen=True, kw_only=True):
 
     def ask(self, *words: str, timeout: float | None = 60.0) -> process.Captured:
         """Run a short command, which may fail."""
-        return process.capture(self.argv(words), env=environment(), timeout=timeout)
+        return process.capture(self.argv(words), env=git_environment(), timeout=timeout)
 
-    def said(self, *words: str, timeout: float | None = 60.0) -> str | None:
+    def output(self, *words: str, timeout: float | None = 60.0) -> str | None:
         """What a short command prints, without its last line end; None when it fails."""
         done = self.ask(*words, timeout=timeout)
         return done.stdout.decode("utf-8", "surrogateescape").rstrip("\n") if done.rc == 0 else None
@@ -65,10 +65,10 @@ class Git(msgspec.Struct, frozen=True, kw_only=True):
         done = self.ask(*words, timeout=timeout)
         if done.rc == 0:
             return done.stdout.decode("utf-8", "surrogateescape").rstrip("\n")
-        raise failed(self.argv(words), done)
+        raise git_error(self.argv(words), done)
 
 
-def failed(argv: Sequence[str], done: process.Captured) -> SourceError:
+def git_error(argv: Sequence[str], done: process.Captured) -> SourceError:
     """The error of a git command that did not end well, with git's own words."""
     command = " ".join(argv)
     if done.rc == process.CANNOT_START:
@@ -79,11 +79,11 @@ def failed(argv: Sequence[str], done: process.Captured) -> SourceError:
         )
     if done.timed_out:
         return SourceError("git did not end in time.", looked=(command,))
-    said = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
-    return SourceError(f"git ended with exit code {done.rc}.", looked=(command, *said[-8:]))
+    output = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
+    return SourceError(f"git ended with exit code {done.rc}.", looked=(command, *output[-8:]))
 
 
-def environment() -> dict[str, str]:
+def git_environment() -> dict[str, str]:
     """Ours, in the C locale, without what a hook sets and without questions at a terminal."""
-    kept = {name: value for name, value in os.environ.items() if name not in _OF_A_HOOK}
+    kept = {name: value for name, value in os.environ.items() if name not in _SET_BY_HOOKS}
     return {**kept, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"}

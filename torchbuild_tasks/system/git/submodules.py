@@ -14,8 +14,14 @@ import msgspec
 
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.system import files
-from torchbuild_tasks.system.git.checkout import InTheWay, edits, foreign, ids_in, settle
-from torchbuild_tasks.system.git.fetch import fetched_alone
+from torchbuild_tasks.system.git.checkout import (
+    InTheWay,
+    changed_files,
+    check_out,
+    files_in_the_way,
+    ids_in_tree,
+)
+from torchbuild_tasks.system.git.fetch import shallow_commits
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.git.transfer import Moved, Watch
 from torchbuild_tasks.values import replace
@@ -53,7 +59,7 @@ class Module(msgspec.Struct, frozen=True, kw_only=True):
         return self.around / self.path
 
     @property
-    def is_there(self) -> bool:
+    def is_present(self) -> bool:
         """Whether it was laid out, or that was begun."""
         return os.path.lexists(self.folder / ".git")
 
@@ -61,7 +67,7 @@ class Module(msgspec.Struct, frozen=True, kw_only=True):
 # ---------------- which there are
 
 
-def configured(git: Git, *where: str) -> dict[str, dict[str, str]]:
+def submodule_settings(git: Git, *where: str) -> dict[str, dict[str, str]]:
     """`path`, `url` and `update` of each submodule by its name.
 
     Args:
@@ -69,9 +75,9 @@ def configured(git: Git, *where: str) -> dict[str, dict[str, str]]:
         where: words of `git config` that name a .gitmodules (`--file F`, `--blob COMMIT:F`); without
             them the repository's own settings.
     """
-    said = git.said("config", *where, "-z", "--get-regexp", _KEYS) or ""
+    output = git.output("config", *where, "-z", "--get-regexp", _KEYS) or ""
     found: dict[str, dict[str, str]] = {}
-    for entry in filter(None, said.split("\0")):
+    for entry in filter(None, output.split("\0")):
         key, _, value = entry.partition("\n")
         name, _, what = key.removeprefix("submodule.").rpartition(".")
         found.setdefault(name, {})[what] = value
@@ -91,12 +97,12 @@ def modules(git: Git, prefix: str = "", *, commit: str = "") -> tuple[Module, ..
     """
     links = {} if commit else _links(git)
     where = ("--blob", f"{commit}:.gitmodules") if commit else ("--file", str(git.folder / ".gitmodules"))
-    listed = configured(git, *where)
+    listed = submodule_settings(git, *where)
     if not listed:
         return ()
-    links = links or (ids_in(git, commit, "commit") if commit else {})
+    links = links or (ids_in_tree(git, commit, "commit") if commit else {})
     named = {values["path"]: name for name, values in listed.items() if "path" in values}
-    own = configured(git)
+    own = submodule_settings(git)
     kept = {
         path: name
         for path in links
@@ -126,7 +132,7 @@ def modules(git: Git, prefix: str = "", *, commit: str = "") -> tuple[Module, ..
 
 
 def _origin(git: Git) -> str:
-    return git.said("config", "--get", "remote.origin.url") or str(git.folder)
+    return git.output("config", "--get", "remote.origin.url") or str(git.folder)
 
 
 def absolute(base: str, url: str) -> str:
@@ -189,10 +195,10 @@ def head(module: Module, config: tuple[str, ...]) -> str | None:
     if is_empty(module) or not (module.repository / "index").exists():
         return None
     git = Git(folder=module.folder, config=config)
-    said = (git.said("rev-parse", "--show-toplevel", "HEAD") or "").split("\n")
-    if len(said) != 2 or not Path(said[0]).samefile(module.folder):
+    output = (git.output("rev-parse", "--show-toplevel", "HEAD") or "").split("\n")
+    if len(output) != 2 or not Path(output[0]).samefile(module.folder):
         return None
-    return said[1]
+    return output[1]
 
 
 def walk(git: Git, prefix: str = "", *, commit: str = "") -> Iterator[Module]:
@@ -214,7 +220,7 @@ def walk(git: Git, prefix: str = "", *, commit: str = "") -> Iterator[Module]:
 
 def changes(git: Git, prefix: str = "") -> Iterator[str]:
     """Yield what was changed since HEAD in tracked files, in submodules and in their commits."""
-    yield from (f"{prefix}{path}" for path in edits(git, untracked=False))
+    yield from (f"{prefix}{path}" for path in changed_files(git, untracked=False))
     for module in modules(git, prefix, commit="HEAD"):
         at = head(module, git.config)
         if at is None:
@@ -224,7 +230,7 @@ def changes(git: Git, prefix: str = "") -> Iterator[str]:
         yield from changes(Git(folder=module.folder, config=git.config), f"{module.top}/")
 
 
-def overwritten(git: Git, commit: str, ends: Sequence[str], prefix: str = "") -> Iterator[str]:
+def files_overwritten(git: Git, commit: str, ends: Sequence[str], prefix: str = "") -> Iterator[str]:
     """Yield the files, in submodules too, that a move to a commit would overwrite and that are the user's.
 
     Args:
@@ -242,14 +248,14 @@ def overwritten(git: Git, commit: str, ends: Sequence[str], prefix: str = "") ->
     for module in modules(git, prefix, commit=commit):
         at = head(module, git.config)
         ours = known.get(module.path, set()) | {module.commit}
-        if not module.is_there or at == module.commit:
+        if not module.is_present or at == module.commit:
             continue
         sub = Git(folder=module.folder, config=git.config)
         if at and at not in ours:
             yield f"{module.top} (a submodule, at commit {at[:10]})"
         elif sub.has(module.commit):
             others = sorted(each for each in ours - {module.commit} if sub.has(each))
-            yield from overwritten(sub, module.commit, others, f"{module.top}/")
+            yield from files_overwritten(sub, module.commit, others, f"{module.top}/")
 
 
 def keep_head(git: Git) -> None:
@@ -257,10 +263,10 @@ def keep_head(git: Git) -> None:
 
     A commit that was fetched alone, without its history, came from a server.
     """
-    commit = git.said("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
-    if not commit or commit in fetched_alone(git):
+    commit = git.output("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+    if not commit or commit in shallow_commits(git):
         return
-    if git.said("for-each-ref", "--count=1", "--contains", commit) == "":
+    if git.output("for-each-ref", "--count=1", "--contains", commit) == "":
         git.run("update-ref", f"refs/torchbuild/kept/{commit}", commit)
 
 
@@ -285,13 +291,13 @@ def move(git: Git, commit: str, name: str, watch: Watch, *, also: Sequence[str] 
     if gone and (others := _obstacles(git, commit, also, gone)):
         raise InTheWay(others)
     for module in gone:
-        leave(Git(folder=module.folder, config=git.config))
-    return settle(git, commit, name, watch, also=also)
+        remove_files(Git(folder=module.folder, config=git.config))
+    return check_out(git, commit, name, watch, also=also)
 
 
 def _gone(git: Git, commit: str) -> list[Module]:
     """Return the unchanged submodules that HEAD has and a commit has not, or by another name."""
-    if git.said("rev-parse", "--verify", "--quiet", "HEAD") is None:
+    if git.output("rev-parse", "--verify", "--quiet", "HEAD") is None:
         return []
     before = [module for module in modules(git, commit="HEAD") if (module.folder / ".git").is_file()]
     after = {(module.path, module.name) for module in modules(git, commit=commit)} if before else set()
@@ -307,27 +313,27 @@ def _obstacles(git: Git, commit: str, also: Sequence[str], gone: Sequence[Module
         for module in gone
         for path in _tracked(Git(folder=module.folder, config=git.config))
     }
-    return tuple(path for path in foreign(git, commit, *also) if path not in going)
+    return tuple(path for path in files_in_the_way(git, commit, *also) if path not in going)
 
 
 def _tracked(git: Git) -> Iterator[str]:
     """Yield the files of a worktree that git tracks, and those of submodules in it."""
-    yield from filter(None, (git.said("ls-files", "-z") or "").split("\0"))
+    yield from filter(None, (git.output("ls-files", "-z") or "").split("\0"))
     for module in modules(git, commit="HEAD"):
-        if module.is_there:
+        if module.is_present:
             inner = Git(folder=module.folder, config=git.config)
             yield from (f"{module.path}/{path}" for path in _tracked(inner))
 
 
 def _is_users(git: Git, module: Module) -> bool:
     """Return whether something in a submodule was changed; a deleted file holds nothing."""
-    here = Git(folder=module.folder, config=git.config)
-    if edits(here, deleted=False, untracked=False):
+    inside = Git(folder=module.folder, config=git.config)
+    if changed_files(inside, deleted=False, untracked=False):
         return True
-    return any(inner.is_there and _is_users(here, inner) for inner in modules(here, commit="HEAD"))
+    return any(inner.is_present and _is_users(inside, inner) for inner in modules(inside, commit="HEAD"))
 
 
-def leave(git: Git) -> None:
+def remove_files(git: Git) -> None:
     """Take a submodule's tracked files away, those of submodules in it first; what git does not track stays.
 
     Raises:
@@ -336,10 +342,10 @@ def leave(git: Git) -> None:
     keep_head(git)
     for module in modules(git, commit="HEAD"):
         if (module.folder / ".git").is_file():
-            leave(Git(folder=module.folder, config=git.config))
+            remove_files(Git(folder=module.folder, config=git.config))
     patience, parents = files.Patience(), set[Path]()
     with files.told_as(SourceError, git.folder):
-        for entry in filter(None, (git.said("ls-files", "--stage", "-z") or "").split("\0")):
+        for entry in filter(None, (git.output("ls-files", "--stage", "-z") or "").split("\0")):
             path = git.folder / entry.partition("\t")[2]
             if not entry.startswith("160000 "):
                 with contextlib.suppress(FileNotFoundError):
@@ -360,7 +366,7 @@ def initialise(git: Git, found: Sequence[Module], *, sync: bool) -> bool:
     Raises:
         SourceError: git fails.
     """
-    own = configured(git) if found else {}
+    own = submodule_settings(git) if found else {}
     new = [module.path for module in found if "url" not in own.get(module.name, {})]
     if new:
         git.run("submodule", "--quiet", "init", "--", *new)
@@ -369,7 +375,7 @@ def initialise(git: Git, found: Sequence[Module], *, sync: bool) -> bool:
     return bool(new or (sync and found))
 
 
-def repository(module: Module, config: tuple[str, ...]) -> Git:
+def open_repository(module: Module, config: tuple[str, ...]) -> Git:
     """Return the submodule's repository, made if it is not there; commands in it know no worktree.
 
     Raises:
@@ -378,9 +384,9 @@ def repository(module: Module, config: tuple[str, ...]) -> Git:
     git = Git(folder=module.repository, config=config, bare=True)
     with files.told_as(SourceError, module.repository):
         module.repository.mkdir(parents=True, exist_ok=True)
-    if git.said("rev-parse", "--absolute-git-dir") is None or not (module.repository / "HEAD").exists():
+    if git.output("rev-parse", "--absolute-git-dir") is None or not (module.repository / "HEAD").exists():
         replace(git, bare=False).run("init", "--quiet", "--bare", ".")
-    if git.said("config", "--local", "remote.origin.url") != module.url:
+    if git.output("config", "--local", "remote.origin.url") != module.url:
         git.run("config", "--local", "remote.origin.url", module.url)
         git.run("config", "--local", "remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*")
     return git
@@ -399,12 +405,12 @@ def connect(module: Module, git: Git) -> Git:
         git.run("config", "--local", "core.worktree", back)
         with files.told_as(SourceError, module.folder):
             module.folder.mkdir(parents=True, exist_ok=True)
-            there = Path(os.path.relpath(module.repository, module.folder)).as_posix()
-        files.write_atomic(link, f"gitdir: {there}\n".encode(), error=SourceError)
+            target = Path(os.path.relpath(module.repository, module.folder)).as_posix()
+        files.write_atomic(link, f"gitdir: {target}\n".encode(), error=SourceError)
     return Git(folder=module.folder, config=git.config)
 
 
-def forget_index(module: Module) -> None:
+def remove_index(module: Module) -> None:
     """Take away git's list of what it laid out, so that it lays out everything again.
 
     Raises:

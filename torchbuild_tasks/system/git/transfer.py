@@ -19,7 +19,7 @@ import msgspec
 
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.system import process
-from torchbuild_tasks.system.git.run import Git, environment
+from torchbuild_tasks.system.git.run import Git, git_environment
 
 # git's processes for one checkout carry its name, so that those of a killed run can be told.
 TREE: Final = "TORCHBUILD_TREE"
@@ -38,11 +38,11 @@ def patience() -> float:
     Raises:
         UsageError: TORCHBUILD_STALL is no number of seconds.
     """
-    said = os.environ.get("TORCHBUILD_STALL")
+    text = os.environ.get("TORCHBUILD_STALL")
     with contextlib.suppress(ValueError):
-        if (seconds := float(said or PATIENCE)) >= 1:
+        if (seconds := float(text or PATIENCE)) >= 1:
             return seconds
-    raise UsageError(f"TORCHBUILD_STALL={said} is not a number of seconds, 1 or more")
+    raise UsageError(f"TORCHBUILD_STALL={text} is not a number of seconds, 1 or more")
 
 
 def settings(mirrors: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
@@ -60,7 +60,7 @@ def settings(mirrors: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
     )
 
 
-def _say_nothing(*said: object) -> None:
+def _say_nothing(*text: object) -> None:
     """Tell nobody."""
 
 
@@ -99,7 +99,7 @@ class Moved(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def run(
-    git: Git, words: tuple[str, ...], name: str, watch: Watch, *, heard: list[str] | None = None
+    git: Git, words: tuple[str, ...], name: str, watch: Watch, *, lines: list[str] | None = None
 ) -> Moved:
     """Run one command of git's that may take long.
 
@@ -110,19 +110,19 @@ def run(
     Raises:
         Stopped: `watch.stop` was set meanwhile.
     """
-    listener = _Listener(name, watch, heard)
+    listener = _Listener(name, watch, lines)
     try:
         rc = process.stream(
             git.argv(words),
-            env={**environment(), TREE: watch.tree},
+            env={**git_environment(), TREE: watch.tree},
             cwd=None,
             log=_Nowhere(),
             on_block=listener.block,
             on_idle=listener.idle,
         )
     except _Stalled:
-        said = f"nothing was heard for {watch.patience:.0f} seconds"
-        return Moved(rc=process.TIMED_OUT, words=(*listener.words, said), stalled=True)
+        text = f"nothing was heard for {watch.patience:.0f} seconds"
+        return Moved(rc=process.TIMED_OUT, words=(*listener.words, text), stalled=True)
     return Moved(rc=rc, words=tuple(listener.words))
 
 
@@ -134,10 +134,10 @@ class _Nowhere:
 class _Listener:
     """Hears what one command says, and that it says nothing."""
 
-    def __init__(self, name: str, watch: Watch, heard: list[str] | None) -> None:
-        self._name, self._watch, self._all = name, watch, heard
+    def __init__(self, name: str, watch: Watch, lines: list[str] | None) -> None:
+        self._name, self._watch, self._all = name, watch, lines
         self.words: list[str] = []
-        self._heard = self._told = time.monotonic()
+        self._heard = self._noted = time.monotonic()
         self._phase, self._cpu = "", 0.0
 
     def block(self, block: bytes) -> None:
@@ -178,8 +178,8 @@ class _Listener:
     def _tell(self, text: str) -> None:
         """Say it, the first time after two seconds and then every half minute."""
         now = time.monotonic()
-        if now - self._told >= _QUIET:
-            self._told = now + 30.0 - _QUIET
+        if now - self._noted >= _QUIET:
+            self._noted = now + 30.0 - _QUIET
             self._watch.note(text)
 
     def _stop(self) -> None:

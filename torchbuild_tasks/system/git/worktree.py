@@ -49,9 +49,9 @@ def entries(git: Git) -> tuple[Entry, ...]:
     found = []
     for file in sorted((_common(git).joinpath(*_ENTRIES)).glob("*.json")):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            said = json.loads(file.read_bytes())
-            folder = Path(said["folder"])
-            found.append(Entry(file=file, folder=folder, state=said["state"], commit=said["commit"]))
+            data = json.loads(file.read_bytes())
+            folder = Path(data["folder"])
+            found.append(Entry(file=file, folder=folder, state=data["state"], commit=data["commit"]))
     return tuple(found)
 
 
@@ -62,13 +62,13 @@ def commit_of(git: Git, ref: str) -> str:
         SourceError: there is no such thing here.
     """
     for name in (ref, f"refs/remotes/origin/{ref}"):
-        said = (
+        commit = (
             None
             if ref.startswith("-")
-            else git.said("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+            else git.output("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
         )
-        if said:
-            return said
+        if commit:
+            return commit
     raise SourceError(
         f"There is no branch, tag or commit {ref} in {git.folder}.",
         looked=(f"git rev-parse {ref}", f"git rev-parse origin/{ref}"),
@@ -76,7 +76,7 @@ def commit_of(git: Git, ref: str) -> str:
     )
 
 
-def add(git: Git, folder: Path, ref: str, way: Way | None = None) -> None:
+def add(git: Git, folder: Path, ref: str, access: Way | None = None) -> None:
     """Make a worktree at `ref` in `folder`, with its submodules; a half-made one is made anew.
 
     Args:
@@ -90,22 +90,22 @@ def add(git: Git, folder: Path, ref: str, way: Way | None = None) -> None:
     """
     folder, commit = _absolute(folder), commit_of(git, ref)
     tree, entry = Git(folder=folder, config=git.config), _entry(git, folder)
-    way = way or _quiet(tree)
+    access = access or _quiet(tree)
     if entry and entry.state == "adding":
-        cut_off.end_orphans(way.watch.tree)
+        cut_off.end_orphans(access.watch.tree)
         _take_down(git, entry)
     elif os.path.lexists(folder) and not _is_empty(folder):
         raise SourceError(
             f"{folder} is there already; a worktree needs a folder of its own.",
             next_step="Name another folder, or move that one away.",
         )
-    _note(git, folder, "adding", commit)
+    _write_entry(git, folder, "adding", commit)
     git.run("worktree", "add", "--detach", str(folder), commit)
-    _complete(tree, _main(git), way)
-    _note(git, folder, "here", commit)
+    _complete(tree, _main(git), access)
+    _write_entry(git, folder, "here", commit)
 
 
-def switch(git: Git, ref: str, way: Way | None = None) -> None:
+def switch(git: Git, ref: str, access: Way | None = None) -> None:
     """Check out `ref` in a checkout or worktree and move its submodules along.
 
     Args:
@@ -116,27 +116,27 @@ def switch(git: Git, ref: str, way: Way | None = None) -> None:
     Raises:
         SourceError: no such ref, something was changed (says what, and the ways out), or git fails.
     """
-    commit, way = commit_of(git, ref), way or _quiet(git)
+    commit, access = commit_of(git, ref), access or _quiet(git)
     own = Path(git.run("rev-parse", "--absolute-git-dir"))
-    with cut_off.working(own, Path(way.watch.tree), own):
+    with cut_off.mark_change(own, Path(access.watch.tree), own):
         note, head = own / _SWITCH, git.run("rev-parse", "HEAD")
-        begun = _begun(note)
+        begun = _unfinished_switch(note)
         ends = tuple(dict.fromkeys((head, *begun)))
         # Half of what a move that was broken off did differs from HEAD, and is nobody's change.
-        found = [*(() if begun else changes(git)), *submodules.overwritten(git, commit, ends)]
+        found = [*(() if begun else changes(git)), *submodules.files_overwritten(git, commit, ends)]
         if found:
             raise _dirty(f"{git.folder} cannot be switched to {ref}: it has changes.", sorted(set(found)))
         main = _main(git)
         write_atomic(note, json.dumps({"from": head, "to": commit}).encode(), error=SourceError)
         try:
-            moved = submodules.move(git, commit, git.folder.name, way.watch, also=ends)
+            moved = submodules.move(git, commit, git.folder.name, access.watch, also=ends)
         except InTheWay as error:
             raise _dirty(f"{git.folder} cannot be switched to {ref}.", error.files) from None
         if moved.rc != 0:
             raise SourceError(f"{git.folder} cannot be switched to {ref}.", looked=moved.words)
-        _complete(git, None if _same(main.folder, git.folder) else main, way)
+        _complete(git, None if _same(main.folder, git.folder) else main, access)
         if _entry(git, _absolute(git.folder)):
-            _note(git, _absolute(git.folder), "here", commit)
+            _write_entry(git, _absolute(git.folder), "here", commit)
         with told_as(SourceError, note):
             unlink(note, missing_ok=True)
 
@@ -146,18 +146,18 @@ def _quiet(git: Git) -> Way:
     return Way(config=git.config, watch=Watch(tree=str(git.folder)))
 
 
-def _complete(git: Git, main: Git | None, way: Way) -> None:
+def _complete(git: Git, main: Git | None, access: Way) -> None:
     """Bring every submodule to where HEAD has it; one that the main checkout left out is left out here."""
     known = submodules.walk(main, commit="HEAD") if main else ()
-    left_out = {module.top for module in known if not module.is_there}
+    left_out = {module.top for module in known if not module.is_present}
 
     def needed(top: str) -> bool:
         return top not in left_out or os.path.lexists(git.folder / top / ".git")
 
-    complete(git, way, needed, main=main)
+    complete(git, access, needed, main=main)
 
 
-def remove(git: Git, folder: Path, *, made: Collection[str] = ()) -> None:
+def remove(git: Git, folder: Path, *, created: Collection[str] = ()) -> None:
     """Remove a worktree that `add` made, with what was built in it.
 
     Args:
@@ -175,26 +175,26 @@ def remove(git: Git, folder: Path, *, made: Collection[str] = ()) -> None:
             f"{folder} was not made by torchbuild_tasks, so it is not removed.",
             next_step=f"If it is a worktree that nobody needs: git -C {git.folder} worktree remove {folder}",
         )
-    if entry.state == "here" and os.path.lexists(folder) and (lost := losses(git, folder, made)):
-        raise would_lose(folder, lost)
+    if entry.state == "here" and os.path.lexists(folder) and (lost := losses(git, folder, created)):
+        raise loss_error(folder, lost)
     _take_down(git, entry)
 
 
-def would_lose(folder: Path, lost: Sequence[str]) -> SourceError:
+def loss_error(folder: Path, lost: Sequence[str]) -> SourceError:
     """The error of a removal that would lose something."""
     return _dirty(f"{folder} is not removed: what is in it would be lost.", lost)
 
 
-def losses(git: Git, folder: Path, made: Collection[str] = ()) -> tuple[str, ...]:
+def losses(git: Git, folder: Path, created: Collection[str] = ()) -> tuple[str, ...]:
     """What a removal of that worktree would lose: changes, files nobody knows, commits."""
     tree = Git(folder=_absolute(folder), config=git.config)
-    top = tree.said("rev-parse", "--show-toplevel")
+    top = tree.output("rev-parse", "--show-toplevel")
     if top is None or not _same(Path(top), tree.folder):
         return (f"{folder} is no worktree any more: its .git is missing or broken",)
     entry = _entry(git, tree.folder)
     head = tree.run("rev-parse", "HEAD")
-    lost = [*changes(tree), *(name for name in _unknown(tree) if name not in made)]
-    if head != (entry and entry.commit) and not tree.said("for-each-ref", "--contains", head, "--count=1"):
+    lost = [*changes(tree), *(name for name in _unknown(tree) if name not in created)]
+    if head != (entry and entry.commit) and not tree.output("for-each-ref", "--contains", head, "--count=1"):
         lost.append(f"commit {head[:10]}, which no branch or tag has")
     return tuple(dict.fromkeys(lost))
 
@@ -204,22 +204,22 @@ def _unknown(tree: Git) -> list[str]:
     found = tree.run("ls-files", "--others", "--exclude-standard", "-z").split("\0")
     unknown = [name for name in found if name]
     for module in submodules.modules(tree, commit="HEAD"):
-        if module.is_there:
+        if module.is_present:
             sub = Git(folder=module.folder, config=tree.config)
             unknown += [f"{module.path}/{name}" for name in _unknown(sub)]
             known = ("--not", "--remotes", *((module.commit,) if sub.has(module.commit) else ()))
-            if sub.said("log", "--format=%h", "--max-count=1", "--branches", *known):
+            if sub.output("log", "--format=%h", "--max-count=1", "--branches", *known):
                 unknown.append(f"{module.path} (a branch that was not pushed)")
-            if sub.said("rev-parse", "--quiet", "--verify", "refs/stash"):
+            if sub.output("rev-parse", "--quiet", "--verify", "refs/stash"):
                 unknown.append(f"{module.path} (stashed changes)")
     return unknown
 
 
-def _begun(note: Path) -> tuple[str, ...]:
+def _unfinished_switch(note: Path) -> tuple[str, ...]:
     """Both ends of a switch that was broken off."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        said = json.loads(note.read_bytes())
-        return (str(said["from"]), str(said["to"]))
+        data = json.loads(note.read_bytes())
+        return (str(data["from"]), str(data["to"]))
     return ()
 
 
@@ -268,12 +268,12 @@ def _entry(git: Git, folder: Path) -> Entry | None:
     return next((entry for entry in entries(git) if entry.file == file), None)
 
 
-def _note(git: Git, folder: Path, state: State, commit: str) -> None:
+def _write_entry(git: Git, folder: Path, state: State, commit: str) -> None:
     file = _file(git, folder)
     with told_as(SourceError, file):
         file.parent.mkdir(parents=True, exist_ok=True)
-    said = {"folder": str(folder), "state": state, "commit": commit}
-    write_atomic(file, json.dumps(said).encode(), error=SourceError)
+    data = {"folder": str(folder), "state": state, "commit": commit}
+    write_atomic(file, json.dumps(data).encode(), error=SourceError)
 
 
 def _absolute(folder: Path) -> Path:
