@@ -34,7 +34,7 @@ from torchbuild_tasks.system import lock
 from torchbuild_tasks.errors import BuildFailed
 from torchbuild_tasks.model import EnvFile
 from torchbuild_tasks.options import BuildRequest
-from torchbuild_tasks.build.run import bisect
+from torchbuild_tasks.features.bisect import act as bisect
 from torchbuild_tasks.values import dumps, replace
 
 class Quiet:

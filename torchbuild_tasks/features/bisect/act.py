@@ -87,7 +87,7 @@ def next_commit(git: Git, log: Path, text: str) -> Advice:
 
 
 def commits_of(git: Git, words: str) -> tuple[str, ...]:
-    """The commits of a ref, or of a range `A..B`, as `git bisect skip` takes it.
+    """Return the commits of a ref, or of a range `A..B`, as `git bisect skip` takes it.
 
     Raises:
         SourceError: there is no such ref.
@@ -97,16 +97,16 @@ def commits_of(git: Git, words: str) -> tuple[str, ...]:
 
 
 def commit_title(git: Git, commit: str) -> str:
-    """The first line of a commit's message."""
+    """Return the first line of a commit's message."""
     return git.output("log", "-1", "--format=%s", commit) or ""
 
 
 def whole_message(git: Git, commit: str) -> str:
-    """Who made a commit, when, and its whole message."""
+    """Return who made a commit, when, and its whole message."""
     return git.run("log", "-1", "--format=commit %H%nAuthor: %an <%ae>%nDate:   %ad%n%n%w(0,4,4)%B", commit)
 
 
-# ---------------- one step of a bisect: the commit that is checked out is built, and the command judges it
+# ---------------- one step: the commit that is checked out is built, and the command judges it
 
 
 Build = Callable[[], BuildPlan]
@@ -115,7 +115,7 @@ _TAIL: Final = 12  # lines of a command that stopped the bisect
 
 
 def require_own_python(plan: BuildPlan, agreed: bool) -> None:
-    """Every build installs its torch: into an environment of the user's only when that is agreed to.
+    """Refuse to install each torch into an environment of the user's, unless that is agreed to.
 
     Raises:
         UsageError: it is not.
@@ -174,7 +174,7 @@ def _run_command(memory: Bisection, plan: BuildPlan, log: Path, report: Reporter
         report.block(block)
 
     environ = _environ(memory, plan)
-    # Somebody's working folder on Windows cannot be removed; what is left there is the system's to clear.
+    # On Windows a process's working folder cannot be removed; what is left of it is the system's to clear.
     with (
         tempfile.TemporaryDirectory(prefix="torchbuild-bisect-", ignore_cleanup_errors=True) as empty,
         told_as(SourceError, log),
@@ -197,7 +197,7 @@ def _run_command(memory: Bisection, plan: BuildPlan, log: Path, report: Reporter
 
 
 def _import_error(plan: BuildPlan, environ: Mapping[str, str], empty: str) -> str:
-    """Why the built Python does not import torch; "" when it does."""
+    """Return why the built Python does not import torch; "" when it does."""
     done = process.capture((plan.environment.python, "-c", "import torch"), env=environ, cwd=empty)
     output = done.stderr.decode(errors="replace").strip().splitlines()
     return "" if done.rc == 0 else output[-1] if output else f"exit code {done.rc}"
@@ -217,7 +217,7 @@ def _environ(memory: Bisection, plan: BuildPlan) -> Mapping[str, str]:
     }
 
 
-# ----------------
+# ---------------- the whole bisect
 
 
 FOLDER: Final = "bisect"  # in .torchbuild of the checkout
@@ -227,19 +227,19 @@ _BEGIN: Final = "Write: bisect --good REF --bad REF -- COMMAND   or, to go on: b
 
 
 class Ground(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a bisect works: the user's checkout, and our folder with the worktree and the memory."""
+    """A bisect's places: the user's checkout, and our folder with the worktree and the memory."""
 
     git: Git
     folder: Path
 
     @property
     def tree(self) -> Git:
-        """git in the worktree."""
+        """Return git in the worktree."""
         return Git(folder=self.folder / "tree", config=self.git.config)
 
     @property
     def log(self) -> Path:
-        """What was tried, for a person."""
+        """Return the file that lists for a person what was tried."""
         return self.folder / _LOG
 
 
@@ -253,7 +253,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def ground_of(root: Path, config: tuple[str, ...] = ()) -> Ground:
-    """The bisect of a checkout; its folder is made.
+    """Return the bisect of a checkout and make its folder.
 
     Args:
         root: the checkout.
@@ -272,13 +272,13 @@ def ground_of(root: Path, config: tuple[str, ...] = ()) -> Ground:
 
 
 def read_memory(session: Ground) -> Bisection | None:
-    """What is known of the bisect in this checkout; None when there is none."""
+    """Read what is known of the bisect in this checkout; None when there is none."""
     path = session.folder / _STATE
     return read_bisection(path.read_bytes(), str(path)) if path.is_file() else None
 
 
 def begin(session: Ground, request: BuildRequest) -> Bisection:
-    """A bisect that begins.
+    """Return the memory of a bisect that begins.
 
     Raises:
         UsageError: a part of the question is missing.
@@ -306,14 +306,14 @@ def begin(session: Ground, request: BuildRequest) -> Bisection:
 
 
 def _absolute_word(start: Path, word: str, *, first: bool) -> str:
-    """A word that names a file here by its whole path: the command runs in an empty folder."""
+    """Return a word that names a file as its whole path, for the command runs in an empty folder."""
     if first and not any(mark in word for mark in (os.sep, os.altsep or os.sep)):
         return word  # a program on PATH
     return str(start / word) if (start / word).is_file() else word
 
 
 def memory_of(session: Ground, request: BuildRequest) -> Bisection:
-    """The bisect to work on: the one under way, when it is to go on or asks the same, else a new one.
+    """Return the bisect to work on: the one under way, when it is to go on or asks the same, else a new one.
 
     Raises:
         UsageError: none is under way, or another one.
@@ -342,14 +342,14 @@ def _with_skips(session: Ground, memory: Bisection, skip: tuple[str, ...]) -> Bi
 
 
 def flags_of(memory: Bisection, request: BuildRequest, session: Ground, config: str | None) -> BuildRequest:
-    """The flags of each build; the worktree is ours, so nothing in it is asked about."""
+    """Return the flags of each build; the worktree is ours, so nothing in it is asked about."""
     flags = request_again(memory.request, request, str(session.tree.folder))
     flags = replace(flags, good=(), bad=None, skip=(), resume=False, reset=False, words=())
     return replace(flags, yes=True, torch=None, name=None, json=False, config=config)
 
 
 def write_memory(session: Ground, memory: Bisection) -> Bisection:
-    """Write it down, for us and for a person."""
+    """Write the memory, and the log of it for a person."""
     files.write_atomic(session.folder / _STATE, dumps(memory).encode(), error=SourceError)
     files.write_atomic(session.log, log_text(memory).encode("utf-8", "backslashreplace"), error=SourceError)
     return memory
@@ -361,11 +361,11 @@ def run(
     """Try commits until git knows the first bad one.
 
     Args:
-        ground: where it works.
+        session: where it works.
         memory: what is known.
         build: builds what is checked out.
-        report: told what goes on.
-        way: how submodules that the checkout lacks are fetched.
+        report: gets the progress.
+        access: how submodules that the checkout lacks are fetched.
 
     Raises:
         BuildFailed: the machine, not the commit, made a build fail, or the command says stop.
@@ -397,7 +397,7 @@ def run(
 
 
 def _prepare(session: Ground, memory: Bisection, report: Reporter, access: Way | None) -> None:
-    """The worktree, made or finished; locks of a git that was killed in it are broken."""
+    """Add or finish the worktree; remove the locks of a git that was killed in it."""
     known = [each for each in worktree.entries(session.git) if each.folder == session.tree.folder.resolve()]
     if known and known[0].state == "here":
         _break_locks(session.tree)
@@ -407,7 +407,7 @@ def _prepare(session: Ground, memory: Bisection, report: Reporter, access: Way |
 
 
 def _break_locks(tree: Git) -> None:
-    """Nobody else works there: the worktree is ours, and whoever calls holds the lock of the bisect."""
+    """Remove the locks of a git that was killed; the caller's lock keeps other runs of ours out."""
     cut_off.remove_locks(tree.folder, Path(tree.run("rev-parse", "--absolute-git-dir")))
 
 
@@ -440,7 +440,7 @@ def reset(session: Ground, report: Reporter) -> None:
 
 
 def _remove_env_files(tree: Path) -> None:
-    """git does not know the files that a build of ours writes into a checkout; only ours are removed."""
+    """Remove the files that a build of ours writes into a checkout and that git does not know."""
     for path in (*tree.glob("env_set.*"), tree / "torchbuild.lock"):
         if path.is_file() and b"torchbuild" in path.read_bytes()[:400]:
             files.unlink(path)

@@ -1,4 +1,4 @@
-"""Where named builds are, and how they come to be there: list, show, enter, make and remove them."""
+"""Lists, shows, enters, prepares and removes named builds."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def ready(place: Place, report: Reporter, access: Way) -> Iterator[None]:
 
     Args:
         place: the build.
-        report: told what goes on.
-        way: how what the main checkout lacks is fetched.
+        report: gets the progress.
+        access: how what the main checkout lacks is fetched.
 
     Raises:
         TreeBusy: another run makes, builds or removes it.
@@ -93,7 +93,7 @@ def _lock_build(main: Path, name: str) -> Iterator[None]:
 
 
 def _state(git: Git, folder: Path) -> str | None:
-    """What the main checkout's repository says of a worktree of ours that is really there."""
+    """Return the state of a worktree of ours that exists, as the main checkout records it."""
     entry = next((entry for entry in _entries(git) if entry.folder == folder), None)
     return entry.state if entry and (entry.state == "adding" or folder.exists()) else None
 
@@ -103,7 +103,7 @@ def _entries(git: Git) -> tuple[worktree.Entry, ...]:
 
 
 def listed(settings: Settings, main: Path) -> tuple[Shown, ...]:
-    """Every build of the settings file, then worktrees of ours that it does not name any more."""
+    """Return every build of the settings file, then worktrees of ours that it does not name any more."""
     git = Git(folder=main)
     places = [place_of(settings, build, main) for build in settings.builds.values()]
     shown = [_describe(place, git) for place in places]
@@ -136,7 +136,7 @@ def _row(name: str, folder: Path, state: str, ref: str, parents: tuple[str, ...]
 
 
 def details(settings: Settings, name: str, main: Path) -> tuple[Shown, ...]:
-    """One build with every field and variable it has, and the table that says it."""
+    """Return one build with every field and variable it has, and the table that sets it."""
     build = pick(settings.builds, name, settings.path)
     whole = settings.of(build)
     table = {**whole.values, **{f"set.{key}": value for key, value in whole.variables.items()}}
@@ -146,7 +146,7 @@ def details(settings: Settings, name: str, main: Path) -> tuple[Shown, ...]:
 
 
 def is_active(name: str, folder: Path) -> bool:
-    """Whether this shell is in the build: entered by its hook, in its folder, or with its venv."""
+    """Say whether this shell is in the build: entered by its hook, in its folder, or with its venv."""
     if os.environ.get(ACTIVE) == name:
         return True
     inside = [Path.cwd(), *(Path(value) for value in (os.environ.get("VIRTUAL_ENV"),) if value)]
@@ -154,7 +154,7 @@ def is_active(name: str, folder: Path) -> bool:
 
 
 def entering(settings: Settings, request: BuildRequest, main: Path) -> Entering:
-    """The lines that enter a build.
+    """Return the lines that enter a build.
 
     Raises:
         UsageError: it was not built yet, or this shell is in another build already.
@@ -231,7 +231,7 @@ def removed(settings: Settings, request: BuildRequest, main: Path, report: Repor
 
 
 def _folder_of(settings: Settings, name: str, main: Path) -> Path:
-    """The worktree of ours that has this name, also one that torchbuild.toml does not name any more."""
+    """Return the worktree of ours that has this name, also one that is not in torchbuild.toml any more."""
     git = Git(folder=main)
     by_note = {note.name: entry.folder for entry in _entries(git) if (note := read_note(entry.folder))}
     if name in by_note:
@@ -252,13 +252,13 @@ def _folder_of(settings: Settings, name: str, main: Path) -> Path:
 
 @contextlib.contextmanager
 def _lock_worktree(folder: Path) -> Iterator[None]:
-    """Nobody builds or cleans there now."""
+    """Hold the worktree's own lock, so that no run builds or cleans in it meanwhile."""
     with lock.hold(folder, "builds remove") if (folder / STATE_DIR).is_dir() else contextlib.nullcontext():
         yield
 
 
 def _created_files(folder: Path) -> frozenset[str]:
-    """Files that builds left there and nobody changed since, and env files: git does not know all of them."""
+    """Return env files and unchanged files of builds, which git does not all know."""
     created = {file_name(shell) for shell in SHELLS}
     for path, known in (read(folder, MADE) or {}).items():
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""How a shell enters a named build: its folder, its env file, and its name for those who ask later."""
+"""Compares the plans of two named builds, and writes the lines by which a shell enters one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOTHING: Final = "-"
 
 
 def differences(one: BuildPlan, other: BuildPlan) -> tuple[Difference, ...]:
-    """What the second plan would do otherwise: choices, the environment, the command."""
+    """Return what the second plan would do otherwise: choices, the environment, the command."""
     return tuple(_differences(one, other))
 
 
@@ -35,7 +35,7 @@ def _differences(one: BuildPlan, other: BuildPlan) -> Iterator[Difference]:
 
 
 def _environment(plan: BuildPlan, named: set[str]) -> dict[str, str]:
-    """What the env file sets beyond the choices."""
+    """Return what the env file sets beyond the choices."""
     operations: dict[str, list[str]] = {}
     for op in plan.env:
         if op.name not in named:
@@ -65,7 +65,7 @@ def _without_checkout(text: str, plan: BuildPlan) -> str:
     return text.replace(plan.source, CHECKOUT)
 
 
-# ----------------
+# ---------------- the lines that enter a build
 
 
 ACTIVE: Final = "TORCHBUILD_NAME"
@@ -88,7 +88,7 @@ PROFILES: Final[Mapping[str, str]] = {
 
 
 def entry_line(shell: str, folder: str, name: str, constraints: str = "") -> str:
-    """The line that enters the build in this shell.
+    """Return the line that enters the build in this shell.
 
     uv does not read the pip.conf of a venv, so the file of `constraints` is named to it, too.
     """

@@ -147,7 +147,7 @@ def _facts_to_record(facts: Facts, plan: BuildPlan) -> Facts:
 
 
 def _settings(settings: Settings) -> Mapping[str, object]:
-    """torchbuild.toml without rows about failures, which decide nothing of a build."""
+    """Return torchbuild.toml without rows about failures, which decide nothing of a build."""
     if settings.path is None:
         return {}
     parts = ("path", "values", "variables", "helpers")
@@ -165,7 +165,7 @@ def _sha(data: bytes) -> str:
 def _programs(
     facts: Facts, plan: BuildPlan, environ: Mapping[str, str], packages: tuple[Installed, ...]
 ) -> Iterator[Program]:
-    """Compilers, CMake and Ninja as the build's PATH has them, the cache, the linker, git."""
+    """Yield compilers, CMake and Ninja as the build's PATH has them, the cache, the linker, git."""
     from torchbuild_tasks.features.manifest.state import program
 
     chosen = {choice.name: choice.value for choice in plan.choices}
@@ -194,13 +194,13 @@ def _programs(
 
 
 def _cl(facts: Facts, chosen: Mapping[str, str]) -> str | None:
-    """MSVC's compiler by its toolset: on PATH it is only where vcvarsall.bat has been."""
+    """Return MSVC's compiler by its toolset: on PATH it is only where vcvarsall.bat was run."""
     toolsets = facts.windows.toolsets if facts.windows else ()
     return next((each.cl for each in toolsets if each.version == chosen.get("toolset")), None)
 
 
 def _helpers(plan: BuildPlan, store: Path) -> Iterator[HelperUsed]:
-    """The helpers of the plan and the parts of a toolkit, each with the hash of what was unpacked."""
+    """Yield the helpers of the plan and the parts of a toolkit, each with the hash of what was unpacked."""
     from torchbuild_tasks.features.helpers.store import folder_of
     from torchbuild_tasks.system.mark import read_marker
 
@@ -211,7 +211,7 @@ def _helpers(plan: BuildPlan, store: Path) -> Iterator[HelperUsed]:
         yield HelperUsed(id=id, version=version, sha256=marker.sha256 if marker else None)
 
 
-# ----------------
+# ---------------- replay: a recorded build planned again
 
 
 class Replay(msgspec.Struct, frozen=True, kw_only=True):
@@ -224,7 +224,7 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """Each difference as one line, for the log of a build."""
+        """Return each difference as one line, for the log of a build."""
         return tuple(f"{x.group}: {x.name}: {x.there} there, {x.here} here" for x in self.differences)
 
 
@@ -273,7 +273,7 @@ def source_of(manifest: Manifest, given: str | None) -> str:
 
 @contextlib.contextmanager
 def variables_of(manifest: Manifest, catalog: Catalog) -> Iterator[None]:
-    """With the user's build variables of then in the place of those of now; credentials stay as they are."""
+    """Set the user's build variables of then in place of those of now; credentials stay as they are."""
     patterns = tuple(row.name for row in catalog.variable)
     now = {
         name: value

@@ -1,7 +1,7 @@
-"""Takes credentials out of a manifest, at every write of one: it is made to be handed on.
+"""Takes credentials out of a manifest, and reads from one what a replay asks for again.
 
-A diff is changed only where an address in it carries a login, since a changed diff no longer applies; it
-is then said not to be whole.
+Credentials go at every write, since a manifest is made to be handed on. A diff is changed only where an
+address in it carries a login, since a changed diff no longer applies; its `problem` then says so.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LEAST: Final = 4  # letters: a shorter value is found by chance in any text
 
 
 def without_secrets(manifest: Manifest) -> Manifest:
-    """The manifest as it may be written and handed on; `redacted` lists what was taken out."""
+    """Return the manifest as it may be written and handed on; `redacted` lists what was taken out."""
     parts = {each: getattr(manifest, each) for each in manifest.__struct_fields__}
     for apart in ("repositories", "inputs"):
         del parts[apart]
@@ -60,7 +60,7 @@ def conceal_inputs(inputs: Mapping[str, str], secrets: Mapping[str, str] | None 
 
 
 def _secrets(value: object) -> Iterator[tuple[str, str]]:
-    """Every value that the name beside it makes a secret, with that name."""
+    """Yield every value that its own name makes a secret, with that name."""
     if isinstance(value, str):  # --set NAME=VALUE
         if (assigned := _ASSIGNED.fullmatch(value)) and is_secret(assigned[1].lstrip("-")):
             yield assigned[2], assigned[1]
@@ -139,12 +139,12 @@ _OF_ONE_RUN: Final = frozenset(
 
 
 def request_of(manifest: Manifest, given: BuildRequest, source: str) -> BuildRequest:
-    """What was asked for then, with what is asked for now laid over it."""
+    """Return what was asked for then; what is asked for now wins."""
     return request_again(manifest.request, given, source)
 
 
 def request_again(recorded: Mapping[str, object], given: BuildRequest, source: str) -> BuildRequest:
-    """The flags of a build of then, with those that are given now laid over them."""
+    """Return the flags of a build of then; those that are given now win."""
     asked = {name: _value(value) for name, value in recorded.items() if _is_repeated(name, value)}
     now = {
         field.name: getattr(given, field.name)
@@ -156,7 +156,7 @@ def request_again(recorded: Mapping[str, object], given: BuildRequest, source: s
 
 
 def not_carried(manifest: Manifest) -> tuple[str, ...]:
-    """What was asked for then and cannot be asked for again: unknown here, or a credential."""
+    """Return what was asked for then and cannot be asked for again: unknown now, or a credential."""
     known = {field.name for field in dataclasses.fields(BuildRequest)}
     names = [name for name in manifest.request if name not in known]
     return (*(f"flag {name}" for name in names), *manifest.redacted)
@@ -169,14 +169,14 @@ def _is_repeated(name: str, value: object) -> bool:
 
 
 def _value(value: object) -> Any:
-    """Lists are tuples in a request; a hidden --set is not one."""
+    """Return a recorded value as a request holds it: lists are tuples, and a hidden --set is left out."""
     if isinstance(value, (list, tuple)):
         return tuple(item for item in value if HIDDEN not in str(item))
     return value
 
 
 def settings_of(manifest: Manifest) -> Settings:
-    """torchbuild.toml as it was.
+    """Return torchbuild.toml as it was.
 
     Raises:
         UsageError: it has a key that this torchbuild_tasks does not know.
@@ -200,7 +200,7 @@ def _row(row: Mapping[str, object]) -> dict[str, object]:
 
 
 def pinned(facts: Facts, manifest: Manifest) -> Facts:
-    """The facts with the user's build variables of then, and the free memory of then where it can be."""
+    """Return the facts with the user's build variables of then, and its free memory where it can be."""
     then = manifest.facts
     environ = {name: value for name, value in then.environ.items() if HIDDEN not in value}
     kept = {name: value for name, value in facts.environ.items() if is_secret(name)}
@@ -212,13 +212,13 @@ def pinned(facts: Facts, manifest: Manifest) -> Facts:
 
 
 def is_as_large(facts: Facts, manifest: Manifest) -> bool:
-    """Whether this machine has the cores, the memory and the limits of that one."""
+    """Say whether this machine has the cores, the memory and the limits of that one."""
     one, other = facts.memory, manifest.facts.memory
     return facts.cpu == manifest.facts.cpu and (one.total, one.limit) == (other.total, other.limit)
 
 
 def pins(manifest: Manifest, plan: BuildPlan, facts: Facts) -> tuple[str, ...]:
-    """The variables, as --set takes them, that bring a plan made here nearer to the recorded one.
+    """Return the variables, as --set takes them, that bring a plan made here nearer to the recorded one.
 
     A value that names a place is taken only where a program of this machine is there.
     """

@@ -49,12 +49,12 @@ def differences(there: Manifest, here: Manifest, groups: Iterable[str] = GROUPS)
 
 
 def short(digest: str | None) -> str:
-    """The first digits of a hash, as they are shown."""
+    """Return the first digits of a hash, as they are shown."""
     return (digest or "")[:_HASH]
 
 
 def _lines(manifest: Manifest, beside: Manifest) -> Mapping[str, Mapping[str, str]]:
-    """Every group as names with their texts, with `<checkout>` and `<store>` for those places."""
+    """Return every group as names with their texts, with `<checkout>` and `<store>` for those folders."""
     raw = {
         "source": _source(manifest),
         "machine": _machine(manifest),
@@ -120,7 +120,10 @@ def _python(manifest: Manifest) -> dict[str, str]:
 
 
 def _installed(installed: Installed) -> str:
-    """The archive's hash where it is known; a RECORD also differs by the scripts' own place."""
+    """Return version, origin and the archive's hash where it is known.
+
+    The hash of a RECORD does not count, for it also differs by the folder of the scripts.
+    """
     digest = f"sha256 {short(installed.archive)}" if installed.archive else ""
     return "  ".join(filter(None, (installed.version, installed.origin, digest)))
 
@@ -140,7 +143,7 @@ def _flat(value: object) -> str:
 
 
 def _decided(manifest: Manifest) -> dict[str, str]:
-    """The choices that are no variables of the environment: those have a group of their own."""
+    """Return the choices that are no variables of the environment: those have a group of their own."""
     variables = {op.name for op in manifest.env}
     lines = {choice.name: choice.value for choice in manifest.choices if choice.name not in variables}
     if "linker" in lines:  # its version stands among the programs, and in a choice only before the first link
@@ -158,7 +161,7 @@ def _environment(manifest: Manifest) -> dict[str, str]:
 
 
 def _env_file(file: EnvText, beside: Manifest) -> str:
-    """Its hash, and the first line that the other's lacks or has otherwise: that may be a mere reason."""
+    """Return its hash, and the first line that the other lacks or has otherwise, be it a mere reason."""
     other = next((each for each in beside.env_files if each.shell == file.shell), None)
     if other is None or other.sha256 == file.sha256:
         return short(file.sha256)

@@ -28,7 +28,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def with_remedies(found: tuple[Difference, ...], manifest: Manifest, here: Place) -> tuple[Difference, ...]:
-    """The differences, each with what would remove it, where something does."""
+    """Return the differences, each with what would remove it, where something does."""
     makers = {
         "source": _source_remedy,
         "toolchain": _toolchain,
@@ -88,7 +88,7 @@ def _changes(found: Difference, path: str, here: Place) -> str:
 
 
 def diff_name(path: str) -> str:
-    """The file name of the diff of a submodule; "" is torch itself."""
+    """Return the file name of the diff of a submodule; "" is torch itself."""
     return f"{path.replace('/', '-') or 'torch'}.diff"
 
 

@@ -1,4 +1,4 @@
-"""Which programs and packages made a build: paths, hashes, and what a Python has installed.
+"""Looks at what a build is made of: the repositories, the programs, the packages of its Python.
 
 Looked at only when something was built: the hash of a compiler takes milliseconds, the packages a start
 of the Python that has them.
@@ -33,7 +33,7 @@ _DIFF: Final = (
 
 
 def look_at_repositories(root: Path, ours: frozenset[str]) -> tuple[Repository, ...]:
-    """torch and its submodules, each after the one that holds it.
+    """Return the state of torch and its submodules, each after the one that holds it.
 
     Args:
         root: the checkout.
@@ -94,7 +94,7 @@ def _output(git: Git, *words: str) -> bytes:
 
 
 def _status(output: bytes) -> tuple[str | None, bool, list[str]]:
-    """The commit, whether a tracked file is changed, and the untracked files."""
+    """Return the commit, whether a tracked file is changed, and the untracked files."""
     commit, changed, untracked = None, False, []
     for line in output.decode("utf-8", "surrogateescape").split("\0"):
         if line.startswith("# branch.oid "):
@@ -118,13 +118,13 @@ def _seen(folder: Path, name: str) -> FileSeen:
 
 
 def _submodules(git: Git) -> list[tuple[str, str]]:
-    """Path and address of each, as .gitmodules has them."""
+    """Return path and address of each, as .gitmodules has them."""
     answer = submodule_settings(git, "--file", str(git.folder / ".gitmodules")).values()
     found = [(each["path"], each.get("url", "")) for each in answer if "path" in each]
     return sorted((path, url) for path, url in found if ".." not in Path(path).parts)
 
 
-# ----------------
+# ---------------- programs, and the packages of a Python
 
 
 _MOST_HASHED_TOOLS: Final = 256 << 20  # bytes; a compiler has less
@@ -153,7 +153,7 @@ NO_RECORD: Final = "it has no RECORD: not installed from a wheel"
 
 
 def program(name: str, path: str, version: str | None, environ: Mapping[str, str]) -> Program:
-    """A program by name or path, as a build in `environ` finds it; without a hash where it cannot be read."""
+    """Return a program as a build in `environ` finds it; without a hash where it cannot be read."""
     search = next((value for key, value in environ.items() if key.upper() == "PATH"), None)
     found = shutil.which(path, path=search) or path
     try:
@@ -175,7 +175,7 @@ def _digest(path: Path) -> str:
 
 
 def list_installed(python: str) -> tuple[Installed, ...]:
-    """What is installed in a Python, by name; nothing when it does not say."""
+    """Return what is installed in a Python, by name; nothing when it does not answer."""
     if not Path(python).is_file():
         return ()
     answer = process.capture((python, "-c", _LIST), cwd=Path(python).parent, timeout=_TOOL_SECONDS)
@@ -201,7 +201,7 @@ def _distribution(name: str, entry: Mapping[str, str | None]) -> Installed:
 
 
 def _direct(text: str | None) -> tuple[str | None, str]:
-    """The archive's hash and the address, from direct_url.json (PEP 610)."""
+    """Return the archive's hash and the address, from direct_url.json (PEP 610)."""
     try:
         answer = json.loads(text or "{}")
         url = str(answer.get("url", ""))

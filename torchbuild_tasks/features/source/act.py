@@ -136,7 +136,7 @@ def _is_top(git: Git) -> bool:
 
 
 def _kind(git: Git) -> Kind:
-    """`.git` as a file means a worktree, or a submodule of a repository around it."""
+    """Return the kind; `.git` as a file means a worktree, or a submodule of a repository around it."""
     if (git.folder / ".git").is_dir():
         return "clone"
     around = git.output("rev-parse", "--show-superproject-working-tree")

@@ -61,7 +61,7 @@ def unpack_archive(task: Task, word: str, folder: Path | None) -> Path:
 
 
 def _tree(outer: Path, archive: Path, task: Task) -> Path:
-    """The one folder in an archive, if it is a PyTorch with its submodules; else it is removed again."""
+    """Return the one folder in an archive if it is a PyTorch with its submodules, else remove it again."""
     inner = [path for path in outer.iterdir() if path.is_dir()]
     wrong = ""
     if len(inner) != 1 or not (inner[0] / "version.txt").is_file():

@@ -45,7 +45,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     Args:
         request: the flags.
         facts: the machine, and the checkout that was named.
-        report: told what goes on.
+        report: gets the progress.
         store: where checkouts and mirrors of ours are.
         url: the repository; `config` are settings that go with each git.
         needs: says of a checkout which of its submodules the plan needs.
@@ -62,17 +62,17 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     newest: str = "latest"
 
     def git(self, folder: Path) -> Git:
-        """git in a folder, with the settings of this action."""
+        """Return git in a folder, with the settings of this action."""
         return Git(folder=folder, config=self.config)
 
     def access(self, tree: Path) -> Way:
-        """How repositories are reached for a checkout."""
+        """Return how repositories are reached for a checkout."""
         offline = self.request.offline
         return way_for(tree, self.report, config=self.config, store=self.store, offline=offline)
 
 
 def resolve(task: Task, word: str, url: str) -> Found:
-    """What a word means to the repository, which is asked; offline its mirror is.
+    """Ask the repository, or offline its mirror, which ref a word means.
 
     Raises:
         SourceError: it cannot be reached, or it means nothing there.
@@ -92,7 +92,7 @@ def resolve(task: Task, word: str, url: str) -> Found:
 
 
 def _by_table(word: str) -> str:
-    """What our table takes a word for, so that 2.9 is here what it is to --torch; "" where it knows none."""
+    """Return the ref that our table of versions has for a word, as for --torch; "" for none."""
     try:
         return read_word(word, load_catalog()).ref
     except UsageError:
@@ -100,7 +100,7 @@ def _by_table(word: str) -> str:
 
 
 def git_failure(what: str, moved: Moved, url: str) -> SourceError:
-    """The error for a git that failed: its words, and what helps against it."""
+    """Return the error for a git that failed: its words, and what helps against it."""
     why: Reason = find_reason(moved.words)
     return SourceError(what, looked=moved.words[-6:], next_step=advice((why,), url))
 
@@ -118,7 +118,7 @@ def lock_checkout(tree: Path, what: str, git_dir: Path) -> Iterator[None]:
 
 
 def git_dir(git: Git) -> Path:
-    """The repository of a worktree, wherever it lies.
+    """Return the repository of a worktree, wherever it lies.
 
     Raises:
         SourceError: the folder is not the top of a worktree.
@@ -133,7 +133,7 @@ def git_dir(git: Git) -> Path:
     )
 
 
-# ----------------
+# ---------------- a new checkout, and one moved to another version
 
 
 def get(task: Task, word: str | None, folder: Path | None) -> Path:
@@ -167,7 +167,7 @@ def get(task: Task, word: str | None, folder: Path | None) -> Path:
 
 
 def ours(store: Path, url: str, name: str) -> Path:
-    """Where our checkout of a ref is; the name says whose, where it is not PyTorch's own repository."""
+    """Return the folder in the store for a ref; a digest names a repository other than PyTorch's own."""
     from hashlib import sha256
 
     plain = name.removeprefix("tags/").removeprefix("heads/").replace("/", "-")
@@ -266,7 +266,7 @@ def update(task: Task, word: str | None, root: Path) -> Path:
 
 
 def _wanted(task: Task, git: Git, word: str | None, before: Note | None) -> Note | None:
-    """Where a checkout is to go; None when it stays."""
+    """Return the note of where a checkout is to go; None when it stays."""
     known = before.url if before else git.output("remote", "get-url", "origin")
     url = task.request.url or known or task.url
     head = git.output("rev-parse", "--verify", "--quiet", "HEAD")
@@ -296,7 +296,7 @@ def _move(task: Task, root: Path, note: Note, before: Note | None) -> None:
 
 
 def changes_error(git: Git, changed: tuple[str, ...]) -> SourceError:
-    """The refusal to move a checkout over changes of the user's, with the ways out."""
+    """Return the refusal to move a checkout over changes of the user's, with the ways out."""
     more = (f"and {len(changed) - 10} more",) if len(changed) > 10 else ()
     return SourceError(
         f"{git.folder} has changes that are not committed, so it is not moved to another version.",

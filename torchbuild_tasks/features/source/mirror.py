@@ -82,7 +82,7 @@ def _mirror_one(access: Way, folder: Path, wanted: _Wanted) -> Reason | None:
 
 
 def _submodules_of(task: Task, folder: Path, top: _Wanted) -> Iterator[_Wanted]:
-    """The submodules that a commit in a mirror names, by their addresses."""
+    """Yield the submodules that a commit in a mirror names, by their addresses."""
     git = task.git(mirror_of(folder, top.url))
     for module in submodules.modules(git, commit=top.commit):
         if module.listed:

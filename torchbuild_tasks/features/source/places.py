@@ -46,12 +46,12 @@ class Note(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 def growing_folder(folder: Path) -> Path:
-    """Where a new checkout grows; its worktree is `tree` in there."""
+    """Return the folder where a new checkout grows; its worktree is `tree` in there."""
     return folder.with_name(f".{folder.name}{_GETTING}")
 
 
 def unfinished_folders(parent: Path) -> tuple[Path, ...]:
-    """The places in a folder where checkouts grow, or did when a run was cut off."""
+    """Return the folders in a folder where checkouts grow, or did when a run was cut off."""
     with contextlib.suppress(OSError):
         found = [path for path in parent.iterdir() if path.name.endswith(_GETTING)]
         return tuple(sorted(path for path in found if (path / files.STATE_DIR / files.MARKER).is_file()))
@@ -59,14 +59,14 @@ def unfinished_folders(parent: Path) -> tuple[Path, ...]:
 
 
 def checkouts(store: Path) -> tuple[Path, ...]:
-    """The checkouts in the store that were got whole."""
+    """Return the checkouts in the store that were got whole."""
     with contextlib.suppress(OSError):
         return tuple(sorted(path for path in (store / SOURCES).iterdir() if read_note(path)))
     return ()
 
 
 def is_free(folder: Path) -> bool:
-    """Whether a checkout can get this name: nothing is there, or an empty folder.
+    """Say whether a checkout can get this name: nothing has it, or an empty folder.
 
     Raises:
         SourceError: the folder cannot be read.
@@ -98,7 +98,7 @@ def remove_growing_folder(place: Path) -> None:
 
 
 def read_note(folder: Path) -> Note | None:
-    """The note of a checkout; None where there is none that can be read."""
+    """Return the note of a checkout; None where there is none that can be read."""
     try:
         return from_json(Note, json.loads((folder / files.STATE_DIR / NOTE).read_bytes()))
     except (OSError, ValueError, UsageError):
@@ -112,7 +112,7 @@ def write_note(folder: Path, note: Note) -> None:
 
 
 def free_bytes(folder: Path) -> int | None:
-    """The bytes that are free where a folder is, or will be; None when the system does not tell."""
+    """Return the bytes that are free where a folder is, or will be; None when the system does not know."""
     import shutil
 
     for each in (folder, *folder.parents):

@@ -58,7 +58,7 @@ def _within(path: str, tops: tuple[str, ...]) -> bool:
 
 
 def _changes(git: Git, module: Module) -> tuple[str, ...]:
-    """The files of a submodule, and of those in it, that are not as its commit has them.
+    """Return the files of a submodule, and of those in it, that are not as its commit has them.
 
     A file that was deleted holds nothing that could be lost.
     """
@@ -74,7 +74,7 @@ def _changes(git: Git, module: Module) -> tuple[str, ...]:
 
 
 def _without_head(git: Git, module: Module) -> tuple[str, ...]:
-    """The files in a folder that was never checked out whole, and that are not of its commit.
+    """Return the files in a folder that was never checked out whole, and that are not of its commit.
 
     Where the repository cannot say what its commit holds, every file counts.
     """
@@ -113,7 +113,7 @@ def _empty(folder: Path) -> None:
 
 
 def _is_readable(git: Git) -> bool:
-    """Whether a repository's objects can be read as far as its commit goes."""
+    """Say whether a repository's objects can be read as far as its commit goes."""
     if git.output("rev-parse", "--git-dir") is None:
         return False
     head = git.output("rev-parse", "--verify", "--quiet", "HEAD")

@@ -31,7 +31,7 @@ def check_out(git: Git, commit: str, name: str, watch: Watch, *, also: Sequence[
     Args:
         git: a worktree.
         commit: where it goes; its objects are here.
-        name: what is told of.
+        name: what the progress is called.
         also: as `files_in_the_way`.
 
     Raises:
@@ -47,7 +47,7 @@ def check_out(git: Git, commit: str, name: str, watch: Watch, *, also: Sequence[
 
 
 def files_in_the_way(git: Git, commit: str, *also: str) -> tuple[str, ...]:
-    """The files that differ from git's index, or are staged, or in the way, and are not of `commit`, sorted.
+    """Return the files that differ from git's index, are staged or in the way, and are not of `commit`.
 
     Args:
         git: a worktree.
@@ -74,7 +74,7 @@ def files_in_the_way(git: Git, commit: str, *also: str) -> tuple[str, ...]:
 
 
 def files_not_of(git: Git, commit: str) -> tuple[str, ...]:
-    """Every file in a worktree that does not hold what `commit` holds there; for one without an index."""
+    """Return the files of a worktree without an index that do not hold what `commit` holds there, sorted."""
     wanted = ids_in_tree(git, commit, "blob")
     found = []
     for folder, folders, names in os.walk(git.folder):
@@ -109,7 +109,7 @@ def _is_there(path: Path) -> bool:
 
 
 def _is_of(git: Git, path: str, blob: str | None) -> bool:
-    """Whether a file holds this blob, or the beginning of it."""
+    """Say whether a file holds this blob, or the beginning of it."""
     if blob is None:
         return False
     place = git.folder / path

@@ -41,7 +41,7 @@ class _Failed(Exception):
 
 
 class _Job(msgspec.Struct, frozen=True, kw_only=True):
-    """What laying out each submodule takes; `left_out` grows with those that nothing needs."""
+    """What checking out each submodule takes; `left_out` grows with those that nothing needs."""
 
     access: Way
     sync: bool
@@ -66,8 +66,8 @@ def complete(
 
     Args:
         git: the checkout.
-        way: how repositories are reached, and who is told.
-        needed: whether a path, from the checkout, must be there.
+        access: how repositories are reached.
+        needed: says whether a submodule, by its path from the checkout, must be present.
         sync: renew the addresses in the repositories from .gitmodules.
         main: a checkout of the same repository, whose submodules are borrowed from.
 

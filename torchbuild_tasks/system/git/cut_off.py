@@ -50,7 +50,7 @@ def mark_change(state: Path, tree: Path, git_dir: Path) -> Iterator[None]:
 
 
 def was_cut_off(state: Path) -> bool:
-    """Whether a run changes the repository now, or was killed while it did."""
+    """Say whether a run changes the repository now, or was killed while it did."""
     return (state / MARK).exists()
 
 
@@ -97,7 +97,7 @@ def remove_locks(tree: Path, git_dir: Path) -> None:
 
 
 def _below(git_dir: Path) -> Iterator[Path]:
-    """Every file of a repository and of its submodules' where git puts locks or unfinished packs."""
+    """Yield the files of a repository and its submodules' where git puts locks or unfinished packs."""
     for folder, folders, names in os.walk(git_dir):
         if Path(folder).name == "objects":
             folders[:] = [name for name in folders if name == "pack"]

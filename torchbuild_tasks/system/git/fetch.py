@@ -55,13 +55,13 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Way(msgspec.Struct, frozen=True, kw_only=True):
-    """How repositories are reached: the settings that go with each git, the store, the watch.
+    """How repositories are reached: the settings that go with each git, the mirror store, the watch.
 
     Args:
         config: NAME=VALUE settings, the mirrors of torchbuild.toml among them.
         mirrors: the mirror store; None where there is none.
         offline: only what the mirror store has.
-        watch: who is told, and how long silence is borne.
+        watch: where progress is reported, and how many seconds of silence end a command.
     """
 
     config: tuple[str, ...]
@@ -71,7 +71,7 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FetchReport(Protocol):
-    """Somebody who is told of what is fetched."""
+    """A report of what is fetched."""
 
     def note(self, text: str) -> None: ...
     def transfer(self, name: str, done: int, total: int | None) -> None: ...
@@ -82,7 +82,7 @@ def way_for(tree: Path, report: FetchReport, *, config: tuple[str, ...], store: 
 
     Args:
         tree: the checkout, or the mirror.
-        report: who is told.
+        report: gets the progress.
         config: settings that go with each git.
         store: the folder that holds the mirror store.
         offline: only what is on this machine.
@@ -112,7 +112,7 @@ def bring(git: Git, wish: Wish, access: Way, name: str) -> Moved:
 
 
 def _is_kept(git: Git, wish: Wish, ref: str) -> bool:
-    """Whether what is wanted is there, and kept by that ref where one is given."""
+    """Say whether the repository holds the commit, and that ref keeps it where one is given."""
     if not git.has(wish.commit) or (wish.full and is_shallow(git)):
         return False
     return not ref or git.output("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}") == wish.commit
@@ -128,8 +128,8 @@ def borrow(git: Git, commit: str, lender: Git, access: Way, name: str) -> None:
         git: the repository.
         commit: what is wanted.
         lender: the other one, bare.
-        way: who is told.
-        name: what is told of.
+        access: where progress is reported.
+        name: what the progress is called.
 
     Raises:
         SourceError: a file cannot be made.
@@ -189,12 +189,12 @@ def _fetch(git: Git, wish: Wish, address: str, access: Way, name: str, *options:
 
 
 def is_shallow(git: Git) -> bool:
-    """Whether a repository holds only a part of its history."""
+    """Say whether a repository holds only a part of its history."""
     return git.output("rev-parse", "--is-shallow-repository") == "true"
 
 
 def shallow_commits(git: Git) -> frozenset[str]:
-    """The commits whose history was left out when they were fetched."""
+    """Return the commits whose history was left out when they were fetched."""
     place = git.output("rev-parse", "--git-path", "shallow")
     with contextlib.suppress(OSError):
         return frozenset((git.folder / (place or "")).read_text("ascii").split())
@@ -202,18 +202,18 @@ def shallow_commits(git: Git) -> frozenset[str]:
 
 
 def is_new(git: Git) -> bool:
-    """Whether nothing was fetched into a repository yet."""
+    """Say whether nothing was fetched into a repository yet."""
     return (
         git.output("for-each-ref", "--count=1") == ""
         and git.output("rev-parse", "--verify", "-q", "HEAD") is None
     )
 
 
-# ---------------------------------------------------------------- the mirror store
+# ---------------- the mirror store
 
 
 def mirror_of(mirrors: Path, url: str) -> Path:
-    """Where the mirror of an address lies: its host and path, and a few digits that tell addresses apart."""
+    """Return the folder of an address's mirror: host and path, and a few digits that tell addresses apart."""
     parts = urlsplit(url.removesuffix("/").removesuffix(".git"))
     words = re.sub(r"[^\w.-]+", "-", f"{parts.hostname or 'local'}{parts.path[-60:]}".replace("/", "-"))
     digits = hashlib.sha256(url.removesuffix("/").removesuffix(".git").encode()).hexdigest()[:8]
@@ -285,7 +285,7 @@ def _lock_mirror(mirror: Path, access: Way, name: str) -> Iterator[None]:
 
 
 def mirrors_in(mirrors: Path) -> tuple[tuple[str, Path], ...]:
-    """The mirrors that are there: address and folder, sorted."""
+    """Return address and folder of each mirror in the store, sorted."""
     found = []
     for folder in sorted(mirrors.iterdir()) if mirrors.is_dir() else ():
         if (folder / "HEAD").is_file() and (url := Git(folder=folder).output("config", "--local", _MARK)):
@@ -294,7 +294,7 @@ def mirrors_in(mirrors: Path) -> tuple[tuple[str, Path], ...]:
 
 
 def lost_alternates(git: Git) -> tuple[str, ...]:
-    """Folders of objects that a repository borrows from and that are gone."""
+    """Return the folders of objects that a repository borrows from (git's alternates) and that are gone."""
     place = git.output("rev-parse", "--git-path", f"objects/{_ALTERNATES}")
     lines: list[str] = []
     with contextlib.suppress(OSError):

@@ -12,14 +12,14 @@ Kind = Literal["unreachable", "stalled", "missing", "denied", "full", "long", "o
 
 
 class Reason(msgspec.Struct, frozen=True, kw_only=True):
-    """What kind of failure it was, and git's line that says so."""
+    """The kind of a failure, and git's line that shows it."""
 
     kind: Kind
     line: str
 
     @property
     def again(self) -> bool:
-        """Whether another try may go better."""
+        """Say whether another try may go better."""
         return self.kind in ("unreachable", "stalled", "other")
 
 
@@ -44,7 +44,7 @@ _PATTERNS: Final[tuple[tuple[Kind, str], ...]] = (
 
 
 def find_reason(words: Sequence[str]) -> Reason:
-    """What the last words of a git that failed mean."""
+    """Return what kind of failure the last lines of a git that failed describe."""
     for kind, pattern in _PATTERNS:
         for line in words:
             if re.search(pattern, line):
@@ -55,7 +55,7 @@ def find_reason(words: Sequence[str]) -> Reason:
 
 
 def advice(reasons: Sequence[Reason], url: str) -> str:
-    """What to do next, for all failures of a run together."""
+    """Return what to do next, for all failures of a run together."""
     kinds = {each.kind for each in reasons}
     host = re.match(r"[a-z+]+://[^/]+/", url)
     lines = []

@@ -37,7 +37,7 @@ class Git(msgspec.Struct, frozen=True, kw_only=True):
     bare: bool = False
 
     def argv(self, words: Sequence[str]) -> tuple[str, ...]:
-        """The whole command line of one git command."""
+        """Return the whole command line of one git command."""
         settings = tuple(word for setting in self.config for word in ("-c", setting))
         # git enters core.worktree, and fails where that is gone, unless another one is named.
         where = ("--work-tree=.",) if self.bare else ()
@@ -48,16 +48,16 @@ class Git(msgspec.Struct, frozen=True, kw_only=True):
         return process.capture(self.argv(words), env=git_environment(), timeout=timeout)
 
     def output(self, *words: str, timeout: float | None = 60.0) -> str | None:
-        """What a short command prints, without its last line end; None when it fails."""
+        """Return what a short command prints, without its last line end; None when it fails."""
         done = self.ask(*words, timeout=timeout)
         return done.stdout.decode("utf-8", "surrogateescape").rstrip("\n") if done.rc == 0 else None
 
     def has(self, commit: str) -> bool:
-        """Whether a commit is in the repository, whose files may not be checked out."""
+        """Say whether the repository holds a commit; its files need not be checked out."""
         return self.ask("--work-tree=.", "cat-file", "-e", f"{commit}^{{commit}}").rc == 0
 
     def run(self, *words: str, timeout: float | None = None) -> str:
-        """What a command prints, which must not fail.
+        """Run a command that must not fail; return what it prints, without its last line end.
 
         Raises:
             SourceError: git is missing, fails, or takes longer than `timeout` seconds.
@@ -69,7 +69,7 @@ class Git(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def git_error(argv: Sequence[str], done: process.Captured) -> SourceError:
-    """The error of a git command that did not end well, with git's own words."""
+    """Return the error of a git command that did not end well, with git's own words."""
     command = " ".join(argv)
     if done.rc == process.CANNOT_START:
         return SourceError(
@@ -84,6 +84,6 @@ def git_error(argv: Sequence[str], done: process.Captured) -> SourceError:
 
 
 def git_environment() -> dict[str, str]:
-    """Ours, in the C locale, without what a hook sets and without questions at a terminal."""
+    """Return our environment in the C locale, without what a hook sets or questions at a terminal."""
     kept = {name: value for name, value in os.environ.items() if name not in _SET_BY_HOOKS}
     return {**kept, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"}

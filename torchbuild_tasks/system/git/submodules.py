@@ -60,7 +60,7 @@ class Module(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_present(self) -> bool:
-        """Whether it was laid out, or that was begun."""
+        """Say whether its files were checked out, or that was begun."""
         return os.path.lexists(self.folder / ".git")
 
 
@@ -68,7 +68,7 @@ class Module(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def submodule_settings(git: Git, *where: str) -> dict[str, dict[str, str]]:
-    """`path`, `url` and `update` of each submodule by its name.
+    """Return `path`, `url` and `update` of each submodule by its name.
 
     Args:
         git: the repository.
@@ -183,7 +183,7 @@ def _check(git: Git, name: str, path: str) -> None:
 
 
 def is_empty(module: Module) -> bool:
-    """Return whether a submodule's folder holds nothing, or nothing but git's link file."""
+    """Say whether a submodule's folder holds nothing, or nothing but git's link file."""
     try:
         return {path.name for path in module.folder.iterdir()} <= {".git"}
     except OSError:
@@ -279,8 +279,8 @@ def move(git: Git, commit: str, name: str, watch: Watch, *, also: Sequence[str] 
     Args:
         git: a worktree.
         commit: where it goes; its objects are here.
-        name: what is told of.
-        watch: who is told.
+        name: what the progress is called.
+        watch: where progress is reported.
         also: commits between which a move was cut off: their content is not the user's.
 
     Raises:
@@ -326,7 +326,7 @@ def _tracked(git: Git) -> Iterator[str]:
 
 
 def _is_users(git: Git, module: Module) -> bool:
-    """Return whether something in a submodule was changed; a deleted file holds nothing."""
+    """Say whether something in a submodule was changed; a deleted file holds nothing."""
     inside = Git(folder=module.folder, config=git.config)
     if changed_files(inside, deleted=False, untracked=False):
         return True

@@ -1,4 +1,4 @@
-"""Runs a git command that takes its time: its progress is told, a stalled one is ended.
+"""Runs a git command that takes its time: its progress is reported, a stalled one is ended.
 
 git prints its progress once a second while anything moves. Over HTTP it notices a stall itself
 (http.lowSpeedTime); over git:// and ssh it would wait forever for a server that says nothing.
@@ -21,7 +21,7 @@ from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.system import process
 from torchbuild_tasks.system.git.run import Git, git_environment
 
-# git's processes for one checkout carry its name, so that those of a killed run can be told.
+# Our git processes for one checkout carry its name, so that those of a killed run can be recognised.
 TREE: Final = "TORCHBUILD_TREE"
 PATIENCE: Final = 60.0
 _QUIET: Final = 2.0  # seconds without a word after which something is said
@@ -61,7 +61,7 @@ def settings(mirrors: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
 
 
 def _say_nothing(*text: object) -> None:
-    """Tell nobody."""
+    """Report to nothing."""
 
 
 class Stopped(Exception):
@@ -73,13 +73,13 @@ class _Stalled(Exception):
 
 
 class Watch(msgspec.Struct, frozen=True, kw_only=True):
-    """How long commands are watched and who is told.
+    """How long a silent command is borne, and where progress is reported.
 
     Args:
         tree: the checkout, or the mirror, that this is about.
         patience: seconds without a word, and without computing, after which a command is ended.
-        transfer: told a name, the bytes that came, and None for their total, which git does not tell.
-        note: told what else takes its time.
+        transfer: called with a name, the bytes that came, and None for their total (git prints none).
+        note: called with a line about what else takes its time.
         stop: set when everything is to end.
     """
 
@@ -104,7 +104,7 @@ def run(
     """Run one command of git's that may take long.
 
     Args:
-        name: what is told of ("third_party/fbgemm").
+        name: what the progress is called ("third_party/fbgemm").
         heard: gets every line that it says.
 
     Raises:
@@ -132,7 +132,7 @@ class _Nowhere:
 
 
 class _Listener:
-    """Hears what one command says, and that it says nothing."""
+    """Takes what one command prints, and notices when it prints nothing."""
 
     def __init__(self, name: str, watch: Watch, lines: list[str] | None) -> None:
         self._name, self._watch, self._all = name, watch, lines
@@ -141,7 +141,7 @@ class _Listener:
         self._phase, self._cpu = "", 0.0
 
     def block(self, block: bytes) -> None:
-        """Lines of git's; a progress line ends with a carriage return there."""
+        """Take output of git's; a progress line ends with a carriage return there."""
         self._stop()
         self._heard = time.monotonic()
         lines = block.decode(errors="replace").splitlines()
@@ -155,7 +155,7 @@ class _Listener:
         del self.words[:-_KEPT]
 
     def idle(self, pid: int) -> None:
-        """Half a second without a word: wait on, unless it also computes nothing for too long."""
+        """Note half a second without output; end the command when it also computes nothing for too long."""
         self._stop()
         now = time.monotonic()
         if now - self._heard < _QUIET:
@@ -176,7 +176,7 @@ class _Listener:
         self._phase = phase
 
     def _tell(self, text: str) -> None:
-        """Say it, the first time after two seconds and then every half minute."""
+        """Report a line, the first time after two seconds and then every half minute."""
         now = time.monotonic()
         if now - self._noted >= _QUIET:
             self._noted = now + 30.0 - _QUIET
@@ -188,7 +188,7 @@ class _Listener:
 
 
 def _cpu_seconds(pid: int) -> float:
-    """What a command and all that it started have computed."""
+    """Return the CPU seconds that a command and all that it started have used."""
     import psutil
 
     used = 0.0

@@ -1,8 +1,8 @@
-"""Worktrees of a checkout, made, switched and removed with all their submodules.
+"""Adds, switches and removes worktrees of a checkout with all their submodules.
 
-An entry in the repository (`.git/torchbuild/worktrees`) says of each worktree that it is ours and how far
+An entry in the repository (`.git/torchbuild/worktrees`) records each worktree that is ours and how far
 it is: it is written before the first file and taken out after the last one, so that a run that was killed
-is finished, or cleared away, by the next. A worktree without an entry is somebody's and never removed.
+is finished, or cleared away, by the next. A worktree without an entry is the user's and never removed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _SHOWN: Final = 10
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """What the repository remembers of one worktree of ours."""
+    """What the repository records of one worktree of ours."""
 
     file: Path
     folder: Path
@@ -45,7 +45,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def entries(git: Git) -> tuple[Entry, ...]:
-    """The worktrees of ours, those half made too."""
+    """Return the worktrees that we made, unfinished ones included."""
     found = []
     for file in sorted((_common(git).joinpath(*_ENTRIES)).glob("*.json")):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
@@ -56,7 +56,7 @@ def entries(git: Git) -> tuple[Entry, ...]:
 
 
 def commit_of(git: Git, ref: str) -> str:
-    """The commit that a branch, tag or commit names; a branch may be the remote's.
+    """Return the commit that a branch, tag or commit names; a branch may be the remote's.
 
     Raises:
         SourceError: there is no such thing here.
@@ -77,13 +77,13 @@ def commit_of(git: Git, ref: str) -> str:
 
 
 def add(git: Git, folder: Path, ref: str, access: Way | None = None) -> None:
-    """Make a worktree at `ref` in `folder`, with its submodules; a half-made one is made anew.
+    """Add a worktree at `ref` in `folder`, with its submodules; an unfinished one is added anew.
 
     Args:
         git: the checkout that it is a worktree of, whose submodules are borrowed.
         folder: where; must not be there, or be empty.
         ref: branch, tag or commit; HEAD is detached.
-        way: how what the checkout lacks is fetched, and who is told.
+        access: how what the checkout lacks is fetched.
 
     Raises:
         SourceError: no such ref, something is in `folder`, or git fails.
@@ -111,7 +111,7 @@ def switch(git: Git, ref: str, access: Way | None = None) -> None:
     Args:
         git: the checkout or worktree.
         ref: branch, tag or commit; HEAD is detached.
-        way: how what the main checkout lacks is fetched, and who is told.
+        access: how what the main checkout lacks is fetched.
 
     Raises:
         SourceError: no such ref, something was changed (says what, and the ways out), or git fails.
@@ -122,7 +122,7 @@ def switch(git: Git, ref: str, access: Way | None = None) -> None:
         note, head = own / _SWITCH, git.run("rev-parse", "HEAD")
         begun = _unfinished_switch(note)
         ends = tuple(dict.fromkeys((head, *begun)))
-        # Half of what a move that was broken off did differs from HEAD, and is nobody's change.
+        # Half of what a switch that was cut off did differs from HEAD, and is no change of the user's.
         found = [*(() if begun else changes(git)), *submodules.files_overwritten(git, commit, ends)]
         if found:
             raise _dirty(f"{git.folder} cannot be switched to {ref}: it has changes.", sorted(set(found)))
@@ -142,7 +142,7 @@ def switch(git: Git, ref: str, access: Way | None = None) -> None:
 
 
 def _quiet(git: Git) -> Way:
-    """Return the way to repositories of which nobody is told."""
+    """Return an access to repositories that reports nothing."""
     return Way(config=git.config, watch=Watch(tree=str(git.folder)))
 
 
@@ -163,7 +163,7 @@ def remove(git: Git, folder: Path, *, created: Collection[str] = ()) -> None:
     Args:
         git: the checkout that it is a worktree of.
         folder: the worktree.
-        made: files in it that are known to be made by builds, though git neither knows nor ignores them.
+        created: files that builds are known to have created, though git neither tracks nor ignores them.
 
     Raises:
         SourceError: it is none of ours, holds changes or commits that are nowhere else, or git fails.
@@ -181,12 +181,12 @@ def remove(git: Git, folder: Path, *, created: Collection[str] = ()) -> None:
 
 
 def loss_error(folder: Path, lost: Sequence[str]) -> SourceError:
-    """The error of a removal that would lose something."""
+    """Return the error of a removal that would lose something."""
     return _dirty(f"{folder} is not removed: what is in it would be lost.", lost)
 
 
 def losses(git: Git, folder: Path, created: Collection[str] = ()) -> tuple[str, ...]:
-    """What a removal of that worktree would lose: changes, files nobody knows, commits."""
+    """Return what a removal of that worktree would lose: changes, files that git does not track, commits."""
     tree = Git(folder=_absolute(folder), config=git.config)
     top = tree.output("rev-parse", "--show-toplevel")
     if top is None or not _same(Path(top), tree.folder):
@@ -200,7 +200,7 @@ def losses(git: Git, folder: Path, created: Collection[str] = ()) -> tuple[str, 
 
 
 def _unknown(tree: Git) -> list[str]:
-    """Files that git neither tracks nor ignores, and commits of submodules that only they have."""
+    """Return files that git neither tracks nor ignores, and commits of submodules that only they have."""
     found = tree.run("ls-files", "--others", "--exclude-standard", "-z").split("\0")
     unknown = [name for name in found if name]
     for module in submodules.modules(tree, commit="HEAD"):
@@ -216,7 +216,7 @@ def _unknown(tree: Git) -> list[str]:
 
 
 def _unfinished_switch(note: Path) -> tuple[str, ...]:
-    """Both ends of a switch that was broken off."""
+    """Return both commits of a switch that was cut off; none where none was."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         data = json.loads(note.read_bytes())
         return (str(data["from"]), str(data["to"]))
@@ -249,7 +249,7 @@ def _dirty(what: str, found: Sequence[str]) -> SourceError:
 
 
 def _main(git: Git) -> Git:
-    """The checkout that the worktrees belong to: git lists it first."""
+    """Return the checkout that the worktrees belong to: git lists it first."""
     first = git.run("worktree", "list", "--porcelain").partition("\n")[0]
     return Git(folder=Path(first.removeprefix("worktree ")), config=git.config)
 
