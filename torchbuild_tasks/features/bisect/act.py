@@ -407,15 +407,15 @@ def _prepare(session: Ground, memory: Bisection, report: Reporter, access: Way |
 
 
 def _break_locks(tree: Git) -> None:
-    """Remove the locks of a git that was killed; the caller's lock keeps other runs of ours out."""
+    """Remove the locks of a git that was killed; the caller's lock keeps other runs out."""
     cut_off.remove_locks(tree.folder, Path(tree.run("rev-parse", "--absolute-git-dir")))
 
 
 def _no_end_error(session: Ground, problem: str) -> SourceError:
-    ways = ["Other ends: bisect --good REF --bad REF -- COMMAND (first: bisect --reset)"]
+    remedies = ["Other ends: bisect --good REF --bad REF -- COMMAND (first: bisect --reset)"]
     if is_shallow(session.git):
-        ways.append("The clone is shallow; get the rest: git fetch --unshallow")
-    return SourceError("git cannot bisect between these.", looked=(problem,), next_step="\n".join(ways))
+        remedies.append("The clone is shallow; get the rest: git fetch --unshallow")
+    return SourceError("git cannot bisect between these.", looked=(problem,), next_step="\n".join(remedies))
 
 
 def reset(session: Ground, report: Reporter) -> None:

@@ -30,7 +30,7 @@ SHELLS: Final = ("sh", "fish", "bat", "ps1")
 
 @contextlib.contextmanager
 def ready(place: Place, report: Reporter, access: Way) -> Iterator[None]:
-    """Hold the build for one run, with its worktree there and at the ref that torchbuild.toml says.
+    """Hold the build for one run, with its worktree present and at the ref that torchbuild.toml names.
 
     Args:
         place: the build.
@@ -103,7 +103,7 @@ def _entries(git: Git) -> tuple[worktree.Entry, ...]:
 
 
 def listed(settings: Settings, main: Path) -> tuple[Shown, ...]:
-    """Return every build of the settings file, then worktrees of ours that it does not name any more."""
+    """Return every build of the settings file, then worktrees of ours that are not in it any more."""
     git = Git(folder=main)
     places = [place_of(settings, build, main) for build in settings.builds.values()]
     shown = [_describe(place, git) for place in places]
@@ -192,8 +192,8 @@ def removed(settings: Settings, request: BuildRequest, main: Path, report: Repor
     """List what goes with a build, ask, and remove its worktree with all that was built in it.
 
     Raises:
-        CleanRefused: it is the active one, no worktree of ours, or nobody agreed.
-        SourceError: something in it would be lost; says what.
+        CleanRefused: it is the active one, no worktree of ours, or the user did not agree.
+        SourceError: something in it would be lost; it is listed.
         TreeBusy: a run works in it.
     """
     name = str(request.name)

@@ -23,7 +23,7 @@ NOTE: Final = "build.json"
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The build's name, the settings file that says what it is, the main checkout, and the ref it is at."""
+    """The build's name, the settings file that defines it, the main checkout, and the ref it is at."""
 
     name: str
     config: str

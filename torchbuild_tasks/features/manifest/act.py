@@ -1,4 +1,4 @@
-"""Reads manifests, plans a recorded build again here, and takes its diffs out into files."""
+"""Writes the manifest of a build as it goes on; replays a recorded build: compares it, writes its diffs."""
 
 from __future__ import annotations
 
@@ -181,8 +181,8 @@ def _programs(
     for name in ("cmake", "ninja", "git"):
         seen = program(name, name, None, environ)
         if seen.sha256:
-            here = of_packages.get(name) if Path(seen.path).parent == scripts else versions.get(seen.path)
-            yield program(name, name, here, environ)
+            version = of_packages.get(name) if Path(seen.path).parent == scripts else versions.get(seen.path)
+            yield program(name, name, version, environ)
     if plan.cache:
         yield from (program(each.name, each.program, each.version, environ) for each in plan.cache.tools)
     if plan.linker:
@@ -215,7 +215,7 @@ def _helpers(plan: BuildPlan, store: Path) -> Iterator[HelperUsed]:
 
 
 class Replay(msgspec.Struct, frozen=True, kw_only=True):
-    """A recorded build planned again here: the plan, what differs all the same, what could not be carried."""
+    """A recorded build planned again: the plan, what differs all the same, what could not be carried."""
 
     plan: BuildPlan
     differences: tuple[Difference, ...]
@@ -299,7 +299,7 @@ def compare_plan(
     facts: Facts = asked.facts
     found = differences(manifest, plan_manifest(asked), KNOWN_BEFORE)
     machine = Machine(facts, asked.plan, catalog, built=False)
-    here = Place(
+    place = Place(
         root=asked.plan.source,
         python=asked.plan.environment.python,
         manifest=path,
@@ -307,7 +307,7 @@ def compare_plan(
     )
     return Replay(
         plan=asked.plan,
-        differences=with_remedies(found, manifest, here),
+        differences=with_remedies(found, manifest, place),
         not_carried=not_carried(manifest),
         written=written,
     )

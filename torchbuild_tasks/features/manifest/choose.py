@@ -113,7 +113,7 @@ def _repository(repository: Repository, names: list[str]) -> Repository:
     return replace(repository, url=url, diff=diff, problem=problem)
 
 
-# ---------------- the request, the settings and the facts from which a recorded build is planned again here
+# ---------------- the request, the settings and the facts from which a recorded build is planned again
 
 
 # Fields of a request that say how one run goes, or where; they are never taken from a manifest.
@@ -220,15 +220,15 @@ def is_as_large(facts: Facts, manifest: Manifest) -> bool:
 def pins(manifest: Manifest, plan: BuildPlan, facts: Facts) -> tuple[str, ...]:
     """Return the variables, as --set takes them, that bring a plan made here nearer to the recorded one.
 
-    A value that names a place is taken only where a program of this machine is there.
+    A value that is a path is taken only where it is a program of this machine.
     """
     tools = (*facts.compilers, *facts.tools)
     places = {path for tool in tools for path in (tool.path, *tool.aliases) if path}
-    here = {op.name: op.value for op in plan.env if op.op == "set"}
+    planned = {op.name: op.value for op in plan.env if op.op == "set"}
     return tuple(
         f"{op.name}={op.value}"
         for op in manifest.env
-        if _can_be_set(op, places) and here.get(op.name) != op.value
+        if _can_be_set(op, places) and planned.get(op.name) != op.value
     )
 
 

@@ -53,7 +53,7 @@ def short(digest: str | None) -> str:
     return (digest or "")[:_HASH]
 
 
-def _lines(manifest: Manifest, beside: Manifest) -> Mapping[str, Mapping[str, str]]:
+def _lines(manifest: Manifest, counterpart: Manifest) -> Mapping[str, Mapping[str, str]]:
     """Return every group as names with their texts, with `<checkout>` and `<store>` for those folders."""
     raw = {
         "source": _source(manifest),
@@ -65,7 +65,7 @@ def _lines(manifest: Manifest, beside: Manifest) -> Mapping[str, Mapping[str, st
         "asked for": _asked(manifest),
         "decided": _decided(manifest),
         "environment": _environment(manifest),
-        "env file": {each.shell: _env_file(each, beside) for each in manifest.env_files},
+        "env file": {each.shell: _env_file(each, counterpart) for each in manifest.env_files},
         "commands": {str(n): " ".join(each.argv) for n, each in enumerate(manifest.commands, 1)},
         "result": _result(manifest),
         "cache": _cache(manifest),
@@ -160,9 +160,9 @@ def _environment(manifest: Manifest) -> dict[str, str]:
     return lines
 
 
-def _env_file(file: EnvText, beside: Manifest) -> str:
+def _env_file(file: EnvText, counterpart: Manifest) -> str:
     """Return its hash, and the first line that the other lacks or has otherwise, be it a mere reason."""
-    other = next((each for each in beside.env_files if each.shell == file.shell), None)
+    other = next((each for each in counterpart.env_files if each.shell == file.shell), None)
     if other is None or other.sha256 == file.sha256:
         return short(file.sha256)
     theirs = set(other.text.splitlines())

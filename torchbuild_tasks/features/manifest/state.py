@@ -32,26 +32,26 @@ _DIFF: Final = (
 )
 
 
-def look_at_repositories(root: Path, ours: frozenset[str]) -> tuple[Repository, ...]:
+def look_at_repositories(root: Path, own_files: frozenset[str]) -> tuple[Repository, ...]:
     """Return the state of torch and its submodules, each after the one that holds it.
 
     Args:
         root: the checkout.
-        ours: untracked files that the tool itself writes there, relative to it.
+        own_files: untracked files that the tool itself writes into it, relative to it.
 
     Raises:
         SourceError: git is missing, or does not answer about the checkout.
     """
-    return tuple(_walk(root, "", "", ours, _DEPTH))
+    return tuple(_walk(root, "", "", own_files, _DEPTH))
 
 
-def _walk(root: Path, path: str, url: str, ours: frozenset[str], depth: int) -> Iterator[Repository]:
+def _walk(root: Path, path: str, url: str, own_files: frozenset[str], depth: int) -> Iterator[Repository]:
     git = Git(folder=root / path, config=("core.quotePath=false",))
     if path and not (git.folder / ".git").exists():
         yield Repository(path=path, url=url, problem="not checked out")
         return
     try:
-        yield _look(git, path, url or git.output("config", "--get", "remote.origin.url") or "", ours)
+        yield _look(git, path, url or git.output("config", "--get", "remote.origin.url") or "", own_files)
     except SourceError as error:
         if not path:
             raise
@@ -61,11 +61,11 @@ def _walk(root: Path, path: str, url: str, ours: frozenset[str], depth: int) -> 
         yield from _walk(root, f"{path}/{inner}".lstrip("/"), address, frozenset(), depth - 1)
 
 
-def _look(git: Git, path: str, url: str, ours: frozenset[str]) -> Repository:
+def _look(git: Git, path: str, url: str, own_files: frozenset[str]) -> Repository:
     # --ignore-submodules: each is looked at itself. No optional locks: the user's git may be at work.
     words = (*_STATUS, "--ignore-submodules=all")
     commit, changed, names = _status(_output(git, "--no-optional-locks", *words))
-    files = sorted(name for name in names if name not in ours and not name.startswith(".torchbuild/"))
+    files = sorted(name for name in names if name not in own_files and not name.startswith(".torchbuild/"))
     untracked = tuple(_seen(git.folder, name) for name in files[:_MOST_UNTRACKED])
     left = len(files) - len(untracked)
     problem = f"{left} more untracked files are not listed" if left else ""

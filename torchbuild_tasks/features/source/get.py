@@ -1,4 +1,4 @@
-"""`source get` and `source update`: a new checkout that is whole or not there, and an old one moved on."""
+"""Gets a new checkout, which appears whole or not at all, and moves an existing one to another version."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from torchbuild_tasks.system.git.complete import complete
 from torchbuild_tasks.system.git.fetch import MIRRORS, Way, Wish, bring, mirror_of, way_for
 from torchbuild_tasks.system.git.reasons import Reason, advice, find_reason
 from torchbuild_tasks.system.git.run import Git
-from torchbuild_tasks.system.git.transfer import Moved, run
+from torchbuild_tasks.system.git.transfer import Outcome, run
 from torchbuild_tasks.values import replace
 
 URL: Final = "https://github.com/pytorch/pytorch.git"
@@ -40,13 +40,13 @@ Needs = Callable[[Path], Callable[[str], bool]]
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
-    """One action under way.
+    """One action of the `source` verb.
 
     Args:
         request: the flags.
         facts: the machine, and the checkout that was named.
         report: gets the progress.
-        store: where checkouts and mirrors of ours are.
+        store: the folder of our checkouts and mirrors.
         url: the repository; `config` are settings that go with each git.
         needs: says of a checkout which of its submodules the plan needs.
         newest: what is got without a word.
@@ -83,9 +83,9 @@ def resolve(task: Task, word: str, url: str) -> Found:
     lines: list[str] = []
     words = ("ls-remote", "--heads", "--tags", where)
     task.store.mkdir(parents=True, exist_ok=True)
-    moved = run(task.git(task.store), words, url, access.watch, lines=lines)
-    if moved.rc != 0:
-        raise git_failure(f"{url} does not say which versions it has. Nothing was fetched.", moved, url)
+    outcome = run(task.git(task.store), words, url, access.watch, lines=lines)
+    if outcome.rc != 0:
+        raise git_failure(f"{url} does not say which versions it has. Nothing was fetched.", outcome, url)
     listing = parse_listing("\n".join(lines))
     known = f"refs/tags/{_by_table(word)}"
     return find(known if known in listing else word, listing, url)
@@ -99,10 +99,10 @@ def _by_table(word: str) -> str:
         return ""
 
 
-def git_failure(what: str, moved: Moved, url: str) -> SourceError:
+def git_failure(what: str, outcome: Outcome, url: str) -> SourceError:
     """Return the error for a git that failed: its words, and what helps against it."""
-    why: Reason = find_reason(moved.words)
-    return SourceError(what, looked=moved.words[-6:], next_step=advice((why,), url))
+    why: Reason = find_reason(outcome.words)
+    return SourceError(what, looked=outcome.words[-6:], next_step=advice((why,), url))
 
 
 @contextlib.contextmanager
@@ -219,8 +219,8 @@ def _check_out(task: Task, watched: Path, git: Git, note: Note, before: Note | N
         full=note.full,
     )
     access = task.access(watched)
-    moved = bring(git, wish, access, "pytorch")
-    if moved.rc == 0:
+    outcome = bring(git, wish, access, "pytorch")
+    if outcome.rc == 0:
         if (
             git.output("rev-parse", "--verify", "--quiet", "HEAD") == note.commit
             and (Path(git.run("rev-parse", "--absolute-git-dir")) / "index").exists()
@@ -228,11 +228,11 @@ def _check_out(task: Task, watched: Path, git: Git, note: Note, before: Note | N
             return
         try:
             also = (before.moving, before.commit) if before and before.moving else ()
-            moved = submodules.move(git, note.commit, "pytorch", access.watch, also=also)
+            outcome = submodules.move(git, note.commit, "pytorch", access.watch, also=also)
         except InTheWay as error:
             raise changes_error(git, error.files) from None
-    if moved.rc != 0:
-        raise git_failure(f"{note.word} of {note.url} could not be had.", moved, note.url)
+    if outcome.rc != 0:
+        raise git_failure(f"{note.word} of {note.url} could not be had.", outcome, note.url)
 
 
 def _complete(task: Task, root: Path, full: bool, *, managed: bool) -> None:

@@ -40,9 +40,9 @@ def fill_mirrors(task: Task, word: str | None) -> None:
     access = replace(task.access(folder), mirrors=folder)
     what = found.commit if found.branch or not found.ref else found.ref
     top = Wish(url=task.url, what=what, into="", commit=found.commit, full=task.request.full)
-    moved = fill_mirror(mirror_of(folder, task.url), top, access, "pytorch")
-    if moved.rc != 0:
-        raise git_failure(f"{found.name} of {task.url} could not be mirrored.", moved, task.url)
+    outcome = fill_mirror(mirror_of(folder, task.url), top, access, "pytorch")
+    if outcome.rc != 0:
+        raise git_failure(f"{found.name} of {task.url} could not be mirrored.", outcome, task.url)
     _mirror_submodules(task, access, folder, _Wanted(task.url, found.commit))
 
 
@@ -75,10 +75,10 @@ def _mirror_submodules(task: Task, access: Way, folder: Path, top: _Wanted) -> N
 def _mirror_one(access: Way, folder: Path, wanted: _Wanted) -> Reason | None:
     wish = Wish(url=wanted.url, what=wanted.commit, into="", commit=wanted.commit)
     name = wanted.url.rpartition("/")[2]
-    moved = fill_mirror(mirror_of(folder, wanted.url), wish, access, name)
-    if moved.rc != 0 and find_reason(moved.words).again:
-        moved = fill_mirror(mirror_of(folder, wanted.url), wish, access, name)
-    return find_reason(moved.words) if moved.rc != 0 else None
+    outcome = fill_mirror(mirror_of(folder, wanted.url), wish, access, name)
+    if outcome.rc != 0 and find_reason(outcome.words).again:
+        outcome = fill_mirror(mirror_of(folder, wanted.url), wish, access, name)
+    return find_reason(outcome.words) if outcome.rc != 0 else None
 
 
 def _submodules_of(task: Task, folder: Path, top: _Wanted) -> Iterator[_Wanted]:

@@ -1,7 +1,7 @@
-"""Where checkouts of ours are, and the note that each carries: what was got, from where.
+"""The folders of checkouts that we get, and the note that each carries: what was got, from where.
 
-A new checkout grows in `.NAME.getting` beside its final place and gets its name by one rename, when it is
-whole; what a killed run left there is gone on with.
+A new checkout grows in `.NAME.getting`, next to its final folder, and gets its name by one rename when it is
+whole; the next run goes on with what a killed one left in it.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ def reset_third_party(task: Task, root: Path) -> tuple[tuple[str, ...], Kept]:
         The submodules that were got anew (with --dry-run: would be), and those kept with their changes.
 
     Raises:
-        UsageError: nothing was said of what is to be reset.
+        UsageError: --third-party was not given.
         SourceError: something cannot be removed or had.
         TreeBusy: another command works on it.
     """
@@ -62,15 +62,15 @@ def _changes(git: Git, module: Module) -> tuple[str, ...]:
 
     A file that was deleted holds nothing that could be lost.
     """
-    here = Git(folder=module.folder, config=git.config)
+    inside = Git(folder=module.folder, config=git.config)
     if submodules.head(module, git.config) is None:
-        return _without_head(here, module)
+        return _without_head(inside, module)
     inner = (
         f"{each.path}/{file}"
-        for each in submodules.modules(here, f"{module.top}/")
-        for file in _changes(here, each)
+        for each in submodules.modules(inside, f"{module.top}/")
+        for file in _changes(inside, each)
     )
-    return (*changed_files(here, deleted=False), *inner)
+    return (*changed_files(inside, deleted=False), *inner)
 
 
 def _without_head(git: Git, module: Module) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from torchbuild_tasks.system.git.run import Git
-from torchbuild_tasks.system.git.transfer import Moved, Watch, run
+from torchbuild_tasks.system.git.transfer import Outcome, Watch, run
 
 
 class InTheWay(Exception):
@@ -25,12 +25,12 @@ class InTheWay(Exception):
         self.files = files
 
 
-def check_out(git: Git, commit: str, name: str, watch: Watch, *, also: Sequence[str] = ()) -> Moved:
+def check_out(git: Git, commit: str, name: str, watch: Watch, *, also: Sequence[str] = ()) -> Outcome:
     """Check out a commit, over what a move that was cut off left.
 
     Args:
         git: a worktree.
-        commit: where it goes; its objects are here.
+        commit: where it goes; its objects are in the repository.
         name: what the progress is called.
         also: as `files_in_the_way`.
 
@@ -38,9 +38,9 @@ def check_out(git: Git, commit: str, name: str, watch: Watch, *, also: Sequence[
         InTheWay: files of the user's would be overwritten; nothing was changed.
     """
     checkout = ("-c", "advice.detachedHead=false", "checkout", "--progress", "--detach")
-    moved = run(git, (*checkout, "--no-overwrite-ignore", commit), name, watch)
-    if moved.rc == 0:
-        return moved
+    outcome = run(git, (*checkout, "--no-overwrite-ignore", commit), name, watch)
+    if outcome.rc == 0:
+        return outcome
     if others := files_in_the_way(git, commit, *also):
         raise InTheWay(others)
     return run(git, (*checkout, "--force", commit), name, watch)
@@ -51,7 +51,7 @@ def files_in_the_way(git: Git, commit: str, *also: str) -> tuple[str, ...]:
 
     Args:
         git: a worktree.
-        commit: where it is to go; its objects are here.
+        commit: where it is to go; its objects are in the repository.
         also: other commits whose content counts as ours: where a move that was cut off went.
     """
     wanted = ids_in_tree(git, commit, "blob")
@@ -91,7 +91,7 @@ def changed_files(git: Git, *, deleted: bool = True, untracked: bool = True) -> 
 
     Args:
         git: the worktree.
-        deleted: those too that are not there any more.
+        deleted: those too that were deleted.
         untracked: those too that git does not track.
     """
     status = ("status", "--porcelain=v1", "-z", "--no-renames", "--ignore-submodules=all")
@@ -129,7 +129,7 @@ def _blob_id(data: bytes, like: str) -> str:
 def ids_in_tree(git: Git, commit: str, kind: Literal["blob", "commit"]) -> dict[str, str]:
     """Return the ids of the files ("blob") or submodules ("commit") in the tree of a commit, by their paths.
 
-    There are none where the commit is not here.
+    There are none where the repository lacks the commit.
     """
     found = {}
     listed = git.output("ls-tree", "-r", "-z", "--full-tree", commit, timeout=None) or ""

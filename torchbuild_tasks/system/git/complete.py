@@ -23,7 +23,7 @@ from torchbuild_tasks.system.git.fetch import Way, Wish, borrow, bring
 from torchbuild_tasks.system.git.reasons import Reason, advice, find_reason
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.git.submodules import Module
-from torchbuild_tasks.system.git.transfer import Moved, Watch, run
+from torchbuild_tasks.system.git.transfer import Outcome, Watch, run
 from torchbuild_tasks.values import replace
 
 AT_ONCE: Final = 8
@@ -149,30 +149,30 @@ def _lay_out(job: _Job, module: Module) -> list[Module]:
             shown = ", ".join(error.files[:4]) + (" …" if len(error.files) > 4 else "")
             line = f"has changes of yours: {shown}"
             raise _Failed(Reason(kind="yours", line=line)) from None
-        # No branch holds it: so the next fetch knows what is here, and `keep_head` what is not the user's.
+        # No branch holds it: so the next fetch knows of it, and `keep_head` that it is not the user's.
         git.run("update-ref", "refs/torchbuild/commit", module.commit)
     return job.wanted(git, f"{module.top}/")
 
 
-def _fetch_commit(git: Git, module: Module, job: _Job) -> Moved:
+def _fetch_commit(git: Git, module: Module, job: _Job) -> Outcome:
     """Fetch a submodule's commit: from the main checkout, from its address, then from the one listed.
 
     A server that hands out branches and tags only is asked for all of those.
     """
     if lender := _lender(module, job):
         borrow(git, module.commit, lender, job.access, module.top)
-    moved = Moved(rc=0)
+    outcome = Outcome(rc=0)
     for url in dict.fromkeys((module.url, module.listed)):
         wish = Wish(url=url, what=module.commit, into="", commit=module.commit)
-        moved = bring(git, wish, job.access, module.top)
-        if moved.rc == 0 or find_reason(moved.words).kind != "missing":
+        outcome = bring(git, wish, job.access, module.top)
+        if outcome.rc == 0 or find_reason(outcome.words).kind != "missing":
             break
         if job.access.mirrors is None:
             everything = ("+refs/heads/*:refs/remotes/origin/*", "+refs/tags/*:refs/tags/*")
             run(git, ("fetch", "--progress", url, *everything), module.top, job.access.watch)
             if git.has(module.commit):
-                return Moved(rc=0)
-    return moved
+                return Outcome(rc=0)
+    return outcome
 
 
 def _lender(module: Module, job: _Job) -> Git | None:
@@ -190,9 +190,9 @@ def _lender(module: Module, job: _Job) -> Git | None:
     return Git(folder=Path(place), config=job.main.config, bare=True) if Path(place).is_dir() else None
 
 
-def _require(moved: Moved) -> None:
-    if moved.rc != 0:
-        raise _Failed(find_reason(moved.words))
+def _require(outcome: Outcome) -> None:
+    if outcome.rc != 0:
+        raise _Failed(find_reason(outcome.words))
 
 
 def _error(root: Path, failed: list[tuple[Module, Reason]]) -> SourceError:

@@ -34,7 +34,7 @@ def mark_change(state: Path, tree: Path, git_dir: Path) -> Iterator[None]:
         git_dir: its repository; that of submodules lies in it.
 
     Raises:
-        SourceError: git processes of the user's work there, beside lock files of a run that was cut off.
+        SourceError: a git of the user's works there, and lock files of a run that was cut off are left.
     """
     mark = state / MARK
     with files.told_as(SourceError, mark):

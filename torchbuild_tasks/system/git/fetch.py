@@ -1,6 +1,6 @@
 """Brings one commit, or one ref, into a repository: from its address, or through the mirror store.
 
-The mirror store is a folder of bare repositories, one for each address. Where it is there, all that is
+The mirror store is a folder of bare repositories, one for each address. Where it exists, all that is
 fetched goes through it, so that a second checkout needs no network.
 """
 
@@ -23,7 +23,7 @@ from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.system import files
 from torchbuild_tasks.system.git.cut_off import mark_change
 from torchbuild_tasks.system.git.run import Git
-from torchbuild_tasks.system.git.transfer import Moved, Stopped, Watch, patience, run
+from torchbuild_tasks.system.git.transfer import Outcome, Stopped, Watch, patience, run
 from torchbuild_tasks.values import replace
 
 MIRRORS: Final = "mirrors"
@@ -78,7 +78,7 @@ class FetchReport(Protocol):
 
 
 def way_for(tree: Path, report: FetchReport, *, config: tuple[str, ...], store: Path, offline: bool) -> Way:
-    """Return how repositories are reached for a checkout; the mirror store is used once there is one.
+    """Return how repositories are reached for a checkout; the mirror store is used once it exists.
 
     Args:
         tree: the checkout, or the mirror.
@@ -95,20 +95,20 @@ def way_for(tree: Path, report: FetchReport, *, config: tuple[str, ...], store: 
     return Way(config=config, mirrors=mirrors if mirrors.is_dir() else None, offline=offline, watch=watch)
 
 
-def bring(git: Git, wish: Wish, access: Way, name: str) -> Moved:
+def bring(git: Git, wish: Wish, access: Way, name: str) -> Outcome:
     """Fetch what is wanted, if it is not there.
 
     A repository with all its history keeps it: only a new or a shallow one is fetched into shallowly.
     """
     if _is_kept(git, wish, wish.into):
-        return Moved(rc=0)
+        return Outcome(rc=0)
     if access.mirrors is None:
         if access.offline:
-            return Moved(rc=1, words=("--offline, and there is no mirror store",))
+            return Outcome(rc=1, words=("--offline, and there is no mirror store",))
         return _fetch(git, wish, wish.url, access, name)
     mirror = mirror_of(access.mirrors, wish.url)
-    moved = fill_mirror(mirror, wish, access, name)
-    return moved if moved.rc else _fetch(git, wish, str(mirror), access, name)
+    outcome = fill_mirror(mirror, wish, access, name)
+    return outcome if outcome.rc else _fetch(git, wish, str(mirror), access, name)
 
 
 def _is_kept(git: Git, wish: Wish, ref: str) -> bool:
@@ -132,7 +132,7 @@ def borrow(git: Git, commit: str, lender: Git, access: Way, name: str) -> None:
         name: what the progress is called.
 
     Raises:
-        SourceError: a file cannot be made.
+        SourceError: a file cannot be written.
     """
     # A new one may hold the half that a killed run linked, so that it has the commit and not its files.
     if not lender.has(commit) or (git.has(commit) and not is_new(git)):
@@ -173,7 +173,7 @@ def _link(source: Path, target: Path) -> None:
         files.replace(part, target)
 
 
-def _fetch(git: Git, wish: Wish, address: str, access: Way, name: str, *options: str) -> Moved:
+def _fetch(git: Git, wish: Wish, address: str, access: Way, name: str, *options: str) -> Outcome:
     spec = f"+{wish.what}:{wish.into}" if wish.into else wish.what
     specs: tuple[str, ...] = (spec,)
     extra: tuple[str, ...] = ()
@@ -220,7 +220,7 @@ def mirror_of(mirrors: Path, url: str) -> Path:
     return mirrors / f"{words.strip('-.')}-{digits}.git"
 
 
-def fill_mirror(mirror: Path, wish: Wish, access: Way, name: str) -> Moved:
+def fill_mirror(mirror: Path, wish: Wish, access: Way, name: str) -> Outcome:
     """Make sure that the mirror holds what is wanted; one run at a time works on it.
 
     Raises:
@@ -239,9 +239,9 @@ def fill_mirror(mirror: Path, wish: Wish, access: Way, name: str) -> Moved:
                 git.run("config", "--local", "remote.origin.url", wish.url)
                 git.run("config", "--local", _MARK, wish.url)
             if _is_kept(git, wish, _kept_by(wish)):
-                return Moved(rc=0)
+                return Outcome(rc=0)
             if access.offline:
-                return Moved(rc=1, words=(f"--offline, and {mirror} does not hold it",))
+                return Outcome(rc=1, words=(f"--offline, and {mirror} does not hold it",))
             words = ("fetch", "--progress", *_depth(git, wish), wish.url, *_specs(wish))
             return run(git, words, name, replace(access.watch, tree=str(mirror)))
 

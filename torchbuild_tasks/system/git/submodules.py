@@ -1,4 +1,4 @@
-"""Submodules of a repository: which there are, at which commit, how one is laid out and removed again."""
+"""Submodules of a repository: which it has, at which commits, how one is checked out and removed again."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from torchbuild_tasks.system.git.checkout import (
 )
 from torchbuild_tasks.system.git.fetch import shallow_commits
 from torchbuild_tasks.system.git.run import Git
-from torchbuild_tasks.system.git.transfer import Moved, Watch
+from torchbuild_tasks.system.git.transfer import Outcome, Watch
 from torchbuild_tasks.values import replace
 
 _KEYS: Final = r"^submodule\..*\.(path|url|update)$"
@@ -64,7 +64,7 @@ class Module(msgspec.Struct, frozen=True, kw_only=True):
         return os.path.lexists(self.folder / ".git")
 
 
-# ---------------- which there are
+# ---------------- which a repository has
 
 
 def submodule_settings(git: Git, *where: str) -> dict[str, dict[str, str]]:
@@ -247,14 +247,14 @@ def files_overwritten(git: Git, commit: str, ends: Sequence[str], prefix: str = 
             known.setdefault(module.path, set()).add(module.commit)
     for module in modules(git, prefix, commit=commit):
         at = head(module, git.config)
-        ours = known.get(module.path, set()) | {module.commit}
+        known_commits = known.get(module.path, set()) | {module.commit}
         if not module.is_present or at == module.commit:
             continue
         sub = Git(folder=module.folder, config=git.config)
-        if at and at not in ours:
+        if at and at not in known_commits:
             yield f"{module.top} (a submodule, at commit {at[:10]})"
         elif sub.has(module.commit):
-            others = sorted(each for each in ours - {module.commit} if sub.has(each))
+            others = sorted(each for each in known_commits - {module.commit} if sub.has(each))
             yield from files_overwritten(sub, module.commit, others, f"{module.top}/")
 
 
@@ -273,12 +273,12 @@ def keep_head(git: Git) -> None:
 # ---------------- one of them
 
 
-def move(git: Git, commit: str, name: str, watch: Watch, *, also: Sequence[str] = ()) -> Moved:
+def move(git: Git, commit: str, name: str, watch: Watch, *, also: Sequence[str] = ()) -> Outcome:
     """Check out a commit; submodules that it does not have any more go, unless something in them was changed.
 
     Args:
         git: a worktree.
-        commit: where it goes; its objects are here.
+        commit: where it goes; its objects are in the repository.
         name: what the progress is called.
         watch: where progress is reported.
         also: commits between which a move was cut off: their content is not the user's.

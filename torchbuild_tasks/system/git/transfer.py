@@ -1,7 +1,7 @@
 """Runs a git command that takes its time: its progress is reported, a stalled one is ended.
 
 git prints its progress once a second while anything moves. Over HTTP it notices a stall itself
-(http.lowSpeedTime); over git:// and ssh it would wait forever for a server that says nothing.
+(http.lowSpeedTime); over git:// and ssh it would wait forever for a silent server.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from torchbuild_tasks.system.git.run import Git, git_environment
 # Our git processes for one checkout carry its name, so that those of a killed run can be recognised.
 TREE: Final = "TORCHBUILD_TREE"
 PATIENCE: Final = 60.0
-_QUIET: Final = 2.0  # seconds without a word after which something is said
-_KEPT: Final = 12  # lines of git's words
+_QUIET: Final = 2.0  # seconds without output after which a note is made
+_KEPT: Final = 12  # last lines of git's output
 _STEP: Final = re.compile(r"(?:remote: )?(?P<phase>[A-Z][a-z]+(?: [a-z]+)*): +(?P<percent>\d+)% \(\d+/\d+\)")
 _BYTES: Final = re.compile(r", (?P<count>[\d.]+) (?P<unit>bytes|KiB|MiB|GiB)(?: \||,|$)")
 _UNITS: Final[Mapping[str, int]] = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
@@ -49,7 +49,7 @@ def settings(mirrors: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
     """Return what goes with every git: mirrors of hosts, patience, packs that are whole or not there."""
     return (
         *(f"url.{new}.insteadOf={old}" for old, new in mirrors),
-        "http.lowSpeedLimit=10",  # bytes a second: a server that counts objects says more
+        "http.lowSpeedLimit=10",  # bytes a second: a server that counts objects sends more
         f"http.lowSpeedTime={int(patience())}",
         "fetch.unpackLimit=1",
         "fetch.recurseSubmodules=false",
@@ -60,7 +60,7 @@ def settings(mirrors: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
     )
 
 
-def _say_nothing(*text: object) -> None:
+def _ignore(*text: object) -> None:
     """Report to nothing."""
 
 
@@ -85,12 +85,12 @@ class Watch(msgspec.Struct, frozen=True, kw_only=True):
 
     tree: str
     patience: float = PATIENCE
-    transfer: Callable[[str, int, int | None], None] = _say_nothing
-    note: Callable[[str], None] = _say_nothing
+    transfer: Callable[[str, int, int | None], None] = _ignore
+    note: Callable[[str], None] = _ignore
     stop: threading.Event = msgspec.field(default_factory=threading.Event)
 
 
-class Moved(msgspec.Struct, frozen=True, kw_only=True):
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """How a command ended, and its last words without the progress."""
 
     rc: int
@@ -100,12 +100,12 @@ class Moved(msgspec.Struct, frozen=True, kw_only=True):
 
 def run(
     git: Git, words: tuple[str, ...], name: str, watch: Watch, *, lines: list[str] | None = None
-) -> Moved:
+) -> Outcome:
     """Run one command of git's that may take long.
 
     Args:
         name: what the progress is called ("third_party/fbgemm").
-        heard: gets every line that it says.
+        lines: gets every line of its output.
 
     Raises:
         Stopped: `watch.stop` was set meanwhile.
@@ -122,8 +122,8 @@ def run(
         )
     except _Stalled:
         text = f"nothing was heard for {watch.patience:.0f} seconds"
-        return Moved(rc=process.TIMED_OUT, words=(*listener.words, text), stalled=True)
-    return Moved(rc=rc, words=tuple(listener.words))
+        return Outcome(rc=process.TIMED_OUT, words=(*listener.words, text), stalled=True)
+    return Outcome(rc=rc, words=tuple(listener.words))
 
 
 class _Nowhere:

@@ -28,7 +28,7 @@ from torchbuild_tasks.system.git.submodules import changes
 from torchbuild_tasks.system.git.transfer import Watch
 from torchbuild_tasks.system.remove import leftovers, remove_tree, take_away
 
-State = Literal["adding", "here"]
+State = Literal["adding", "here"]  # "here": added whole; entries on disk have these words
 
 _ENTRIES: Final = ("torchbuild", "worktrees")
 _SWITCH: Final = "torchbuild-switch.json"  # in the git directory of a checkout, while it is switched
@@ -59,7 +59,7 @@ def commit_of(git: Git, ref: str) -> str:
     """Return the commit that a branch, tag or commit names; a branch may be the remote's.
 
     Raises:
-        SourceError: there is no such thing here.
+        SourceError: the repository has none of that name.
     """
     for name in (ref, f"refs/remotes/origin/{ref}"):
         commit = (
@@ -114,7 +114,7 @@ def switch(git: Git, ref: str, access: Way | None = None) -> None:
         access: how what the main checkout lacks is fetched.
 
     Raises:
-        SourceError: no such ref, something was changed (says what, and the ways out), or git fails.
+        SourceError: no such ref, something was changed (it is listed), or git fails.
     """
     commit, access = commit_of(git, ref), access or _quiet(git)
     own = Path(git.run("rev-parse", "--absolute-git-dir"))
@@ -129,11 +129,11 @@ def switch(git: Git, ref: str, access: Way | None = None) -> None:
         main = _main(git)
         write_atomic(note, json.dumps({"from": head, "to": commit}).encode(), error=SourceError)
         try:
-            moved = submodules.move(git, commit, git.folder.name, access.watch, also=ends)
+            outcome = submodules.move(git, commit, git.folder.name, access.watch, also=ends)
         except InTheWay as error:
             raise _dirty(f"{git.folder} cannot be switched to {ref}.", error.files) from None
-        if moved.rc != 0:
-            raise SourceError(f"{git.folder} cannot be switched to {ref}.", looked=moved.words)
+        if outcome.rc != 0:
+            raise SourceError(f"{git.folder} cannot be switched to {ref}.", looked=outcome.words)
         _complete(git, None if _same(main.folder, git.folder) else main, access)
         if _entry(git, _absolute(git.folder)):
             _write_entry(git, _absolute(git.folder), "here", commit)
@@ -147,7 +147,7 @@ def _quiet(git: Git) -> Way:
 
 
 def _complete(git: Git, main: Git | None, access: Way) -> None:
-    """Bring every submodule to where HEAD has it; one that the main checkout left out is left out here."""
+    """Bring every submodule to where HEAD has it; one that the main checkout left out is left out."""
     known = submodules.walk(main, commit="HEAD") if main else ()
     left_out = {module.top for module in known if not module.is_present}
 
@@ -158,7 +158,7 @@ def _complete(git: Git, main: Git | None, access: Way) -> None:
 
 
 def remove(git: Git, folder: Path, *, created: Collection[str] = ()) -> None:
-    """Remove a worktree that `add` made, with what was built in it.
+    """Remove a worktree that `add` added, with what was built in it.
 
     Args:
         git: the checkout that it is a worktree of.
