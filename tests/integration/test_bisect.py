@@ -30,11 +30,11 @@ DRIVER = """
 import sys
 from pathlib import Path
 from tests.support.machines import plan_of
-from torchbuild_tasks.effects import lock
+from torchbuild_tasks.system import lock
 from torchbuild_tasks.errors import BuildFailed
 from torchbuild_tasks.model import EnvFile
 from torchbuild_tasks.options import BuildRequest
-from torchbuild_tasks.build.run import bisect
+from torchbuild_tasks.features.bisect import act as bisect
 from torchbuild_tasks.values import dumps, replace
 
 class Quiet:

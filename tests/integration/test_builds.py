@@ -218,7 +218,7 @@ def test_a_build_that_was_killed_while_its_worktree_was_made(
 
 def test_two_runs_of_one_build_do_not_meet(home: Home, target: Path) -> None:
     holder = (
-        "import sys; from pathlib import Path; from torchbuild_tasks.effects import lock\n"
+        "import sys; from pathlib import Path; from torchbuild_tasks.system import lock\n"
         "folder = Path(sys.argv[1]); folder.mkdir(parents=True)\n"
         "with lock.hold(folder, 'build'): print('held', flush=True); sys.stdin.read()\n"
     )

@@ -16,7 +16,7 @@ from torchbuild_tasks.model.history import Peak
 
 Outcome = Literal["passed", "failed", "not possible"]
 
-# 1 was torchbuild_tasks 0.1.0, the record in a file of its own (features/manifest/compare.py reads both).
+# 1 was torchbuild_tasks 0.1.0, the record in a file of its own (features/manifest/read.py reads both).
 MANIFEST_SCHEMA: Final = 2
 MANIFEST_FILE: Final = "torchbuild-manifest.json"
 RECORD_FILE: Final = "torchbuild-record.json"  # of 0.1.0; the first manifest written beside it replaces it

@@ -10,11 +10,11 @@ from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.features.bisect.choose import (
     Bisection,
     Step,
-    blames_the_machine,
     git_log,
-    judged,
+    is_machines_fault,
+    judge,
+    log_text,
     read_bisection,
-    told,
 )
 from torchbuild_tasks.values import dumps, replace
 
@@ -43,12 +43,12 @@ ONE = Bisection(
     ],
 )
 def test_exit_codes_mean_what_they_mean_to_git(code: int, verdict: str | None) -> None:
-    said = judged(code)
+    said = judge(code)
     assert (said and said[0]) == verdict
 
 
 def test_a_command_that_a_signal_ends_judges_nothing() -> None:
-    assert judged(-9) is None
+    assert judge(-9) is None
 
 
 def test_git_is_told_everything_each_time() -> None:
@@ -66,8 +66,8 @@ def test_git_is_told_everything_each_time() -> None:
 def test_the_memory_comes_back_as_it_was() -> None:
     memory = replace(ONE, steps=(STEP,), testing="f" * 40, request={"cuda": True})
     assert read_bisection(dumps(memory).encode(), "x") == memory
-    assert "skip  cccccccccc  one" in told(memory)
-    assert f"being tried: {'f' * 40}" in told(memory)
+    assert "skip  cccccccccc  one" in log_text(memory)
+    assert f"being tried: {'f' * 40}" in log_text(memory)
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"schema": "x"}', b'{"schema": 99}', b'{"schema": 1}'])
@@ -83,10 +83,10 @@ def test_the_same_question_is_the_same_commits_and_the_same_command() -> None:
 
 
 def test_memory_and_disk_are_no_commits_fault() -> None:
-    assert blames_the_machine(["oom-killed", "other"])
-    assert blames_the_machine(["disk-full"])
-    assert not blames_the_machine(["missing-header", "oom-killed"])
-    assert not blames_the_machine([])
+    assert is_machines_fault(["oom-killed", "other"])
+    assert is_machines_fault(["disk-full"])
+    assert not is_machines_fault(["missing-header", "oom-killed"])
+    assert not is_machines_fault([])
 
 
 def test_a_newer_memory_says_so() -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from torchbuild_tasks.features.builds.choose import HOOKS, PROFILES, enter
+from torchbuild_tasks.features.builds.choose import HOOKS, PROFILES, entry_line
 from torchbuild_tasks.options import SHELLS
 
 
 @pytest.mark.parametrize("shell", [shell for shell in SHELLS if shell != "all"])
 def test_every_shell_has_a_line_a_hook_and_a_profile(shell: str) -> None:
-    line = enter(shell, "/src/it's here", "debug")
+    line = entry_line(shell, "/src/it's here", "debug")
     assert line.count("\n") == 0
     assert f"env_set.{shell}" in line
     assert "TORCHBUILD_NAME" in line
@@ -19,12 +19,14 @@ def test_every_shell_has_a_line_a_hook_and_a_profile(shell: str) -> None:
 
 
 def test_folders_are_quoted_as_each_shell_wants_it() -> None:
-    assert enter("sh", "/a'b", "x").startswith("cd '/a'\\''b' && ")
-    assert enter("fish", "/a'b", "x").startswith("cd '/a\\'b'; ")
-    assert enter("ps1", "C:\\a'b", "x").startswith("Set-Location -LiteralPath 'C:\\a''b'; ")
-    assert enter("bat", "C:\\a b", "x").startswith('cd /d "C:\\a b" && ')
+    assert entry_line("sh", "/a'b", "x").startswith("cd '/a'\\''b' && ")
+    assert entry_line("fish", "/a'b", "x").startswith("cd '/a\\'b'; ")
+    assert entry_line("ps1", "C:\\a'b", "x").startswith("Set-Location -LiteralPath 'C:\\a''b'; ")
+    assert entry_line("bat", "C:\\a b", "x").startswith('cd /d "C:\\a b" && ')
 
 
 def test_uv_is_told_of_the_constraint_where_its_list_can_hold_the_path() -> None:
-    assert enter("sh", "/a", "x", "/a/c.txt").endswith("export TORCHBUILD_NAME='x' UV_CONSTRAINT='/a/c.txt'")
-    assert "UV_CONSTRAINT" not in enter("sh", "/a", "x", "/a b/c.txt")
+    assert entry_line("sh", "/a", "x", "/a/c.txt").endswith(
+        "export TORCHBUILD_NAME='x' UV_CONSTRAINT='/a/c.txt'"
+    )
+    assert "UV_CONSTRAINT" not in entry_line("sh", "/a", "x", "/a b/c.txt")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.support.machines import linux_facts, plan_of
 from torchbuild_tasks.features.manifest.choose import not_carried, pinned, pins, request_of, settings_of
-from torchbuild_tasks.features.manifest.compare import read_manifest
+from torchbuild_tasks.features.manifest.read import read_manifest
 from torchbuild_tasks.model import Cpu, EnvOp, Store
 from torchbuild_tasks.model.history import PastPeak
 from torchbuild_tasks.options import BuildRequest

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from torchbuild_tasks.features.manifest.choose import conceal_inputs, without_secrets
-from torchbuild_tasks.features.manifest.compare import read_manifest
+from torchbuild_tasks.features.manifest.read import read_manifest
 from torchbuild_tasks.model import Choice, EnvOp, Python
 from torchbuild_tasks.model.record import EnvText, Installed, Manifest, Ran, Repository
 from torchbuild_tasks.plan.fresh import is_same

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from torchbuild_tasks.features.manifest.compare import (
-    ABSENT,
-    GROUPS,
-    Here,
-    differences,
-    read_manifest,
-    with_remedies,
-)
+from torchbuild_tasks.features.manifest.compare import ABSENT, GROUPS, differences
+from torchbuild_tasks.features.manifest.read import read_manifest
+from torchbuild_tasks.features.manifest.remedies import Place, with_remedies
 from torchbuild_tasks.model.record import Manifest
 from torchbuild_tasks.values import replace
 
 DATA = Path(__file__).with_name("schema-1.json").read_bytes()
 ONE = read_manifest(DATA, "x.json")
-HERE = Here(root="/my src", python="/v/python", manifest="m.json", install=lambda name: f"apt install {name}")
+HERE = Place(
+    root="/my src", python="/v/python", manifest="m.json", install=lambda name: f"apt install {name}"
+)
 
 
 def remedies(other: Manifest) -> dict[str, str]:

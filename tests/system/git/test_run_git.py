@@ -31,11 +31,11 @@ def test_settings_go_with_the_command_and_nowhere_else(git: Git) -> None:
 
 def test_a_hook_around_us_does_not_send_git_elsewhere(git: Git, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_DIR", str(git.folder / "elsewhere"))
-    assert git.said("rev-parse", "--abbrev-ref", "HEAD") == "main"
+    assert git.output("rev-parse", "--abbrev-ref", "HEAD") == "main"
 
 
 def test_what_fails_says_what_git_said(git: Git) -> None:
-    assert git.said("rev-parse", "--verify", "nothing") is None
+    assert git.output("rev-parse", "--verify", "nothing") is None
     with pytest.raises(SourceError) as raised:
         git.run("checkout", "nothing")
     assert any("pathspec 'nothing'" in line for line in raised.value.looked)

@@ -195,7 +195,7 @@ def test_an_unknown_ref_is_an_error_and_never_another_branch(trees: Trees, ref: 
 KILLED = """
 import sys
 from pathlib import Path
-from torchbuild_tasks.effects import worktree
+from torchbuild_tasks.system.git import worktree
 from torchbuild_tasks.system.git.run import Git
 verb, main, folder, ref, *config = sys.argv[1:]
 git = Git(folder=Path(main), config=tuple(config))

@@ -12,6 +12,7 @@ from tests.support.capabilities import needs_git
 from tests.support.gits import CONFIG, contents, repository, save, with_submodules
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.system.git import submodules, worktree
+from torchbuild_tasks.system.git.checkout import InTheWay
 from torchbuild_tasks.system.git.complete import complete
 from torchbuild_tasks.system.git.fetch import Way
 from torchbuild_tasks.system.git.run import Git
@@ -83,7 +84,7 @@ def test_a_part_of_a_history_is_not_taken_for_the_whole(trees: Trees, tmp_path: 
     other = tmp_path / "other"
     worktree.add(trees.git, other, trees.second)
     Git(folder=other / OUTER).run("fsck", "--strict")
-    assert Git(folder=other / OUTER).said("rev-parse", "--is-shallow-repository") == "true"
+    assert Git(folder=other / OUTER).output("rev-parse", "--is-shallow-repository") == "true"
 
 
 def test_a_submodule_that_became_plain_files_and_back(trees: Trees) -> None:
@@ -154,7 +155,7 @@ def test_what_git_ignores_is_not_overwritten(trees: Trees) -> None:
     with pytest.raises(SourceError, match="has changes") as raised:
         worktree.switch(trees.tree, third)
     assert raised.value.looked == ("build/kept.txt",)
-    with pytest.raises(submodules.InTheWay):
+    with pytest.raises(InTheWay):
         submodules.move(trees.tree, third, "x", way(trees.tree).watch)
     assert mine.read_text("utf-8") == "mine"
 

@@ -23,23 +23,22 @@ from torchbuild_tasks.features.bisect.choose import (
     Bisection,
     Step,
     Verdict,
-    blames_the_machine,
     git_log,
-    judged,
+    is_machines_fault,
+    judge,
+    log_text,
     read_bisection,
-    told,
 )
 from torchbuild_tasks.features.manifest.act import given_flags
-from torchbuild_tasks.features.manifest.choose import asked_again
+from torchbuild_tasks.features.manifest.choose import request_again
 from torchbuild_tasks.features.patches import apply as patches
 from torchbuild_tasks.model import BuildPlan
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.system import files, process
 from torchbuild_tasks.system.files import told_as, write_atomic
-from torchbuild_tasks.system.git import fetch as remains
-from torchbuild_tasks.system.git import worktree
+from torchbuild_tasks.system.git import cut_off, worktree
 from torchbuild_tasks.system.git.fetch import Way, is_shallow
-from torchbuild_tasks.system.git.run import Git, failed
+from torchbuild_tasks.system.git.run import Git, git_error
 from torchbuild_tasks.system.remove import take_away
 from torchbuild_tasks.system.shell import activate
 from torchbuild_tasks.values import dumps, replace
@@ -71,24 +70,24 @@ def next_commit(git: Git, log: Path, text: str) -> Advice:
     """
     write_atomic(log, text.encode(), error=SourceError)
     done = git.ask("bisect", "replay", str(log), timeout=_SECONDS)
-    said = done.stdout.decode("utf-8", "surrogateescape")
+    output = done.stdout.decode("utf-8", "surrogateescape")
     known = (git.folder / git.run("rev-parse", "--git-path", "BISECT_LOG")).resolve()
     first = _FIRST.findall(known.read_text("utf-8", "surrogateescape")) if known.exists() else []
     if first:
         return Advice(first_bad=tuple(first))
-    commit = git.said("rev-parse", "--verify", "--quiet", "BISECT_HEAD") if done.rc == 0 else None
+    commit = git.output("rev-parse", "--verify", "--quiet", "BISECT_HEAD") if done.rc == 0 else None
     if commit:
-        left = _LEFT.findall(said)
+        left = _LEFT.findall(output)
         return Advice(commit=commit, left=left[-1] if left else "")
     words = done.stderr.decode("utf-8", "replace").strip().splitlines()
-    told = [line for line in words if not line.startswith("We are not bisecting")]
-    if not told:
-        raise failed(git.argv(("bisect", "replay", str(log))), done)
-    return Advice(problem=" ".join(told))
+    problems = [line for line in words if not line.startswith("We are not bisecting")]
+    if not problems:
+        raise git_error(git.argv(("bisect", "replay", str(log))), done)
+    return Advice(problem=" ".join(problems))
 
 
 def commits_of(git: Git, words: str) -> tuple[str, ...]:
-    """The commits of a ref, or of a range `A..B`, as `git bisect skip` takes it.
+    """Return the commits of a ref, or of a range `A..B`, as `git bisect skip` takes it.
 
     Raises:
         SourceError: there is no such ref.
@@ -98,16 +97,16 @@ def commits_of(git: Git, words: str) -> tuple[str, ...]:
 
 
 def commit_title(git: Git, commit: str) -> str:
-    """The first line of a commit's message."""
-    return git.said("log", "-1", "--format=%s", commit) or ""
+    """Return the first line of a commit's message."""
+    return git.output("log", "-1", "--format=%s", commit) or ""
 
 
 def whole_message(git: Git, commit: str) -> str:
-    """Who made a commit, when, and its whole message."""
+    """Return who made a commit, when, and its whole message."""
     return git.run("log", "-1", "--format=commit %H%nAuthor: %an <%ae>%nDate:   %ad%n%n%w(0,4,4)%B", commit)
 
 
-# ---------------- one step of a bisect: the commit that is checked out is built, and the command judges it
+# ---------------- one step: the commit that is checked out is built, and the command judges it
 
 
 Build = Callable[[], BuildPlan]
@@ -116,7 +115,7 @@ _TAIL: Final = 12  # lines of a command that stopped the bisect
 
 
 def require_own_python(plan: BuildPlan, agreed: bool) -> None:
-    """Every build installs its torch: into an environment of the user's only when that is agreed to.
+    """Refuse to install each torch into an environment of the user's, unless that is agreed to.
 
     Raises:
         UsageError: it is not.
@@ -139,7 +138,7 @@ def try_commit(memory: Bisection, title: str, logs: Path, build: Build, report: 
     try:
         plan = build()
     except BuildFailed as error:
-        if blames_the_machine([each.id for each in error.diagnoses]):
+        if is_machines_fault([each.id for each in error.diagnoses]):
             raise
         verdict: Verdict = "skip"
         because = " ".join(("it cannot be built:", error.what, *error.looked[:1]))
@@ -150,7 +149,7 @@ def try_commit(memory: Bisection, title: str, logs: Path, build: Build, report: 
         verdict, because = "skip", f"it cannot be patched: {error.what}"
     else:
         path = logs / f"{len(memory.steps) + 1:03}-{commit[:10]}.log"
-        verdict, because = _command(memory, plan, path, report)
+        verdict, because = _run_command(memory, plan, path, report)
         log = str(path)
     return Step(
         commit=commit,
@@ -163,45 +162,45 @@ def try_commit(memory: Bisection, title: str, logs: Path, build: Build, report: 
     )
 
 
-def _command(memory: Bisection, plan: BuildPlan, log: Path, report: Reporter) -> tuple[Verdict, str]:
+def _run_command(memory: Bisection, plan: BuildPlan, log: Path, report: Reporter) -> tuple[Verdict, str]:
     """Run the command with the built Python first on PATH, in an empty folder."""
     with told_as(SourceError, log):
         log.parent.mkdir(parents=True, exist_ok=True)
     tail: list[str] = []
 
-    def seen(block: bytes) -> None:
+    def show(block: bytes) -> None:
         tail.extend(block.decode(errors="replace").splitlines())
         del tail[:-_TAIL]
         report.block(block)
 
     environ = _environ(memory, plan)
-    # Somebody's working folder on Windows cannot be removed; what is left there is the system's to clear.
+    # On Windows a process's working folder cannot be removed; what is left of it is the system's to clear.
     with (
         tempfile.TemporaryDirectory(prefix="torchbuild-bisect-", ignore_cleanup_errors=True) as empty,
         told_as(SourceError, log),
         log.open("wb", buffering=0) as sink,
     ):
         # A command that uses torch would end with 1 and blame the commit for what another one has left.
-        if reason := _no_import(plan, environ, empty):
+        if reason := _import_error(plan, environ, empty):
             return "skip", f"the built torch cannot be imported: {reason}"
         report.command(memory.command)
-        code = process.stream(memory.command, env=environ, cwd=empty, log=sink, on_block=seen)
-    said = judged(code)
-    if said is None:
+        code = process.stream(memory.command, env=environ, cwd=empty, log=sink, on_block=show)
+    verdict = judge(code)
+    if verdict is None:
         raise BuildFailed(
             f"The command ended with {code}, which says nothing about the commit; the bisect stops here.",
             looked=tuple(tail),
             next_step=f"Its output: {log}\nMend it and go on: bisect --resume\n"
             f"Leave this commit out: bisect --resume --skip {memory.testing[:10]}",
         )
-    return said
+    return verdict
 
 
-def _no_import(plan: BuildPlan, environ: Mapping[str, str], empty: str) -> str:
-    """Why the built Python does not import torch; "" when it does."""
+def _import_error(plan: BuildPlan, environ: Mapping[str, str], empty: str) -> str:
+    """Return why the built Python does not import torch; "" when it does."""
     done = process.capture((plan.environment.python, "-c", "import torch"), env=environ, cwd=empty)
-    said = done.stderr.decode(errors="replace").strip().splitlines()
-    return "" if done.rc == 0 else said[-1] if said else f"exit code {done.rc}"
+    output = done.stderr.decode(errors="replace").strip().splitlines()
+    return "" if done.rc == 0 else output[-1] if output else f"exit code {done.rc}"
 
 
 def _environ(memory: Bisection, plan: BuildPlan) -> Mapping[str, str]:
@@ -218,7 +217,7 @@ def _environ(memory: Bisection, plan: BuildPlan) -> Mapping[str, str]:
     }
 
 
-# ----------------
+# ---------------- the whole bisect
 
 
 FOLDER: Final = "bisect"  # in .torchbuild of the checkout
@@ -228,19 +227,19 @@ _BEGIN: Final = "Write: bisect --good REF --bad REF -- COMMAND   or, to go on: b
 
 
 class Ground(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a bisect works: the user's checkout, and our folder with the worktree and the memory."""
+    """A bisect's places: the user's checkout, and our folder with the worktree and the memory."""
 
     git: Git
     folder: Path
 
     @property
     def tree(self) -> Git:
-        """git in the worktree."""
+        """Return git in the worktree."""
         return Git(folder=self.folder / "tree", config=self.git.config)
 
     @property
     def log(self) -> Path:
-        """What was tried, for a person."""
+        """Return the file that lists for a person what was tried."""
         return self.folder / _LOG
 
 
@@ -254,7 +253,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def ground_of(root: Path, config: tuple[str, ...] = ()) -> Ground:
-    """The bisect of a checkout; its folder is made.
+    """Return the bisect of a checkout and make its folder.
 
     Args:
         root: the checkout.
@@ -264,7 +263,7 @@ def ground_of(root: Path, config: tuple[str, ...] = ()) -> Ground:
         SourceError: the checkout is no git repository.
     """
     git = Git(folder=root, config=config)
-    if git.said("rev-parse", "--git-dir") is None:
+    if git.output("rev-parse", "--git-dir") is None:
         raise SourceError(f"{root} is no git repository, so there is no history to bisect.")
     folder = files.state_dir(root) / FOLDER
     with told_as(SourceError, folder):
@@ -272,14 +271,14 @@ def ground_of(root: Path, config: tuple[str, ...] = ()) -> Ground:
     return Ground(git=git, folder=folder)
 
 
-def recorded(ground: Ground) -> Bisection | None:
-    """What is known of the bisect in this checkout; None when there is none."""
-    path = ground.folder / _STATE
+def read_memory(session: Ground) -> Bisection | None:
+    """Read what is known of the bisect in this checkout; None when there is none."""
+    path = session.folder / _STATE
     return read_bisection(path.read_bytes(), str(path)) if path.is_file() else None
 
 
-def asked(ground: Ground, request: BuildRequest) -> Bisection:
-    """A bisect that begins.
+def begin(session: Ground, request: BuildRequest) -> Bisection:
+    """Return the memory of a bisect that begins.
 
     Raises:
         UsageError: a part of the question is missing.
@@ -297,149 +296,151 @@ def asked(ground: Ground, request: BuildRequest) -> Bisection:
     names = " ".join((*(f"--good {name}" for name in good), f"--bad {bad}"))
     start = Path.cwd()
     return Bisection(
-        good=tuple(worktree.commit_of(ground.git, name) for name in good),
-        bad=worktree.commit_of(ground.git, bad),
+        good=tuple(worktree.commit_of(session.git, name) for name in good),
+        bad=worktree.commit_of(session.git, bad),
         asked=names,
-        command=tuple(_found_from(start, word, first=not at) for at, word in enumerate(command)),
+        command=tuple(_absolute_word(start, word, first=not at) for at, word in enumerate(command)),
         start=str(start),
         request=given_flags(request),
     )
 
 
-def _found_from(start: Path, word: str, *, first: bool) -> str:
-    """A word that names a file here by its whole path: the command runs in an empty folder."""
+def _absolute_word(start: Path, word: str, *, first: bool) -> str:
+    """Return a word that names a file as its whole path, for the command runs in an empty folder."""
     if first and not any(mark in word for mark in (os.sep, os.altsep or os.sep)):
         return word  # a program on PATH
     return str(start / word) if (start / word).is_file() else word
 
 
-def memory_of(ground: Ground, request: BuildRequest) -> Bisection:
-    """The bisect to work on: the one under way, when it is to go on or asks the same, else a new one.
+def memory_of(session: Ground, request: BuildRequest) -> Bisection:
+    """Return the bisect to work on: the one under way, when it is to go on or asks the same, else a new one.
 
     Raises:
         UsageError: none is under way, or another one.
         SourceError: there is no such ref.
     """
-    under_way = recorded(ground)
+    under_way = read_memory(session)
     if request.resume and not request.good and not request.bad:
         if under_way is None:
-            raise UsageError(f"No bisect is under way in {ground.git.folder}.", next_step=_BEGIN)
-        return _skipping(ground, under_way, request.skip)
-    wanted = asked(ground, request)
+            raise UsageError(f"No bisect is under way in {session.git.folder}.", next_step=_BEGIN)
+        return _with_skips(session, under_way, request.skip)
+    wanted = begin(session, request)
     if under_way and under_way.asks_the_same(wanted):
-        return _skipping(ground, replace(under_way, request=wanted.request), request.skip)
+        return _with_skips(session, replace(under_way, request=wanted.request), request.skip)
     if under_way and under_way.steps and not under_way.first_bad:
         raise UsageError(
-            f"Another bisect is under way in {ground.git.folder}: {under_way.asked}.",
-            looked=(f"steps done: {len(under_way.steps)}", f"log: {ground.log}"),
+            f"Another bisect is under way in {session.git.folder}: {under_way.asked}.",
+            looked=(f"steps done: {len(under_way.steps)}", f"log: {session.log}"),
             next_step="Go on with it: bisect --resume\nGive it up: bisect --reset",
         )
-    return _skipping(ground, wanted, request.skip)
+    return _with_skips(session, wanted, request.skip)
 
 
-def _skipping(ground: Ground, memory: Bisection, skip: tuple[str, ...]) -> Bisection:
-    more = tuple(commit for words in skip for commit in commits_of(ground.git, words))
+def _with_skips(session: Ground, memory: Bisection, skip: tuple[str, ...]) -> Bisection:
+    more = tuple(commit for words in skip for commit in commits_of(session.git, words))
     return replace(memory, skip=(*memory.skip, *more), first_bad=()) if more else memory
 
 
-def flags_of(memory: Bisection, request: BuildRequest, ground: Ground, config: str | None) -> BuildRequest:
-    """The flags of each build; the worktree is ours, so nothing in it is asked about."""
-    flags = asked_again(memory.request, request, str(ground.tree.folder))
+def flags_of(memory: Bisection, request: BuildRequest, session: Ground, config: str | None) -> BuildRequest:
+    """Return the flags of each build; the worktree is ours, so nothing in it is asked about."""
+    flags = request_again(memory.request, request, str(session.tree.folder))
     flags = replace(flags, good=(), bad=None, skip=(), resume=False, reset=False, words=())
     return replace(flags, yes=True, torch=None, name=None, json=False, config=config)
 
 
-def keep(ground: Ground, memory: Bisection) -> Bisection:
-    """Write it down, for us and for a person."""
-    files.write_atomic(ground.folder / _STATE, dumps(memory).encode(), error=SourceError)
-    files.write_atomic(ground.log, told(memory).encode("utf-8", "backslashreplace"), error=SourceError)
+def write_memory(session: Ground, memory: Bisection) -> Bisection:
+    """Write the memory, and the log of it for a person."""
+    files.write_atomic(session.folder / _STATE, dumps(memory).encode(), error=SourceError)
+    files.write_atomic(session.log, log_text(memory).encode("utf-8", "backslashreplace"), error=SourceError)
     return memory
 
 
-def run(ground: Ground, memory: Bisection, build: Build, report: Reporter, way: Way | None = None) -> Found:
+def run(
+    session: Ground, memory: Bisection, build: Build, report: Reporter, access: Way | None = None
+) -> Found:
     """Try commits until git knows the first bad one.
 
     Args:
-        ground: where it works.
+        session: where it works.
         memory: what is known.
         build: builds what is checked out.
-        report: told what goes on.
-        way: how submodules that the checkout lacks are fetched.
+        report: gets the progress.
+        access: how submodules that the checkout lacks are fetched.
 
     Raises:
         BuildFailed: the machine, not the commit, made a build fail, or the command says stop.
         TorchbuildError: whatever else is no commit's fault; the same command goes on from there.
     """
-    _prepare(ground, memory, report, way)
+    _prepare(session, memory, report, access)
     while not memory.first_bad:
-        advice = next_commit(ground.tree, ground.folder / _FOR_GIT, git_log(memory))
+        advice = next_commit(session.tree, session.folder / _FOR_GIT, git_log(memory))
         if not advice.commit:
             if advice.problem:
-                raise _no_end(ground, advice.problem)
-            memory = keep(ground, replace(memory, first_bad=advice.first_bad, testing=""))
+                raise _no_end_error(session, advice.problem)
+            memory = write_memory(session, replace(memory, first_bad=advice.first_bad, testing=""))
             break
-        title = commit_title(ground.tree, advice.commit)
+        title = commit_title(session.tree, advice.commit)
         report.stage(f"bisect step {len(memory.steps) + 1}: {advice.commit[:10]} {title}")
         report.note(advice.left)
-        memory = keep(ground, replace(memory, testing=advice.commit))
-        patches.bring(ground.tree.folder, ())  # a build may have applied them; they would stand in the way
-        worktree.switch(ground.tree, advice.commit, way)
-        step = try_commit(memory, title, ground.folder / _STEPS, build, report)
-        memory = keep(ground, replace(memory, steps=(*memory.steps, step), testing=""))
+        memory = write_memory(session, replace(memory, testing=advice.commit))
+        patches.bring(session.tree.folder, ())  # a build may have applied them; they would stand in the way
+        worktree.switch(session.tree, advice.commit, access)
+        step = try_commit(memory, title, session.folder / _STEPS, build, report)
+        memory = write_memory(session, replace(memory, steps=(*memory.steps, step), testing=""))
         report.note(f"{step.verdict}: {step.because}")
     return Found(
         first_bad=memory.first_bad,
-        messages=tuple(whole_message(ground.git, commit) for commit in memory.first_bad),
+        messages=tuple(whole_message(session.git, commit) for commit in memory.first_bad),
         steps=memory.steps,
-        log=str(ground.log),
+        log=str(session.log),
     )
 
 
-def _prepare(ground: Ground, memory: Bisection, report: Reporter, way: Way | None) -> None:
-    """The worktree, made or finished; locks of a git that was killed in it are broken."""
-    here = [each for each in worktree.entries(ground.git) if each.folder == ground.tree.folder.resolve()]
-    if here and here[0].state == "here":
-        _break_locks(ground.tree)
+def _prepare(session: Ground, memory: Bisection, report: Reporter, access: Way | None) -> None:
+    """Add or finish the worktree; remove the locks of a git that was killed in it."""
+    known = [each for each in worktree.entries(session.git) if each.folder == session.tree.folder.resolve()]
+    if known and known[0].state == "here":
+        _break_locks(session.tree)
         return
-    report.note(f"worktree: {ground.tree.folder}")
-    worktree.add(ground.git, ground.tree.folder, memory.bad, way)
+    report.note(f"worktree: {session.tree.folder}")
+    worktree.add(session.git, session.tree.folder, memory.bad, access)
 
 
 def _break_locks(tree: Git) -> None:
-    """Nobody else works there: the worktree is ours, and whoever calls holds the lock of the bisect."""
-    remains.clear(tree.folder, Path(tree.run("rev-parse", "--absolute-git-dir")))
+    """Remove the locks of a git that was killed; the caller's lock keeps other runs out."""
+    cut_off.remove_locks(tree.folder, Path(tree.run("rev-parse", "--absolute-git-dir")))
 
 
-def _no_end(ground: Ground, problem: str) -> SourceError:
-    ways = ["Other ends: bisect --good REF --bad REF -- COMMAND (first: bisect --reset)"]
-    if is_shallow(ground.git):
-        ways.append("The clone is shallow; get the rest: git fetch --unshallow")
-    return SourceError("git cannot bisect between these.", looked=(problem,), next_step="\n".join(ways))
+def _no_end_error(session: Ground, problem: str) -> SourceError:
+    remedies = ["Other ends: bisect --good REF --bad REF -- COMMAND (first: bisect --reset)"]
+    if is_shallow(session.git):
+        remedies.append("The clone is shallow; get the rest: git fetch --unshallow")
+    return SourceError("git cannot bisect between these.", looked=(problem,), next_step="\n".join(remedies))
 
 
-def reset(ground: Ground, report: Reporter) -> None:
+def reset(session: Ground, report: Reporter) -> None:
     """Remove the worktree of the bisect and all that is remembered of it.
 
     Raises:
         SourceError: something in the worktree would be lost.
     """
-    tree = ground.tree.folder
-    if any(each.folder == tree.resolve() for each in worktree.entries(ground.git)):
+    tree = session.tree.folder
+    if any(each.folder == tree.resolve() for each in worktree.entries(session.git)):
         if tree.is_dir():
-            _break_locks(ground.tree)
+            _break_locks(session.tree)
             patches.bring(tree, ())
             _remove_env_files(tree)
-        worktree.remove(ground.git, tree)
-    with told_as(SourceError, ground.folder):
-        if (ground.folder / _STEPS).is_dir():
-            take_away(ground.folder / _STEPS)
+        worktree.remove(session.git, tree)
+    with told_as(SourceError, session.folder):
+        if (session.folder / _STEPS).is_dir():
+            take_away(session.folder / _STEPS)
         for name in (_STATE, _LOG, _FOR_GIT):
-            files.unlink(ground.folder / name, missing_ok=True)
-    report.note(f"removed what was in {ground.folder}")
+            files.unlink(session.folder / name, missing_ok=True)
+    report.note(f"removed what was in {session.folder}")
 
 
 def _remove_env_files(tree: Path) -> None:
-    """git does not know the files that a build of ours writes into a checkout; only ours are removed."""
+    """Remove the files that a build of ours writes into a checkout and that git does not know."""
     for path in (*tree.glob("env_set.*"), tree / "torchbuild.lock"):
         if path.is_file() and b"torchbuild" in path.read_bytes()[:400]:
             files.unlink(path)

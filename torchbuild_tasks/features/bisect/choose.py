@@ -1,4 +1,4 @@
-"""What a bisect remembers, what an exit code means in it, and how it is told to git and to a person.
+"""What a bisect remembers, what an exit code means in it, and how it is written for git and for a person.
 
 Which commit comes next is git's to say: all that was found out is written as the log that `git bisect
 replay` reads, so nothing but this memory has to survive a kill.
@@ -18,7 +18,7 @@ from torchbuild_tasks.values import from_json
 BISECT_SCHEMA: Final = 1
 Verdict = Literal["good", "bad", "skip"]
 
-# A failure of the machine's would skip one commit after the other, for hours.
+# Causes that lie with the machine (ids of data/failures.toml): they would skip one commit after another.
 _OF_THE_MACHINE: Final = ("oom", "disk-full")
 
 
@@ -54,7 +54,7 @@ class Bisection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     first_bad: tuple[str, ...] = ()
 
     def asks_the_same(self, other: Bisection) -> bool:
-        """Whether both look for the same change with the same command."""
+        """Say whether both look for the same change with the same command."""
         return (set(self.good), self.bad, self.command) == (set(other.good), other.bad, other.command)
 
 
@@ -64,19 +64,21 @@ def read_bisection(data: bytes, path: str) -> Bisection:
     Raises:
         UsageError: it is damaged, or of a newer version.
     """
-    way = "torchbuild bisect --reset   removes it with its worktree."
+    remedy = "torchbuild bisect --reset   removes it with its worktree."
     try:
         found: Any = json.loads(data)
         schema = int(found["schema"])
     except (ValueError, TypeError, KeyError):
-        raise UsageError(f"{path} is damaged.", next_step=way) from None
+        raise UsageError(f"{path} is damaged.", next_step=remedy) from None
     if schema > BISECT_SCHEMA:
-        raise UsageError(f"{path} was written by a newer torchbuild_tasks (schema {schema}).", next_step=way)
+        raise UsageError(
+            f"{path} was written by a newer torchbuild_tasks (schema {schema}).", next_step=remedy
+        )
     return from_json(Bisection, found, path)
 
 
-def judged(code: int) -> tuple[Verdict, str] | None:
-    """What an exit code of the command says, as in `git bisect run`; None for "stop".
+def judge(code: int) -> tuple[Verdict, str] | None:
+    """Return what an exit code of the command means, as in `git bisect run`; None for "stop".
 
     126 and 127 are a shell's "cannot run" and "not found", and minus a signal's number is a kill: neither
     says anything about a commit.
@@ -90,13 +92,13 @@ def judged(code: int) -> tuple[Verdict, str] | None:
     return None
 
 
-def blames_the_machine(diagnoses: Sequence[str]) -> bool:
-    """Whether the causes of a failed build say that any other commit would fail here too."""
+def is_machines_fault(diagnoses: Sequence[str]) -> bool:
+    """Say whether the causes of a failed build would make any other commit fail on this machine too."""
     return any(name.startswith(_OF_THE_MACHINE) for name in diagnoses[:1])
 
 
 def git_log(bisection: Bisection) -> str:
-    """Everything that is known, as `git bisect replay` reads it."""
+    """Return everything that is known, as `git bisect replay` reads it."""
     marks = [f"git bisect start '--no-checkout' '{bisection.bad}' {_quoted(bisection.good)}"]
     marks += [f"git bisect good {commit}" for commit in bisection.good]
     marks += [f"git bisect bad {bisection.bad}"]
@@ -109,8 +111,8 @@ def _quoted(commits: Sequence[str]) -> str:
     return " ".join(f"'{commit}'" for commit in commits)
 
 
-def told(bisection: Bisection) -> str:
-    """The log for a person: what was asked, and a line for each step."""
+def log_text(bisection: Bisection) -> str:
+    """Return the log for a person: what was asked, and a line for each step."""
     lines = [f"bisect {bisection.asked} -- {' '.join(bisection.command)}"]
     for number, step in enumerate(bisection.steps, 1):
         lines.append(f"{number:3}  {step.verdict:4}  {step.commit[:10]}  {step.title}")

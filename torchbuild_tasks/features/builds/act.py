@@ -1,4 +1,4 @@
-"""Where named builds are, and how they come to be there: list, show, enter, make and remove them."""
+"""Lists, shows, enters, prepares and removes named builds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Final
 from torchbuild_tasks.build.owned import MADE, read
 from torchbuild_tasks.build.work import Reporter
 from torchbuild_tasks.errors import CleanRefused, SourceError, UsageError
-from torchbuild_tasks.features.builds.choose import ACTIVE, enter
+from torchbuild_tasks.features.builds.choose import ACTIVE, entry_line
 from torchbuild_tasks.features.builds.named import Note, Place, last_build, place_of, read_note, write_note
 from torchbuild_tasks.model.source import Away, Entering, Shown
 from torchbuild_tasks.options import BuildRequest
@@ -29,13 +29,13 @@ SHELLS: Final = ("sh", "fish", "bat", "ps1")
 
 
 @contextlib.contextmanager
-def ready(place: Place, report: Reporter, way: Way) -> Iterator[None]:
-    """Hold the build for one run, with its worktree there and at the ref that torchbuild.toml says.
+def ready(place: Place, report: Reporter, access: Way) -> Iterator[None]:
+    """Hold the build for one run, with its worktree present and at the ref that torchbuild.toml names.
 
     Args:
         place: the build.
-        report: told what goes on.
-        way: how what the main checkout lacks is fetched.
+        report: gets the progress.
+        access: how what the main checkout lacks is fetched.
 
     Raises:
         TreeBusy: another run makes, builds or removes it.
@@ -44,13 +44,13 @@ def ready(place: Place, report: Reporter, way: Way) -> Iterator[None]:
     if not place.worktree:
         yield
         return
-    with _held(place.main, place.build.name):
-        _make_ready(place, report, way)
+    with _lock_build(place.main, place.build.name):
+        _make_ready(place, report, access)
         yield
 
 
-def _make_ready(place: Place, report: Reporter, way: Way) -> None:
-    git = Git(folder=place.main, config=way.config)
+def _make_ready(place: Place, report: Reporter, access: Way) -> None:
+    git = Git(folder=place.main, config=access.config)
     note = read_note(place.folder)
     if note and note.name != place.build.name:
         raise UsageError(
@@ -61,15 +61,15 @@ def _make_ready(place: Place, report: Reporter, way: Way) -> None:
         report.stage("make the worktree")
         report.note(f"{place.folder}: a worktree of {place.main} at {place.ref}")
         _need_git(place)
-        worktree.add(git, place.folder, place.ref, way)
+        worktree.add(git, place.folder, place.ref, access)
     elif note and note.ref != place.ref:
         report.stage("switch the worktree")
         report.note(f"{place.folder}: from {note.ref} to {place.ref}")
-        worktree.switch(Git(folder=place.folder, config=way.config), place.ref, way)
-    _remember(place)
+        worktree.switch(Git(folder=place.folder, config=access.config), place.ref, access)
+    _save_note(place)
 
 
-def _remember(place: Place) -> None:
+def _save_note(place: Place) -> None:
     note = Note(name=place.build.name, config=place.config, main=str(place.main), ref=place.ref)
     if read_note(place.folder) != note:
         write_note(place.folder, note)
@@ -85,7 +85,7 @@ def _need_git(place: Place) -> None:
 
 
 @contextlib.contextmanager
-def _held(main: Path, name: str) -> Iterator[None]:
+def _lock_build(main: Path, name: str) -> Iterator[None]:
     folder = state_dir(main) / "builds" / name
     folder.mkdir(parents=True, exist_ok=True)
     with lock.hold(folder, f"builds {name}"):
@@ -93,7 +93,7 @@ def _held(main: Path, name: str) -> Iterator[None]:
 
 
 def _state(git: Git, folder: Path) -> str | None:
-    """What the main checkout's repository says of a worktree of ours that is really there."""
+    """Return the state of a worktree of ours that exists, as the main checkout records it."""
     entry = next((entry for entry in _entries(git) if entry.folder == folder), None)
     return entry.state if entry and (entry.state == "adding" or folder.exists()) else None
 
@@ -103,10 +103,10 @@ def _entries(git: Git) -> tuple[worktree.Entry, ...]:
 
 
 def listed(settings: Settings, main: Path) -> tuple[Shown, ...]:
-    """Every build of the settings file, then worktrees of ours that it does not name any more."""
+    """Return every build of the settings file, then worktrees of ours that are not in it any more."""
     git = Git(folder=main)
     places = [place_of(settings, build, main) for build in settings.builds.values()]
-    shown = [_shown(place, git) for place in places]
+    shown = [_describe(place, git) for place in places]
     for entry in _entries(git):
         note = read_note(entry.folder)
         if entry.folder not in {place.folder for place in places} and note:
@@ -115,7 +115,7 @@ def listed(settings: Settings, main: Path) -> tuple[Shown, ...]:
     return tuple(shown)
 
 
-def _shown(place: Place, git: Git) -> Shown:
+def _describe(place: Place, git: Git) -> Shown:
     if not place.worktree:
         state = "your own checkout" if place.folder.exists() else "no such checkout"
     else:
@@ -136,17 +136,17 @@ def _row(name: str, folder: Path, state: str, ref: str, parents: tuple[str, ...]
 
 
 def details(settings: Settings, name: str, main: Path) -> tuple[Shown, ...]:
-    """One build with every field and variable it has, and the table that says it."""
+    """Return one build with every field and variable it has, and the table that sets it."""
     build = pick(settings.builds, name, settings.path)
     whole = settings.of(build)
-    said = {**whole.values, **{f"set.{key}": value for key, value in whole.variables.items()}}
-    shown = _shown(place_of(settings, build, main), Git(folder=main))
-    values = {key: (value, whole.place(key)) for key, value in sorted(said.items())}
+    table = {**whole.values, **{f"set.{key}": value for key, value in whole.variables.items()}}
+    shown = _describe(place_of(settings, build, main), Git(folder=main))
+    values = {key: (value, whole.place(key)) for key, value in sorted(table.items())}
     return (replace(shown, values=values),)
 
 
 def is_active(name: str, folder: Path) -> bool:
-    """Whether this shell is in the build: entered by its hook, in its folder, or with its venv."""
+    """Say whether this shell is in the build: entered by its hook, in its folder, or with its venv."""
     if os.environ.get(ACTIVE) == name:
         return True
     inside = [Path.cwd(), *(Path(value) for value in (os.environ.get("VIRTUAL_ENV"),) if value)]
@@ -154,7 +154,7 @@ def is_active(name: str, folder: Path) -> bool:
 
 
 def entering(settings: Settings, request: BuildRequest, main: Path) -> Entering:
-    """The lines that enter a build.
+    """Return the lines that enter a build.
 
     Raises:
         UsageError: it was not built yet, or this shell is in another build already.
@@ -167,9 +167,9 @@ def entering(settings: Settings, request: BuildRequest, main: Path) -> Entering:
             f"This shell is in the build {entered}; its variables would count for {name}, too.",
             next_step="Enter the other build from a new shell.",
         )
-    there = [shell for shell in SHELLS if (folder / file_name(shell)).is_file()]
+    present = [shell for shell in SHELLS if (folder / file_name(shell)).is_file()]
     asked = request.env_shell if request.env_shell not in (None, "all") else None
-    if not there or (asked and asked not in there):
+    if not present or (asked and asked not in present):
         raise UsageError(
             f"The build {name} has no {file_name(asked) if asked else 'env file'} in {folder}.",
             next_step=f"Build it first (build --name {name}), or write the file: "
@@ -181,8 +181,10 @@ def entering(settings: Settings, request: BuildRequest, main: Path) -> Entering:
     return Entering(
         name=name,
         folder=str(folder),
-        lines={shell: enter(shell, str(folder), name, kept) for shell in ([asked] if asked else there)},
-        missing=() if asked else tuple(shell for shell in SHELLS if shell not in there),
+        lines={
+            shell: entry_line(shell, str(folder), name, kept) for shell in ([asked] if asked else present)
+        },
+        missing=() if asked else tuple(shell for shell in SHELLS if shell not in present),
     )
 
 
@@ -190,8 +192,8 @@ def removed(settings: Settings, request: BuildRequest, main: Path, report: Repor
     """List what goes with a build, ask, and remove its worktree with all that was built in it.
 
     Raises:
-        CleanRefused: it is the active one, no worktree of ours, or nobody agreed.
-        SourceError: something in it would be lost; says what.
+        CleanRefused: it is the active one, no worktree of ours, or the user did not agree.
+        SourceError: something in it would be lost; it is listed.
         TreeBusy: a run works in it.
     """
     name = str(request.name)
@@ -202,10 +204,14 @@ def removed(settings: Settings, request: BuildRequest, main: Path, report: Repor
             f"{name} is the active build: this shell is in {folder}, or has loaded its environment.",
             next_step="Run this from another folder, in a shell that has not entered the build.",
         )
-    with _held(main, name), _free(folder):
-        made = _made(folder)
-        if folder.exists() and _state(git, folder) == "here" and (lost := worktree.losses(git, folder, made)):
-            raise worktree.would_lose(folder, lost)
+    with _lock_build(main, name), _lock_worktree(folder):
+        created = _created_files(folder)
+        if (
+            folder.exists()
+            and _state(git, folder) == "here"
+            and (lost := worktree.losses(git, folder, created))
+        ):
+            raise worktree.loss_error(folder, lost)
         away = Away(
             name=name,
             folder=str(folder),
@@ -219,13 +225,13 @@ def removed(settings: Settings, request: BuildRequest, main: Path, report: Repor
             return away
         if not (request.yes or report.confirm(f"Remove {folder} ({away.size >> 20} MiB)?")):
             raise CleanRefused("Nothing was removed.", next_step="Say --yes to remove what is listed.")
-    with _held(main, name):  # without the lock in the folder, which would keep Windows from removing it
-        worktree.remove(git, folder, made=made)
+    with _lock_build(main, name):  # without the lock in the folder, which would keep Windows from removing it
+        worktree.remove(git, folder, created=created)
     return replace(away, removed=True)
 
 
 def _folder_of(settings: Settings, name: str, main: Path) -> Path:
-    """The worktree of ours that has this name, also one that torchbuild.toml does not name any more."""
+    """Return the worktree of ours that has this name, also one that is not in torchbuild.toml any more."""
     git = Git(folder=main)
     by_note = {note.name: entry.folder for entry in _entries(git) if (note := read_note(entry.folder))}
     if name in by_note:
@@ -245,20 +251,20 @@ def _folder_of(settings: Settings, name: str, main: Path) -> Path:
 
 
 @contextlib.contextmanager
-def _free(folder: Path) -> Iterator[None]:
-    """Nobody builds or cleans there now."""
+def _lock_worktree(folder: Path) -> Iterator[None]:
+    """Hold the worktree's own lock, so that no run builds or cleans in it meanwhile."""
     with lock.hold(folder, "builds remove") if (folder / STATE_DIR).is_dir() else contextlib.nullcontext():
         yield
 
 
-def _made(folder: Path) -> frozenset[str]:
-    """Files that builds left there and nobody changed since, and env files: git does not know all of them."""
-    made = {file_name(shell) for shell in SHELLS}
+def _created_files(folder: Path) -> frozenset[str]:
+    """Return env files and unchanged files of builds, which git does not all know."""
+    created = {file_name(shell) for shell in SHELLS}
     for path, known in (read(folder, MADE) or {}).items():
         with contextlib.suppress(OSError):
             if path.endswith("/") or stamp((folder / path).lstat()) == known:
-                made.add(path)
-    return frozenset(made)
+                created.add(path)
+    return frozenset(created)
 
 
 def _left_behind(folder: Path) -> tuple[str, ...]:

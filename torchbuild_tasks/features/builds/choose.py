@@ -1,4 +1,4 @@
-"""How a shell enters a named build: its folder, its env file, and its name for those who ask later."""
+"""Compares the plans of two named builds, and writes the lines by which a shell enters one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOTHING: Final = "-"
 
 
 def differences(one: BuildPlan, other: BuildPlan) -> tuple[Difference, ...]:
-    """What the second plan would do otherwise: choices, the environment, the command."""
+    """Return what the second plan would do otherwise: choices, the environment, the command."""
     return tuple(_differences(one, other))
 
 
@@ -23,24 +23,24 @@ def _differences(one: BuildPlan, other: BuildPlan) -> Iterator[Difference]:
     choices = [{choice.name: choice for choice in plan.choices} for plan in (one, other)]
     reasons = [{name: choice.because for name, choice in side.items()} for side in choices]
     values = [
-        {name: _anywhere(choice.value, plan) for name, choice in side.items()}
+        {name: _without_checkout(choice.value, plan) for name, choice in side.items()}
         for side, plan in zip(choices, (one, other), strict=True)
     ]
     yield from _pairs(values, reasons)
     named = {*choices[0], *choices[1]}
     yield from _pairs([_environment(plan, named) for plan in (one, other)], [{}, {}])
-    commands = [_anywhere(" ".join(plan.compile.argv), plan) for plan in (one, other)]
+    commands = [_without_checkout(" ".join(plan.compile.argv), plan) for plan in (one, other)]
     yield from _pairs([{"command": command} for command in commands], [{}, {}])
     yield from _pairs([_extras(plan) for plan in (one, other)], [{}, {}])
 
 
 def _environment(plan: BuildPlan, named: set[str]) -> dict[str, str]:
-    """What the env file sets beyond the choices."""
-    told: dict[str, list[str]] = {}
+    """Return what the env file sets beyond the choices."""
+    operations: dict[str, list[str]] = {}
     for op in plan.env:
         if op.name not in named:
-            told.setdefault(op.name, []).append(_anywhere(f"{op.op} {op.value}".strip(), plan))
-    return {name: "; ".join(ops) for name, ops in told.items()}
+            operations.setdefault(op.name, []).append(_without_checkout(f"{op.op} {op.value}".strip(), plan))
+    return {name: "; ".join(ops) for name, ops in operations.items()}
 
 
 def _extras(plan: BuildPlan) -> dict[str, str]:
@@ -61,11 +61,11 @@ def _pairs(values: list[dict[str, str]], reasons: list[dict[str, str]]) -> Itera
             )
 
 
-def _anywhere(text: str, plan: BuildPlan) -> str:
+def _without_checkout(text: str, plan: BuildPlan) -> str:
     return text.replace(plan.source, CHECKOUT)
 
 
-# ----------------
+# ---------------- the lines that enter a build
 
 
 ACTIVE: Final = "TORCHBUILD_NAME"
@@ -87,8 +87,8 @@ PROFILES: Final[Mapping[str, str]] = {
 }
 
 
-def enter(shell: str, folder: str, name: str, constraints: str = "") -> str:
-    """The line that enters the build in this shell.
+def entry_line(shell: str, folder: str, name: str, constraints: str = "") -> str:
+    """Return the line that enters the build in this shell.
 
     uv does not read the pip.conf of a venv, so the file of `constraints` is named to it, too.
     """

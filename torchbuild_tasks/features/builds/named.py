@@ -23,7 +23,7 @@ NOTE: Final = "build.json"
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The build's name, the settings file that says what it is, the main checkout, and the ref it is at."""
+    """The build's name, the settings file that defines it, the main checkout, and the ref it is at."""
 
     name: str
     config: str
@@ -32,7 +32,7 @@ class Note(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 def read_note(folder: Path) -> Note | None:
-    """The note of a folder; None when it is no named build's, or cannot be read."""
+    """Return the note of a folder; None when it is no named build's, or cannot be read."""
     with contextlib.suppress(OSError, ValueError, UsageError):
         return from_json(Note, json.loads((folder / STATE_DIR / NOTE).read_bytes()))
     return None
@@ -44,22 +44,19 @@ def write_note(folder: Path, note: Note) -> None:
 
 
 def last_build(folder: Path) -> Last | None:
-    """The newest manifest in a checkout, or record of 0.1.0; None where nothing was built."""
+    """Return the newest manifest in a checkout, or record of 0.1.0; None where nothing was built."""
     found = (path for name in (MANIFEST_FILE, RECORD_FILE) for path in folder.glob(f"*/{name}"))
     newest = sorted(found, key=lambda path: path.stat().st_mtime)
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError, IndexError):
-        said: Any = json.loads(newest[-1].read_bytes())
-        choices = {choice["name"]: str(choice["value"]) for choice in said["choices"]}
+        data: Any = json.loads(newest[-1].read_bytes())
+        choices = {choice["name"]: str(choice["value"]) for choice in data["choices"]}
         return Last(
-            result=str(said["result"]),
-            finished=str(said["finished"] or said["started"]),
+            result=str(data["result"]),
+            finished=str(data["finished"] or data["started"]),
             torch=choices.get("torch", ""),
             python=choices.get("python", ""),
         )
     return None
-
-
-# ----------------
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,7 +75,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ref(self) -> str:
-        """What the worktree checks out when it is made."""
+        """Return the ref that the worktree checks out when it is made."""
         if self.build.ref or not self.torch:
             return self.build.ref or "HEAD"
         from torchbuild_tasks.catalog import load_catalog
@@ -96,17 +93,17 @@ class Named(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def note_of(request: BuildRequest) -> Note | None:
-    """What the folder that a request is run in remembers of being a named build's worktree."""
+    """Return the note of the folder that a request is run in, if it is a named build's worktree."""
     return read_note(Path(request.source or ".").expanduser())
 
 
 def config_of(request: BuildRequest, note: Note | None) -> str | None:
-    """The settings file to read: the one that is named, else the one that the worktree was made by."""
+    """Return the settings file to read: the one that is given, else the one that the worktree was made by."""
     return request.config or (note.config if note and Path(note.config).is_file() else None)
 
 
 def resolve(request: BuildRequest, note: Note | None, settings: Settings) -> Named:
-    """The build that --name says, else the one whose worktree the request is run in.
+    """Return the build that --name names, else the one whose worktree the request is run in.
 
     Raises:
         UsageError: there is no build of that name.
@@ -125,7 +122,7 @@ def resolve(request: BuildRequest, note: Note | None, settings: Settings) -> Nam
 
 
 def _wheels(settings: Settings, values: Mapping[str, Any]) -> dict[str, str]:
-    """The folder of wheels as a path that means the same everywhere: from where the file is."""
+    """Return the folder of wheels as a whole path: it counts from where the settings file is."""
     if "wheels" not in values:
         return {}
     folder = Path(str(settings.path)).parent / Path(str(values["wheels"])).expanduser()
@@ -133,11 +130,11 @@ def _wheels(settings: Settings, values: Mapping[str, Any]) -> dict[str, str]:
 
 
 def place_of(settings: Settings, build: NamedBuild, main: Path) -> Place:
-    """Where a build is: its own checkout, the folder that is named, or one beside the main checkout."""
+    """Return where a build is: its own checkout, the folder given, or one next to the main checkout."""
     base = Path(str(settings.path)).parent
     own = build.values.get("source")
-    beside = main.with_name(f"{main.name}-{build.name}")
-    folder = base / Path(str(own or build.folder)).expanduser() if own or build.folder else beside
+    default = main.with_name(f"{main.name}-{build.name}")
+    folder = base / Path(str(own or build.folder)).expanduser() if own or build.folder else default
     return Place(
         build=build,
         config=str(settings.path),

@@ -1,4 +1,4 @@
-"""Reads manifests, plans a recorded build again here, and takes its diffs out into files."""
+"""Writes the manifest of a build as it goes on; replays a recorded build: compares it, writes its diffs."""
 
 from __future__ import annotations
 
@@ -20,15 +20,9 @@ from torchbuild_tasks.errors import BuildFailed, ManifestError, SourceError
 from torchbuild_tasks.features.builds.named import Named, place_of
 from torchbuild_tasks.features.diagnosis.choose import Machine
 from torchbuild_tasks.features.manifest.choose import HIDDEN, not_carried
-from torchbuild_tasks.features.manifest.compare import (
-    KNOWN_BEFORE,
-    Difference,
-    Here,
-    diff_name,
-    differences,
-    read_manifest,
-    with_remedies,
-)
+from torchbuild_tasks.features.manifest.compare import Difference, differences
+from torchbuild_tasks.features.manifest.read import read_manifest
+from torchbuild_tasks.features.manifest.remedies import KNOWN_BEFORE, Place, diff_name, with_remedies
 from torchbuild_tasks.model import BuildPlan, Facts
 from torchbuild_tasks.model.record import MANIFEST_FILE, EnvText, HelperUsed, Installed, Manifest, Program
 from torchbuild_tasks.options import BuildRequest
@@ -65,7 +59,7 @@ def start_manifest(asked: Asked, *, started: str, result: str = "running") -> Ma
         era=plan.era,
         request=given_flags(asked.request),
         settings=_settings(asked.settings),
-        facts=_recorded(asked.facts, plan),
+        facts=_facts_to_record(asked.facts, plan),
         python=plan.environment.python,
         python_version=plan.environment.version,
         choices=plan.choices,
@@ -89,7 +83,7 @@ def complete_manifest(work: Work) -> None:
     """Gather what is known at the end; a failure to write it is one line, for torch is built all the same."""
     try:
         note_source(work)  # of a build that was ended before its first command
-        work.ledger.note(**_used(work.facts, work.plan, work.ledger.environ or os.environ))
+        work.ledger.note(**_tools_used(work.facts, work.plan, work.ledger.environ or os.environ))
         work.ledger.save()
     except BuildFailed as problem:
         work.report.note(f"The manifest of this build is not complete: {problem.what}")
@@ -100,7 +94,7 @@ def plan_manifest(asked: Asked) -> Manifest:
     folders = [op.value for op in asked.plan.env if (op.op, op.name) == ("prepend", "PATH")]
     path = os.pathsep.join((*reversed(folders), os.environ.get("PATH", "")))
     source = _source(asked.facts, asked.plan)
-    used = _used(asked.facts, asked.plan, {"PATH": path})
+    used = _tools_used(asked.facts, asked.plan, {"PATH": path})
     return redact(replace(start_manifest(asked, started=now(), result="planned"), **source, **used))
 
 
@@ -126,11 +120,11 @@ def _source(facts: Facts, plan: BuildPlan) -> dict[str, Any]:
         return {"source_problem": " ".join((error.what, *error.looked[-1:]))}
 
 
-def _used(facts: Facts, plan: BuildPlan, environ: Mapping[str, str]) -> dict[str, Any]:
+def _tools_used(facts: Facts, plan: BuildPlan, environ: Mapping[str, str]) -> dict[str, Any]:
     """Return the programs, helpers and packages of a build in `environ`, as parts of a manifest."""
-    from torchbuild_tasks.features.manifest.state import installed
+    from torchbuild_tasks.features.manifest.state import list_installed
 
-    packages, store = installed(plan.environment.python), facts.store
+    packages, store = list_installed(plan.environment.python), facts.store
     return {
         "programs": tuple(_programs(facts, plan, environ, packages)),
         "helpers": tuple(_helpers(plan, Path(store.folder))) if store else (),
@@ -143,7 +137,7 @@ def given_flags(request: BuildRequest) -> Mapping[str, object]:
     return {name: value for name, value in to_json(request).items() if value not in (None, False, [], ())}
 
 
-def _recorded(facts: Facts, plan: BuildPlan) -> Facts:
+def _facts_to_record(facts: Facts, plan: BuildPlan) -> Facts:
     """Return the facts without the build before, and without the memory that builds elsewhere took."""
     tree, store = replace(facts.tree, previous=None, installed=None), facts.store
     if store is not None:
@@ -153,7 +147,7 @@ def _recorded(facts: Facts, plan: BuildPlan) -> Facts:
 
 
 def _settings(settings: Settings) -> Mapping[str, object]:
-    """torchbuild.toml without rows about failures, which decide nothing of a build."""
+    """Return torchbuild.toml without rows about failures, which decide nothing of a build."""
     if settings.path is None:
         return {}
     parts = ("path", "values", "variables", "helpers")
@@ -171,7 +165,7 @@ def _sha(data: bytes) -> str:
 def _programs(
     facts: Facts, plan: BuildPlan, environ: Mapping[str, str], packages: tuple[Installed, ...]
 ) -> Iterator[Program]:
-    """Compilers, CMake and Ninja as the build's PATH has them, the cache, the linker, git."""
+    """Yield compilers, CMake and Ninja as the build's PATH has them, the cache, the linker, git."""
     from torchbuild_tasks.features.manifest.state import program
 
     chosen = {choice.name: choice.value for choice in plan.choices}
@@ -187,8 +181,8 @@ def _programs(
     for name in ("cmake", "ninja", "git"):
         seen = program(name, name, None, environ)
         if seen.sha256:
-            here = of_packages.get(name) if Path(seen.path).parent == scripts else versions.get(seen.path)
-            yield program(name, name, here, environ)
+            version = of_packages.get(name) if Path(seen.path).parent == scripts else versions.get(seen.path)
+            yield program(name, name, version, environ)
     if plan.cache:
         yield from (program(each.name, each.program, each.version, environ) for each in plan.cache.tools)
     if plan.linker:
@@ -200,13 +194,13 @@ def _programs(
 
 
 def _cl(facts: Facts, chosen: Mapping[str, str]) -> str | None:
-    """MSVC's compiler by its toolset: on PATH it is only where vcvarsall.bat has been."""
+    """Return MSVC's compiler by its toolset: on PATH it is only where vcvarsall.bat was run."""
     toolsets = facts.windows.toolsets if facts.windows else ()
     return next((each.cl for each in toolsets if each.version == chosen.get("toolset")), None)
 
 
 def _helpers(plan: BuildPlan, store: Path) -> Iterator[HelperUsed]:
-    """The helpers of the plan and the parts of a toolkit, each with the hash of what was unpacked."""
+    """Yield the helpers of the plan and the parts of a toolkit, each with the hash of what was unpacked."""
     from torchbuild_tasks.features.helpers.store import folder_of
     from torchbuild_tasks.system.mark import read_marker
 
@@ -217,11 +211,11 @@ def _helpers(plan: BuildPlan, store: Path) -> Iterator[HelperUsed]:
         yield HelperUsed(id=id, version=version, sha256=marker.sha256 if marker else None)
 
 
-# ----------------
+# ---------------- replay: a recorded build planned again
 
 
 class Replay(msgspec.Struct, frozen=True, kw_only=True):
-    """A recorded build planned again here: the plan, what differs all the same, what could not be carried."""
+    """A recorded build planned again: the plan, what differs all the same, what could not be carried."""
 
     plan: BuildPlan
     differences: tuple[Difference, ...]
@@ -230,7 +224,7 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """Each difference as one line, for the log of a build."""
+        """Return each difference as one line, for the log of a build."""
         return tuple(f"{x.group}: {x.name}: {x.there} there, {x.here} here" for x in self.differences)
 
 
@@ -279,7 +273,7 @@ def source_of(manifest: Manifest, given: str | None) -> str:
 
 @contextlib.contextmanager
 def variables_of(manifest: Manifest, catalog: Catalog) -> Iterator[None]:
-    """With the user's build variables of then in the place of those of now; credentials stay as they are."""
+    """Set the user's build variables of then in place of those of now; credentials stay as they are."""
     patterns = tuple(row.name for row in catalog.variable)
     now = {
         name: value
@@ -305,7 +299,7 @@ def compare_plan(
     facts: Facts = asked.facts
     found = differences(manifest, plan_manifest(asked), KNOWN_BEFORE)
     machine = Machine(facts, asked.plan, catalog, built=False)
-    here = Here(
+    place = Place(
         root=asked.plan.source,
         python=asked.plan.environment.python,
         manifest=path,
@@ -313,7 +307,7 @@ def compare_plan(
     )
     return Replay(
         plan=asked.plan,
-        differences=with_remedies(found, manifest, here),
+        differences=with_remedies(found, manifest, place),
         not_carried=not_carried(manifest),
         written=written,
     )

@@ -1,7 +1,7 @@
-"""Takes credentials out of a manifest, at every write of one: it is made to be handed on.
+"""Takes credentials out of a manifest, and reads from one what a replay asks for again.
 
-A diff is changed only where an address in it carries a login, since a changed diff no longer applies; it
-is then said not to be whole.
+Credentials go at every write, since a manifest is made to be handed on. A diff is changed only where an
+address in it carries a login, since a changed diff no longer applies; its `problem` then says so.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ _LEAST: Final = 4  # letters: a shorter value is found by chance in any text
 
 
 def without_secrets(manifest: Manifest) -> Manifest:
-    """The manifest as it may be written and handed on; `redacted` lists what was taken out."""
+    """Return the manifest as it may be written and handed on; `redacted` lists what was taken out."""
     parts = {each: getattr(manifest, each) for each in manifest.__struct_fields__}
     for apart in ("repositories", "inputs"):
         del parts[apart]
     # Of the facts only the variables: names of packages and files (tokenizers, auth.h) speak of no secret.
     named = {**parts, "facts": manifest.facts.environ}
     found = [each for part in named.values() for each in _secrets(part)]
-    secrets, taken = dict(found), [*manifest.redacted, *(name for _, name in found)]
-    clean = {name: _clean(value, secrets, taken) for name, value in parts.items()}
+    secrets, names = dict(found), [*manifest.redacted, *(name for _, name in found)]
+    clean = {name: _clean(value, secrets, names) for name, value in parts.items()}
     clean["inputs"] = conceal_inputs(manifest.inputs, secrets)
-    clean["repositories"] = tuple(_repository(each, taken) for each in manifest.repositories)
-    return replace(manifest, **{**clean, "redacted": tuple(dict.fromkeys(taken))})
+    clean["repositories"] = tuple(_repository(each, names) for each in manifest.repositories)
+    return replace(manifest, **{**clean, "redacted": tuple(dict.fromkeys(names))})
 
 
 def conceal_inputs(inputs: Mapping[str, str], secrets: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -60,7 +60,7 @@ def conceal_inputs(inputs: Mapping[str, str], secrets: Mapping[str, str] | None 
 
 
 def _secrets(value: object) -> Iterator[tuple[str, str]]:
-    """Every value that the name beside it makes a secret, with that name."""
+    """Yield every value that its own name makes a secret, with that name."""
     if isinstance(value, str):  # --set NAME=VALUE
         if (assigned := _ASSIGNED.fullmatch(value)) and is_secret(assigned[1].lstrip("-")):
             yield assigned[2], assigned[1]
@@ -77,43 +77,43 @@ def _secrets(value: object) -> Iterator[tuple[str, str]]:
         yield from (found for each in value.__struct_fields__ for found in _secrets(getattr(value, each)))
 
 
-def _clean(value: Any, secrets: Mapping[str, str], taken: list[str]) -> Any:
+def _clean(value: Any, secrets: Mapping[str, str], names: list[str]) -> Any:
     if isinstance(value, str):
-        return _text(value, secrets, taken)
+        return _text(value, secrets, names)
     if isinstance(value, Mapping):
-        return {name: _clean(item, secrets, taken) for name, item in value.items()}
+        return {name: _clean(item, secrets, names) for name, item in value.items()}
     if isinstance(value, (tuple, list)):
-        return type(value)(_clean(item, secrets, taken) for item in value)
+        return type(value)(_clean(item, secrets, names) for item in value)
     if isinstance(value, msgspec.Struct):
-        parts = {each: _clean(getattr(value, each), secrets, taken) for each in value.__struct_fields__}
+        parts = {each: _clean(getattr(value, each), secrets, names) for each in value.__struct_fields__}
         return replace(value, **parts)
     return value
 
 
-def _text(text: str, secrets: Mapping[str, str], taken: list[str]) -> str:
+def _text(text: str, secrets: Mapping[str, str], names: list[str]) -> str:
     for secret in secrets:
         if text == secret or len(secret) >= _LEAST:
             text = text.replace(secret, HIDDEN)
     clean = redacted(text)
     if clean != text:
-        taken.append("a login in an address")
+        names.append("a login in an address")
     return clean
 
 
-def _repository(repository: Repository, taken: list[str]) -> Repository:
+def _repository(repository: Repository, names: list[str]) -> Repository:
     url = redacted(repository.url)
     diff = _LOGIN.sub(f"{HIDDEN}@", repository.diff)
     name = repository.path or "torch"
     if url != repository.url:
-        taken.append(f"a login in the address of {name}")
+        names.append(f"a login in the address of {name}")
     if diff == repository.diff:
         return replace(repository, url=url)
-    taken.append(f"a login in the diff of {name}")
+    names.append(f"a login in the diff of {name}")
     problem = "an address in the diff carried a login, which was taken out"
     return replace(repository, url=url, diff=diff, problem=problem)
 
 
-# ---------------- the request, the settings and the facts from which a recorded build is planned again here
+# ---------------- the request, the settings and the facts from which a recorded build is planned again
 
 
 # Fields of a request that say how one run goes, or where; they are never taken from a manifest.
@@ -139,13 +139,13 @@ _OF_ONE_RUN: Final = frozenset(
 
 
 def request_of(manifest: Manifest, given: BuildRequest, source: str) -> BuildRequest:
-    """What was asked for then, with what is asked for now laid over it."""
-    return asked_again(manifest.request, given, source)
+    """Return what was asked for then; what is asked for now wins."""
+    return request_again(manifest.request, given, source)
 
 
-def asked_again(recorded: Mapping[str, object], given: BuildRequest, source: str) -> BuildRequest:
-    """The flags of a build of then, with those that are given now laid over them."""
-    asked = {name: _value(value) for name, value in recorded.items() if _kept(name, value)}
+def request_again(recorded: Mapping[str, object], given: BuildRequest, source: str) -> BuildRequest:
+    """Return the flags of a build of then; those that are given now win."""
+    asked = {name: _value(value) for name, value in recorded.items() if _is_repeated(name, value)}
     now = {
         field.name: getattr(given, field.name)
         for field in dataclasses.fields(given)
@@ -156,27 +156,27 @@ def asked_again(recorded: Mapping[str, object], given: BuildRequest, source: str
 
 
 def not_carried(manifest: Manifest) -> tuple[str, ...]:
-    """What was asked for then and cannot be asked for again: unknown here, or a credential."""
+    """Return what was asked for then and cannot be asked for again: unknown now, or a credential."""
     known = {field.name for field in dataclasses.fields(BuildRequest)}
     names = [name for name in manifest.request if name not in known]
     return (*(f"flag {name}" for name in names), *manifest.redacted)
 
 
-def _kept(name: str, value: object) -> bool:
+def _is_repeated(name: str, value: object) -> bool:
     known = name in {field.name for field in dataclasses.fields(BuildRequest)}
     hidden = isinstance(value, str) and HIDDEN in value
     return known and not hidden and name not in _OF_ONE_RUN
 
 
 def _value(value: object) -> Any:
-    """Lists are tuples in a request; a hidden --set is not one."""
+    """Return a recorded value as a request holds it: lists are tuples, and a hidden --set is left out."""
     if isinstance(value, (list, tuple)):
         return tuple(item for item in value if HIDDEN not in str(item))
     return value
 
 
 def settings_of(manifest: Manifest) -> Settings:
-    """torchbuild.toml as it was.
+    """Return torchbuild.toml as it was.
 
     Raises:
         UsageError: it has a key that this torchbuild_tasks does not know.
@@ -200,35 +200,35 @@ def _row(row: Mapping[str, object]) -> dict[str, object]:
 
 
 def pinned(facts: Facts, manifest: Manifest) -> Facts:
-    """The facts with the user's build variables of then, and the free memory of then where it can be."""
+    """Return the facts with the user's build variables of then, and its free memory where it can be."""
     then = manifest.facts
     environ = {name: value for name, value in then.environ.items() if HIDDEN not in value}
     kept = {name: value for name, value in facts.environ.items() if is_secret(name)}
     facts = replace(facts, environ={**environ, **kept})
-    if not as_large(facts, manifest):
+    if not is_as_large(facts, manifest):
         return facts
     store = facts.store and replace(facts.store, peaks=then.store.peaks if then.store else ())
     return replace(facts, cpu=then.cpu, memory=then.memory, store=store)
 
 
-def as_large(facts: Facts, manifest: Manifest) -> bool:
-    """Whether this machine has the cores, the memory and the limits of that one."""
+def is_as_large(facts: Facts, manifest: Manifest) -> bool:
+    """Say whether this machine has the cores, the memory and the limits of that one."""
     one, other = facts.memory, manifest.facts.memory
     return facts.cpu == manifest.facts.cpu and (one.total, one.limit) == (other.total, other.limit)
 
 
 def pins(manifest: Manifest, plan: BuildPlan, facts: Facts) -> tuple[str, ...]:
-    """The variables, as --set takes them, that bring a plan made here nearer to the recorded one.
+    """Return the variables, as --set takes them, that bring a plan made here nearer to the recorded one.
 
-    A value that names a place is taken only where a program of this machine is there.
+    A value that is a path is taken only where it is a program of this machine.
     """
     tools = (*facts.compilers, *facts.tools)
     places = {path for tool in tools for path in (tool.path, *tool.aliases) if path}
-    here = {op.name: op.value for op in plan.env if op.op == "set"}
+    planned = {op.name: op.value for op in plan.env if op.op == "set"}
     return tuple(
         f"{op.name}={op.value}"
         for op in manifest.env
-        if _can_be_set(op, places) and here.get(op.name) != op.value
+        if _can_be_set(op, places) and planned.get(op.name) != op.value
     )
 
 

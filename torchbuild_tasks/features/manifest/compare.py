@@ -1,29 +1,13 @@
-"""A manifest from the text of a file, or the reason why it is none.
-
-torchbuild_tasks 0.1.0 (schema 1) had two files: a manifest without the fingerprint and with parts of the
-facts, and a record with all facts and without the source, the programs and the packages. Both are read.
-"""
+"""Says what differs between two recorded builds, group by group."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 import msgspec
 
-from torchbuild_tasks.errors import ManifestError, UsageError
-from torchbuild_tasks.features.manifest.choose import without_secrets
-from torchbuild_tasks.model.record import (
-    MANIFEST_FILE,
-    MANIFEST_SCHEMA,
-    EnvText,
-    Installed,
-    Manifest,
-    Program,
-    Repository,
-)
-from torchbuild_tasks.values import from_json, replace
+from torchbuild_tasks.model.record import EnvText, Installed, Manifest, Program, Repository
 
 ABSENT: Final = "-"
 # In the order in which they are shown. What stands last differs between any two builds.
@@ -65,12 +49,12 @@ def differences(there: Manifest, here: Manifest, groups: Iterable[str] = GROUPS)
 
 
 def short(digest: str | None) -> str:
-    """The first digits of a hash, as they are shown."""
+    """Return the first digits of a hash, as they are shown."""
     return (digest or "")[:_HASH]
 
 
-def _lines(manifest: Manifest, beside: Manifest) -> Mapping[str, Mapping[str, str]]:
-    """Every group as names with their texts, with `<checkout>` and `<store>` for those places."""
+def _lines(manifest: Manifest, counterpart: Manifest) -> Mapping[str, Mapping[str, str]]:
+    """Return every group as names with their texts, with `<checkout>` and `<store>` for those folders."""
     raw = {
         "source": _source(manifest),
         "machine": _machine(manifest),
@@ -81,7 +65,7 @@ def _lines(manifest: Manifest, beside: Manifest) -> Mapping[str, Mapping[str, st
         "asked for": _asked(manifest),
         "decided": _decided(manifest),
         "environment": _environment(manifest),
-        "env file": {each.shell: _env_file(each, beside) for each in manifest.env_files},
+        "env file": {each.shell: _env_file(each, counterpart) for each in manifest.env_files},
         "commands": {str(n): " ".join(each.argv) for n, each in enumerate(manifest.commands, 1)},
         "result": _result(manifest),
         "cache": _cache(manifest),
@@ -136,7 +120,10 @@ def _python(manifest: Manifest) -> dict[str, str]:
 
 
 def _installed(installed: Installed) -> str:
-    """The archive's hash where it is known; a RECORD also differs by the scripts' own place."""
+    """Return version, origin and the archive's hash where it is known.
+
+    The hash of a RECORD does not count, for it also differs by the folder of the scripts.
+    """
     digest = f"sha256 {short(installed.archive)}" if installed.archive else ""
     return "  ".join(filter(None, (installed.version, installed.origin, digest)))
 
@@ -156,7 +143,7 @@ def _flat(value: object) -> str:
 
 
 def _decided(manifest: Manifest) -> dict[str, str]:
-    """The choices that are no variables of the environment: those have a group of their own."""
+    """Return the choices that are no variables of the environment: those have a group of their own."""
     variables = {op.name for op in manifest.env}
     lines = {choice.name: choice.value for choice in manifest.choices if choice.name not in variables}
     if "linker" in lines:  # its version stands among the programs, and in a choice only before the first link
@@ -173,9 +160,9 @@ def _environment(manifest: Manifest) -> dict[str, str]:
     return lines
 
 
-def _env_file(file: EnvText, beside: Manifest) -> str:
-    """Its hash, and the first line that the other's lacks or has otherwise: that may be a mere reason."""
-    other = next((each for each in beside.env_files if each.shell == file.shell), None)
+def _env_file(file: EnvText, counterpart: Manifest) -> str:
+    """Return its hash, and the first line that the other lacks or has otherwise, be it a mere reason."""
+    other = next((each for each in counterpart.env_files if each.shell == file.shell), None)
     if other is None or other.sha256 == file.sha256:
         return short(file.sha256)
     theirs = set(other.text.splitlines())
@@ -195,232 +182,3 @@ def _cache(manifest: Manifest) -> dict[str, str]:
         each.tool: f"{sum(each.hits.values())} hits, {sum(each.misses.values())} misses, {each.errors} errors"
         for each in manifest.caches
     }
-
-
-# ----------------
-# for each difference between a recorded build and its replay: the command or the step that removes it
-
-
-# What a plan can know before the build: not what it ran, and how that ended.
-KNOWN_BEFORE: Final = (
-    *("source", "machine", "toolchain", "python", "requirements", "helpers"),
-    *("decided", "environment", "env file"),
-)
-
-
-class Here(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the replay is made: the checkout, the Python, the manifest's file, how a package is installed."""
-
-    root: str
-    python: str
-    manifest: str
-    install: Callable[[str], str]
-
-
-def with_remedies(found: tuple[Difference, ...], manifest: Manifest, here: Here) -> tuple[Difference, ...]:
-    """The differences, each with what would remove it, where something does."""
-    makers = {
-        "source": _source_remedy,
-        "toolchain": _toolchain,
-        "python": _python_remedy,
-        "requirements": _requirement,
-        "helpers": _helper,
-        "decided": _decision_remedies,
-        "environment": _variable,
-    }
-    return tuple(
-        replace(each, remedy=makers[each.group](each, manifest, here)) if each.group in makers else each
-        for each in found
-    )
-
-
-def _source_remedy(found: Difference, manifest: Manifest, here: Here) -> str:
-    if manifest.source_problem and found.there == ABSENT:
-        return ""  # it does not know what was there
-    kind, _, path = found.name.partition(" ")
-    if found.name == "commit":
-        url = next((each.url for each in manifest.repositories if not each.path), "") or "origin"
-        return _checkout(here.root, url, found.there) + (
-            f" && git -C {_quoted(here.root)} submodule update --init --recursive"
-        )
-    if kind == "submodule":
-        return _submodule(found, path, here)
-    if kind == "changes":
-        return _changes(found, path.removeprefix("in "), here)
-    if kind == "untracked":
-        gone = "a manifest holds its hash, not its content: copy it from there"
-        return gone if found.there != ABSENT else "it was not there: move it away"
-    return ""
-
-
-def _checkout(folder: str, url: str, commit: str) -> str:
-    git = f"git -C {_quoted(folder)}"
-    return f"{git} fetch {_quoted(url)} {commit} && {git} checkout --detach {commit}"
-
-
-def _submodule(found: Difference, path: str, here: Here) -> str:
-    if found.there == ABSENT or " " in found.there:
-        return ""
-    if found.here == ABSENT or " " in found.here:
-        return f"git -C {_quoted(here.root)} submodule update --init --recursive"
-    return _checkout(f"{here.root}/{path}", "origin", found.there)
-
-
-def _changes(found: Difference, path: str, here: Here) -> str:
-    git = f"git -C {_quoted(f'{here.root}/{path}'.rstrip('/'))}"
-    away = f"{git} stash" if found.here != ABSENT else ""
-    if found.there == ABSENT:
-        return away
-    folder = f"{here.root}/.torchbuild/diffs"  # a whole path: git -C would take another from there
-    taken = f"torchbuild replay {_quoted(here.manifest)} --out {_quoted(folder)}"
-    applied = f"{git} apply {_quoted(f'{folder}/{diff_name(path)}')}"
-    return " && ".join(filter(None, (away, taken, applied)))
-
-
-def diff_name(path: str) -> str:
-    """The file name of the diff of a submodule; "" is torch itself."""
-    return f"{path.replace('/', '-') or 'torch'}.diff"
-
-
-def _toolchain(found: Difference, manifest: Manifest, here: Here) -> str:
-    program = next((each for each in manifest.programs if each.name == found.name), None)
-    if program is None or not program.version or program.version == found.here.partition("  ")[0]:
-        return ""
-    if found.name in ("CXX", "CC", "CUDAHOSTCXX"):
-        return _compiler(program, here)
-    if found.name in ("cmake", "ninja"):
-        return f"{_quoted(here.python)} -m pip install {found.name}=={program.version}"
-    if found.name == "nvcc":
-        series = ".".join(program.version.split(".")[:2])
-        return f"install CUDA {series}, or let it be put together: build --cuda-toolkit pypi:{series}"
-    return ""
-
-
-def _compiler(program: Program, here: Here) -> str:
-    major = str(program.version).partition(".")[0]
-    name = program.path.replace("\\", "/").rpartition("/")[2]
-    if "clang" in name:
-        return here.install(f"clang-{major}")
-    if name.startswith(("g++", "gcc", "c++", "cc")):
-        return f"{here.install(f'g++-{major}')}, then --set CXX=g++-{major}"
-    return f"install {name} {program.version}"
-
-
-def _python_remedy(found: Difference, manifest: Manifest, here: Here) -> str:
-    if found.name != "version" or manifest.python_version is None:
-        return ""
-    return f"install Python {manifest.python_version} and name it: --python PATH"
-
-
-def _requirement(found: Difference, manifest: Manifest, here: Here) -> str:
-    package = next((each for each in manifest.requirements if each.name == found.name), None)
-    if package is None:
-        return f"{_quoted(here.python)} -m pip uninstall {found.name}"
-    if found.name == "torch" or package.origin.startswith(("editable", "file:")):
-        return ""
-    return f"{_quoted(here.python)} -m pip install {package.name}=={package.version}"
-
-
-def _helper(found: Difference, manifest: Manifest, here: Here) -> str:
-    return "torchbuild helpers fetch" if found.there != ABSENT else ""
-
-
-def _decision_remedies(found: Difference, manifest: Manifest, here: Here) -> str:
-    if found.name != "tool":
-        return ""
-    name, _, version = manifest.tool.partition(" ")
-    return f"pip install {name.replace('_', '-')}=={version}"
-
-
-def _variable(found: Difference, manifest: Manifest, here: Here) -> str:
-    if found.there == ABSENT or " " in found.name:
-        return ""
-    return f"--set {found.name}={_quoted(found.there)}" if "<checkout>" not in found.there else ""
-
-
-def _quoted(text: str) -> str:
-    return f'"{text}"' if " " in text else text
-
-
-# ----------------
-
-
-_WHERE: Final = f"Every build writes one: {MANIFEST_FILE} in the build tree."
-_FIRST: Final = "torchbuild_tasks 0.1.0"
-_OF_FACTS: Final = ("host", "cpu", "memory", "environ")
-
-
-def read_manifest(data: bytes, path: str) -> Manifest:
-    """Read a manifest, also a manifest or a record of 0.1.0.
-
-    Args:
-        data: the file's content.
-        path: its name, for messages.
-
-    Raises:
-        ManifestError: it is empty, cut off, no manifest, of a newer schema, or does not fit its schema.
-    """
-    if not data.strip():
-        raise ManifestError(f"{path} is empty.", next_step=_WHERE)
-    try:
-        found: Any = json.loads(data)
-    except ValueError as error:  # also bytes that are no UTF-8
-        what = "is cut off or damaged" if data.lstrip()[:1] == b"{" else "is no manifest"
-        raise ManifestError(f"{path} {what}: {error}.", next_step=_WHERE) from None
-    is_ours = isinstance(found, dict) and {"schema", "env"} <= set(found)
-    if not is_ours or not {"repositories", "inputs"} & set(found):
-        raise ManifestError(f"{path} is JSON, but no manifest of a build.", next_step=_WHERE)
-    schema = found["schema"]
-    if isinstance(schema, int) and schema > MANIFEST_SCHEMA:
-        raise ManifestError(
-            f"{path} has schema {schema}, and this torchbuild_tasks reads up to {MANIFEST_SCHEMA}.",
-            looked=(f"written by {found.get('tool', 'a newer torchbuild_tasks')}",),
-            next_step="Update torchbuild_tasks here: pip install --upgrade torchbuild-tasks",
-        )
-    try:
-        if schema != 1:
-            return from_json(Manifest, found, "manifest")
-        if "repositories" in found:
-            return from_json(Manifest, _first_manifest(found), "manifest")
-        return without_secrets(from_json(Manifest, _first_record(found), "record"))
-    except UsageError as error:
-        raise ManifestError(
-            f"{path} does not fit the schema of a manifest: {error.what}.",
-            looked=error.looked,
-            next_step="It was edited or damaged. Use the file as the build wrote it.",
-        ) from None
-
-
-def _first_manifest(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a manifest of 0.1.0 as one of today."""
-    moved = (*_OF_FACTS, "torch", "store", "peaks")
-    rest = {name: value for name, value in found.items() if name not in moved}
-    facts = {name: found[name] for name in _OF_FACTS if name in found}
-    root, store = found.get("root"), found.get("store")
-    facts["disk"] = {"path": root}
-    facts["tree"] = {"root": root, "version": found.get("torch"), "era": found.get("era")}
-    if store:
-        facts["store"] = {"folder": store, "peaks": found.get("peaks", [])}
-    return {**rest, "schema": MANIFEST_SCHEMA, "facts": facts}
-
-
-def _first_record(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record of 0.1.0 as a manifest; what it never held is empty."""
-    facts, inputs, request = (_mapping(found.get(name)) for name in ("facts", "inputs", "request"))
-    root, commit = inputs.get("source"), inputs.get("commit")
-    return {
-        **found,
-        "schema": MANIFEST_SCHEMA,
-        "tool": _FIRST,
-        "root": root,
-        "build_dir": _mapping(facts.get("tree")).get("build_dir") or f"{root}/build",
-        "era": inputs.get("era"),
-        "repositories": [{"path": "", "commit": commit}] if commit else [],
-        "source_problem": f"a record of {_FIRST} holds no more than the commit",
-        "request": {name: value for name, value in request.items() if value not in (None, False, [])},
-        "python": str(inputs.get("python")).rpartition(" ")[0],
-    }
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}

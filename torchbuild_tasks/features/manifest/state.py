@@ -1,4 +1,4 @@
-"""Which programs and packages made a build: paths, hashes, and what a Python has installed.
+"""Looks at what a build is made of: the repositories, the programs, the packages of its Python.
 
 Looked at only when something was built: the hash of a compiler takes milliseconds, the packages a start
 of the Python that has them.
@@ -17,8 +17,8 @@ from typing import Final
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.model.record import FileSeen, Installed, Program, Repository
 from torchbuild_tasks.system import process
-from torchbuild_tasks.system.git import run as gitmodules
-from torchbuild_tasks.system.git.run import Git, failed
+from torchbuild_tasks.system.git.run import Git, git_error
+from torchbuild_tasks.system.git.submodules import submodule_settings
 
 _SECONDS: Final = 120.0
 _MOST_DIFF: Final = 16 << 20  # bytes that are kept of one diff
@@ -32,26 +32,26 @@ _DIFF: Final = (
 )
 
 
-def look_at_repositories(root: Path, ours: frozenset[str]) -> tuple[Repository, ...]:
-    """torch and its submodules, each after the one that holds it.
+def look_at_repositories(root: Path, own_files: frozenset[str]) -> tuple[Repository, ...]:
+    """Return the state of torch and its submodules, each after the one that holds it.
 
     Args:
         root: the checkout.
-        ours: untracked files that the tool itself writes there, relative to it.
+        own_files: untracked files that the tool itself writes into it, relative to it.
 
     Raises:
         SourceError: git is missing, or does not answer about the checkout.
     """
-    return tuple(_walk(root, "", "", ours, _DEPTH))
+    return tuple(_walk(root, "", "", own_files, _DEPTH))
 
 
-def _walk(root: Path, path: str, url: str, ours: frozenset[str], depth: int) -> Iterator[Repository]:
+def _walk(root: Path, path: str, url: str, own_files: frozenset[str], depth: int) -> Iterator[Repository]:
     git = Git(folder=root / path, config=("core.quotePath=false",))
     if path and not (git.folder / ".git").exists():
         yield Repository(path=path, url=url, problem="not checked out")
         return
     try:
-        yield _look(git, path, url or git.said("config", "--get", "remote.origin.url") or "", ours)
+        yield _look(git, path, url or git.output("config", "--get", "remote.origin.url") or "", own_files)
     except SourceError as error:
         if not path:
             raise
@@ -61,11 +61,11 @@ def _walk(root: Path, path: str, url: str, ours: frozenset[str], depth: int) -> 
         yield from _walk(root, f"{path}/{inner}".lstrip("/"), address, frozenset(), depth - 1)
 
 
-def _look(git: Git, path: str, url: str, ours: frozenset[str]) -> Repository:
+def _look(git: Git, path: str, url: str, own_files: frozenset[str]) -> Repository:
     # --ignore-submodules: each is looked at itself. No optional locks: the user's git may be at work.
     words = (*_STATUS, "--ignore-submodules=all")
     commit, changed, names = _status(_output(git, "--no-optional-locks", *words))
-    files = sorted(name for name in names if name not in ours and not name.startswith(".torchbuild/"))
+    files = sorted(name for name in names if name not in own_files and not name.startswith(".torchbuild/"))
     untracked = tuple(_seen(git.folder, name) for name in files[:_MOST_UNTRACKED])
     left = len(files) - len(untracked)
     problem = f"{left} more untracked files are not listed" if left else ""
@@ -89,12 +89,12 @@ def _look(git: Git, path: str, url: str, ours: frozenset[str]) -> Repository:
 def _output(git: Git, *words: str) -> bytes:
     done = git.ask(*words, timeout=_SECONDS)
     if done.rc != 0:
-        raise failed(git.argv(words), done)
+        raise git_error(git.argv(words), done)
     return done.stdout
 
 
 def _status(output: bytes) -> tuple[str | None, bool, list[str]]:
-    """The commit, whether a tracked file is changed, and the untracked files."""
+    """Return the commit, whether a tracked file is changed, and the untracked files."""
     commit, changed, untracked = None, False, []
     for line in output.decode("utf-8", "surrogateescape").split("\0"):
         if line.startswith("# branch.oid "):
@@ -118,13 +118,13 @@ def _seen(folder: Path, name: str) -> FileSeen:
 
 
 def _submodules(git: Git) -> list[tuple[str, str]]:
-    """Path and address of each, as .gitmodules has them."""
-    said = gitmodules.settings(git, "--file", str(git.folder / ".gitmodules")).values()
-    found = [(each["path"], each.get("url", "")) for each in said if "path" in each]
+    """Return path and address of each, as .gitmodules has them."""
+    answer = submodule_settings(git, "--file", str(git.folder / ".gitmodules")).values()
+    found = [(each["path"], each.get("url", "")) for each in answer if "path" in each]
     return sorted((path, url) for path, url in found if ".." not in Path(path).parts)
 
 
-# ----------------
+# ---------------- programs, and the packages of a Python
 
 
 _MOST_HASHED_TOOLS: Final = 256 << 20  # bytes; a compiler has less
@@ -153,7 +153,7 @@ NO_RECORD: Final = "it has no RECORD: not installed from a wheel"
 
 
 def program(name: str, path: str, version: str | None, environ: Mapping[str, str]) -> Program:
-    """A program by name or path, as a build in `environ` finds it; without a hash where it cannot be read."""
+    """Return a program as a build in `environ` finds it; without a hash where it cannot be read."""
     search = next((value for key, value in environ.items() if key.upper() == "PATH"), None)
     found = shutil.which(path, path=search) or path
     try:
@@ -174,19 +174,19 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def installed(python: str) -> tuple[Installed, ...]:
-    """What is installed in a Python, by name; nothing when it does not say."""
+def list_installed(python: str) -> tuple[Installed, ...]:
+    """Return what is installed in a Python, by name; nothing when it does not answer."""
     if not Path(python).is_file():
         return ()
-    said = process.capture((python, "-c", _LIST), cwd=Path(python).parent, timeout=_TOOL_SECONDS)
+    answer = process.capture((python, "-c", _LIST), cwd=Path(python).parent, timeout=_TOOL_SECONDS)
     try:
-        found = json.loads(said.stdout) if said.rc == 0 else {}
+        found = json.loads(answer.stdout) if answer.rc == 0 else {}
     except ValueError:
         found = {}
-    return tuple(_installed(name, found[name]) for name in sorted(found, key=str.lower))
+    return tuple(_distribution(name, found[name]) for name in sorted(found, key=str.lower))
 
 
-def _installed(name: str, entry: Mapping[str, str | None]) -> Installed:
+def _distribution(name: str, entry: Mapping[str, str | None]) -> Installed:
     archive, origin = _direct(entry["direct_url"])
     record = entry["record"]
     unknown = NO_RECORD if not record else "" if archive or origin else NO_ARCHIVE
@@ -201,20 +201,20 @@ def _installed(name: str, entry: Mapping[str, str | None]) -> Installed:
 
 
 def _direct(text: str | None) -> tuple[str | None, str]:
-    """The archive's hash and the address, from direct_url.json (PEP 610)."""
+    """Return the archive's hash and the address, from direct_url.json (PEP 610)."""
     try:
-        said = json.loads(text or "{}")
-        url = str(said.get("url", ""))
-        if "archive_info" in said:
-            info = said["archive_info"]
+        answer = json.loads(text or "{}")
+        url = str(answer.get("url", ""))
+        if "archive_info" in answer:
+            info = answer["archive_info"]
             hashes = dict(info.get("hashes") or {})
             if "=" in str(info.get("hash", "")):
                 kind, _, value = info["hash"].partition("=")
                 hashes.setdefault(kind, value)
             return hashes.get("sha256"), url
-        if "vcs_info" in said:
-            return None, f"{said['vcs_info'].get('vcs')}+{url}@{said['vcs_info'].get('commit_id')}"
-        editable = said.get("dir_info", {}).get("editable")
+        if "vcs_info" in answer:
+            return None, f"{answer['vcs_info'].get('vcs')}+{url}@{answer['vcs_info'].get('commit_id')}"
+        editable = answer.get("dir_info", {}).get("editable")
         return None, f"editable {url}" if editable else url
     except (ValueError, AttributeError, TypeError, KeyError):
         return None, ""

@@ -20,7 +20,7 @@ from torchbuild_tasks.build.history import NINJA_LOG, ninja_graph, read_ninja_lo
 from torchbuild_tasks.build.ledger import last_manifest
 from torchbuild_tasks.catalog import GIB, Catalog
 from torchbuild_tasks.errors import ManifestError, UsageError
-from torchbuild_tasks.features.manifest.compare import read_manifest
+from torchbuild_tasks.features.manifest.read import read_manifest
 from torchbuild_tasks.features.report.page import Page, Report, render
 from torchbuild_tasks.model import Facts
 from torchbuild_tasks.model.history import History

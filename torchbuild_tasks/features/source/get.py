@@ -1,4 +1,4 @@
-"""`source get` and `source update`: a new checkout that is whole or not there, and an old one moved on."""
+"""Gets a new checkout, which appears whole or not at all, and moves an existing one to another version."""
 
 from __future__ import annotations
 
@@ -12,21 +12,27 @@ import msgspec
 from torchbuild_tasks.build.work import Reporter
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.errors import SourceError, UsageError
-from torchbuild_tasks.features.source import choose as refs
-from torchbuild_tasks.features.source import places as place
-from torchbuild_tasks.features.source.choose import check_room, least_room, long_path
+from torchbuild_tasks.features.source import places
+from torchbuild_tasks.features.source.choose import (
+    Found,
+    check_room,
+    find,
+    least_room,
+    long_path,
+    parse_listing,
+)
 from torchbuild_tasks.features.source.places import Note
 from torchbuild_tasks.model import Facts
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.torch_ref import read_word
 from torchbuild_tasks.system import files, lock
-from torchbuild_tasks.system.git import fetch as fetching
-from torchbuild_tasks.system.git import fetch as remains
-from torchbuild_tasks.system.git import submodules
-from torchbuild_tasks.system.git.complete import Reason, advice, complete, reason
-from torchbuild_tasks.system.git.fetch import Wish, bring
+from torchbuild_tasks.system.git import cut_off, submodules
+from torchbuild_tasks.system.git.checkout import InTheWay, changed_files
+from torchbuild_tasks.system.git.complete import complete
+from torchbuild_tasks.system.git.fetch import MIRRORS, Way, Wish, bring, mirror_of, way_for
+from torchbuild_tasks.system.git.reasons import Reason, advice, find_reason
 from torchbuild_tasks.system.git.run import Git
-from torchbuild_tasks.system.git.transfer import Moved, run
+from torchbuild_tasks.system.git.transfer import Outcome, run
 from torchbuild_tasks.values import replace
 
 URL: Final = "https://github.com/pytorch/pytorch.git"
@@ -34,13 +40,13 @@ Needs = Callable[[Path], Callable[[str], bool]]
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
-    """One action under way.
+    """One action of the `source` verb.
 
     Args:
         request: the flags.
         facts: the machine, and the checkout that was named.
-        report: told what goes on.
-        store: where checkouts and mirrors of ours are.
+        report: gets the progress.
+        store: the folder of our checkouts and mirrors.
         url: the repository; `config` are settings that go with each git.
         needs: says of a checkout which of its submodules the plan needs.
         newest: what is got without a word.
@@ -56,70 +62,70 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     newest: str = "latest"
 
     def git(self, folder: Path) -> Git:
-        """git in a folder, with the settings of this action."""
+        """Return git in a folder, with the settings of this action."""
         return Git(folder=folder, config=self.config)
 
-    def way(self, tree: Path) -> fetching.Way:
-        """How repositories are reached for a checkout."""
+    def access(self, tree: Path) -> Way:
+        """Return how repositories are reached for a checkout."""
         offline = self.request.offline
-        return fetching.way_for(tree, self.report, config=self.config, store=self.store, offline=offline)
+        return way_for(tree, self.report, config=self.config, store=self.store, offline=offline)
 
 
-def resolve(task: Task, word: str, url: str) -> refs.Found:
-    """What a word means to the repository, which is asked; offline its mirror is.
+def resolve(task: Task, word: str, url: str) -> Found:
+    """Ask the repository, or offline its mirror, which ref a word means.
 
     Raises:
         SourceError: it cannot be reached, or it means nothing there.
     """
-    where, way = url, task.way(task.store)
-    if way.offline:
-        where = str(fetching.mirror_of(task.store / fetching.MIRRORS, url))
-    heard: list[str] = []
+    where, access = url, task.access(task.store)
+    if access.offline:
+        where = str(mirror_of(task.store / MIRRORS, url))
+    lines: list[str] = []
     words = ("ls-remote", "--heads", "--tags", where)
     task.store.mkdir(parents=True, exist_ok=True)
-    moved = run(task.git(task.store), words, url, way.watch, heard=heard)
-    if moved.rc != 0:
-        raise failure(f"{url} does not say which versions it has. Nothing was fetched.", moved, url)
-    listing = refs.parse_listing("\n".join(heard))
+    outcome = run(task.git(task.store), words, url, access.watch, lines=lines)
+    if outcome.rc != 0:
+        raise git_failure(f"{url} does not say which versions it has. Nothing was fetched.", outcome, url)
+    listing = parse_listing("\n".join(lines))
     known = f"refs/tags/{_by_table(word)}"
-    return refs.find(known if known in listing else word, listing, url)
+    return find(known if known in listing else word, listing, url)
 
 
 def _by_table(word: str) -> str:
-    """What our table takes a word for, so that 2.9 is here what it is to --torch; "" where it knows none."""
+    """Return the ref that our table of versions has for a word, as for --torch; "" for none."""
     try:
         return read_word(word, load_catalog()).ref
     except UsageError:
         return ""
 
 
-def failure(what: str, moved: Moved, url: str) -> SourceError:
-    """The error for a git that failed: its words, and what helps against it."""
-    why: Reason = reason(moved.words)
-    return SourceError(what, looked=moved.words[-6:], next_step=advice((why,), url))
+def git_failure(what: str, outcome: Outcome, url: str) -> SourceError:
+    """Return the error for a git that failed: its words, and what helps against it."""
+    why: Reason = find_reason(outcome.words)
+    return SourceError(what, looked=outcome.words[-6:], next_step=advice((why,), url))
 
 
 @contextlib.contextmanager
-def held(tree: Path, what: str, git_dir: Path) -> Iterator[None]:
+def lock_checkout(tree: Path, what: str, git_dir: Path) -> Iterator[None]:
     """Hold a checkout for one action, after what a killed one left was cleared.
 
     Raises:
         TreeBusy: another command works on it.
         SourceError: a git of the user's is in the way.
     """
-    with lock.hold(tree, what), remains.working(tree / files.STATE_DIR, tree, git_dir):
+    with lock.hold(tree, what), cut_off.mark_change(tree / files.STATE_DIR, tree, git_dir):
         yield
 
 
 def git_dir(git: Git) -> Path:
-    """The repository of a worktree, wherever it lies.
+    """Return the repository of a worktree, wherever it lies.
 
     Raises:
         SourceError: the folder is not the top of a worktree.
     """
-    said = (git.said("rev-parse", "--show-toplevel", "--absolute-git-dir") or "").split("\n")
-    if len(said) == 2 and Path(said[0]).samefile(git.folder):
-        return Path(said[1])
+    output = (git.output("rev-parse", "--show-toplevel", "--absolute-git-dir") or "").split("\n")
+    if len(output) == 2 and Path(output[0]).samefile(git.folder):
+        return Path(output[1])
     raise SourceError(
         f"{git.folder} is not a git checkout, so nothing can be fetched into it.",
         looked=(git.ask("rev-parse", "--show-toplevel").stderr.decode(errors="replace").strip(),),
@@ -127,7 +133,7 @@ def git_dir(git: Git) -> Path:
     )
 
 
-# ----------------
+# ---------------- a new checkout, and one moved to another version
 
 
 def get(task: Task, word: str | None, folder: Path | None) -> Path:
@@ -137,65 +143,65 @@ def get(task: Task, word: str | None, folder: Path | None) -> Path:
         SourceError: it cannot be had; what was fetched stays, and the same command goes on from there.
         TreeBusy: another command works on it.
     """
-    if folder is not None and not place.is_free(folder):
+    if folder is not None and not places.is_free(folder):
         return update(task, word, folder)
     found = resolve(task, word or task.newest, task.url)
     target = folder or ours(task.store, task.url, found.name)
-    if not place.is_free(target):
+    if not places.is_free(target):
         return update(task, word if found.branch else None, target)
     note = Note(
         url=task.url, word=word or task.newest, ref=found.ref, commit=found.commit, full=task.request.full
     )
-    _say_room(task, target)
+    _report_room(task, target)
     task.report.stage(f"get {found.name} into {target}")
-    growing = place.growing(target)
+    growing = places.growing_folder(target)
     with files.told_as(SourceError, growing):
         growing.mkdir(parents=True, exist_ok=True)
-    with held(growing, "source get", growing / "tree" / ".git"):
-        if not place.is_free(target):  # another run was quicker
+    with lock_checkout(growing, "source get", growing / "tree" / ".git"):
+        if not places.is_free(target):  # another run was quicker
             return target
-        tree = _grown(task, growing, note)
-        place.publish(tree, target)
-    place.clear_away(growing)
+        tree = _grow(task, growing, note)
+        places.publish(tree, target)
+    places.remove_growing_folder(growing)
     return target
 
 
 def ours(store: Path, url: str, name: str) -> Path:
-    """Where our checkout of a ref is; the name says whose, where it is not PyTorch's own repository."""
+    """Return the folder in the store for a ref; a digest names a repository other than PyTorch's own."""
     from hashlib import sha256
 
     plain = name.removeprefix("tags/").removeprefix("heads/").replace("/", "-")
     whose = "" if url == URL else f"-{sha256(url.encode()).hexdigest()[:6]}"
-    return store / place.SOURCES / f"{plain}{whose}"
+    return store / places.SOURCES / f"{plain}{whose}"
 
 
-def _say_room(task: Task, target: Path) -> None:
-    way = task.way(target)
-    need = least_room(task.url, full=task.request.full, mirrored=way.mirrors is not None)
-    if said := check_room(need, place.free_bytes(target), str(target)):
-        task.report.note(said)
+def _report_room(task: Task, target: Path) -> None:
+    access = task.access(target)
+    need = least_room(task.url, full=task.request.full, mirrored=access.mirrors is not None)
+    if text := check_room(need, places.free_bytes(target), str(target)):
+        task.report.note(text)
     windows = task.facts.windows
-    if windows and windows.long_paths is not True and (said := long_path(str(target))):
-        task.report.note(said)
+    if windows and windows.long_paths is not True and (text := long_path(str(target))):
+        task.report.note(text)
 
 
-def _grown(task: Task, growing: Path, note: Note) -> Path:
+def _grow(task: Task, growing: Path, note: Note) -> Path:
     """Fetch and lay out everything, from where a run before stopped."""
     tree = growing / "tree"
     with files.told_as(SourceError, tree):
         tree.mkdir(exist_ok=True)
     git = task.git(tree)
-    if git.said("rev-parse", "--show-toplevel") is None or not (tree / ".git" / "HEAD").exists():
+    if git.output("rev-parse", "--show-toplevel") is None or not (tree / ".git" / "HEAD").exists():
         git.run("init", "--quiet", ".")
     git.run("config", "--local", "remote.origin.url", note.url)
     git.run("config", "--local", "remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*")
     if task.facts.windows:
         git.run("config", "--local", "core.longpaths", "true")
-    before = place.read_note(tree)
-    place.write_note(tree, replace(note, moving=note.commit))
+    before = places.read_note(tree)
+    places.write_note(tree, replace(note, moving=note.commit))
     _check_out(task, growing, git, note, before)
     _complete(task, tree, note.full, managed=True)
-    place.write_note(tree, note)
+    places.write_note(tree, note)
     return tree
 
 
@@ -212,26 +218,26 @@ def _check_out(task: Task, watched: Path, git: Git, note: Note, before: Note | N
         commit=note.commit,
         full=note.full,
     )
-    way = task.way(watched)
-    moved = bring(git, wish, way, "pytorch")
-    if moved.rc == 0:
+    access = task.access(watched)
+    outcome = bring(git, wish, access, "pytorch")
+    if outcome.rc == 0:
         if (
-            git.said("rev-parse", "--verify", "--quiet", "HEAD") == note.commit
+            git.output("rev-parse", "--verify", "--quiet", "HEAD") == note.commit
             and (Path(git.run("rev-parse", "--absolute-git-dir")) / "index").exists()
         ):
             return
         try:
             also = (before.moving, before.commit) if before and before.moving else ()
-            moved = submodules.move(git, note.commit, "pytorch", way.watch, also=also)
-        except submodules.InTheWay as error:
-            raise dirty(git, error.files) from None
-    if moved.rc != 0:
-        raise failure(f"{note.word} of {note.url} could not be had.", moved, note.url)
+            outcome = submodules.move(git, note.commit, "pytorch", access.watch, also=also)
+        except InTheWay as error:
+            raise changes_error(git, error.files) from None
+    if outcome.rc != 0:
+        raise git_failure(f"{note.word} of {note.url} could not be had.", outcome, note.url)
 
 
 def _complete(task: Task, root: Path, full: bool, *, managed: bool) -> None:
     needed = (lambda path: True) if full else task.needs(root)
-    left_out = complete(task.git(root), task.way(root), needed, sync=managed)
+    left_out = complete(task.git(root), task.access(root), needed, sync=managed)
     if left_out:
         shown = ", ".join(left_out[:4]) + (" …" if len(left_out) > 4 else "")
         task.report.note(f"left out, because the plan does without: {shown} (--full gets them)")
@@ -248,8 +254,8 @@ def update(task: Task, word: str | None, root: Path) -> Path:
     """
     git = task.git(root)
     own = git_dir(git)
-    with held(root, "source update", own):
-        before = place.read_note(root)
+    with lock_checkout(root, "source update", own):
+        before = places.read_note(root)
         note = _wanted(task, git, word, before)
         task.report.stage(f"update {root}" + (f" to {note.word}" if note else ""))
         if note is not None:
@@ -260,10 +266,10 @@ def update(task: Task, word: str | None, root: Path) -> Path:
 
 
 def _wanted(task: Task, git: Git, word: str | None, before: Note | None) -> Note | None:
-    """Where a checkout is to go; None when it stays."""
-    known = before.url if before else git.said("remote", "get-url", "origin")
+    """Return the note of where a checkout is to go; None when it stays."""
+    known = before.url if before else git.output("remote", "get-url", "origin")
     url = task.request.url or known or task.url
-    head = git.said("rev-parse", "--verify", "--quiet", "HEAD")
+    head = git.output("rev-parse", "--verify", "--quiet", "HEAD")
     if word is None and before and before.moving and before.moving != head:
         word = before.word  # a move that was cut off is finished
     if word is None and before and before.ref.startswith("refs/heads/") and head == before.commit:
@@ -277,20 +283,20 @@ def _wanted(task: Task, git: Git, word: str | None, before: Note | None) -> Note
 
 def _move(task: Task, root: Path, note: Note, before: Note | None) -> None:
     git = task.git(root)
-    head = git.said("rev-parse", "--verify", "--quiet", "HEAD")
+    head = git.output("rev-parse", "--verify", "--quiet", "HEAD")
     cut_off = before is not None and before.moving != ""
-    if head != note.commit and not cut_off and (changed := submodules.edits(git, untracked=False)):
-        raise dirty(git, changed)
+    if head != note.commit and not cut_off and (changed := changed_files(git, untracked=False)):
+        raise changes_error(git, changed)
     if head != note.commit:
         submodules.keep_head(git)
     moving = replace(before or note, word=note.word, moving=note.commit)
-    place.write_note(root, moving)
+    places.write_note(root, moving)
     _check_out(task, root, git, note, before)
-    place.write_note(root, note)
+    places.write_note(root, note)
 
 
-def dirty(git: Git, changed: tuple[str, ...]) -> SourceError:
-    """The refusal to move a checkout over changes of the user's, with the ways out."""
+def changes_error(git: Git, changed: tuple[str, ...]) -> SourceError:
+    """Return the refusal to move a checkout over changes of the user's, with the ways out."""
     more = (f"and {len(changed) - 10} more",) if len(changed) > 10 else ()
     return SourceError(
         f"{git.folder} has changes that are not committed, so it is not moved to another version.",

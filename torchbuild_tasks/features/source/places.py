@@ -1,7 +1,7 @@
-"""Where checkouts of ours are, and the note that each carries: what was got, from where.
+"""The folders of checkouts that we get, and the note that each carries: what was got, from where.
 
-A new checkout grows in `.NAME.getting` beside its final place and gets its name by one rename, when it is
-whole; what a killed run left there is gone on with.
+A new checkout grows in `.NAME.getting`, next to its final folder, and gets its name by one rename when it is
+whole; the next run goes on with what a killed one left in it.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ class Note(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     moving: str = ""
 
 
-def growing(folder: Path) -> Path:
-    """Where a new checkout grows; its worktree is `tree` in there."""
+def growing_folder(folder: Path) -> Path:
+    """Return the folder where a new checkout grows; its worktree is `tree` in there."""
     return folder.with_name(f".{folder.name}{_GETTING}")
 
 
-def unfinished(parent: Path) -> tuple[Path, ...]:
-    """The places in a folder where checkouts grow, or did when a run was cut off."""
+def unfinished_folders(parent: Path) -> tuple[Path, ...]:
+    """Return the folders in a folder where checkouts grow, or did when a run was cut off."""
     with contextlib.suppress(OSError):
         found = [path for path in parent.iterdir() if path.name.endswith(_GETTING)]
         return tuple(sorted(path for path in found if (path / files.STATE_DIR / files.MARKER).is_file()))
@@ -59,14 +59,14 @@ def unfinished(parent: Path) -> tuple[Path, ...]:
 
 
 def checkouts(store: Path) -> tuple[Path, ...]:
-    """The checkouts in the store that were got whole."""
+    """Return the checkouts in the store that were got whole."""
     with contextlib.suppress(OSError):
         return tuple(sorted(path for path in (store / SOURCES).iterdir() if read_note(path)))
     return ()
 
 
 def is_free(folder: Path) -> bool:
-    """Whether a checkout can get this name: nothing is there, or an empty folder.
+    """Say whether a checkout can get this name: nothing has it, or an empty folder.
 
     Raises:
         SourceError: the folder cannot be read.
@@ -87,7 +87,7 @@ def publish(tree: Path, folder: Path) -> None:
         files.replace(tree, folder)
 
 
-def clear_away(place: Path) -> None:
+def remove_growing_folder(place: Path) -> None:
     """Remove the empty place where a checkout grew; what is left of it does no harm."""
     state = place / files.STATE_DIR
     with contextlib.suppress(OSError):
@@ -98,7 +98,7 @@ def clear_away(place: Path) -> None:
 
 
 def read_note(folder: Path) -> Note | None:
-    """The note of a checkout; None where there is none that can be read."""
+    """Return the note of a checkout; None where there is none that can be read."""
     try:
         return from_json(Note, json.loads((folder / files.STATE_DIR / NOTE).read_bytes()))
     except (OSError, ValueError, UsageError):
@@ -112,7 +112,7 @@ def write_note(folder: Path, note: Note) -> None:
 
 
 def free_bytes(folder: Path) -> int | None:
-    """The bytes that are free where a folder is, or will be; None when the system does not tell."""
+    """Return the bytes that are free where a folder is, or will be; None when the system does not know."""
     import shutil
 
     for each in (folder, *folder.parents):

@@ -7,107 +7,29 @@ at once. A worktree borrows from the checkout that it belongs to before anything
 from __future__ import annotations
 
 import os
-import re
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.system.git import submodules
+from torchbuild_tasks.system.git.checkout import InTheWay
 from torchbuild_tasks.system.git.fetch import Way, Wish, borrow, bring
+from torchbuild_tasks.system.git.reasons import Reason, advice, find_reason
 from torchbuild_tasks.system.git.run import Git
-from torchbuild_tasks.system.git.submodules import InTheWay, Module
-from torchbuild_tasks.system.git.transfer import Moved, Watch, run
+from torchbuild_tasks.system.git.submodules import Module
+from torchbuild_tasks.system.git.transfer import Outcome, Watch, run
 from torchbuild_tasks.values import replace
-
-Kind = Literal["unreachable", "stalled", "missing", "denied", "full", "long", "owner", "yours", "other"]
-
-
-class Reason(msgspec.Struct, frozen=True, kw_only=True):
-    """What kind of failure it was, and git's line that says so."""
-
-    kind: Kind
-    line: str
-
-    @property
-    def again(self) -> bool:
-        """Whether another try may go better."""
-        return self.kind in ("unreachable", "stalled", "other")
-
-
-# The first that fits counts. git 2.39's words and curl's, read off real failures.
-_PATTERNS: Final[tuple[tuple[Kind, str], ...]] = (
-    ("full", r"No space left on device|Out of diskspace|[Dd]isk quota"),
-    ("long", r"Filename too long|File name too long"),
-    ("owner", r"dubious ownership"),
-    (
-        "missing",
-        r"couldn't find remote ref|not our ref|unadvertised object|[Rr]epository .*not (?:found|exported)",
-    ),
-    ("missing", r"does not appear to be a git repository|returned error: 404"),
-    ("denied", r"could not read Username|Authentication failed|Permission denied|returned error: 40[13]"),
-    (
-        "unreachable",
-        r"Could not resolve|unable to look up|Connection refused|Failed to connect|Connection timed out",
-    ),
-    ("unreachable", r"unable to connect|No route to host|Network is unreachable|Could not connect|--offline"),
-    ("stalled", r"nothing was heard for|Operation too slow"),
-)
-
-
-def reason(words: Sequence[str]) -> Reason:
-    """What the last words of a git that failed mean."""
-    for kind, pattern in _PATTERNS:
-        for line in words:
-            if re.search(pattern, line):
-                return Reason(kind=kind, line=line)
-    fatal = [line for line in words if line.startswith(("fatal:", "error:"))]
-    line = (fatal or list(words) or ["git said nothing"])[0]
-    return Reason(kind="other", line=line)
-
-
-def advice(reasons: Sequence[Reason], url: str) -> str:
-    """What to do next, for all failures of a run together."""
-    kinds = {each.kind for each in reasons}
-    host = re.match(r"[a-z+]+://[^/]+/", url)
-    lines = []
-    if kinds & {"unreachable", "stalled"}:
-        lines.append(
-            "If that host cannot be reached from here, name a mirror of it in torchbuild.toml:\n"
-            f'[mirrors]\n"{host[0] if host else url}" = "https://MIRROR/"'
-        )
-    if "denied" in kinds:
-        lines.append(
-            "The server wants to know who asks: see whether the address is right, or log in with git."
-        )
-    if "full" in kinds:
-        lines.append("Make room on the disk.")
-    if "long" in kinds:
-        lines.append("Use a shorter folder, such as C:\\pt.")
-    if "owner" in kinds:
-        lines.append("The checkout belongs to another user: git config --global --add safe.directory FOLDER")
-    if "missing" in kinds:
-        lines.append("If the submodule's address has changed: source reset --third-party")
-    if "yours" in kinds:
-        lines.append(
-            "Commit or stash them in there (git stash push -u), or undo them with git restore .; "
-            "source reset --third-party --yes throws away all such changes."
-        )
-    return "\n".join((*lines, "Run the same command again: what was fetched stays."))
-
-
-# ----------------
-
 
 AT_ONCE: Final = 8
 _WAITS: Final = (1.0, 3.0)  # seconds before each further try
 _SLICE: Final = 0.2  # seconds: Windows notices a Ctrl-C only between waits
-_TOLD: Final = 10.0  # seconds between notes of how many are there
+_NOTE_EVERY: Final = 10.0  # seconds between notes of how many are there
 
 
 class _Failed(Exception):
@@ -119,9 +41,9 @@ class _Failed(Exception):
 
 
 class _Job(msgspec.Struct, frozen=True, kw_only=True):
-    """What laying out each submodule takes; `left_out` grows with those that nothing needs."""
+    """What checking out each submodule takes; `left_out` grows with those that nothing needs."""
 
-    way: Way
+    access: Way
     sync: bool
     needed: Callable[[str], bool]
     main: Git | None
@@ -138,14 +60,14 @@ class _Job(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def complete(
-    git: Git, way: Way, needed: Callable[[str], bool], *, sync: bool = False, main: Git | None = None
+    git: Git, access: Way, needed: Callable[[str], bool], *, sync: bool = False, main: Git | None = None
 ) -> tuple[str, ...]:
     """Bring every submodule that is needed to the commit that its checkout wants.
 
     Args:
         git: the checkout.
-        way: how repositories are reached, and who is told.
-        needed: whether a path, from the checkout, must be there.
+        access: how repositories are reached.
+        needed: says whether a submodule, by its path from the checkout, must be present.
         sync: renew the addresses in the repositories from .gitmodules.
         main: a checkout of the same repository, whose submodules are borrowed from.
 
@@ -155,8 +77,8 @@ def complete(
     Raises:
         SourceError: some could not be had, all of them named; the others are there.
     """
-    tally = _Tally(way.watch)
-    job = _Job(way=replace(way, watch=tally.watch), sync=sync, needed=needed, main=main, left_out=[])
+    tally = _Tally(access.watch)
+    job = _Job(access=replace(access, watch=tally.watch), sync=sync, needed=needed, main=main, left_out=[])
     failed = _at_once(job, job.wanted(git), tally)
     failed = _one_by_one(job, failed, tally)
     if failed:
@@ -185,7 +107,7 @@ def _at_once(job: _Job, first: list[Module], tally: _Tally) -> list[tuple[Module
                     except _Failed as error:
                         failed.append((module, error.why))
         except BaseException:
-            job.way.watch.stop.set()
+            job.access.watch.stop.set()
             for future in running:
                 future.cancel()
             raise
@@ -201,7 +123,7 @@ def _one_by_one(job: _Job, failed: list[tuple[Module, Reason]], tally: _Tally) -
             break
         time.sleep(seconds)
         for module, why in again:
-            job.way.watch.note(f"{module.top}: once more ({why.line})")
+            job.access.watch.note(f"{module.top}: once more ({why.line})")
             try:
                 failed += _at_once(job, _lay_out(job, module), tally)
                 tally.one_more()
@@ -212,65 +134,65 @@ def _one_by_one(job: _Job, failed: list[tuple[Module, Reason]], tally: _Tally) -
 
 def _lay_out(job: _Job, module: Module) -> list[Module]:
     """Have one submodule at its commit; return those of its own that are needed."""
-    config = job.way.config
+    config = job.access.config
     git = Git(folder=module.folder, config=config)
     if submodules.head(module, config) != module.commit:
-        store = submodules.repository(module, config)
-        _require(_fetched(store, module, job))
-        if submodules.is_empty(module) or not module.is_there:
-            submodules.forget_index(module)
+        store = submodules.open_repository(module, config)
+        _require(_fetch_commit(store, module, job))
+        if submodules.is_empty(module) or not module.is_present:
+            submodules.remove_index(module)
         git = submodules.connect(module, store)
         submodules.keep_head(git)
         try:
-            _require(submodules.move(git, module.commit, module.top, job.way.watch))
+            _require(submodules.move(git, module.commit, module.top, job.access.watch))
         except InTheWay as error:
             shown = ", ".join(error.files[:4]) + (" …" if len(error.files) > 4 else "")
             line = f"has changes of yours: {shown}"
             raise _Failed(Reason(kind="yours", line=line)) from None
-        # No branch holds it: so the next fetch knows what is here, and `keep_head` what is not the user's.
+        # No branch holds it: so the next fetch knows of it, and `keep_head` that it is not the user's.
         git.run("update-ref", "refs/torchbuild/commit", module.commit)
     return job.wanted(git, f"{module.top}/")
 
 
-def _fetched(git: Git, module: Module, job: _Job) -> Moved:
+def _fetch_commit(git: Git, module: Module, job: _Job) -> Outcome:
     """Fetch a submodule's commit: from the main checkout, from its address, then from the one listed.
 
     A server that hands out branches and tags only is asked for all of those.
     """
     if lender := _lender(module, job):
-        borrow(git, module.commit, lender, job.way, module.top)
-    moved = Moved(rc=0)
+        borrow(git, module.commit, lender, job.access, module.top)
+    outcome = Outcome(rc=0)
     for url in dict.fromkeys((module.url, module.listed)):
         wish = Wish(url=url, what=module.commit, into="", commit=module.commit)
-        moved = bring(git, wish, job.way, module.top)
-        if moved.rc == 0 or reason(moved.words).kind != "missing":
+        outcome = bring(git, wish, job.access, module.top)
+        if outcome.rc == 0 or find_reason(outcome.words).kind != "missing":
             break
-        if job.way.mirrors is None:
+        if job.access.mirrors is None:
             everything = ("+refs/heads/*:refs/remotes/origin/*", "+refs/tags/*:refs/tags/*")
-            run(git, ("fetch", "--progress", url, *everything), module.top, job.way.watch)
+            run(git, ("fetch", "--progress", url, *everything), module.top, job.access.watch)
             if git.has(module.commit):
-                return Moved(rc=0)
-    return moved
+                return Outcome(rc=0)
+    return outcome
 
 
 def _lender(module: Module, job: _Job) -> Git | None:
     """Return the repository of a submodule of the main checkout, even one that its present commit lacks."""
     if job.main is None:
         return None
-    there = Git(folder=job.main.folder / module.top, config=job.main.config)
-    place = there.said("rev-parse", "--absolute-git-dir") if os.path.lexists(there.folder / ".git") else None
+    same = Git(folder=job.main.folder / module.top, config=job.main.config)
+    place = same.output("rev-parse", "--absolute-git-dir") if os.path.lexists(same.folder / ".git") else None
     if place is None:
         around = Path(module.top.removesuffix(module.path).rstrip("/"))
         outer = Git(folder=job.main.folder / around, config=job.main.config)
         place = str(
-            outer.folder / (outer.said("rev-parse", "--git-common-dir") or "") / "modules" / module.name
+            outer.folder / (outer.output("rev-parse", "--git-common-dir") or "") / "modules" / module.name
         )
     return Git(folder=Path(place), config=job.main.config, bare=True) if Path(place).is_dir() else None
 
 
-def _require(moved: Moved) -> None:
-    if moved.rc != 0:
-        raise _Failed(reason(moved.words))
+def _require(outcome: Outcome) -> None:
+    if outcome.rc != 0:
+        raise _Failed(find_reason(outcome.words))
 
 
 def _error(root: Path, failed: list[tuple[Module, Reason]]) -> SourceError:
@@ -288,7 +210,7 @@ class _Tally:
     def __init__(self, watch: Watch) -> None:
         self._tell, self._note, self._lock = watch.transfer, watch.note, threading.Lock()
         self._bytes: dict[str, int] = {}
-        self._told = time.monotonic()
+        self._noted = time.monotonic()
         self.total = self.done = 0
         self.watch = replace(watch, transfer=self._came)
 
@@ -300,6 +222,6 @@ class _Tally:
     def one_more(self) -> None:
         """Count one that is laid out."""
         self.done += 1
-        if time.monotonic() - self._told > _TOLD:
-            self._told = time.monotonic()
+        if time.monotonic() - self._noted > _NOTE_EVERY:
+            self._noted = time.monotonic()
             self._note(f"{self.done} of {self.total} submodules are there")

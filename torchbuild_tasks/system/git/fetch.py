@@ -1,7 +1,7 @@
-"""What a killed run leaves: git processes that still work for it, and the lock files of those that died.
+"""Brings one commit, or one ref, into a repository: from its address, or through the mirror store.
 
-Called only where the run before was cut off, with our lock on the checkout held. A git of the user's is
-never ended, and while one works in the checkout no lock file is taken away.
+The mirror store is a folder of bare repositories, one for each address. Where it exists, all that is
+fetched goes through it, so that a second checkout needs no network.
 """
 
 from __future__ import annotations
@@ -14,120 +14,17 @@ import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 from urllib.parse import urlsplit
 
 import msgspec
 
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.system import files
+from torchbuild_tasks.system.git.cut_off import mark_change
 from torchbuild_tasks.system.git.run import Git
-from torchbuild_tasks.system.git.transfer import TREE, Moved, Stopped, Watch, patience, run
-from torchbuild_tasks.system.process_tree import end_tree
+from torchbuild_tasks.system.git.transfer import Outcome, Stopped, Watch, patience, run
 from torchbuild_tasks.values import replace
-
-if TYPE_CHECKING:
-    import psutil
-
-
-WORKING: Final = "source.working"
-_TEMPORARY: Final = ("tmp_pack_", "tmp_idx_", "tmp_obj_")
-
-
-@contextlib.contextmanager
-def working(state: Path, tree: Path, git_dir: Path) -> Iterator[None]:
-    """Mark that we change a repository; what a run that was cut off left is cleared first.
-
-    Args:
-        state: the folder that holds the mark.
-        tree: the checkout, or the mirror: the name its git processes carry.
-        git_dir: its repository; that of submodules lies in it.
-
-    Raises:
-        SourceError: git processes of the user's work there, beside lock files of a run that was cut off.
-    """
-    mark = state / WORKING
-    with files.told_as(SourceError, mark):
-        if mark.exists():
-            end_orphans(str(tree))
-            clear(tree, git_dir)
-        mark.write_text("A command of torchbuild_tasks changes this repository, or was cut off.\n", "utf-8")
-    try:
-        yield
-    finally:
-        with contextlib.suppress(OSError):
-            files.unlink(mark)
-
-
-def was_cut_off(state: Path) -> bool:
-    """Whether a run changes the repository now, or was killed while it did."""
-    return (state / WORKING).exists()
-
-
-def _gits() -> Iterator[psutil.Process]:
-    import psutil
-
-    for each in psutil.process_iter(["name"]):
-        if (each.info["name"] or "").casefold().startswith("git") and each.pid != os.getpid():
-            yield each
-
-
-def end_orphans(tree: str) -> None:
-    """End the git processes that a killed run of ours left at work on a checkout."""
-    import psutil
-
-    for each in list(_gits()):
-        with contextlib.suppress(psutil.Error, OSError):
-            if each.environ().get(TREE) == tree:
-                end_tree(each.pid)
-
-
-def clear(tree: Path, git_dir: Path) -> None:
-    """Remove the lock files and the unfinished packs that killed git processes left.
-
-    Args:
-        tree: the checkout, or the mirror.
-        git_dir: its repository.
-
-    Raises:
-        SourceError: there are locks, and a git works there.
-    """
-    locks = [path for path in _below(git_dir) if path.name.endswith(".lock")]
-    if locks and (who := _users_git(tree)):
-        raise SourceError(
-            f"{tree} has lock files of a run that was cut off, and another git works there.",
-            looked=(f"process {who}", *(str(path) for path in locks[:5])),
-            next_step="Wait until it is over and run the same command again.",
-        )
-    for path in locks:
-        files.unlink(path, missing_ok=True)
-    for path in _below(git_dir):
-        if path.name.startswith(_TEMPORARY):
-            files.unlink(path, missing_ok=True)
-
-
-def _below(git_dir: Path) -> Iterator[Path]:
-    """Every file of a repository and of its submodules' where git puts locks or unfinished packs."""
-    for folder, folders, names in os.walk(git_dir):
-        if Path(folder).name == "objects":
-            folders[:] = [name for name in folders if name == "pack"]
-        for name in names:
-            yield Path(folder) / name
-
-
-def _users_git(tree: Path) -> int | None:
-    import psutil
-
-    for each in _gits():
-        with contextlib.suppress(psutil.Error, OSError):
-            if Path(each.cwd()).is_relative_to(tree):
-                return each.pid
-    return None
-
-
-# ----------------
-# brings one commit, or one ref, into a repository: from its address, or through the mirror store
-
 
 MIRRORS: Final = "mirrors"
 LOCKS: Final = "locks"
@@ -158,13 +55,13 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Way(msgspec.Struct, frozen=True, kw_only=True):
-    """How repositories are reached: the settings that go with each git, the store, the watch.
+    """How repositories are reached: the settings that go with each git, the mirror store, the watch.
 
     Args:
         config: NAME=VALUE settings, the mirrors of torchbuild.toml among them.
         mirrors: the mirror store; None where there is none.
         offline: only what the mirror store has.
-        watch: who is told, and how long silence is borne.
+        watch: where progress is reported, and how many seconds of silence end a command.
     """
 
     config: tuple[str, ...]
@@ -173,19 +70,19 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
     watch: Watch
 
 
-class Hears(Protocol):
-    """Somebody who is told of what is fetched."""
+class FetchReport(Protocol):
+    """A report of what is fetched."""
 
     def note(self, text: str) -> None: ...
     def transfer(self, name: str, done: int, total: int | None) -> None: ...
 
 
-def way_for(tree: Path, report: Hears, *, config: tuple[str, ...], store: Path, offline: bool) -> Way:
-    """Return how repositories are reached for a checkout; the mirror store is used once there is one.
+def way_for(tree: Path, report: FetchReport, *, config: tuple[str, ...], store: Path, offline: bool) -> Way:
+    """Return how repositories are reached for a checkout; the mirror store is used once it exists.
 
     Args:
         tree: the checkout, or the mirror.
-        report: who is told.
+        report: gets the progress.
         config: settings that go with each git.
         store: the folder that holds the mirror store.
         offline: only what is on this machine.
@@ -198,30 +95,30 @@ def way_for(tree: Path, report: Hears, *, config: tuple[str, ...], store: Path, 
     return Way(config=config, mirrors=mirrors if mirrors.is_dir() else None, offline=offline, watch=watch)
 
 
-def bring(git: Git, wish: Wish, way: Way, name: str) -> Moved:
+def bring(git: Git, wish: Wish, access: Way, name: str) -> Outcome:
     """Fetch what is wanted, if it is not there.
 
     A repository with all its history keeps it: only a new or a shallow one is fetched into shallowly.
     """
     if _is_kept(git, wish, wish.into):
-        return Moved(rc=0)
-    if way.mirrors is None:
-        if way.offline:
-            return Moved(rc=1, words=("--offline, and there is no mirror store",))
-        return _fetch(git, wish, wish.url, way, name)
-    mirror = mirror_of(way.mirrors, wish.url)
-    moved = fill(mirror, wish, way, name)
-    return moved if moved.rc else _fetch(git, wish, str(mirror), way, name)
+        return Outcome(rc=0)
+    if access.mirrors is None:
+        if access.offline:
+            return Outcome(rc=1, words=("--offline, and there is no mirror store",))
+        return _fetch(git, wish, wish.url, access, name)
+    mirror = mirror_of(access.mirrors, wish.url)
+    outcome = fill_mirror(mirror, wish, access, name)
+    return outcome if outcome.rc else _fetch(git, wish, str(mirror), access, name)
 
 
 def _is_kept(git: Git, wish: Wish, ref: str) -> bool:
-    """Whether what is wanted is there, and kept by that ref where one is given."""
+    """Say whether the repository holds the commit, and that ref keeps it where one is given."""
     if not git.has(wish.commit) or (wish.full and is_shallow(git)):
         return False
-    return not ref or git.said("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}") == wish.commit
+    return not ref or git.output("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}") == wish.commit
 
 
-def borrow(git: Git, commit: str, lender: Git, way: Way, name: str) -> None:
+def borrow(git: Git, commit: str, lender: Git, access: Way, name: str) -> None:
     """Take a commit from another repository on this machine, if it has it.
 
     A new repository gets hard links to all objects: that takes no room, and, unlike git's alternates, still
@@ -231,25 +128,25 @@ def borrow(git: Git, commit: str, lender: Git, way: Way, name: str) -> None:
         git: the repository.
         commit: what is wanted.
         lender: the other one, bare.
-        way: who is told.
-        name: what is told of.
+        access: where progress is reported.
+        name: what the progress is called.
 
     Raises:
-        SourceError: a file cannot be made.
+        SourceError: a file cannot be written.
     """
     # A new one may hold the half that a killed run linked, so that it has the commit and not its files.
     if not lender.has(commit) or (git.has(commit) and not is_new(git)):
         return
     shallow = is_shallow(lender)
-    objects = lender.folder / (lender.said("rev-parse", "--git-path", "objects") or "")
+    objects = lender.folder / (lender.output("rev-parse", "--git-path", "objects") or "")
     # The objects of one that holds only a part would look like the whole.
-    parts = shallow or (objects / _ALTERNATES).exists() or lender.said("config", *_PARTIAL) is not None
+    parts = shallow or (objects / _ALTERNATES).exists() or lender.output("config", *_PARTIAL) is not None
     if is_new(git) and not parts:
         _link_objects(objects, git.folder / "objects")
     if not git.has(commit):
         wish = Wish(url=str(lender.folder), what=commit, into="", commit=commit)
         options = (_ANY_COMMIT, *(("--update-shallow",) if shallow else ()))
-        _fetch(git, wish, wish.url, way, name, *options)
+        _fetch(git, wish, wish.url, access, name, *options)
 
 
 def _link_objects(source: Path, target: Path) -> None:
@@ -276,7 +173,7 @@ def _link(source: Path, target: Path) -> None:
         files.replace(part, target)
 
 
-def _fetch(git: Git, wish: Wish, address: str, way: Way, name: str, *options: str) -> Moved:
+def _fetch(git: Git, wish: Wish, address: str, access: Way, name: str, *options: str) -> Outcome:
     spec = f"+{wish.what}:{wish.into}" if wish.into else wish.what
     specs: tuple[str, ...] = (spec,)
     extra: tuple[str, ...] = ()
@@ -288,65 +185,65 @@ def _fetch(git: Git, wish: Wish, address: str, way: Way, name: str, *options: st
     elif is_shallow(git) or is_new(git):
         extra = ("--depth=1",)
     words = ("fetch", "--progress", "--no-tags", *options, *extra, address, *specs)
-    return run(git, words, name, way.watch)
+    return run(git, words, name, access.watch)
 
 
 def is_shallow(git: Git) -> bool:
-    """Whether a repository holds only a part of its history."""
-    return git.said("rev-parse", "--is-shallow-repository") == "true"
+    """Say whether a repository holds only a part of its history."""
+    return git.output("rev-parse", "--is-shallow-repository") == "true"
 
 
-def fetched_alone(git: Git) -> frozenset[str]:
-    """The commits whose history was left out when they were fetched."""
-    place = git.said("rev-parse", "--git-path", "shallow")
+def shallow_commits(git: Git) -> frozenset[str]:
+    """Return the commits whose history was left out when they were fetched."""
+    place = git.output("rev-parse", "--git-path", "shallow")
     with contextlib.suppress(OSError):
         return frozenset((git.folder / (place or "")).read_text("ascii").split())
     return frozenset()
 
 
 def is_new(git: Git) -> bool:
-    """Whether nothing was fetched into a repository yet."""
+    """Say whether nothing was fetched into a repository yet."""
     return (
-        git.said("for-each-ref", "--count=1") == ""
-        and git.said("rev-parse", "--verify", "-q", "HEAD") is None
+        git.output("for-each-ref", "--count=1") == ""
+        and git.output("rev-parse", "--verify", "-q", "HEAD") is None
     )
 
 
-# ---------------------------------------------------------------- the mirror store
+# ---------------- the mirror store
 
 
 def mirror_of(mirrors: Path, url: str) -> Path:
-    """Where the mirror of an address lies: its host and path, and a few digits that tell addresses apart."""
+    """Return the folder of an address's mirror: host and path, and a few digits that tell addresses apart."""
     parts = urlsplit(url.removesuffix("/").removesuffix(".git"))
     words = re.sub(r"[^\w.-]+", "-", f"{parts.hostname or 'local'}{parts.path[-60:]}".replace("/", "-"))
     digits = hashlib.sha256(url.removesuffix("/").removesuffix(".git").encode()).hexdigest()[:8]
     return mirrors / f"{words.strip('-.')}-{digits}.git"
 
 
-def fill(mirror: Path, wish: Wish, way: Way, name: str) -> Moved:
+def fill_mirror(mirror: Path, wish: Wish, access: Way, name: str) -> Outcome:
     """Make sure that the mirror holds what is wanted; one run at a time works on it.
 
     Raises:
         SourceError: the mirror cannot be written.
         Stopped: everything is to end.
     """
-    with _held(mirror, way, name):
-        git = Git(folder=mirror, config=way.config)
+    with _lock_mirror(mirror, access, name):
+        git = Git(folder=mirror, config=access.config)
         with files.told_as(SourceError, mirror):
             mirror.mkdir(parents=True, exist_ok=True)
-        with working(mirror, mirror, mirror):
-            if not (mirror / "HEAD").exists() or git.said("config", "--local", _MARK) is None:
+        with mark_change(mirror, mirror, mirror):
+            if not (mirror / "HEAD").exists() or git.output("config", "--local", _MARK) is None:
                 git.run("init", "--quiet", "--bare", ".")
                 # Old servers, which a local git plays here, hand out no commit that is not a ref's.
                 git.run("config", "--local", "uploadpack.allowAnySHA1InWant", "true")
                 git.run("config", "--local", "remote.origin.url", wish.url)
                 git.run("config", "--local", _MARK, wish.url)
             if _is_kept(git, wish, _kept_by(wish)):
-                return Moved(rc=0)
-            if way.offline:
-                return Moved(rc=1, words=(f"--offline, and {mirror} does not hold it",))
+                return Outcome(rc=0)
+            if access.offline:
+                return Outcome(rc=1, words=(f"--offline, and {mirror} does not hold it",))
             words = ("fetch", "--progress", *_depth(git, wish), wish.url, *_specs(wish))
-            return run(git, words, name, replace(way.watch, tree=str(mirror)))
+            return run(git, words, name, replace(access.watch, tree=str(mirror)))
 
 
 def _kept_by(wish: Wish) -> str:
@@ -364,23 +261,23 @@ def _specs(wish: Wish) -> tuple[str, ...]:
 
 
 @contextlib.contextmanager
-def _held(mirror: Path, way: Way, name: str) -> Iterator[None]:
+def _lock_mirror(mirror: Path, access: Way, name: str) -> Iterator[None]:
     """Hold the mirror; another thread of ours, or another run, that fetches into it is waited for."""
     import filelock
 
     folder = mirror.parent.parent / LOCKS
     with files.told_as(SourceError, folder):
         folder.mkdir(parents=True, exist_ok=True)
-    lock, began, told = filelock.FileLock(folder / f"{mirror.name}.lock"), time.monotonic(), False
+    lock, began, noted = filelock.FileLock(folder / f"{mirror.name}.lock"), time.monotonic(), False
     while True:
         with contextlib.suppress(filelock.Timeout):
             lock.acquire(timeout=0.5)
             break
-        if way.watch.stop.is_set():
+        if access.watch.stop.is_set():
             raise Stopped
-        if not told and time.monotonic() - began > 2:
-            way.watch.note(f"{name}: another fetch into {mirror.name} is waited for")
-            told = True
+        if not noted and time.monotonic() - began > 2:
+            access.watch.note(f"{name}: another fetch into {mirror.name} is waited for")
+            noted = True
     try:
         yield
     finally:
@@ -388,17 +285,17 @@ def _held(mirror: Path, way: Way, name: str) -> Iterator[None]:
 
 
 def mirrors_in(mirrors: Path) -> tuple[tuple[str, Path], ...]:
-    """The mirrors that are there: address and folder, sorted."""
+    """Return address and folder of each mirror in the store, sorted."""
     found = []
     for folder in sorted(mirrors.iterdir()) if mirrors.is_dir() else ():
-        if (folder / "HEAD").is_file() and (url := Git(folder=folder).said("config", "--local", _MARK)):
+        if (folder / "HEAD").is_file() and (url := Git(folder=folder).output("config", "--local", _MARK)):
             found.append((url, folder))
     return tuple(found)
 
 
-def borrowed(git: Git) -> tuple[str, ...]:
-    """Folders of objects that a repository borrows from and that are gone."""
-    place = git.said("rev-parse", "--git-path", f"objects/{_ALTERNATES}")
+def lost_alternates(git: Git) -> tuple[str, ...]:
+    """Return the folders of objects that a repository borrows from (git's alternates) and that are gone."""
+    place = git.output("rev-parse", "--git-path", f"objects/{_ALTERNATES}")
     lines: list[str] = []
     with contextlib.suppress(OSError):
         lines = (git.folder / (place or "")).read_text("utf-8").splitlines()

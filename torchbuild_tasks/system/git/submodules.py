@@ -1,14 +1,8 @@
-"""Moves a worktree to a commit so that nothing of the user's is lost, also after a move that was cut off.
-
-git refuses to overwrite what differs from its index, and after a move that was killed half of the files
-do. Those are known by their content: what is in the way may be overwritten when it is what the wanted
-commit holds, or the beginning of that (the file that was being written).
-"""
+"""Submodules of a repository: which it has, at which commits, how one is checked out and removed again."""
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -20,126 +14,19 @@ import msgspec
 
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.system import files
-from torchbuild_tasks.system.git import run as gitmodules
-from torchbuild_tasks.system.git.fetch import fetched_alone
+from torchbuild_tasks.system.git.checkout import (
+    InTheWay,
+    changed_files,
+    check_out,
+    files_in_the_way,
+    ids_in_tree,
+)
+from torchbuild_tasks.system.git.fetch import shallow_commits
 from torchbuild_tasks.system.git.run import Git
-from torchbuild_tasks.system.git.transfer import Moved, Watch, run
+from torchbuild_tasks.system.git.transfer import Outcome, Watch
 from torchbuild_tasks.values import replace
 
-
-class InTheWay(Exception):
-    """Files of the user's would be overwritten; the argument names them."""
-
-    def __init__(self, files: tuple[str, ...]) -> None:
-        super().__init__(files)
-        self.files = files
-
-
-def settle(git: Git, commit: str, name: str, watch: Watch, *, also: Sequence[str] = ()) -> Moved:
-    """Check out a commit, over what a move that was cut off left.
-
-    Args:
-        git: a worktree.
-        commit: where it goes; its objects are here.
-        name: what is told of.
-        also: as `foreign`.
-
-    Raises:
-        InTheWay: files of the user's would be overwritten; nothing was changed.
-    """
-    checkout = ("-c", "advice.detachedHead=false", "checkout", "--progress", "--detach")
-    moved = run(git, (*checkout, "--no-overwrite-ignore", commit), name, watch)
-    if moved.rc == 0:
-        return moved
-    if others := foreign(git, commit, *also):
-        raise InTheWay(others)
-    return run(git, (*checkout, "--force", commit), name, watch)
-
-
-def foreign(git: Git, commit: str, *also: str) -> tuple[str, ...]:
-    """The files that differ from git's index, or are staged, or in the way, and are not of `commit`, sorted.
-
-    Args:
-        git: a worktree.
-        commit: where it is to go; its objects are here.
-        also: other commits whose content counts as ours: where a move that was cut off went.
-    """
-    wanted = gitmodules.tree(git, commit, "blob")
-    others = (gitmodules.tree(git, each, "blob") for each in dict.fromkeys(also) if each)
-    trees = (wanted, *others)
-    suspects = set(_names(git, "diff", "--name-only", "--no-renames", "-z", "--ignore-submodules=all"))
-    if git.said("rev-parse", "--verify", "--quiet", "HEAD") is not None:
-        staged = ("diff", "--cached", "--name-only", "--no-renames", "-z", "--ignore-submodules=all", "HEAD")
-        suspects.update(_names(git, *staged))
-    tracked = set(_names(git, "ls-files", "-z"))
-    suspects.update(path for path in wanted if path not in tracked and _is_there(git.folder / path))
-    return tuple(
-        sorted(
-            path
-            for path in suspects
-            if _is_there(git.folder / path)
-            and not any(_is_of(git, path, blob) for blob in {tree.get(path) for tree in trees})
-        )
-    )
-
-
-def strangers(git: Git, commit: str) -> tuple[str, ...]:
-    """Every file in a worktree that does not hold what `commit` holds there; for one without an index."""
-    wanted = gitmodules.tree(git, commit, "blob")
-    found = []
-    for folder, folders, names in os.walk(git.folder):
-        folders[:] = [name for name in folders if name != ".git"]
-        for name in names:
-            path = (Path(folder) / name).relative_to(git.folder).as_posix()
-            if name != ".git" and not _is_of(git, path, wanted.get(path)):
-                found.append(path)
-    return tuple(sorted(found))
-
-
-def edits(git: Git, *, deleted: bool = True, untracked: bool = True) -> tuple[str, ...]:
-    """Return files that were changed, staged or added (and are not ignored), by their paths in it, sorted.
-
-    Args:
-        git: the worktree.
-        deleted: those too that are not there any more.
-        untracked: those too that git does not track.
-    """
-    status = ("status", "--porcelain=v1", "-z", "--no-renames", "--ignore-submodules=all")
-    found = _names(git, *status, f"--untracked-files={'all' if untracked else 'no'}")
-    return tuple(sorted(each[3:] for each in found if deleted or each[:2] not in (" D", "D ")))
-
-
-def _names(git: Git, *words: str) -> list[str]:
-    said = git.said(*words, timeout=None) or ""
-    return [name for name in said.split("\0") if name]
-
-
-def _is_there(path: Path) -> bool:
-    return path.is_symlink() or path.is_file()
-
-
-def _is_of(git: Git, path: str, blob: str | None) -> bool:
-    """Whether a file holds this blob, or the beginning of it."""
-    if blob is None:
-        return False
-    place = git.folder / path
-    data = os.fsencode(place.readlink()) if place.is_symlink() else place.read_bytes()
-    plain = data.replace(b"\r\n", b"\n")  # git for Windows writes CRLF where the user wants it
-    if blob in (_blob_id(data, blob), _blob_id(plain, blob)):
-        return True
-    done = git.ask("cat-file", "blob", blob, timeout=None)
-    return done.rc == 0 and any(done.stdout.startswith(each) for each in (data, plain))
-
-
-def _blob_id(data: bytes, like: str) -> str:
-    digest = hashlib.sha256 if len(like) == 64 else hashlib.sha1
-    return digest(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
-
-
-# ----------------
-# the submodules of a repository: which there are, at which commit, and how one is laid out and left
-
-
+_KEYS: Final = r"^submodule\..*\.(path|url|update)$"
 _SIDES: Final = {"1": "both came from", "2": "ours", "3": "theirs"}
 
 
@@ -172,12 +59,29 @@ class Module(msgspec.Struct, frozen=True, kw_only=True):
         return self.around / self.path
 
     @property
-    def is_there(self) -> bool:
-        """Whether it was laid out, or that was begun."""
+    def is_present(self) -> bool:
+        """Say whether its files were checked out, or that was begun."""
         return os.path.lexists(self.folder / ".git")
 
 
-# ---------------------------------------------------------------- which there are
+# ---------------- which a repository has
+
+
+def submodule_settings(git: Git, *where: str) -> dict[str, dict[str, str]]:
+    """Return `path`, `url` and `update` of each submodule by its name.
+
+    Args:
+        git: the repository.
+        where: words of `git config` that name a .gitmodules (`--file F`, `--blob COMMIT:F`); without
+            them the repository's own settings.
+    """
+    output = git.output("config", *where, "-z", "--get-regexp", _KEYS) or ""
+    found: dict[str, dict[str, str]] = {}
+    for entry in filter(None, output.split("\0")):
+        key, _, value = entry.partition("\n")
+        name, _, what = key.removeprefix("submodule.").rpartition(".")
+        found.setdefault(name, {})[what] = value
+    return found
 
 
 def modules(git: Git, prefix: str = "", *, commit: str = "") -> tuple[Module, ...]:
@@ -193,12 +97,12 @@ def modules(git: Git, prefix: str = "", *, commit: str = "") -> tuple[Module, ..
     """
     links = {} if commit else _links(git)
     where = ("--blob", f"{commit}:.gitmodules") if commit else ("--file", str(git.folder / ".gitmodules"))
-    listed = gitmodules.settings(git, *where)
+    listed = submodule_settings(git, *where)
     if not listed:
         return ()
-    links = links or (gitmodules.tree(git, commit, "commit") if commit else {})
+    links = links or (ids_in_tree(git, commit, "commit") if commit else {})
     named = {values["path"]: name for name, values in listed.items() if "path" in values}
-    own = gitmodules.settings(git)
+    own = submodule_settings(git)
     kept = {
         path: name
         for path in links
@@ -228,7 +132,7 @@ def modules(git: Git, prefix: str = "", *, commit: str = "") -> tuple[Module, ..
 
 
 def _origin(git: Git) -> str:
-    return git.said("config", "--get", "remote.origin.url") or str(git.folder)
+    return git.output("config", "--get", "remote.origin.url") or str(git.folder)
 
 
 def absolute(base: str, url: str) -> str:
@@ -279,7 +183,7 @@ def _check(git: Git, name: str, path: str) -> None:
 
 
 def is_empty(module: Module) -> bool:
-    """Return whether a submodule's folder holds nothing, or nothing but git's link file."""
+    """Say whether a submodule's folder holds nothing, or nothing but git's link file."""
     try:
         return {path.name for path in module.folder.iterdir()} <= {".git"}
     except OSError:
@@ -291,10 +195,10 @@ def head(module: Module, config: tuple[str, ...]) -> str | None:
     if is_empty(module) or not (module.repository / "index").exists():
         return None
     git = Git(folder=module.folder, config=config)
-    said = (git.said("rev-parse", "--show-toplevel", "HEAD") or "").split("\n")
-    if len(said) != 2 or not Path(said[0]).samefile(module.folder):
+    output = (git.output("rev-parse", "--show-toplevel", "HEAD") or "").split("\n")
+    if len(output) != 2 or not Path(output[0]).samefile(module.folder):
         return None
-    return said[1]
+    return output[1]
 
 
 def walk(git: Git, prefix: str = "", *, commit: str = "") -> Iterator[Module]:
@@ -311,12 +215,12 @@ def walk(git: Git, prefix: str = "", *, commit: str = "") -> Iterator[Module]:
             yield from walk(Git(folder=module.folder, config=git.config), f"{module.top}/", commit=commit)
 
 
-# ---------------------------------------------------------------- what is the user's
+# ---------------- what is the user's
 
 
 def changes(git: Git, prefix: str = "") -> Iterator[str]:
     """Yield what was changed since HEAD in tracked files, in submodules and in their commits."""
-    yield from (f"{prefix}{path}" for path in edits(git, untracked=False))
+    yield from (f"{prefix}{path}" for path in changed_files(git, untracked=False))
     for module in modules(git, prefix, commit="HEAD"):
         at = head(module, git.config)
         if at is None:
@@ -326,7 +230,7 @@ def changes(git: Git, prefix: str = "") -> Iterator[str]:
         yield from changes(Git(folder=module.folder, config=git.config), f"{module.top}/")
 
 
-def overwritten(git: Git, commit: str, ends: Sequence[str], prefix: str = "") -> Iterator[str]:
+def files_overwritten(git: Git, commit: str, ends: Sequence[str], prefix: str = "") -> Iterator[str]:
     """Yield the files, in submodules too, that a move to a commit would overwrite and that are the user's.
 
     Args:
@@ -343,15 +247,15 @@ def overwritten(git: Git, commit: str, ends: Sequence[str], prefix: str = "") ->
             known.setdefault(module.path, set()).add(module.commit)
     for module in modules(git, prefix, commit=commit):
         at = head(module, git.config)
-        ours = known.get(module.path, set()) | {module.commit}
-        if not module.is_there or at == module.commit:
+        known_commits = known.get(module.path, set()) | {module.commit}
+        if not module.is_present or at == module.commit:
             continue
         sub = Git(folder=module.folder, config=git.config)
-        if at and at not in ours:
+        if at and at not in known_commits:
             yield f"{module.top} (a submodule, at commit {at[:10]})"
         elif sub.has(module.commit):
-            others = sorted(each for each in ours - {module.commit} if sub.has(each))
-            yield from overwritten(sub, module.commit, others, f"{module.top}/")
+            others = sorted(each for each in known_commits - {module.commit} if sub.has(each))
+            yield from files_overwritten(sub, module.commit, others, f"{module.top}/")
 
 
 def keep_head(git: Git) -> None:
@@ -359,24 +263,24 @@ def keep_head(git: Git) -> None:
 
     A commit that was fetched alone, without its history, came from a server.
     """
-    commit = git.said("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
-    if not commit or commit in fetched_alone(git):
+    commit = git.output("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+    if not commit or commit in shallow_commits(git):
         return
-    if git.said("for-each-ref", "--count=1", "--contains", commit) == "":
+    if git.output("for-each-ref", "--count=1", "--contains", commit) == "":
         git.run("update-ref", f"refs/torchbuild/kept/{commit}", commit)
 
 
-# ---------------------------------------------------------------- one of them
+# ---------------- one of them
 
 
-def move(git: Git, commit: str, name: str, watch: Watch, *, also: Sequence[str] = ()) -> Moved:
+def move(git: Git, commit: str, name: str, watch: Watch, *, also: Sequence[str] = ()) -> Outcome:
     """Check out a commit; submodules that it does not have any more go, unless something in them was changed.
 
     Args:
         git: a worktree.
-        commit: where it goes; its objects are here.
-        name: what is told of.
-        watch: who is told.
+        commit: where it goes; its objects are in the repository.
+        name: what the progress is called.
+        watch: where progress is reported.
         also: commits between which a move was cut off: their content is not the user's.
 
     Raises:
@@ -387,13 +291,13 @@ def move(git: Git, commit: str, name: str, watch: Watch, *, also: Sequence[str] 
     if gone and (others := _obstacles(git, commit, also, gone)):
         raise InTheWay(others)
     for module in gone:
-        leave(Git(folder=module.folder, config=git.config))
-    return settle(git, commit, name, watch, also=also)
+        remove_files(Git(folder=module.folder, config=git.config))
+    return check_out(git, commit, name, watch, also=also)
 
 
 def _gone(git: Git, commit: str) -> list[Module]:
     """Return the unchanged submodules that HEAD has and a commit has not, or by another name."""
-    if git.said("rev-parse", "--verify", "--quiet", "HEAD") is None:
+    if git.output("rev-parse", "--verify", "--quiet", "HEAD") is None:
         return []
     before = [module for module in modules(git, commit="HEAD") if (module.folder / ".git").is_file()]
     after = {(module.path, module.name) for module in modules(git, commit=commit)} if before else set()
@@ -409,27 +313,27 @@ def _obstacles(git: Git, commit: str, also: Sequence[str], gone: Sequence[Module
         for module in gone
         for path in _tracked(Git(folder=module.folder, config=git.config))
     }
-    return tuple(path for path in foreign(git, commit, *also) if path not in going)
+    return tuple(path for path in files_in_the_way(git, commit, *also) if path not in going)
 
 
 def _tracked(git: Git) -> Iterator[str]:
     """Yield the files of a worktree that git tracks, and those of submodules in it."""
-    yield from filter(None, (git.said("ls-files", "-z") or "").split("\0"))
+    yield from filter(None, (git.output("ls-files", "-z") or "").split("\0"))
     for module in modules(git, commit="HEAD"):
-        if module.is_there:
+        if module.is_present:
             inner = Git(folder=module.folder, config=git.config)
             yield from (f"{module.path}/{path}" for path in _tracked(inner))
 
 
 def _is_users(git: Git, module: Module) -> bool:
-    """Return whether something in a submodule was changed; a deleted file holds nothing."""
-    here = Git(folder=module.folder, config=git.config)
-    if edits(here, deleted=False, untracked=False):
+    """Say whether something in a submodule was changed; a deleted file holds nothing."""
+    inside = Git(folder=module.folder, config=git.config)
+    if changed_files(inside, deleted=False, untracked=False):
         return True
-    return any(inner.is_there and _is_users(here, inner) for inner in modules(here, commit="HEAD"))
+    return any(inner.is_present and _is_users(inside, inner) for inner in modules(inside, commit="HEAD"))
 
 
-def leave(git: Git) -> None:
+def remove_files(git: Git) -> None:
     """Take a submodule's tracked files away, those of submodules in it first; what git does not track stays.
 
     Raises:
@@ -438,10 +342,10 @@ def leave(git: Git) -> None:
     keep_head(git)
     for module in modules(git, commit="HEAD"):
         if (module.folder / ".git").is_file():
-            leave(Git(folder=module.folder, config=git.config))
+            remove_files(Git(folder=module.folder, config=git.config))
     patience, parents = files.Patience(), set[Path]()
     with files.told_as(SourceError, git.folder):
-        for entry in filter(None, (git.said("ls-files", "--stage", "-z") or "").split("\0")):
+        for entry in filter(None, (git.output("ls-files", "--stage", "-z") or "").split("\0")):
             path = git.folder / entry.partition("\t")[2]
             if not entry.startswith("160000 "):
                 with contextlib.suppress(FileNotFoundError):
@@ -462,7 +366,7 @@ def initialise(git: Git, found: Sequence[Module], *, sync: bool) -> bool:
     Raises:
         SourceError: git fails.
     """
-    own = gitmodules.settings(git) if found else {}
+    own = submodule_settings(git) if found else {}
     new = [module.path for module in found if "url" not in own.get(module.name, {})]
     if new:
         git.run("submodule", "--quiet", "init", "--", *new)
@@ -471,7 +375,7 @@ def initialise(git: Git, found: Sequence[Module], *, sync: bool) -> bool:
     return bool(new or (sync and found))
 
 
-def repository(module: Module, config: tuple[str, ...]) -> Git:
+def open_repository(module: Module, config: tuple[str, ...]) -> Git:
     """Return the submodule's repository, made if it is not there; commands in it know no worktree.
 
     Raises:
@@ -480,9 +384,9 @@ def repository(module: Module, config: tuple[str, ...]) -> Git:
     git = Git(folder=module.repository, config=config, bare=True)
     with files.told_as(SourceError, module.repository):
         module.repository.mkdir(parents=True, exist_ok=True)
-    if git.said("rev-parse", "--absolute-git-dir") is None or not (module.repository / "HEAD").exists():
+    if git.output("rev-parse", "--absolute-git-dir") is None or not (module.repository / "HEAD").exists():
         replace(git, bare=False).run("init", "--quiet", "--bare", ".")
-    if git.said("config", "--local", "remote.origin.url") != module.url:
+    if git.output("config", "--local", "remote.origin.url") != module.url:
         git.run("config", "--local", "remote.origin.url", module.url)
         git.run("config", "--local", "remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*")
     return git
@@ -501,12 +405,12 @@ def connect(module: Module, git: Git) -> Git:
         git.run("config", "--local", "core.worktree", back)
         with files.told_as(SourceError, module.folder):
             module.folder.mkdir(parents=True, exist_ok=True)
-            there = Path(os.path.relpath(module.repository, module.folder)).as_posix()
-        files.write_atomic(link, f"gitdir: {there}\n".encode(), error=SourceError)
+            target = Path(os.path.relpath(module.repository, module.folder)).as_posix()
+        files.write_atomic(link, f"gitdir: {target}\n".encode(), error=SourceError)
     return Git(folder=module.folder, config=git.config)
 
 
-def forget_index(module: Module) -> None:
+def remove_index(module: Module) -> None:
     """Take away git's list of what it laid out, so that it lays out everything again.
 
     Raises:

@@ -1,7 +1,7 @@
-"""Runs a git command that takes its time: its progress is told, a stalled one is ended.
+"""Runs a git command that takes its time: its progress is reported, a stalled one is ended.
 
 git prints its progress once a second while anything moves. Over HTTP it notices a stall itself
-(http.lowSpeedTime); over git:// and ssh it would wait forever for a server that says nothing.
+(http.lowSpeedTime); over git:// and ssh it would wait forever for a silent server.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ import msgspec
 
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.system import process
-from torchbuild_tasks.system.git.run import Git, environment
+from torchbuild_tasks.system.git.run import Git, git_environment
 
-# git's processes for one checkout carry its name, so that those of a killed run can be told.
+# Our git processes for one checkout carry its name, so that those of a killed run can be recognised.
 TREE: Final = "TORCHBUILD_TREE"
 PATIENCE: Final = 60.0
-_QUIET: Final = 2.0  # seconds without a word after which something is said
-_KEPT: Final = 12  # lines of git's words
+_QUIET: Final = 2.0  # seconds without output after which a note is made
+_KEPT: Final = 12  # last lines of git's output
 _STEP: Final = re.compile(r"(?:remote: )?(?P<phase>[A-Z][a-z]+(?: [a-z]+)*): +(?P<percent>\d+)% \(\d+/\d+\)")
 _BYTES: Final = re.compile(r", (?P<count>[\d.]+) (?P<unit>bytes|KiB|MiB|GiB)(?: \||,|$)")
 _UNITS: Final[Mapping[str, int]] = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
@@ -38,18 +38,18 @@ def patience() -> float:
     Raises:
         UsageError: TORCHBUILD_STALL is no number of seconds.
     """
-    said = os.environ.get("TORCHBUILD_STALL")
+    text = os.environ.get("TORCHBUILD_STALL")
     with contextlib.suppress(ValueError):
-        if (seconds := float(said or PATIENCE)) >= 1:
+        if (seconds := float(text or PATIENCE)) >= 1:
             return seconds
-    raise UsageError(f"TORCHBUILD_STALL={said} is not a number of seconds, 1 or more")
+    raise UsageError(f"TORCHBUILD_STALL={text} is not a number of seconds, 1 or more")
 
 
 def settings(mirrors: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
     """Return what goes with every git: mirrors of hosts, patience, packs that are whole or not there."""
     return (
         *(f"url.{new}.insteadOf={old}" for old, new in mirrors),
-        "http.lowSpeedLimit=10",  # bytes a second: a server that counts objects says more
+        "http.lowSpeedLimit=10",  # bytes a second: a server that counts objects sends more
         f"http.lowSpeedTime={int(patience())}",
         "fetch.unpackLimit=1",
         "fetch.recurseSubmodules=false",
@@ -60,8 +60,8 @@ def settings(mirrors: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
     )
 
 
-def _say_nothing(*said: object) -> None:
-    """Tell nobody."""
+def _ignore(*text: object) -> None:
+    """Report to nothing."""
 
 
 class Stopped(Exception):
@@ -73,24 +73,24 @@ class _Stalled(Exception):
 
 
 class Watch(msgspec.Struct, frozen=True, kw_only=True):
-    """How long commands are watched and who is told.
+    """How long a silent command is borne, and where progress is reported.
 
     Args:
         tree: the checkout, or the mirror, that this is about.
         patience: seconds without a word, and without computing, after which a command is ended.
-        transfer: told a name, the bytes that came, and None for their total, which git does not tell.
-        note: told what else takes its time.
+        transfer: called with a name, the bytes that came, and None for their total (git prints none).
+        note: called with a line about what else takes its time.
         stop: set when everything is to end.
     """
 
     tree: str
     patience: float = PATIENCE
-    transfer: Callable[[str, int, int | None], None] = _say_nothing
-    note: Callable[[str], None] = _say_nothing
+    transfer: Callable[[str, int, int | None], None] = _ignore
+    note: Callable[[str], None] = _ignore
     stop: threading.Event = msgspec.field(default_factory=threading.Event)
 
 
-class Moved(msgspec.Struct, frozen=True, kw_only=True):
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """How a command ended, and its last words without the progress."""
 
     rc: int
@@ -99,31 +99,31 @@ class Moved(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def run(
-    git: Git, words: tuple[str, ...], name: str, watch: Watch, *, heard: list[str] | None = None
-) -> Moved:
+    git: Git, words: tuple[str, ...], name: str, watch: Watch, *, lines: list[str] | None = None
+) -> Outcome:
     """Run one command of git's that may take long.
 
     Args:
-        name: what is told of ("third_party/fbgemm").
-        heard: gets every line that it says.
+        name: what the progress is called ("third_party/fbgemm").
+        lines: gets every line of its output.
 
     Raises:
         Stopped: `watch.stop` was set meanwhile.
     """
-    listener = _Listener(name, watch, heard)
+    listener = _Listener(name, watch, lines)
     try:
         rc = process.stream(
             git.argv(words),
-            env={**environment(), TREE: watch.tree},
+            env={**git_environment(), TREE: watch.tree},
             cwd=None,
             log=_Nowhere(),
             on_block=listener.block,
             on_idle=listener.idle,
         )
     except _Stalled:
-        said = f"nothing was heard for {watch.patience:.0f} seconds"
-        return Moved(rc=process.TIMED_OUT, words=(*listener.words, said), stalled=True)
-    return Moved(rc=rc, words=tuple(listener.words))
+        text = f"nothing was heard for {watch.patience:.0f} seconds"
+        return Outcome(rc=process.TIMED_OUT, words=(*listener.words, text), stalled=True)
+    return Outcome(rc=rc, words=tuple(listener.words))
 
 
 class _Nowhere:
@@ -132,16 +132,16 @@ class _Nowhere:
 
 
 class _Listener:
-    """Hears what one command says, and that it says nothing."""
+    """Takes what one command prints, and notices when it prints nothing."""
 
-    def __init__(self, name: str, watch: Watch, heard: list[str] | None) -> None:
-        self._name, self._watch, self._all = name, watch, heard
+    def __init__(self, name: str, watch: Watch, lines: list[str] | None) -> None:
+        self._name, self._watch, self._all = name, watch, lines
         self.words: list[str] = []
-        self._heard = self._told = time.monotonic()
+        self._heard = self._noted = time.monotonic()
         self._phase, self._cpu = "", 0.0
 
     def block(self, block: bytes) -> None:
-        """Lines of git's; a progress line ends with a carriage return there."""
+        """Take output of git's; a progress line ends with a carriage return there."""
         self._stop()
         self._heard = time.monotonic()
         lines = block.decode(errors="replace").splitlines()
@@ -155,7 +155,7 @@ class _Listener:
         del self.words[:-_KEPT]
 
     def idle(self, pid: int) -> None:
-        """Half a second without a word: wait on, unless it also computes nothing for too long."""
+        """Note half a second without output; end the command when it also computes nothing for too long."""
         self._stop()
         now = time.monotonic()
         if now - self._heard < _QUIET:
@@ -176,10 +176,10 @@ class _Listener:
         self._phase = phase
 
     def _tell(self, text: str) -> None:
-        """Say it, the first time after two seconds and then every half minute."""
+        """Report a line, the first time after two seconds and then every half minute."""
         now = time.monotonic()
-        if now - self._told >= _QUIET:
-            self._told = now + 30.0 - _QUIET
+        if now - self._noted >= _QUIET:
+            self._noted = now + 30.0 - _QUIET
             self._watch.note(text)
 
     def _stop(self) -> None:
@@ -188,7 +188,7 @@ class _Listener:
 
 
 def _cpu_seconds(pid: int) -> float:
-    """What a command and all that it started have computed."""
+    """Return the CPU seconds that a command and all that it started have used."""
     import psutil
 
     used = 0.0

@@ -1,8 +1,8 @@
-"""Worktrees of a checkout, made, switched and removed with all their submodules.
+"""Adds, switches and removes worktrees of a checkout with all their submodules.
 
-An entry in the repository (`.git/torchbuild/worktrees`) says of each worktree that it is ours and how far
+An entry in the repository (`.git/torchbuild/worktrees`) records each worktree that is ours and how far
 it is: it is written before the first file and taken out after the last one, so that a run that was killed
-is finished, or cleared away, by the next. A worktree without an entry is somebody's and never removed.
+is finished, or cleared away, by the next. A worktree without an entry is the user's and never removed.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ import msgspec
 
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.system.files import told_as, unlink, write_atomic
-from torchbuild_tasks.system.git import fetch as remains
-from torchbuild_tasks.system.git import submodules
+from torchbuild_tasks.system.git import cut_off, submodules
+from torchbuild_tasks.system.git.checkout import InTheWay
 from torchbuild_tasks.system.git.complete import complete
 from torchbuild_tasks.system.git.fetch import Way
 from torchbuild_tasks.system.git.run import Git
-from torchbuild_tasks.system.git.submodules import InTheWay, changes
+from torchbuild_tasks.system.git.submodules import changes
 from torchbuild_tasks.system.git.transfer import Watch
 from torchbuild_tasks.system.remove import leftovers, remove_tree, take_away
 
-State = Literal["adding", "here"]
+State = Literal["adding", "here"]  # "here": added whole; entries on disk have these words
 
 _ENTRIES: Final = ("torchbuild", "worktrees")
 _SWITCH: Final = "torchbuild-switch.json"  # in the git directory of a checkout, while it is switched
@@ -36,7 +36,7 @@ _SHOWN: Final = 10
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """What the repository remembers of one worktree of ours."""
+    """What the repository records of one worktree of ours."""
 
     file: Path
     folder: Path
@@ -45,30 +45,30 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def entries(git: Git) -> tuple[Entry, ...]:
-    """The worktrees of ours, those half made too."""
+    """Return the worktrees that we made, unfinished ones included."""
     found = []
     for file in sorted((_common(git).joinpath(*_ENTRIES)).glob("*.json")):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            said = json.loads(file.read_bytes())
-            folder = Path(said["folder"])
-            found.append(Entry(file=file, folder=folder, state=said["state"], commit=said["commit"]))
+            data = json.loads(file.read_bytes())
+            folder = Path(data["folder"])
+            found.append(Entry(file=file, folder=folder, state=data["state"], commit=data["commit"]))
     return tuple(found)
 
 
 def commit_of(git: Git, ref: str) -> str:
-    """The commit that a branch, tag or commit names; a branch may be the remote's.
+    """Return the commit that a branch, tag or commit names; a branch may be the remote's.
 
     Raises:
-        SourceError: there is no such thing here.
+        SourceError: the repository has none of that name.
     """
     for name in (ref, f"refs/remotes/origin/{ref}"):
-        said = (
+        commit = (
             None
             if ref.startswith("-")
-            else git.said("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+            else git.output("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
         )
-        if said:
-            return said
+        if commit:
+            return commit
     raise SourceError(
         f"There is no branch, tag or commit {ref} in {git.folder}.",
         looked=(f"git rev-parse {ref}", f"git rev-parse origin/{ref}"),
@@ -76,94 +76,94 @@ def commit_of(git: Git, ref: str) -> str:
     )
 
 
-def add(git: Git, folder: Path, ref: str, way: Way | None = None) -> None:
-    """Make a worktree at `ref` in `folder`, with its submodules; a half-made one is made anew.
+def add(git: Git, folder: Path, ref: str, access: Way | None = None) -> None:
+    """Add a worktree at `ref` in `folder`, with its submodules; an unfinished one is added anew.
 
     Args:
         git: the checkout that it is a worktree of, whose submodules are borrowed.
         folder: where; must not be there, or be empty.
         ref: branch, tag or commit; HEAD is detached.
-        way: how what the checkout lacks is fetched, and who is told.
+        access: how what the checkout lacks is fetched.
 
     Raises:
         SourceError: no such ref, something is in `folder`, or git fails.
     """
     folder, commit = _absolute(folder), commit_of(git, ref)
     tree, entry = Git(folder=folder, config=git.config), _entry(git, folder)
-    way = way or _quiet(tree)
+    access = access or _quiet(tree)
     if entry and entry.state == "adding":
-        remains.end_orphans(way.watch.tree)
+        cut_off.end_orphans(access.watch.tree)
         _take_down(git, entry)
     elif os.path.lexists(folder) and not _is_empty(folder):
         raise SourceError(
             f"{folder} is there already; a worktree needs a folder of its own.",
             next_step="Name another folder, or move that one away.",
         )
-    _note(git, folder, "adding", commit)
+    _write_entry(git, folder, "adding", commit)
     git.run("worktree", "add", "--detach", str(folder), commit)
-    _complete(tree, _main(git), way)
-    _note(git, folder, "here", commit)
+    _complete(tree, _main(git), access)
+    _write_entry(git, folder, "here", commit)
 
 
-def switch(git: Git, ref: str, way: Way | None = None) -> None:
+def switch(git: Git, ref: str, access: Way | None = None) -> None:
     """Check out `ref` in a checkout or worktree and move its submodules along.
 
     Args:
         git: the checkout or worktree.
         ref: branch, tag or commit; HEAD is detached.
-        way: how what the main checkout lacks is fetched, and who is told.
+        access: how what the main checkout lacks is fetched.
 
     Raises:
-        SourceError: no such ref, something was changed (says what, and the ways out), or git fails.
+        SourceError: no such ref, something was changed (it is listed), or git fails.
     """
-    commit, way = commit_of(git, ref), way or _quiet(git)
+    commit, access = commit_of(git, ref), access or _quiet(git)
     own = Path(git.run("rev-parse", "--absolute-git-dir"))
-    with remains.working(own, Path(way.watch.tree), own):
+    with cut_off.mark_change(own, Path(access.watch.tree), own):
         note, head = own / _SWITCH, git.run("rev-parse", "HEAD")
-        begun = _begun(note)
+        begun = _unfinished_switch(note)
         ends = tuple(dict.fromkeys((head, *begun)))
-        # Half of what a move that was broken off did differs from HEAD, and is nobody's change.
-        found = [*(() if begun else changes(git)), *submodules.overwritten(git, commit, ends)]
+        # Half of what a switch that was cut off did differs from HEAD, and is no change of the user's.
+        found = [*(() if begun else changes(git)), *submodules.files_overwritten(git, commit, ends)]
         if found:
             raise _dirty(f"{git.folder} cannot be switched to {ref}: it has changes.", sorted(set(found)))
         main = _main(git)
         write_atomic(note, json.dumps({"from": head, "to": commit}).encode(), error=SourceError)
         try:
-            moved = submodules.move(git, commit, git.folder.name, way.watch, also=ends)
+            outcome = submodules.move(git, commit, git.folder.name, access.watch, also=ends)
         except InTheWay as error:
             raise _dirty(f"{git.folder} cannot be switched to {ref}.", error.files) from None
-        if moved.rc != 0:
-            raise SourceError(f"{git.folder} cannot be switched to {ref}.", looked=moved.words)
-        _complete(git, None if _same(main.folder, git.folder) else main, way)
+        if outcome.rc != 0:
+            raise SourceError(f"{git.folder} cannot be switched to {ref}.", looked=outcome.words)
+        _complete(git, None if _same(main.folder, git.folder) else main, access)
         if _entry(git, _absolute(git.folder)):
-            _note(git, _absolute(git.folder), "here", commit)
+            _write_entry(git, _absolute(git.folder), "here", commit)
         with told_as(SourceError, note):
             unlink(note, missing_ok=True)
 
 
 def _quiet(git: Git) -> Way:
-    """Return the way to repositories of which nobody is told."""
+    """Return an access to repositories that reports nothing."""
     return Way(config=git.config, watch=Watch(tree=str(git.folder)))
 
 
-def _complete(git: Git, main: Git | None, way: Way) -> None:
-    """Bring every submodule to where HEAD has it; one that the main checkout left out is left out here."""
+def _complete(git: Git, main: Git | None, access: Way) -> None:
+    """Bring every submodule to where HEAD has it; one that the main checkout left out is left out."""
     known = submodules.walk(main, commit="HEAD") if main else ()
-    left_out = {module.top for module in known if not module.is_there}
+    left_out = {module.top for module in known if not module.is_present}
 
     def needed(top: str) -> bool:
         return top not in left_out or os.path.lexists(git.folder / top / ".git")
 
-    complete(git, way, needed, main=main)
+    complete(git, access, needed, main=main)
 
 
-def remove(git: Git, folder: Path, *, made: Collection[str] = ()) -> None:
-    """Remove a worktree that `add` made, with what was built in it.
+def remove(git: Git, folder: Path, *, created: Collection[str] = ()) -> None:
+    """Remove a worktree that `add` added, with what was built in it.
 
     Args:
         git: the checkout that it is a worktree of.
         folder: the worktree.
-        made: files in it that are known to be made by builds, though git neither knows nor ignores them.
+        created: files that builds are known to have created, though git neither tracks nor ignores them.
 
     Raises:
         SourceError: it is none of ours, holds changes or commits that are nowhere else, or git fails.
@@ -175,51 +175,51 @@ def remove(git: Git, folder: Path, *, made: Collection[str] = ()) -> None:
             f"{folder} was not made by torchbuild_tasks, so it is not removed.",
             next_step=f"If it is a worktree that nobody needs: git -C {git.folder} worktree remove {folder}",
         )
-    if entry.state == "here" and os.path.lexists(folder) and (lost := losses(git, folder, made)):
-        raise would_lose(folder, lost)
+    if entry.state == "here" and os.path.lexists(folder) and (lost := losses(git, folder, created)):
+        raise loss_error(folder, lost)
     _take_down(git, entry)
 
 
-def would_lose(folder: Path, lost: Sequence[str]) -> SourceError:
-    """The error of a removal that would lose something."""
+def loss_error(folder: Path, lost: Sequence[str]) -> SourceError:
+    """Return the error of a removal that would lose something."""
     return _dirty(f"{folder} is not removed: what is in it would be lost.", lost)
 
 
-def losses(git: Git, folder: Path, made: Collection[str] = ()) -> tuple[str, ...]:
-    """What a removal of that worktree would lose: changes, files nobody knows, commits."""
+def losses(git: Git, folder: Path, created: Collection[str] = ()) -> tuple[str, ...]:
+    """Return what a removal of that worktree would lose: changes, files that git does not track, commits."""
     tree = Git(folder=_absolute(folder), config=git.config)
-    top = tree.said("rev-parse", "--show-toplevel")
+    top = tree.output("rev-parse", "--show-toplevel")
     if top is None or not _same(Path(top), tree.folder):
         return (f"{folder} is no worktree any more: its .git is missing or broken",)
     entry = _entry(git, tree.folder)
     head = tree.run("rev-parse", "HEAD")
-    lost = [*changes(tree), *(name for name in _unknown(tree) if name not in made)]
-    if head != (entry and entry.commit) and not tree.said("for-each-ref", "--contains", head, "--count=1"):
+    lost = [*changes(tree), *(name for name in _unknown(tree) if name not in created)]
+    if head != (entry and entry.commit) and not tree.output("for-each-ref", "--contains", head, "--count=1"):
         lost.append(f"commit {head[:10]}, which no branch or tag has")
     return tuple(dict.fromkeys(lost))
 
 
 def _unknown(tree: Git) -> list[str]:
-    """Files that git neither tracks nor ignores, and commits of submodules that only they have."""
+    """Return files that git neither tracks nor ignores, and commits of submodules that only they have."""
     found = tree.run("ls-files", "--others", "--exclude-standard", "-z").split("\0")
     unknown = [name for name in found if name]
     for module in submodules.modules(tree, commit="HEAD"):
-        if module.is_there:
+        if module.is_present:
             sub = Git(folder=module.folder, config=tree.config)
             unknown += [f"{module.path}/{name}" for name in _unknown(sub)]
             known = ("--not", "--remotes", *((module.commit,) if sub.has(module.commit) else ()))
-            if sub.said("log", "--format=%h", "--max-count=1", "--branches", *known):
+            if sub.output("log", "--format=%h", "--max-count=1", "--branches", *known):
                 unknown.append(f"{module.path} (a branch that was not pushed)")
-            if sub.said("rev-parse", "--quiet", "--verify", "refs/stash"):
+            if sub.output("rev-parse", "--quiet", "--verify", "refs/stash"):
                 unknown.append(f"{module.path} (stashed changes)")
     return unknown
 
 
-def _begun(note: Path) -> tuple[str, ...]:
-    """Both ends of a switch that was broken off."""
+def _unfinished_switch(note: Path) -> tuple[str, ...]:
+    """Return both commits of a switch that was cut off; none where none was."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        said = json.loads(note.read_bytes())
-        return (str(said["from"]), str(said["to"]))
+        data = json.loads(note.read_bytes())
+        return (str(data["from"]), str(data["to"]))
     return ()
 
 
@@ -249,7 +249,7 @@ def _dirty(what: str, found: Sequence[str]) -> SourceError:
 
 
 def _main(git: Git) -> Git:
-    """The checkout that the worktrees belong to: git lists it first."""
+    """Return the checkout that the worktrees belong to: git lists it first."""
     first = git.run("worktree", "list", "--porcelain").partition("\n")[0]
     return Git(folder=Path(first.removeprefix("worktree ")), config=git.config)
 
@@ -268,12 +268,12 @@ def _entry(git: Git, folder: Path) -> Entry | None:
     return next((entry for entry in entries(git) if entry.file == file), None)
 
 
-def _note(git: Git, folder: Path, state: State, commit: str) -> None:
+def _write_entry(git: Git, folder: Path, state: State, commit: str) -> None:
     file = _file(git, folder)
     with told_as(SourceError, file):
         file.parent.mkdir(parents=True, exist_ok=True)
-    said = {"folder": str(folder), "state": state, "commit": commit}
-    write_atomic(file, json.dumps(said).encode(), error=SourceError)
+    data = {"folder": str(folder), "state": state, "commit": commit}
+    write_atomic(file, json.dumps(data).encode(), error=SourceError)
 
 
 def _absolute(folder: Path) -> Path:

@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from torchbuild_tasks.errors import ManifestError
-from torchbuild_tasks.features.manifest.compare import Here, differences, read_manifest, with_remedies
+from torchbuild_tasks.features.manifest.compare import differences
+from torchbuild_tasks.features.manifest.read import read_manifest
+from torchbuild_tasks.features.manifest.remedies import Place, with_remedies
 from torchbuild_tasks.model.record import MANIFEST_SCHEMA
 from torchbuild_tasks.values import dumps
 
 # As the first release wrote them: a later one has to read them too.
 DATA = Path(__file__).with_name("schema-1.json").read_bytes()
 RECORD = Path(__file__).with_name("record-schema-1.json").read_bytes()
+
+# Objects whose keys are names of variables, flags, patches or checks, not fields.
+TABLES = frozenset(
+    (
+        *("request", "settings", "environ", "inputs", "patches", "torch", "packages", "digests", "installed"),
+        *("unpacked", "pins", "parts", "probes", "git", "hits", "misses", "not_cached", "away"),
+    )
+)
 
 
 def test_a_manifest_of_the_first_schema_is_read_and_written_back() -> None:
@@ -48,7 +59,7 @@ def test_a_record_of_the_first_schema_is_read_as_a_manifest_without_its_secrets(
 def test_the_two_files_of_a_first_build_differ_in_nothing_that_one_never_held() -> None:
     found = differences(read_manifest(RECORD, "a.json"), read_manifest(DATA, "b.json"))
     assert {"toolchain", "requirements", "env file"}.isdisjoint(each.group for each in found)
-    here = Here(root="/src", python="/p", manifest="m.json", install=lambda name: name)
+    here = Place(root="/src", python="/p", manifest="m.json", install=lambda name: name)
     remedies = with_remedies(found, read_manifest(RECORD, "a.json"), here)
     assert {each.name for each in remedies if each.group == "source" and not each.remedy} >= {
         "changes",
@@ -87,4 +98,28 @@ def test_a_newer_schema_is_refused_by_name_even_when_all_else_is_unknown() -> No
 def test_an_edited_value_is_named_by_its_place() -> None:
     data = {**json.loads(DATA), "era": 5}
     with pytest.raises(ManifestError, match=r"manifest\.era is 5"):
+        read_manifest(json.dumps(data).encode(), "x.json")
+
+
+def _with_unknown_keys(value: Any) -> Any:
+    """Return JSON with a key more in every object that is a value of ours and no table of names."""
+    if isinstance(value, list):
+        return [_with_unknown_keys(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    changed = {name: item if name in TABLES else _with_unknown_keys(item) for name, item in value.items()}
+    return {**changed, "of a newer version": {"any": [1]}}
+
+
+def test_keys_of_a_newer_version_are_left_out_wherever_they_stand() -> None:
+    for data in (DATA, RECORD, dumps(read_manifest(DATA, "a.json")).encode()):
+        newer = _with_unknown_keys(json.loads(data))
+        assert "of a newer version" in newer["choices"][0]
+        assert read_manifest(json.dumps(newer).encode(), "b.json") == read_manifest(data, "a.json")
+
+
+def test_a_value_that_does_not_fit_is_refused_beside_unknown_keys() -> None:
+    data = json.loads(dumps(read_manifest(DATA, "a.json")))
+    data["facts"]["cpu"] = {"cores": "two", "new": 1}
+    with pytest.raises(ManifestError, match=r"manifest\.facts\.cpu\.cores is \"two\""):
         read_manifest(json.dumps(data).encode(), "x.json")

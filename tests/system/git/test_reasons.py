@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchbuild_tasks.system.git.complete import Kind, Reason, advice, reason
+from torchbuild_tasks.system.git.reasons import Kind, Reason, advice, find_reason
 
 URL = "https://github.com/pytorch/pytorch.git"
 
@@ -34,12 +34,12 @@ URL = "https://github.com/pytorch/pytorch.git"
     ],
 )
 def test_reasons(line: str, kind: Kind, again: bool) -> None:
-    found = reason(("Cloning …", line, "fatal: the remote end hung up unexpectedly"))
+    found = find_reason(("Cloning …", line, "fatal: the remote end hung up unexpectedly"))
     assert (found.kind, found.line, found.again) == (kind, line, again)
 
 
 def test_a_git_that_said_nothing() -> None:
-    assert reason(()).line == "git said nothing"
+    assert find_reason(()).line == "git said nothing"
 
 
 def test_the_mirror_hint_comes_for_hosts_that_cannot_be_reached_and_for_nothing_else() -> None:

@@ -1,0 +1,82 @@
+"""Unpacks a release archive of PyTorch as a checkout."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from torchbuild_tasks.errors import SourceError
+from torchbuild_tasks.features.source import places
+from torchbuild_tasks.features.source.get import Task
+from torchbuild_tasks.system import files, lock
+from torchbuild_tasks.system.archive.unpack import unpack
+from torchbuild_tasks.system.remove import remove_tree
+
+ARCHIVES: Final[Mapping[str, str]] = {
+    ".tar.gz": "tar.gz",
+    ".tgz": "tar.gz",
+    ".tar.xz": "tar.xz",
+    ".tar.bz2": "tar.bz2",
+    ".zip": "zip",
+}
+
+
+def unpack_archive(task: Task, word: str, folder: Path | None) -> Path:
+    """Unpack a release archive as a checkout: in `folder`, or in the store.
+
+    Raises:
+        SourceError: there is no such file, it holds no PyTorch or no submodules, or the place is taken.
+        ArchiveRefused: it is broken, or holds what may not be unpacked.
+        TreeBusy: another command works on it.
+    """
+    archive = Path(word).expanduser().absolute()
+    kind = next(kind for end, kind in ARCHIVES.items() if word.lower().endswith(end))
+    if not archive.is_file():
+        raise SourceError(
+            f"There is no archive {archive}.",
+            next_step="Download the one called pytorch-vX.Y.Z.tar.gz from "
+            "https://github.com/pytorch/pytorch/releases and name the file.",
+        )
+    name = archive.name.lower().removesuffix(next(end for end in ARCHIVES if word.lower().endswith(end)))
+    target = folder or task.store / places.SOURCES / name
+    if not places.is_free(target):
+        raise SourceError(f"{target} is there already.", next_step="Name another folder: --source PATH")
+    task.report.stage(f"unpack {archive.name} into {target}")
+    growing = places.growing_folder(target)
+    with files.told_as(SourceError, growing):
+        growing.mkdir(parents=True, exist_ok=True)
+    with lock.hold(growing, "source get"):
+        outer = growing / "unpacked"
+        with files.told_as(SourceError, outer):
+            if outer.is_dir():  # of a run that was cut off
+                remove_tree(outer)
+        unpack(archive, kind, outer, tell=task.report.transfer, name=archive.name)
+        tree = _tree(outer, archive, task)
+        places.write_note(tree, places.Note(url=str(archive), word=word))
+        places.publish(tree, target)
+        remove_tree(outer)
+    places.remove_growing_folder(growing)
+    return target
+
+
+def _tree(outer: Path, archive: Path, task: Task) -> Path:
+    """Return the one folder in an archive if it is a PyTorch with its submodules, else remove it again."""
+    inner = [path for path in outer.iterdir() if path.is_dir()]
+    wrong = ""
+    if len(inner) != 1 or not (inner[0] / "version.txt").is_file():
+        wrong = "holds no PyTorch"
+    elif (inner[0] / ".gitmodules").is_file() and not _has_submodules(inner[0]):
+        wrong = "holds no submodules, as archives that GitHub makes of a tag do"
+    if wrong:
+        remove_tree(outer)
+        raise SourceError(
+            f"{archive} {wrong}.",
+            next_step="Take the release's own archive, pytorch-vX.Y.Z.tar.gz, or: source get vX.Y.Z",
+        )
+    return inner[0]
+
+
+def _has_submodules(tree: Path) -> bool:
+    folders = [path for path in (tree / "third_party").glob("*") if path.is_dir()]
+    return any(any(folder.iterdir()) for folder in folders)

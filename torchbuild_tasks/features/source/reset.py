@@ -1,0 +1,129 @@
+"""Gets the submodules of a checkout anew: their files removed, their addresses renewed, all laid out."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+from torchbuild_tasks.errors import SourceError, UsageError
+from torchbuild_tasks.features.source.get import Task, git_dir, lock_checkout
+from torchbuild_tasks.system import files
+from torchbuild_tasks.system.git import submodules
+from torchbuild_tasks.system.git.checkout import changed_files, files_not_of
+from torchbuild_tasks.system.git.complete import complete
+from torchbuild_tasks.system.git.run import Git
+from torchbuild_tasks.system.git.submodules import Module
+from torchbuild_tasks.system.remove import remove_tree
+
+_ASIDE: Final = "broken-repositories"
+Kept = tuple[tuple[str, tuple[str, ...]], ...]
+
+
+def reset_third_party(task: Task, root: Path) -> tuple[tuple[str, ...], Kept]:
+    """Get every submodule anew, but those that hold changes of the user's.
+
+    Returns:
+        The submodules that were got anew (with --dry-run: would be), and those kept with their changes.
+
+    Raises:
+        UsageError: --third-party was not given.
+        SourceError: something cannot be removed or had.
+        TreeBusy: another command works on it.
+    """
+    if not task.request.third_party:
+        raise UsageError("source reset resets nothing by itself", next_step="Say: source reset --third-party")
+    git = task.git(root)
+    own = git_dir(git)
+    with lock_checkout(root, "source reset", own):
+        outer = submodules.modules(git)
+        found = {module: _changes(git, module) for module in outer}
+        kept = tuple((module.top, changed) for module, changed in found.items() if changed)
+        gone = [module for module, changed in found.items() if task.request.yes or not changed]
+        if task.request.dry_run:
+            return tuple(module.top for module in gone), () if task.request.yes else kept
+        task.report.stage(f"get submodules of {root} anew")
+        for top, changed in () if task.request.yes else kept:
+            task.report.note(f"{top} is kept: {', '.join(changed[:4])}{' …' if len(changed) > 4 else ''}")
+        for module in gone:
+            _remove(task, root, module)
+        spared = () if task.request.yes else tuple(top for top, _ in kept)
+        needed = task.needs(root)
+        complete(git, task.access(root), lambda path: needed(path) and not _within(path, spared), sync=True)
+    return tuple(module.top for module in gone), () if task.request.yes else kept
+
+
+def _within(path: str, tops: tuple[str, ...]) -> bool:
+    return any(f"{path}/".startswith(f"{top}/") for top in tops)
+
+
+def _changes(git: Git, module: Module) -> tuple[str, ...]:
+    """Return the files of a submodule, and of those in it, that are not as its commit has them.
+
+    A file that was deleted holds nothing that could be lost.
+    """
+    inside = Git(folder=module.folder, config=git.config)
+    if submodules.head(module, git.config) is None:
+        return _without_head(inside, module)
+    inner = (
+        f"{each.path}/{file}"
+        for each in submodules.modules(inside, f"{module.top}/")
+        for file in _changes(inside, each)
+    )
+    return (*changed_files(inside, deleted=False), *inner)
+
+
+def _without_head(git: Git, module: Module) -> tuple[str, ...]:
+    """Return the files in a folder that was never checked out whole, and that are not of its commit.
+
+    Where the repository cannot say what its commit holds, every file counts.
+    """
+    if not module.folder.is_dir():
+        return ()
+    if os.path.lexists(module.folder / ".git") and git.has(module.commit):
+        return files_not_of(git, module.commit)
+    return tuple(sorted(path.name for path in module.folder.iterdir() if path.name != ".git"))
+
+
+def _remove(task: Task, root: Path, module: Module) -> None:
+    """Take a submodule's worktree away; its repository stays, unless it is broken: then it is put aside."""
+    repository = Git(folder=module.repository, config=task.config, bare=True)
+    with files.told_as(SourceError, module.folder):
+        if (module.folder / ".git").is_dir():
+            return  # a repository of the user's own making: its only copy is in there
+        if submodules.head(module, task.config) is not None:
+            submodules.keep_head(Git(folder=module.folder, config=task.config))
+        submodules.remove_index(module)
+        if module.folder.is_dir() and not module.folder.is_symlink():
+            _empty(module.folder)
+        if module.repository.is_dir() and not _is_readable(repository):
+            _put_aside(task, root, module)
+
+
+def _empty(folder: Path) -> None:
+    """Remove what is in a submodule's folder; the folder itself belongs to the checkout around it."""
+    for path in folder.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            remove_tree(path)
+        elif path.name != ".git":
+            files.unlink(path)
+    link = folder / ".git"
+    if os.path.lexists(link):  # last: until then a run that is cut off leaves a checkout that git knows
+        files.unlink(link)
+
+
+def _is_readable(git: Git) -> bool:
+    """Say whether a repository's objects can be read as far as its commit goes."""
+    if git.output("rev-parse", "--git-dir") is None:
+        return False
+    head = git.output("rev-parse", "--verify", "--quiet", "HEAD")
+    return head is None or git.ask("ls-tree", "-r", head, timeout=None).rc == 0
+
+
+def _put_aside(task: Task, root: Path, module: Module) -> None:
+    folder = files.state_dir(root) / _ASIDE
+    folder.mkdir(exist_ok=True)
+    stem = module.top.replace("/", "-")
+    target = next(path for n in range(1, 10_000) if not (path := folder / f"{stem}-{n}").exists())
+    files.replace(module.repository, target)
+    task.report.note(f"the repository of {module.top} is broken; it is put aside in {target}")
