@@ -95,6 +95,18 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert (page.parent / target).exists(), target
 
 
+def test_what_is_told_to_be_edited_is_there() -> None:
+    page = (ROOT / "CONTRIBUTING.md").read_text("utf-8").partition("## To add")[2]
+    folder, missing = ROOT, []
+    for named in re.findall(r"`([\w/.-]+\.(?:py|toml))`", page):
+        found = [each for each in (ROOT, ROOT / "torchbuild_tasks", folder) if (each / named).exists()]
+        if found:
+            folder = (found[0] / named).parent
+        else:
+            missing.append(named)
+    assert missing == []
+
+
 def test_every_exit_code_is_explained() -> None:
     page = (ROOT / "docs/errors.md").read_text("utf-8")
     listed = {int(code) for code in re.findall(r"^\| (\d+) \|", page, re.MULTILINE)}
