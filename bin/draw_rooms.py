@@ -181,15 +181,19 @@ def arrow_lines(path: str, count: int, colour: str, x: float, y: float) -> tuple
     return line, f'<text class="count" x="{x:.0f}" y="{y + 4:.0f}" fill="{colour}">{count}</text>'
 
 
+def bow_below(begin: Box, end: Box, count: int, colour: str) -> tuple[str, str]:
+    """Return an arrow below the boxes between two of one floor."""
+    y = begin.y + HEIGHT
+    left, right = f"{begin.middle:g}", f"{end.middle:g}"
+    path = f"M{left} {y}C{left} {y + 90} {right} {y + 90} {right} {y + 9}"
+    return arrow_lines(path, count, colour, (begin.middle + end.middle) / 2, y + 69)
+
+
 def level_arrow(begin: Box, end: Box, count: int, colour: str, *, both: bool) -> tuple[str, str]:
     """Return an arrow between two boxes of one floor; one of two stands above the other."""
     right = begin.x < end.x
     if abs(begin.middle - end.middle) > FAR:
-        y = begin.y + HEIGHT
-        path = (
-            f"M{begin.middle:g} {y}C{begin.middle:g} {y + 90} {end.middle:g} {y + 90} {end.middle:g} {y + 9}"
-        )
-        return arrow_lines(path, count, colour, (begin.middle + end.middle) / 2, y + 69)
+        return bow_below(begin, end, count, colour)
     y = begin.y + HEIGHT / 2 + (0 if not both else -13 if right else 13)
     start, stop = (begin.x + begin.width, end.x - 9) if right else (begin.x, end.x + end.width + 9)
     return arrow_lines(f"M{start} {y:g}L{stop} {y:g}", count, colour, (start + stop) / 2, y - 9)

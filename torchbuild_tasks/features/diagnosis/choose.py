@@ -99,7 +99,7 @@ def _as_it_is(value: str) -> str:
 
 
 def _word(value: str) -> str:
-    """Return a value as one word of sh, cmd and PowerShell alike, quoted if need be; "" where it cannot be one."""
+    """Return a value as one word of sh, cmd and PowerShell alike; "" where it cannot be one."""
     if _PLAIN.fullmatch(value) or not value:
         return value
     return "" if any(each in value for each in '"$`') else f'"{value}"'
