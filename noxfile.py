@@ -91,9 +91,10 @@ def types(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """Write docs/flags.md from the declarations of the flags, docs/failures.md from the rows of failures."""
+    """Write what is generated of docs/: the pages of flags and of failures, the picture of the rooms."""
     session.install("-e", ".")
     session.run("python", "-m", "torchbuild_tasks.fronts.docs", "docs")
+    session.run("python", "bin/draw_rooms.py")
 
 
 @nox.session

@@ -43,7 +43,7 @@ def _measure(what: str, tree: Path, tool: Command, by_hand: tuple[str, ...], run
     upstream = Command(argv=by_hand, cwd=tree, env=env)
     subprocess.run([str(word) for word in tool.argv], cwd=tree, check=True, capture_output=True)
     costs = pairs(tool, ninja, runs)
-    show(f"no-op, {what}, wall over ninja", tool, ninja, [a.wall - b.wall for a, b in costs], "<= 0.5", "s")
+    show(f"no-op, {what}, wall over ninja", tool, ninja, [a.wall - b.wall for a, b in costs], "<= 0.35", "s")
     show(f"no-op, {what}, CPU over ninja", tool, ninja, [a.cpu - b.cpu for a, b in costs], "", "s")
     _no_op_of_upstream(what, tool, upstream, runs)
     source = next(tree / name for name in SOURCES if (tree / name).exists())

@@ -38,7 +38,7 @@ PURE = (
     *("build/install/test_installed*", "build/jobserver/test_tokens*"),
     *("features/*/test_choose*", "features/cache/test_address*", "features/cache/test_stats*"),
     *("features/closure/test_linux*", "features/closure/test_windows*"),
-    *("features/diagnosis/test_lines*", "features/diagnosis/test_scan*", "features/diagnosis/test_logs*"),
+    *("features/diagnosis/test_decode*", "features/diagnosis/test_scan*"),
     *("features/doctor/test_machine*", "features/doctor/test_surroundings*"),
     *("features/manifest/test_compare*", "features/report/test_page*", "features/develop/test_jsonc*"),
 )

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from bin import draw_rooms
 from torchbuild_tasks import errors
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.features.diagnosis.choose import PAGE
@@ -31,6 +32,21 @@ def test_the_failures_page_is_current_and_has_a_place_for_every_row() -> None:
     places = re.findall(r'<a id="([^"]+)"></a>', page)
     assert sorted(places) == sorted(row.id for row in load_catalog().failure)
     assert PAGE.endswith("docs/failures.md")
+
+
+def test_the_picture_of_the_rooms_is_current_and_shows_each() -> None:
+    picture = (ROOT / "docs/img/rooms.svg").read_text("utf-8")
+    rooms = draw_rooms.read_rooms()
+    assert picture == draw_rooms.draw(rooms), "run: nox -s docs"
+    assert set(re.findall(r'class="name"[^>]*>([^<]+)<', picture)) == set(rooms.modules)
+    assert sum(rooms.modules.values()) == picture_modules(picture)
+
+
+def picture_modules(picture: str) -> int:
+    """The sum of the boxes, without the last line, which holds the total."""
+    counts = [int(each) for each in re.findall(r">(\d+) modules,", picture)]
+    assert counts[-1] == sum(counts[:-1])
+    return counts[-1]
 
 
 def finding_ids() -> set[str]:
@@ -77,6 +93,18 @@ def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text("utf-8")):
         if not target.startswith("http"):
             assert (page.parent / target).exists(), target
+
+
+def test_what_is_told_to_be_edited_is_there() -> None:
+    page = (ROOT / "CONTRIBUTING.md").read_text("utf-8").partition("## To add")[2]
+    folder, missing = ROOT, []
+    for named in re.findall(r"`([\w/.-]+\.(?:py|toml))`", page):
+        found = [each for each in (ROOT, ROOT / "torchbuild_tasks", folder) if (each / named).exists()]
+        if found:
+            folder = (found[0] / named).parent
+        else:
+            missing.append(named)
+    assert missing == []
 
 
 def test_every_exit_code_is_explained() -> None:

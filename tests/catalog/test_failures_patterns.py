@@ -11,7 +11,8 @@ from tests.support.examples import examples
 from tests.support.steps import steps
 from torchbuild_tasks.catalog import FailureRow
 from torchbuild_tasks.catalog.failures import anchors
-from torchbuild_tasks.features.diagnosis.lines import _CAUSES, _MARKER, FIRST_SIGNS, SIGNS, cause, clean
+from torchbuild_tasks.features.diagnosis.decode import clean
+from torchbuild_tasks.features.diagnosis.patterns import _CAUSES, _MARKER, FIRST_SIGNS, SIGNS, cause
 
 PATTERNS = sorted({pattern for row in book().rows for pattern in row.patterns})
 SHAPES = [shape.pattern for _, shape in _CAUSES] + [_MARKER.pattern]

@@ -42,7 +42,7 @@ build lib/libx.so: step x.dir/a&b.cpp.o x.dir/<c>.cpp.o
   time = 0.02
 """
 GIB = 1 << 30
-OLD_RECORD = Path(__file__).parents[1] / "core/manifest/record-schema-1.json"
+OLD_RECORD = Path(__file__).parents[1] / "features/manifest/record-schema-1.json"
 
 
 def ninja(build: Path, *words: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from torchbuild_tasks.catalog.failures import FailureBook
-from torchbuild_tasks.features.diagnosis import act as effects_search
+from torchbuild_tasks.features.diagnosis import act
 from torchbuild_tasks.features.diagnosis.act import Search, stream_searched, whole_lines
 from torchbuild_tasks.features.diagnosis.scan import LogScanner
 from torchbuild_tasks.system.log import Log, open_log
@@ -88,7 +88,7 @@ def test_a_look_meets_a_sign_that_is_written_in_two_pieces(tmp_path: Path, cut: 
 
 
 def test_a_sign_between_two_chunks_is_met(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(effects_search, "_CHUNK", 4)
+    monkeypatch.setattr(act, "_CHUNK", 4)
     with open_log(tmp_path, "build", ["x"]) as log:
         search = Search(log, scanner, (b"FAILED: ",))
         log.write(SAID.encode())

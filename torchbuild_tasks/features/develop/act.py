@@ -1,4 +1,4 @@
-"""What `test` and `bench` do: upstream's own tests and benchmarks, run by the Python that got torch."""
+"""Write VS Code's settings for a checkout, and run upstream's own tests and benchmarks with its torch."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ COPIED: Final = "compile_commands.sha256"
 
 
 class Written(msgspec.Struct, frozen=True, kw_only=True):
-    """One file of VS Code: `problem` says why it was left as it is; `entries` are then to paste."""
+    """One file of VS Code. `problem` is the reason why it was left as it is; `entries` are then to paste."""
 
     path: str
     problem: str = ""
@@ -48,7 +48,7 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DebugConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """What was done: the files, a sentence on compile_commands.json, and what was found."""
+    """The result of `debug-config`: the files, a sentence on compile_commands.json, and the findings."""
 
     files: tuple[Written, ...]
     commands: str
@@ -66,19 +66,20 @@ def write_debug_config(root: Path, debugging: Debugging, *, dry_run: bool) -> De
     tool = (sys.executable, "-m", "torchbuild_tasks.fronts.console")
     launch = launch_lists(debugging, root.as_posix(), windows)
     files = (
-        _give(folder / "launch.json", LAUNCH, launch, dry_run),
-        _give(folder / "tasks.json", TASKS, task_lists(tool, windows), dry_run),
+        _write_entries(folder / "launch.json", LAUNCH, launch, dry_run),
+        _write_entries(folder / "tasks.json", TASKS, task_lists(tool, windows), dry_run),
     )
-    commands = _link(root, debugging.commands, dry_run)
+    commands = _link_commands(root, debugging.commands, dry_run)
     return DebugConfig(files=files, commands=commands, findings=findings(debugging, windows))
 
 
-def _give(path: Path, empty: Mapping[str, Any], lists: Lists, dry_run: bool) -> Written:
+def _write_entries(path: Path, empty: Mapping[str, Any], lists: Lists, dry_run: bool) -> Written:
     try:
         before = path.read_bytes()
         text = before.decode("utf-8")
     except FileNotFoundError:
-        before, text = b"", json.dumps(empty, indent=4) + "\n"
+        before = b""
+        text = json.dumps(empty, indent=4) + "\n"
     except (OSError, UnicodeDecodeError) as error:
         return Written(path=str(path), problem=f"it cannot be read: {error}", entries=_plain(lists))
     try:
@@ -97,8 +98,8 @@ def _plain(lists: Lists) -> dict[str, Any]:
     return {name: entries for name, (_, entries) in lists.items()}
 
 
-def _link(root: Path, source: str | None, dry_run: bool) -> str:
-    """Put the build's compile_commands.json where clangd looks; somebody's own file is kept."""
+def _link_commands(root: Path, source: str | None, dry_run: bool) -> str:
+    """Put the build's compile_commands.json where clangd looks; the user's own file is kept."""
     place = root / COMMANDS
     if source is None:
         return f"{COMMANDS}: the build tree has none; build with --set CMAKE_EXPORT_COMPILE_COMMANDS=ON"
@@ -120,7 +121,7 @@ def _link(root: Path, source: str | None, dry_run: bool) -> str:
 
 
 def _is_ours(root: Path, place: Path, source: Path) -> bool:
-    """A link to that file, or the copy that we made, unchanged."""
+    """Say whether this is a link to that file, or the copy that we made, unchanged."""
     if place.is_symlink():
         return place.resolve() == source.resolve()
     note = root / STATE_DIR / COPIED
@@ -129,11 +130,11 @@ def _is_ours(root: Path, place: Path, source: Path) -> bool:
     return hashlib.sha256(place.read_bytes()).hexdigest() == note.read_text("utf-8").strip()
 
 
-# ----------------
+# ---------------- upstream's tests and benchmarks
 
 
 Say = Callable[[str], None]
-_WHICH = "import torch; print(torch.__version__, torch.__file__)"
+_IMPORTED = "import torch; print(torch.__version__, torch.__file__)"
 
 
 def run_tests(
@@ -146,7 +147,7 @@ def run_tests(
         VerifyFailed: torch cannot be imported there.
     """
     argv = argv_of_tests(python, only, words)
-    _be_there(root / TESTS / argv[1], root / TESTS, "test_*.py")
+    _require(root / TESTS / argv[1], root / TESTS, "test_*.py")
     return _run(root, root / TESTS, argv, out, say)
 
 
@@ -159,12 +160,13 @@ def run_benchmarks(
         UsageError: the checkout has no such benchmark.
         VerifyFailed: torch cannot be imported there.
     """
-    argv, folder = argv_of_benchmarks(python, only, words), root / BENCHMARKS
-    _be_there(folder / f"{argv[2].replace('.', '/')}.py", folder / "pt", "*_test.py")
+    argv = argv_of_benchmarks(python, only, words)
+    folder = root / BENCHMARKS
+    _require(folder / f"{argv[2].replace('.', '/')}.py", folder / "pt", "*_test.py")
     return _run(root, folder, argv, out, say)
 
 
-def _be_there(file: Path, folder: Path, pattern: str) -> None:
+def _require(file: Path, folder: Path, pattern: str) -> None:
     if file.is_file():
         return
     near = sorted(path.name for path in folder.glob(pattern))
@@ -186,8 +188,8 @@ def _run(root: Path, folder: Path, argv: tuple[str, ...], out: process.Sink, say
 
 
 def _torch(python: str, folder: Path, environ: Mapping[str, str]) -> str:
-    """Which torch a program in this folder imports: version and file."""
-    done = process.capture((python, "-c", _WHICH), env=environ, cwd=folder, timeout=300)
+    """Return version and file of the torch that a program in this folder imports."""
+    done = process.capture((python, "-c", _IMPORTED), env=environ, cwd=folder, timeout=300)
     if done.rc == 0:
         return done.stdout.decode(errors="replace").strip()
     raise VerifyFailed(
@@ -198,7 +200,7 @@ def _torch(python: str, folder: Path, environ: Mapping[str, str]) -> str:
 
 
 def _pin(environ: Mapping[str, str], say: Say) -> tuple[str, ...]:
-    """numactl's words, if it is here and may do that here: a container may forbid it."""
+    """Return numactl's words, if it is installed and may do that: a container may forbid it."""
     numactl = shutil.which("numactl")
     if not numactl or not hasattr(os, "sched_getaffinity"):
         return ()

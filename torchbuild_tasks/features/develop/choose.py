@@ -1,4 +1,4 @@
-"""What a debugger finds on a machine and in a build."""
+"""Decide the entries for VS Code, what keeps a debugger away, and how upstream's own tests are started."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from torchbuild_tasks.model import Finding
 
 
 class Debugging(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What attaching a debugger to the built torch needs.
+    """All that attaching a debugger to the built torch depends on.
 
     `python` is the interpreter of `environment` without links, `gdb` the debugger's path. `ptrace_scope` is
-    Yama's (None where there is no Yama). `debug_info` tells of each built library of torch whether it has any
-    (None: unknown). `gdbinit` is that of the checkout, `commands` the compile_commands.json of the build.
+    Yama's (None where there is no Yama). `debug_info` lists torch's built libraries, each with whether it has
+    any (None: unknown). `gdbinit` is that of the checkout, `commands` the build's compile_commands.json.
     """
 
     environment: str
@@ -29,10 +29,7 @@ class Debugging(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     commands: str | None = None
 
 
-# ----------------
-# what an editor and a debugger are told of a build: the entries for VS Code, and what stands in the
-# way
-
+# ---------------- VS Code and a debugger
 
 OURS: Final = "torchbuild: "
 PYTHON, NATIVE, BOTH = f"{OURS}Python file", f"{OURS}attach to C++", f"{OURS}Python file and C++"
@@ -43,7 +40,7 @@ Lists = Mapping[str, tuple[str, list[dict[str, Any]]]]
 
 
 def launch_lists(debugging: Debugging, root: str, windows: bool) -> Lists:
-    """The lists of launch.json, by name: the key that names an entry, and our entries."""
+    """Return the lists of launch.json, by name: the key that names an entry, and our entries."""
     native = _cppvsdbg() if windows else _cppdbg(debugging, root)
     run = {
         "name": PYTHON,
@@ -97,7 +94,7 @@ def _cppvsdbg() -> dict[str, Any]:
 
 
 def task_lists(argv: tuple[str, ...], windows: bool) -> Lists:
-    """The list of tasks.json: build, and the test file that is open. `argv` starts this tool."""
+    """Return the list of tasks.json: build, and the test file that is open. `argv` starts this tool."""
     program, *words = argv
     matcher = "$msCompile" if windows else "$gcc"
 
@@ -116,7 +113,7 @@ def task_lists(argv: tuple[str, ...], windows: bool) -> Lists:
 
 
 def findings(debugging: Debugging, windows: bool) -> tuple[Finding, ...]:
-    """What would keep a debugger from attaching, or from showing more than addresses."""
+    """Find what would keep a debugger from attaching, or from showing more than addresses."""
     checks = (_symbols(debugging),) if windows else (_gdb(debugging), _scope(debugging), _symbols(debugging))
     return (*(each for found in checks for each in found), *_debugpy(debugging))
 
@@ -125,7 +122,7 @@ def _gdb(debugging: Debugging) -> Iterator[Finding]:
     if debugging.gdb:
         yield Finding(id="gdb", status="ok", text=f"gdb is {debugging.gdb}")
     else:
-        text = "gdb is not here, and attaching to C++ needs it"
+        text = "gdb is not installed, and attaching to C++ needs it"
         yield Finding(id="gdb", status="warn", text=text, fix="sudo apt-get install gdb")
     if debugging.gdbinit:
         text = f"PyTorch's commands for gdb come with {debugging.gdbinit}, which gdb reads only when it may"
@@ -179,38 +176,37 @@ def _debugpy(debugging: Debugging) -> Iterator[Finding]:
     yield Finding(id="debugpy", status="ok", text=text, fix=f"{debugging.environment} -m pip install debugpy")
 
 
-# ---------------- how upstream's own tests and benchmarks are started, and on which part of the machine
+# ---------------- upstream's tests and benchmarks
 
-
-# Relative to the checkout: where each is run, so that Python finds the files beside it first and not the
-# source's torch/, as it would from the checkout itself.
+# Relative to the checkout: where each is run, so that Python finds the files there first, and not the
+# source's torch/ as from the checkout itself.
 TESTS: Final = "test"
 BENCHMARKS: Final = "benchmarks/operator_benchmark"
 
 
 def argv_of_tests(python: str, only: str | None, words: Iterable[str]) -> tuple[str, ...]:
-    """All tests by run_test.py, or one file of them by itself; the path is relative to TESTS."""
+    """Return the command for all tests by run_test.py, or for one file; its path is relative to TESTS."""
     name = (only or "run_test.py").replace("\\", "/").removeprefix("test/")
     return (python, name if name.endswith(".py") else f"{name}.py", *words)
 
 
 def argv_of_benchmarks(python: str, only: str | None, words: Iterable[str]) -> tuple[str, ...]:
-    """All operators, or one: `add` is the module pt.add_test."""
+    """Return the command for all operators, or one: `add` is the module pt.add_test."""
     name = (only or "").replace("\\", "/").removesuffix(".py").rpartition("/")[2].removesuffix("_test")
     return (python, "-m", f"pt.{name}_test" if name else "benchmark_all_test", *words)
 
 
 def nodes(hardware: str) -> dict[int, frozenset[int]]:
-    """The cores of each NUMA node, from what `numactl --hardware` says."""
+    """Return the cores of each NUMA node, from the output of `numactl --hardware`."""
     found = re.findall(r"^node (\d+) cpus:([ \d]*)$", hardware, re.MULTILINE)
     return {int(node): frozenset(map(int, cores.split())) for node, cores in found}
 
 
 def pinned(numactl: str, hardware: str, allowed: Collection[int]) -> tuple[str, ...]:
-    """The words before a command that keep it and its memory on one node; none where there is no choice.
+    """Return the words before a command that keep it and its memory on one node; none without NUMA.
 
     The node is the one with most of the cores that this process may use: what crosses to another node's
-    memory is slower, and two runs that are placed differently cannot be compared.
+    memory is slower, and two runs on different nodes cannot be compared.
     """
     usable = {node: len(cores.intersection(allowed)) for node, cores in nodes(hardware).items()}
     node = max(usable, key=lambda each: (usable[each], -each), default=None)
@@ -220,6 +216,6 @@ def pinned(numactl: str, hardware: str, allowed: Collection[int]) -> tuple[str, 
 
 
 def without(pythonpath: str, separator: str, root: str) -> str:
-    """PYTHONPATH without the checkout, whose torch/ would stand before the built one."""
+    """Return PYTHONPATH without the checkout, whose torch/ would be imported instead of the built one."""
     kept = [each for each in pythonpath.split(separator) if each.rstrip("/\\") != root.rstrip("/\\")]
     return separator.join(kept)

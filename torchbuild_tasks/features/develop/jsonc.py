@@ -1,6 +1,6 @@
-"""JSON with comments and trailing commas, as VS Code writes it, read with the place of every value.
+"""Add entries to lists of JSON with comments, as VS Code writes it, and keep all other text byte for byte.
 
-With the places a list of the file can be given entries while all other text stays byte for byte.
+`read` gives every value with its place in the text; `with_entries` puts entries in by these places.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -21,7 +21,7 @@ DEEPEST: Final = 100
 
 
 class NotEditable(Exception):
-    """The text is not what it should be, or not so that it can be edited without a loss; says why."""
+    """The text is no JSON with comments, or cannot be edited without a loss; the message is the reason."""
 
 
 class Value(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,7 +42,7 @@ class Value(msgspec.Struct, frozen=True, kw_only=True):
 class _Reader:
     text: str
     at: int = 0
-    depth: int = field(default=0)
+    depth: int = 0
 
     def whole(self) -> Value:
         value = self.read()
@@ -52,7 +52,7 @@ class _Reader:
         return value
 
     def skip(self) -> str:
-        """Pass over blanks and comments; the next character."""
+        """Pass over blanks and comments, and return the next character."""
         match = _BLANK.match(self.text, self.at)
         self.at = match.end() if match else self.at
         return self.text[self.at : self.at + 1]
@@ -83,10 +83,12 @@ class _Reader:
         return Value(start=match.start(), end=match.end(), value=value)
 
     def several(self, opening: str) -> Value:
-        start, closing = self.at, "}" if opening == "{" else "]"
+        start = self.at
+        closing = "}" if opening == "{" else "]"
         members: list[tuple[str, Value]] = []
         items: list[Value] = []
-        self.at, comma = self.at + 1, False
+        self.at += 1
+        comma = False
         while self.skip() != closing:
             if (members or items) and not comma:
                 raise self.wrong(f"a comma or {closing} is missing")
@@ -129,12 +131,12 @@ def read(text: str) -> Value:
 
 
 def with_entries(text: str, lists: Mapping[str, tuple[str, Sequence[Mapping[str, Any]]]]) -> str:
-    """The text with these entries in its lists, everything else as it was.
+    """Return the text with these entries in its lists, everything else as it was.
 
     Args:
         text: an object.
         lists: for each list of the object by its name: the key that names its entries, and the entries. One
-            of a name that is there is replaced, unless it says the same; others are added at the end.
+            of a name that is there is replaced, unless it is equal; others are added at the end.
 
     Raises:
         NotEditable: it cannot be read, or a list is no list or there twice.
@@ -152,7 +154,7 @@ def with_entries(text: str, lists: Mapping[str, tuple[str, Sequence[Mapping[str,
 def _others(
     root: Value, lists: Mapping[str, tuple[str, Any]], ours: Mapping[str, set[Any]]
 ) -> list[tuple[str, Any]]:
-    """What the text says apart from our entries; a list that holds nothing else does not count."""
+    """Return what the text holds apart from our entries; a list that holds nothing else does not count."""
     found: list[tuple[str, Any]] = []
     for name, value in root.members:
         if name not in lists:
@@ -193,7 +195,7 @@ def _named(value: object, key: str) -> object:
 
 
 def _added(text: str, holder: Value, places: Sequence[Value], indent: str, newline: str, body: str) -> str:
-    """The text with one more item behind the last of the holder; a comment behind that one stays with it."""
+    """Add an item behind the last of the holder; a comment behind that one stays with it."""
     if not places:
         at = holder.start + 1
         rest = text[at : holder.end - 1]
@@ -209,7 +211,7 @@ def _added(text: str, holder: Value, places: Sequence[Value], indent: str, newli
 
 
 def _indent(text: str, holder: Value, places: Sequence[Value], otherwise: str) -> str:
-    """How far the items of a list or object are in."""
+    """Return the indentation of the items of a list or object."""
     for place in places:
         if text.count("\n", holder.start, place.start):
             return _line_indent(text, place.start)

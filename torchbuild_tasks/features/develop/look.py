@@ -1,4 +1,4 @@
-"""Looks at what a debugger needs: itself, the right to attach, and debug information in the libraries."""
+"""Look for what a debugger needs: the program, the right to attach, debug information in the libraries."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import struct
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.features.develop.choose import Debugging
 
-SCOPE = "/proc/sys/kernel/yama/ptrace_scope"
+SCOPE = "/proc/sys/kernel/yama/ptrace_scope"  # Documentation/admin-guide/LSM/Yama.rst of Linux
 LIBRARIES = ("c10", "torch_cpu", "torch_python", "torch_cuda")
 
 
@@ -31,7 +31,7 @@ def look_at_debugging(
 
 
 def _libraries(probe: Probe, root: str, build_dir: str) -> list[str]:
-    """Those that Python loads: in the checkout, or where the editable install of the newer era lies."""
+    """Return the libraries that Python loads: in the checkout, or in the newer era's editable install."""
     pattern = "{}.dll" if probe.windows else "lib{}.so"
     folders = (probe.join(build_dir, "editable/torch/lib"), probe.join(root, "torch/lib"))
     folder = next((each for each in folders if probe.is_dir(each)), folders[-1])
@@ -40,7 +40,10 @@ def _libraries(probe: Probe, root: str, build_dir: str) -> list[str]:
 
 
 def _has_debug_info(probe: Probe, path: str) -> bool | None:
-    """Whether a library has a .debug_info section (ELF), or a .pdb beside it; None when it is neither."""
+    """Say whether a library has a .debug_info section (ELF) or a .pdb next to it; None when it is neither.
+
+    Offsets are those of Elf64_Ehdr and Elf64_Shdr in elf(5).
+    """
     if probe.windows:
         return probe.is_file(f"{path.removesuffix('.dll')}.pdb")
     try:
@@ -59,7 +62,7 @@ def _has_debug_info(probe: Probe, path: str) -> bool | None:
 
 
 def _table(head: bytes) -> tuple[int, int, int, int]:
-    """Of an ELF head: where its sections are listed, the size of an entry, how many, which has the names."""
+    """Return of an ELF header e_shoff, e_shentsize, e_shnum and e_shstrndx."""
     (table,) = struct.unpack_from("<Q", head, 0x28)
     size, count, names = struct.unpack_from("<HHH", head, 0x3A)
     return table, size, count, names

@@ -1,4 +1,7 @@
-"""Reads a log that somebody names: a file, or what comes in by a pipe."""
+"""Search logs for their first error: a named file or pipe, and the log of a build while it runs.
+
+Nothing of the search itself is imported before there is a failure to search for.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +29,84 @@ if TYPE_CHECKING:
 
 
 _CHUNK: Final = 512 * 1024
+STDIN: Final = "-"
+_NEXT: Final = "Name a log: diagnose PATH, or `-` for what comes in by a pipe."
+
+
+def diagnose_log(name: str, book: FailureBook, machine: Machine) -> Reading:
+    """Read and judge a log; `name` is its path, or `-`.
+
+    Raises:
+        UsageError: it cannot be read, is empty, or is no text.
+    """
+    from torchbuild_tasks.features.diagnosis.choose import read_log
+    from torchbuild_tasks.features.diagnosis.decode import is_binary, recoded
+    from torchbuild_tasks.features.diagnosis.scan import LogScanner
+
+    chunks = log_chunks(name)
+    first = next(chunks, b"")
+    if not first:
+        raise UsageError(f"{_called(name)} is empty.", next_step="Nothing was logged, so nothing is known.")
+    if is_binary(first):
+        raise UsageError(f"{_called(name)} is no text.", next_step="Name the log of a build.")
+    scanner = LogScanner(book)
+    for block in whole_lines(recoded(first, itertools.chain([first], chunks))):
+        scanner.feed_block(block)
+    return read_log(scanner, book, machine)
+
+
+def _called(name: str) -> str:
+    return "What comes in by the pipe" if name == "-" else name
+
+
+def log_chunks(name: str) -> Iterator[bytes]:
+    """Yield the bytes of a log; of one that is still being written, as far as it is now.
+
+    Raises:
+        UsageError: it is no file, or cannot be read.
+    """
+    if name == STDIN:
+        if sys.stdin.isatty():
+            raise UsageError("Nothing comes in by a pipe.", next_step=_NEXT)
+        yield from _chunks(sys.stdin.buffer, None)
+        return
+    path = Path(name).expanduser()
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder.", next_step=_NEXT)
+    try:
+        with path.open("rb") as file:
+            status = os.fstat(file.fileno())
+            yield from _chunks(file, status.st_size if stat.S_ISREG(status.st_mode) else None)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}.", next_step=_NEXT) from None
+
+
+def _chunks(file: IO[bytes], size: int | None) -> Iterator[bytes]:
+    """Yield at most `size` bytes, or all: a log that is written on must not keep us for ever."""
+    left = size
+    while left is None or left > 0:
+        chunk = file.read(_CHUNK if left is None else min(_CHUNK, left))
+        if not chunk:
+            return
+        left = None if left is None else left - len(chunk)
+        yield chunk
+
+
+def whole_lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield blocks of whole lines out of a file's chunks; a line ends with a line feed."""
+    blocks = Blocks(carriage_return=False)
+    for chunk in chunks:
+        if block := blocks.feed(chunk):
+            yield block
+    if block := blocks.end():
+        yield block
+
+
+# ---------------- the log of a build under way
 
 
 class Scanner(Protocol):
-    """What searches; core's LogScanner."""
+    """A search in blocks of lines; `scan.LogScanner`."""
 
     def skip_block(self, block: bytes, /) -> None: ...
     def feed_block(self, block: bytes, /) -> None: ...
@@ -43,14 +120,15 @@ class Search(Generic[S]):
     """The search in what a log gets from now on; the lines that it has count, and no more.
 
     Args:
-        log: open, and written by somebody else.
+        log: open, and written by the build.
         make_scanner: called when there is something to search for.
         signs: where one of these stands, searching begins while the command runs.
     """
 
     def __init__(self, log: Log, make_scanner: Callable[[], S], signs: Sequence[bytes] = ()) -> None:
         self.log = log
-        self._make, self._signs = make_scanner, signs
+        self._make = make_scanner
+        self._signs = signs
         self._overlap = max((len(sign) - 1 for sign in signs), default=0) or 1
         self._tail = b""
         self._begin = self._at = log.path.stat().st_size
@@ -67,7 +145,7 @@ class Search(Generic[S]):
             return ask(self._caught_up())
 
     def end(self) -> S:
-        """The scanner, which has now seen all that is in the log."""
+        """Return the scanner, which has then read the whole log."""
         with self._lock:
             scanner = self._scanner if self._over and self._scanner else self._caught_up()
             if rest := self._blocks.end():
@@ -75,8 +153,8 @@ class Search(Generic[S]):
             self._over = True
             return scanner
 
-    def went_by(self, block: bytes) -> None:
-        """Search a block at once that the log, on a full disk, did not take."""
+    def pass_block(self, block: bytes) -> None:
+        """Search a block at once that a full disk kept from the log."""
         if self.log.problem is not None:
             self.end().feed_block(block)
 
@@ -115,125 +193,52 @@ def stream_searched(
     on_block: Callable[[bytes], None],
     search: Search[S],
 ) -> tuple[int, S | None]:
-    """`stream` into the log of this search; after a failure also its scanner, which has seen all of it."""
+    """Stream a command into the log of this search; after a failure return its scanner, too."""
 
     def see(block: bytes) -> None:
-        search.went_by(block)
+        search.pass_block(block)
         on_block(block)
 
     rc = stream(argv, env=env, cwd=cwd, log=search.log, on_block=see)
     return rc, search.end() if rc else None
 
 
-def whole_lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Blocks of whole lines out of a file's chunks; a line ends as an editor counts it, with a line feed."""
-    blocks = Blocks(carriage_return=False)
-    for chunk in chunks:
-        if block := blocks.feed(chunk):
-            yield block
-    if block := blocks.end():
-        yield block
-
-
-# ----------------
-
-
-STDIN: Final = "-"
-_NEXT: Final = "Name a log: diagnose PATH, or `-` for what comes in by a pipe."
-
-
-def log_chunks(name: str) -> Iterator[bytes]:
-    """The bytes of a log; of one that is still being written, as far as it is now.
-
-    Raises:
-        UsageError: it is no file, or cannot be read.
-    """
-    if name == STDIN:
-        if sys.stdin.isatty():
-            raise UsageError("Nothing comes in by a pipe.", next_step=_NEXT)
-        yield from _chunks(sys.stdin.buffer, None)
-        return
-    path = Path(name).expanduser()
-    if path.is_dir():
-        raise UsageError(f"{path} is a folder.", next_step=_NEXT)
-    try:
-        with path.open("rb") as file:
-            status = os.fstat(file.fileno())
-            yield from _chunks(file, status.st_size if stat.S_ISREG(status.st_mode) else None)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}.", next_step=_NEXT) from None
-
-
-def _chunks(file: IO[bytes], size: int | None) -> Iterator[bytes]:
-    """At most `size` bytes, or all there are: whoever writes on must not keep us for ever."""
-    left = size
-    while left is None or left > 0:
-        chunk = file.read(_CHUNK if left is None else min(_CHUNK, left))
-        if not chunk:
-            return
-        left = None if left is None else left - len(chunk)
-        yield chunk
-
-
-# ---------------- why a build failed: a log is read once, and its error held against the rows
-
-
-def diagnose_log(name: str, book: FailureBook, machine: Machine) -> Reading:
-    """What a log says; `name` is its path, or `-`.
-
-    Raises:
-        UsageError: it cannot be read, is empty, or is no text.
-    """
-    from torchbuild_tasks.features.diagnosis.choose import read_log
-    from torchbuild_tasks.features.diagnosis.lines import is_binary, recoded
-    from torchbuild_tasks.features.diagnosis.scan import LogScanner
-
-    chunks = log_chunks(name)
-    first = next(chunks, b"")
-    if not first:
-        raise UsageError(f"{_called(name)} is empty.", next_step="Nothing was logged, so nothing is known.")
-    if is_binary(first):
-        raise UsageError(f"{_called(name)} is no text.", next_step="Name the log of a build.")
-    scanner = LogScanner(book)
-    for block in whole_lines(recoded(first, itertools.chain([first], chunks))):
-        scanner.feed_block(block)
-    return read_log(scanner, book, machine)
-
-
 def build_scanner(work: Work) -> LogScanner:
-    """What searches the output of this build, with the rows that it can meet."""
+    """Return a search in the output of this build, with the rows that it can meet."""
     from torchbuild_tasks.features.diagnosis.scan import LogScanner
 
     return LogScanner(_book(work))
 
 
 def log_search(work: Work) -> Search[LogScanner]:
-    """The search in what the log of this build gets from now on."""
-    from torchbuild_tasks.features.diagnosis.lines import PROOF_SIGNS
+    """Return a search in what the log of this build gets from now on."""
+    from torchbuild_tasks.features.diagnosis.patterns import PROOF_SIGNS
 
     return Search(work.ledger.log, lambda: build_scanner(work), PROOF_SIGNS)
 
 
 class FirstError:
-    """Called while a build runs: the words for its first error, once, as soon as it stands in the log.
+    """The words for a build's first error, asked for while it runs: once, as soon as it is in the log.
 
     Ninja waits for what was started already, and that can take as long as the longest compile.
     """
 
     def __init__(self, work: Work, search: Search[LogScanner]) -> None:
-        self._work, self._search = work, search
+        self._work = work
+        self._search = search
         self._before: ErrorBlock | None = None
-        self._said = False
+        self._returned = False
 
     def __call__(self) -> str:
-        """The words, or "" where there are none or they were said."""
-        said = None if self._said else self._search.look(self._words)
-        self._said = self._said or bool(said)
-        return said or ""
+        """Return the words; "" where there are none, or they were returned before."""
+        words = None if self._returned else self._search.look(self._words)
+        self._returned = bool(words) or self._returned
+        return words or ""
 
     def _words(self, scanner: LogScanner) -> str:
-        """What is found twice is whole: a tool says its error in one go."""
-        before, self._before = self._before, scanner.proven
+        """Wait for the second look with the same answer: a tool writes its error in one go."""
+        before = self._before
+        self._before = scanner.proven
         if self._before is None or self._before != before:
             return ""
         error = self._before.error
@@ -241,14 +246,14 @@ class FirstError:
 
 
 def diagnose_build(work: Work, scanner: LogScanner) -> Reading:
-    """What the log of a build that failed says."""
+    """Judge the log of a build that failed."""
     from torchbuild_tasks.features.diagnosis.choose import read_log
 
     return read_log(scanner, _book(work), _machine(work))
 
 
 def explain_output(work: Work, said: str) -> Diagnosis | None:
-    """Why a short command failed, by what it said."""
+    """Return the cause of a short command's failure, by its output."""
     from torchbuild_tasks.features.diagnosis.choose import explain
 
     return explain(said, _book(work), _machine(work))
@@ -264,7 +269,3 @@ def _machine(work: Work) -> Machine:
     from torchbuild_tasks.features.diagnosis.choose import Machine
 
     return Machine(work.facts, work.plan, work.catalog, built=True)
-
-
-def _called(name: str) -> str:
-    return "What comes in by the pipe" if name == "-" else name

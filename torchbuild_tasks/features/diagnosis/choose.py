@@ -1,4 +1,8 @@
-"""The names in the sentences of rows, as this machine and this build have them."""
+"""Name the causes of an error: rows that know a line of its block, filled in for this machine and build.
+
+`read_log` judges a whole log, `explain` what a short command said; `Machine` fills the names in the sentences
+of rows ({python}, {package:ninja}, {1}).
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ import msgspec
 from torchbuild_tasks.catalog import GIB, Catalog, FailureRow
 from torchbuild_tasks.catalog.failures import FailureBook, Hit
 from torchbuild_tasks.catalog.match import parse_version
-from torchbuild_tasks.features.diagnosis import lines as shapes
+from torchbuild_tasks.features.diagnosis import patterns
 from torchbuild_tasks.features.diagnosis.scan import ErrorBlock, Line, LogScanner
 from torchbuild_tasks.model import BuildPlan, Diagnosis, Facts, Reading
 from torchbuild_tasks.plan.jobs import usable_memory
@@ -26,13 +30,13 @@ _PLAIN: Final = re.compile(r"[\w.+:/\\@%=,-]+")
 
 
 class Machine:
-    """What is known by name; a name that is not known has no value.
+    """The names that rows may use, with their values here; a name that is not known has none.
 
     Args:
         facts: the machine and the tree.
         plan: what this build was to do, or what one here would do.
         catalog: the rows of packages.
-        built: whether the log is of that very build; else nobody knows what its jobs and architectures were.
+        built: whether the log is of that very build; else its jobs and architectures are not known.
     """
 
     def __init__(self, facts: Facts, plan: BuildPlan, catalog: Catalog, *, built: bool) -> None:
@@ -40,7 +44,7 @@ class Machine:
         self._values = {**_values(facts, plan), **(_of_the_build(facts, plan) if built else {})}
 
     def value(self, name: str) -> str:
-        """What a name stands for here; empty when that is not known."""
+        """Return what a name stands for on this machine; empty when that is not known."""
         if name.startswith("package:"):
             return self._install(name.removeprefix("package:"))
         if installed := _INSTALLED.fullmatch(name):
@@ -48,16 +52,16 @@ class Machine:
         return self._values.get(name, "")
 
     def fill(self, sentences: Sequence[str], groups: Sequence[str]) -> str:
-        """The first of these sentences whose names are all known, filled in; "" for none."""
+        """Return the first of these sentences whose names are all known, filled in; "" for none."""
         return next(filter(None, (self._filled(each, groups, _as_it_is) for each in sentences)), "")
 
     def fill_command(self, commands: Sequence[str], groups: Sequence[str]) -> str:
-        """The same for commands: a path with a blank is quoted, what a log says must be a plain word."""
+        """Return the same for commands: a path with a blank is quoted, a log's words must be plain."""
         plain = [group if _PLAIN.fullmatch(group) else "" for group in groups]
         return next(filter(None, (self._filled(each, plain, _word) for each in commands)), "")
 
     def _filled(self, sentence: str, groups: Sequence[str], write: Callable[[str], str]) -> str:
-        """A sentence with its names filled in, in one pass: what a log says is never read as a name."""
+        """Fill the names in, in one pass: what a log says is never read as a name."""
         values: dict[str, str] = {}
         for name in _NAME.findall(sentence):
             if name.isdecimal():
@@ -68,11 +72,11 @@ class Machine:
         return _NAME.sub(lambda match: values[match[1]], sentence) if all(values.values()) else ""
 
     def _install(self, package: str) -> str:
-        """The command that installs a package; without a package manager, a sentence that names it."""
+        """Return the command that installs a package; without a package manager, a sentence that names it."""
         return install_line(self._facts, self._catalog, package) or f"install {package}"
 
     def _newest(self, name: str, below: str, limit: str) -> str:
-        """The path of the newest installed compiler of at most this version, or the number of a toolset."""
+        """Return the path of the newest installed compiler up to this version, or a toolset's number."""
         if name == "toolset":
             toolsets = self._facts.windows.toolsets if self._facts.windows else ()
             named = [(each.version, each.version) for each in toolsets if each.cl]
@@ -95,7 +99,7 @@ def _as_it_is(value: str) -> str:
 
 
 def _word(value: str) -> str:
-    """A value as one word of sh, cmd and PowerShell alike, in double quotes; "" where it cannot be one."""
+    """Return a value as one word of sh, cmd and PowerShell alike; "" where it cannot be one."""
     if _PLAIN.fullmatch(value) or not value:
         return value
     return "" if any(each in value for each in '"$`') else f'"{value}"'
@@ -127,7 +131,7 @@ def _values(facts: Facts, plan: BuildPlan) -> Mapping[str, str]:
 
 
 def _inputs(facts: Facts) -> Mapping[str, str]:
-    """What the last good build here was made of: a symptom at run time goes back to a choice of then."""
+    """Return the inputs of the last good build: a symptom at run time goes back to a choice of then."""
     previous = facts.tree.previous
     return previous.inputs if previous is not None and previous.result == "ok" else {}
 
@@ -142,11 +146,8 @@ def _of_the_build(facts: Facts, plan: BuildPlan) -> Mapping[str, str]:
     }
 
 
-# ---------------- what a whole log says: clean, a known cause, or an error that no row knows
-
-
 PAGE: Final = "https://github.com/torchbuild/torchbuild-tasks/blob/main/docs/failures.md"
-MOST: Final = 4  # causes that are told
+MOST: Final = 4  # causes that are named
 _RANKS: Final = ("root", "cause", "consequence")
 
 
@@ -159,39 +160,39 @@ class _Met(msgspec.Struct, frozen=True):
 
 
 def read_log(scanner: LogScanner, book: FailureBook, machine: Machine) -> Reading:
-    """What the log that this scanner has seen says."""
+    """Judge the log that this scanner has read: clean, a known cause, or an error that no row knows."""
     block = scanner.found
     notes = tuple(_diagnosis(Hit(row, _groups(book, row, line)), machine) for row, line in scanner.warned)
     if block is None:
         return Reading(status="clean", notes=notes)
-    met = _ranked(block, [*_met(block, book), *_on_the_way(block, scanner.status_line, book)])
+    met = _ranked(block, [*_met(block, book), *_met_in_status(block, scanner.status_line, book)])
     error = met[0].line if met and block.weak else block.error
-    told = tuple(_diagnosis(each.hit, machine) for each in met[:MOST])
+    known = tuple(_diagnosis(each.hit, machine) for each in met[:MOST])
     return Reading(
-        status="diagnosed" if told else "unknown",
+        status="diagnosed" if known else "unknown",
         error_line=error.raw,
         error_block=block.text,
         line_number=error.number,
-        diagnoses=told,
-        notes=tuple(note for note in notes if note.id not in {each.id for each in told}),
+        diagnoses=known,
+        notes=tuple(note for note in notes if note.id not in {each.id for each in known}),
     )
 
 
 def explain(text: str, book: FailureBook, machine: Machine) -> Diagnosis | None:
-    """The cause of a short command's failure, by all that it said; None when no row knows it."""
+    """Return the cause of a short command's failure, by its whole output; None when no row knows it."""
     met = [
         _Met(hit, Line(number, line, line))
         for number, line in enumerate(text.splitlines(), 1)
         for hit in book.look_up(line)
-        if not shapes.is_harmless(line)
+        if not patterns.is_harmless(line)
     ]
     ranked = sorted(met, key=lambda each: _RANKS.index(each.hit.row.rank))
     return _diagnosis(ranked[0].hit, machine) if ranked else None
 
 
 def _met(block: ErrorBlock, book: FailureBook) -> Iterator[_Met]:
-    """The rows that know a line of the block, and those that know it only as a paragraph."""
-    said = [line for line in block.lines if line is block.error or _tells(line.said.strip())]
+    """Yield the rows that know a line of the block, and those that know it only as a paragraph."""
+    said = [line for line in block.lines if line is block.error or _is_telling(line.said.strip())]
     for line in said:
         for hit in book.look_up(line.said.strip()):
             yield _Met(hit, line)
@@ -200,20 +201,20 @@ def _met(block: ErrorBlock, book: FailureBook) -> Iterator[_Met]:
             yield _Met(hit, block.error, whole=True)
 
 
-def _on_the_way(block: ErrorBlock, status_line: str, book: FailureBook) -> Iterator[_Met]:
-    """What CMake said before it stopped, where a row takes that for an error."""
+def _met_in_status(block: ErrorBlock, status_line: str, book: FailureBook) -> Iterator[_Met]:
+    """Yield the rows for CMake's status line before it stopped, where one takes it for an error."""
     if block.kind == "cmake" and status_line:
         for hit in book.look_up(status_line):
             yield _Met(hit, block.error, whole=True)
 
 
-def _tells(text: str) -> bool:
-    """Whether a line of a block says something: commands, warnings and quoted source do not."""
-    return not (shapes.is_command(text) or shapes.is_harmless(text))
+def _is_telling(text: str) -> bool:
+    """Say whether a line of a block tells something: commands, warnings and quoted source do not."""
+    return not (patterns.is_command(text) or patterns.is_harmless(text))
 
 
 def _ranked(block: ErrorBlock, met: list[_Met]) -> list[_Met]:
-    """Each row once, roots first; a consequence only where it is the error, and nothing else is known."""
+    """Return each row once, roots first; a consequence only where nothing else is known."""
     first: dict[str, _Met] = {}
     for each in met:
         first.setdefault(each.hit.row.id, each)
@@ -225,7 +226,7 @@ def _ranked(block: ErrorBlock, met: list[_Met]) -> list[_Met]:
 
 
 def _nearness(met: _Met, block: ErrorBlock) -> int:
-    """The line of the error tells more than another of the block, and that more than all of them together."""
+    """Rank a line: that of the error tells more than another, and that more than the whole paragraph."""
     return 2 if met.whole else int(met.line is not block.error)
 
 

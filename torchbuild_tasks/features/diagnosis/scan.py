@@ -1,4 +1,8 @@
-"""Lines of a log that belong together: what led up to an error, the error, and what was said of it."""
+"""Find the first real error of a log, read once, line by line, in flat memory.
+
+`LogScanner` is fed a log of any length and keeps the block of lines of its first error: what led up to
+it, the error itself, and what was said of it.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +14,16 @@ import msgspec
 
 from torchbuild_tasks.catalog import FailureRow
 from torchbuild_tasks.catalog.failures import FailureBook
-from torchbuild_tasks.features.diagnosis import lines as shapes
-from torchbuild_tasks.features.diagnosis.lines import FIRST_SIGNS, SIGNS, Decoder, Places, clean
+from torchbuild_tasks.features.diagnosis import patterns
+from torchbuild_tasks.features.diagnosis.decode import Decoder, clean
+from torchbuild_tasks.features.diagnosis.patterns import FIRST_SIGNS, SIGNS, Places
 
 MAX_LINES: Final = 60
 _CONTEXT: Final = 3
 _COMMAND_WIDTH: Final = 200
 _LINE_WIDTH: Final = 1000
 _BEFORE_ERROR: Final = 20
-_SHORT: Final = 400  # a command that somebody left out of an excerpt is mostly longer
+_SHORT: Final = 400  # a command; one that was left out of an excerpt is mostly longer
 _STRAY: Final = 30  # lines within a traceback that lost their indentation
 _MESSAGE: Final = 12  # lines of an exception's text
 _BLANKS: Final = 3
@@ -44,48 +49,51 @@ class ErrorBlock(msgspec.Struct, frozen=True, kw_only=True):
     block, at most `MAX_LINES`. `weak` means that only its consequence stands in the log.
     """
 
-    kind: shapes.Kind
+    kind: patterns.Kind
     error: Line
     lines: tuple[Line, ...]
     weak: bool = False
 
     @property
     def text(self) -> tuple[str, ...]:
-        """The lines as a person reads them; a long command is cut."""
+        """Return the lines as a person reads them; a long command is cut."""
         return tuple(_shortened(line, index) for index, line in enumerate(self.lines))
 
 
 def _shortened(line: Line, index: int) -> str:
-    width = _COMMAND_WIDTH if index == 1 and shapes.is_command(line.said.strip()) else _LINE_WIDTH
+    width = _COMMAND_WIDTH if index == 1 and patterns.is_command(line.said.strip()) else _LINE_WIDTH
     return line.said if len(line.said) <= width else line.said[:width] + " ..."
 
 
 class Block:
-    """A block that is being read. `shape` says how its end is found, `kind` what error it is."""
+    """A block that is still being read. `shape` says how its end is found, `kind` what error it is."""
 
-    def __init__(self, kind: shapes.Kind, lines: list[Line], shape: str, *, weak: bool = False) -> None:
-        self.kind, self.lines, self.shape, self.weak = kind, lines, shape, weak
+    def __init__(self, kind: patterns.Kind, lines: list[Line], shape: str, *, weak: bool = False) -> None:
+        self.kind = kind
+        self.lines = lines
+        self.shape = shape
+        self.weak = weak
         last = lines[-1]
         self._first = last
         self._indent = len(last.said) - len(last.said.lstrip())
         self._blank, self._blanks = False, 0
-        self._trace = shapes.is_traceback(last.said.lstrip())
+        self._trace = patterns.is_traceback(last.said.lstrip())
         self._message = self._stray = 0
         self._chain = ""
         self._error = None if shape == "ninja" or self._trace else last
 
     @property
     def last_number(self) -> int:
-        """The number of its last line."""
+        """Return the number of its last line."""
         return self.lines[-1].number
 
     def done(self) -> ErrorBlock:
-        """The block as far as it was read."""
+        """Return the block as far as it was read."""
         error = self._error or self._first
         return ErrorBlock(kind=self.kind, error=error, lines=tuple(self.lines), weak=self.weak)
 
     def reopen(self, line: Line, shape: str) -> None:
-        """Go on with what this was the cause of."""
+        """Continue with the failure that this block was the cause of."""
         self.lines.append(line)
         self.shape, self._blank, self._trace = shape, False, False
         self._indent = len(line.said) - len(line.said.lstrip())
@@ -95,7 +103,7 @@ class Block:
         self._error = line
 
     def take(self, line: Line) -> bool:
-        """Add the line if it still belongs here."""
+        """Add the line if it still belongs to the block, and say whether it did."""
         said = line.said
         text = said[self._indent :] if said[: self._indent].isspace() else said
         if not self._belongs(text):
@@ -108,11 +116,11 @@ class Block:
         return True
 
     def _make_room(self) -> bool:
-        """Of a deep traceback, and of what CMake quotes at length, the ends and the errors count."""
+        """Drop a dull line of a deep traceback or of what CMake quotes at length."""
         if not self._trace and self.shape != "cmake":
             return False
         middle = range(MAX_LINES // 4, MAX_LINES - 1)
-        dull = (index for index in middle if not shapes.cause(self.lines[index].said.strip()))
+        dull = (index for index in middle if not patterns.cause(self.lines[index].said.strip()))
         del self.lines[next(dull, MAX_LINES // 2)]
         return True
 
@@ -123,32 +131,39 @@ class Block:
             return text.startswith((" ", "Call Stack")) or (not text and self._blanks <= _BLANKS) or wrapped
         if self.shape == "python":
             return self._in_trace(text)
-        if shapes.STATUS.match(text) or shapes.proof(text) or shapes.is_marker(text):
+        if patterns.STATUS.match(text) or patterns.proof(text) or patterns.is_marker(text):
             return False
         return self.shape == "ninja" or (bool(text.strip()) and not text.startswith("-- "))
 
     def _in_trace(self, text: str) -> bool:
-        """A traceback, the text of its exception, and those that followed from it or led to it."""
+        """Say whether a line is of the traceback, its exception's text, or a chained exception."""
         if self._trace:
             self._stray = 0 if text.startswith((" ", 'File "')) else self._stray + 1
-            return self._stray <= _STRAY and not (shapes.proof(text) or shapes.goes_on(text))
+            return self._stray <= _STRAY and not (patterns.proof(text) or patterns.goes_on(text))
         if not text.strip():
             self._message = _MESSAGE
-            was, self._blank = self._blank and not self._chain, True
-            return not was
+            ends = self._blank and not self._chain
+            self._blank = True
+            return not ends
         if text.startswith((_DURING, _DIRECT)):
             self._chain = text
             return True
-        if self._chain and shapes.is_traceback(text):
+        if self._chain and patterns.is_traceback(text):
             self._trace, self._message = True, 0
             return True
-        others = (shapes.goes_on, shapes.proof, shapes.is_marker, shapes.is_traceback, shapes.PIP_ENDS.match)
+        others = (
+            patterns.goes_on,
+            patterns.proof,
+            patterns.is_marker,
+            patterns.is_traceback,
+            patterns.PIP_ENDS.match,
+        )
         return self._message < _MESSAGE and not any(other(text) for other in others)
 
     def _look(self, line: Line, text: str) -> None:
-        """Find the line that names the error."""
+        """Note the line if it names the error."""
         if self._trace:
-            if shapes.EXCEPTION_LINE.match(text) and not shapes.is_traceback(text):
+            if patterns.EXCEPTION_LINE.match(text) and not patterns.is_traceback(text):
                 self._end_trace(line)
         elif self.shape == "python":
             self._message += 1
@@ -156,27 +171,24 @@ class Block:
             self._look_for_cause(line, text)
 
     def _end_trace(self, line: Line) -> None:
-        """The line that names an exception; of a chain the root counts, or else the last."""
+        """Note the line that names an exception; of a chain the root counts, or else the last."""
         self._trace = self._blank = False
         if self._error is None or not self._chain.startswith(_DIRECT):
             self._error = line
         self._chain = ""
 
     def _look_for_cause(self, line: Line, text: str) -> None:
-        """Ninja's block begins with FAILED and the command; then with what leads up to the error."""
-        second = len(self.lines) == 2 and (len(text) > _SHORT or shapes.is_command(text))
-        if not second and (kind := shapes.cause(text)):
+        """Search Ninja's block, which begins with FAILED, the command, and what leads up to the error."""
+        second = len(self.lines) == 2 and (len(text) > _SHORT or patterns.is_command(text))
+        if not second and (kind := patterns.cause(text)):
             self.kind = kind
-            if shapes.is_traceback(text):
+            if patterns.is_traceback(text):
                 self._trace = True
             else:
                 self._error = line
             del self.lines[2 : max(2, len(self.lines) - 1 - _CONTEXT)]
         elif len(self.lines) > _BEFORE_ERROR:
             del self.lines[2]
-
-
-# ---------------- reads a log once, in flat memory, and keeps the first real error of it
 
 
 LAST: Final = 12
@@ -187,7 +199,7 @@ _AT_FIRST: Final = 8 * 1024 * 1024
 
 
 class LogScanner:
-    """Feed it a whole log in blocks of lines; `found` is the answer so far.
+    """Search a whole log, fed in blocks of lines; `found` is the answer so far.
 
     Args:
         book: the rows; a line that one of them knows is an error too, or a warning (`warned`).
@@ -215,7 +227,7 @@ class LogScanner:
 
     @property
     def found(self) -> ErrorBlock | None:
-        """The first proven error, or the first that was not followed by a build in order."""
+        """Return the first proven error, or the first that was not followed by a build in order."""
         self._demote()
         if self._proof is not None:
             return self._proof.done()
@@ -226,43 +238,42 @@ class LogScanner:
 
     @property
     def proven(self) -> ErrorBlock | None:
-        """The first proven error, to which what comes adds at most its last lines."""
+        """Return the first proven error, to which later lines add at most its own last ones."""
         return self._proof.done() if self._proof is not None else None
 
     def _passed_over(self) -> Block | None:
-        """An error after which a build went on, in a log that does not show that it ended well."""
+        """Return an error after which the build went on, if the log does not show that it ended well."""
         if self._dropped is None or not self._dropped_in_build:
             return None
-        return None if any(shapes.ended_well(line) for line in self.last) else self._dropped
+        return None if any(patterns.ended_well(line) for line in self.last) else self._dropped
 
     @property
     def status_line(self) -> str:
-        """What CMake said on the way that a row takes for an error; "" when configuring ended well."""
+        """Return a status line of CMake that a row takes for an error; "" when configuring ended well."""
         return self._sticky.done().error.said if self._sticky else ""
 
     @property
     def warned(self) -> tuple[tuple[FailureRow, str], ...]:
-        """Rows for warnings that were met, each with the first line that it knows."""
+        """Return the rows for warnings that were met, each with the first line that it knows."""
         return tuple(self._warned.values())
 
     @property
     def last(self) -> tuple[str, ...]:
-        """The last lines, for a log in which nothing was found."""
+        """Return the last lines, for a log in which nothing was found."""
         return tuple(self._line(*recent).said for recent in self._recent)
 
-    # ------------------------------------------------------------ lines in
-
     def skip_block(self, block: bytes) -> None:
-        """Count the lines of a block that is not to be looked at."""
+        """Count the lines of a block without searching it."""
         self._number += block.count(b"\n")
 
     def feed_block(self, block: bytes) -> None:
-        """Look at many lines at once; each ends with a newline."""
+        """Search many lines at once; each ends with a newline."""
         if b"\0" in block:  # two bytes a character, in the midst of a log of one
             block = block.replace(b"\0", b"")
         signs = self._signs if self._seen < _AT_FIRST else self._signs[: len(SIGNS)]
         self._seen += len(block)
-        at, places = 0, Places(block, signs)
+        at = 0
+        places = Places(block, signs)
         while at < len(block):
             if self._block is None and self._suspect is None:
                 start = len(block) if self._proof else places.line_after(at)
@@ -283,7 +294,7 @@ class LogScanner:
         self._number = number
 
     def feed(self, raw: bytes) -> None:
-        """Look at the next line, without its end."""
+        """Search the next line, given without its end."""
         self._number += 1
         if self._proof is None or self._block is not None:
             line = self._line(self._number, raw)
@@ -297,52 +308,52 @@ class LogScanner:
         text = self._decode(raw)
         return Line(number, text.rstrip("\r"), clean(text))
 
-    # ------------------------------------------------------------ judging
-
     def _close(self) -> None:
-        """The block has ended."""
+        """End the block."""
         if self._block is not None:
             self._demote()
             self._block = None
 
     def _demote(self) -> None:
-        """An exception that only repeats what failed below it is a marker, and no suspect."""
+        """Take an exception that only repeats what failed below it for a marker, and no suspect."""
         block = self._suspect
-        if block is None or block.shape != "python" or not shapes.is_marker(block.done().error.said.strip()):
+        if block is None or block.shape != "python":
+            return
+        if not patterns.is_marker(block.done().error.said.strip()):
             return
         block.weak, self._suspect = True, None
         self._weak = self._weak or block
         self._proof = self._proof or self._culprit()
 
     def _judge(self, line: Line, text: str) -> None:
-        shape = shapes.proof(text)
-        if shapes.TRIAL.search(text) and shape != "cmake":
+        shape = patterns.proof(text)
+        if patterns.TRIAL.search(text) and shape != "cmake":
             self._try(line, shape)
         elif self._in_trial and text.startswith("ninja: build stopped"):
             self._in_trial = False
         elif shape:
             self._proof = self._block = self._prove(line, shape)
-        elif shapes.PIP_BEGINS.match(text):
+        elif patterns.PIP_BEGINS.match(text):
             self._in_pip = True
             self._hint = self._hint or Block("words", [line], "words", weak=True)
-        elif self._in_pip and shapes.PIP_ENDS.match(text):
+        elif self._in_pip and patterns.PIP_ENDS.match(text):
             self._end_pip()
-        elif shapes.is_marker(text):
+        elif patterns.is_marker(text):
             self._mark(line)
-        elif shapes.goes_on(text):
+        elif patterns.goes_on(text):
             self._go_on(line, text)
-        elif self._suspect is None and not shapes.is_command(text):
+        elif self._suspect is None and not patterns.is_command(text):
             self._suspect_it(line, text)
 
-    def _try(self, line: Line, shape: shapes.Kind | None) -> None:
+    def _try(self, line: Line, shape: patterns.Kind | None) -> None:
         """Read a trial of CMake, which may fail, and forget it."""
         self._suspect = None
         if shape == "ninja":
             self._in_trial = True
             self._block = Block("ninja", [line], "ninja")
 
-    def _prove(self, line: Line, shape: shapes.Kind) -> Block:
-        """Any error before FAILED is its cause, and before a CMake Error one that stands right there."""
+    def _prove(self, line: Line, shape: patterns.Kind) -> Block:
+        """Join a proof with its cause: any error before FAILED, one right before a CMake Error."""
         suspect = self._suspect
         near = suspect is not None and line.number - suspect.last_number <= _ADJACENT
         if suspect is None or (shape == "cmake" and suspect.kind != "python" and not near):
@@ -351,22 +362,22 @@ class LogScanner:
         return suspect
 
     def _mark(self, line: Line) -> None:
-        """Something before this line has failed."""
+        """Take a line that says that something before it has failed."""
         if culprit := self._culprit():
             self._proof = culprit
         elif self._weak is None:
             lines = [self._line(*recent) for recent in self._recent]
             self._weak = Block("make" if "***" in line.said else "words", [*lines, line], "words", weak=True)
-            complaints = [each for each in lines if shapes.COMPLAINT.match(each.said.strip())]
-            if complaints and not shapes.is_harmless(complaints[-1].said.strip()):
+            complaints = [each for each in lines if patterns.COMPLAINT.match(each.said.strip())]
+            if complaints and not patterns.is_harmless(complaints[-1].said.strip()):
                 self._weak.blame(complaints[-1])
 
     def _culprit(self) -> Block | None:
-        """What a marker speaks of: the first that failed while make went on, or the last suspect."""
+        """Return the error that a marker speaks of: that before make went on, or the last."""
         return self._dropped if self._dropped_in_build else self._suspect or self._dropped
 
     def _end_pip(self) -> None:
-        """The end of what a subprocess of pip said: it has failed, whatever was said in between."""
+        """Take the end of what a subprocess of pip said: it has failed, whatever was said in between."""
         self._in_pip = False
         self._proof = self._culprit()
         lines = [self._line(*recent) for recent in self._recent if recent[1].strip()]
@@ -377,9 +388,9 @@ class LogScanner:
         if self._suspect is not None and self._dropped is None:
             self._dropped = self._suspect
             built = self._dropped.kind in ("killed", "compiler", "linker")
-            self._dropped_in_build = built and shapes.STATUS.match(text) is not None
+            self._dropped_in_build = built and patterns.STATUS.match(text) is not None
         self._suspect = None
-        if shapes.CONFIGURED.match(text):
+        if patterns.CONFIGURED.match(text):
             self._dropped = self._sticky = None
         elif text.startswith("-- "):
             known = self._known(text)
@@ -387,39 +398,39 @@ class LogScanner:
                 self._sticky = Block("words", [line], "words")
 
     def _suspect_it(self, line: Line, text: str) -> None:
-        kind = shapes.cause(text)
-        if kind is None and self._known(text) and not shapes.is_harmless(text):
-            if shapes.WARNED.search(text):  # what fails later on counts more
+        kind = patterns.cause(text)
+        if kind is None and self._known(text) and not patterns.is_harmless(text):
+            if patterns.WARNED.search(text):  # what fails later on counts more
                 self._hint = self._hint or Block("words", [line], "words", weak=True)
                 return
             kind = "words"
         if kind:
             leads = self._leads()
-            shape = "words" if kind == "python" and not shapes.is_traceback(text) else kind
+            shape = "words" if kind == "python" and not patterns.is_traceback(text) else kind
             self._suspect = self._block = Block(kind, [*leads, line], shape)
-            if said := next((lead for lead in leads if shapes.cause(lead.said.strip())), None):
+            if said := next((lead for lead in leads if patterns.cause(lead.said.strip())), None):
                 self._block.blame(said)
 
     def _known(self, text: str) -> bool:
-        """Whether a row knows this line as an error; rows for warnings are noted."""
+        """Say whether a row knows this line as an error, and note rows for warnings."""
         hit = next(iter(self._book.look_up(text)), None)
         if hit is not None and hit.row.severity == "warning":
             self._warned.setdefault(hit.row.id, (hit.row, text))
         return hit is not None and hit.row.severity == "error"
 
     def _leads(self) -> list[Line]:
-        """What was said just before, if it leads up to an error."""
+        """Return the lines just before, if they lead up to an error."""
         leads: list[Line] = []
         for recent in reversed(self._recent):
             line = self._line(*recent)
-            if not shapes.LEADS.match(line.said):
+            if not patterns.LEADS.match(line.said):
                 break
             leads.insert(0, line)
         return leads
 
 
 def _last_lines(block: bytes, start: int, end: int) -> list[bytes]:
-    """At most `LAST` lines of this part of a block, which ends with a newline."""
+    """Return at most `LAST` lines of this part of a block, which ends with a newline."""
     at = end
     for _ in range(LAST + 1):
         at = block.rfind(b"\n", start, at)

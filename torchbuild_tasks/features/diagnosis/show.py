@@ -1,4 +1,4 @@
-"""What a log says, as text for a person."""
+"""Write the reading of a log as text for a person."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ _CLEAN = "No failure in this log.\n"
 
 
 def reading_text(reading: Reading) -> str:
-    """The error with its line in the log, and its causes; or that there is none."""
+    """Return the error with its line in the log, and its causes; or that there is none."""
     if reading.status == "clean":
         return _CLEAN + diagnoses_text(reading.notes, "It does say")
     block = "".join(f"  {line}\n" for line in reading.error_block)
-    told = diagnoses_text(reading.diagnoses) or _UNKNOWN
-    return f"The first error, line {reading.line_number}:\n{block}{told}"
+    causes = diagnoses_text(reading.diagnoses) or _UNKNOWN
+    return f"The first error, line {reading.line_number}:\n{block}{causes}"
 
 
 def diagnoses_text(diagnoses: Sequence[Diagnosis], first: str = "Cause") -> str:
-    """Each cause with what to do about it, the likeliest first."""
+    """Return each cause with what to do about it, the likeliest first."""
     heads = (first, *("Or" for _ in diagnoses))
     return "".join(
         line for head, diagnosis in zip(heads, diagnoses, strict=False) for line in _lines(head, diagnosis)

@@ -1,7 +1,7 @@
-"""Makes the report of the last build: one HTML page, and the same as a trace for Perfetto.
+"""Write the report of the last build: one HTML page, and the same as a trace for Perfetto.
 
 Ninja's log is all that is needed. The manifest adds the stages, the history what changed, Ninja itself
-which step needs which; what is missing is said on the page.
+which step needs which; the page names what is missing.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PAGE: Final = "report.html"
 
 
 class ReportFiles(msgspec.Struct, frozen=True, kw_only=True):
-    """What was written, and what a reader should know: the notes that stand on the page too."""
+    """The files that were written, how many steps they show, and the notes that are on the page, too."""
 
     page: Path
     trace: Path | None
@@ -62,7 +62,7 @@ def make_report(
     manifest, notes = _manifest(last_manifest(build_dir))
     steps, run_notes = _steps(log, manifest, build_dir)
     graph = ninja_graph(build_dir)
-    notes += run_notes + _readable(log, build_dir)
+    notes += run_notes + _damage(log, build_dir)
     history = _history(root, manifest)
     report = _report(root, build_dir, manifest, steps, graph, history, notes)
     page = out or state_dir(root) / PAGE
@@ -105,7 +105,7 @@ def _report(
 
 
 def _steps(log: NinjaLog, manifest: Manifest | None, build_dir: Path) -> tuple[tuple[Step, ...], list[str]]:
-    """The steps of the recorded build, or else of Ninja's last run that made something.
+    """Return the steps of the recorded build, or else of Ninja's last run that made something.
 
     Raises:
         UsageError: the log has no steps.
@@ -124,11 +124,11 @@ def _steps(log: NinjaLog, manifest: Manifest | None, build_dir: Path) -> tuple[t
             next_step="Build first: torchbuild build",
         )
     when = "" if last.began is None else f" of {datetime.fromtimestamp(last.began, UTC):%Y-%m-%d %H:%M UTC}"
-    said = "The recorded build ran no step of Ninja. " if started is not None else ""
-    return last.steps, [f"{said}Shown is Ninja's last run{when}."] if started is not None or when else []
+    reason = "The recorded build ran no step of Ninja. " if started is not None else ""
+    return last.steps, [f"{reason}Shown is Ninja's last run{when}."] if reason or when else []
 
 
-def _readable(log: NinjaLog, build_dir: Path) -> list[str]:
+def _damage(log: NinjaLog, build_dir: Path) -> list[str]:
     if not log.unreadable:
         return []
     lines = "One line" if log.unreadable == 1 else f"{log.unreadable} lines"
@@ -136,7 +136,7 @@ def _readable(log: NinjaLog, build_dir: Path) -> list[str]:
 
 
 def _manifest(path: Path) -> tuple[Manifest | None, list[str]]:
-    """The manifest of the last build; None with a note when there is none that can be read."""
+    """Return the manifest of the last build; None with a note when there is none that can be read."""
     try:
         return read_manifest(path.read_bytes(), str(path)), []
     except FileNotFoundError:
@@ -166,7 +166,7 @@ def _machine(facts: Facts) -> str:
 
 
 def _version(root: Path) -> str:
-    """What the checkout says of itself, where no record says what was built."""
+    """Return the version in the checkout, where no manifest says what was built."""
     with contextlib.suppress(OSError, UnicodeDecodeError):
         return (root / "version.txt").read_text("utf-8").strip()[:40] or "of unknown version"
     return "of unknown version"
@@ -180,7 +180,7 @@ def _moment(value: str | None) -> float | None:
 
 
 def load_page() -> Page:
-    """The page's template, its style and its script, from the package."""
+    """Read the page's template, its style and its script from the package."""
     folder = importlib.resources.files("torchbuild_tasks.data") / "report"
     html, style, script = (
         folder.joinpath(f"page.{kind}").read_text("utf-8").rstrip() for kind in ("html", "css", "js")

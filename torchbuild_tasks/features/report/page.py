@@ -1,4 +1,4 @@
-"""The build's report as one HTML page: no network, no framework, and every name escaped.
+"""Write the report of a build as one HTML page: no network, no framework, and every name escaped.
 
 The tables are whole without JavaScript; the script draws the timeline, sorts and finds.
 """
@@ -21,223 +21,6 @@ from torchbuild_tasks.ninja.progress import short_path
 from torchbuild_tasks.ninja.step_times import Difference, is_hit
 from torchbuild_tasks.ninja.timeline import Chain, Placed, alone, by_kind, slowest, wall
 
-
-def embed(value: object) -> str:
-    """JSON that may stand in a script element: nothing in it can end the element or begin markup."""
-    data = json.dumps(value, separators=(",", ":"))
-    return data.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
-
-
-def took(seconds_cell: float) -> str:
-    """Seconds as a person reads them: 0.12 s, 12.3 s, 4:05 min, 1:02:03 h."""
-    if seconds_cell < 9.95:
-        return f"{seconds_cell:.2f} s"
-    if seconds_cell < 99.95:
-        return f"{seconds_cell:.1f} s"
-    minutes, rest = divmod(round(seconds_cell), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02} h" if hours else f"{minutes}:{rest:02} min"
-
-
-def clock(seconds_cell: float) -> str:
-    """A moment of the build: 4:05, 1:02:03."""
-    minutes, rest = divmod(round(seconds_cell), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
-def text(words: str) -> str:
-    """Words as HTML, in an element or an attribute."""
-    return html.escape(words, quote=True)
-
-
-def section(name_cell: str, title: str, inside: str, beside: str = "") -> str:
-    """A section with its head; `inside` and `beside` (to the right of the head) are HTML already."""
-    head = f'<h2 id="h-{name_cell}">{text(title)}</h2>'
-    head = f'<div class="bar">{head}{beside}</div>' if beside else head
-    return f'<section aria-labelledby="h-{name_cell}">\n{head}\n{inside}\n</section>'
-
-
-def html_table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, sorts: str = "", by: int = -1) -> str:
-    """A table of cells.
-
-    Args:
-        heads: words; one that begins with # is of a column of numbers.
-        rows: cells, made by the functions below.
-        sorts: the table's id when its heads sort it; "" when they do not.
-        by: the column that it is sorted by as it comes, downwards.
-    """
-    cells = "".join(_head(each, column == by) for column, each in enumerate(heads))
-    body = "\n".join(f"<tr>{''.join(row)}</tr>" for row in rows)
-    kind = f' id="{sorts}" class="sorts"' if sorts else ""
-    head = f"<thead><tr>{cells}</tr></thead>"
-    return f'<div class="scroll"><table{kind}>{head}\n<tbody>\n{body}\n</tbody></table></div>'
-
-
-def paragraph(words: str) -> str:
-    """A soft paragraph; nothing for no words."""
-    return f'<p class="note">{text(words)}</p>' if words else ""
-
-
-def cell(words: str, kind: str = "") -> str:
-    """A cell of words."""
-    return f'<td class="{kind}">{text(words)}</td>' if kind else f"<td>{text(words)}</td>"
-
-
-def name_cell(path: str) -> str:
-    """A cell with a path: its folder is soft, the file's name is not."""
-    folder, slash, file = path.rpartition("/")
-    return f'<td class="name"><span>{text(folder + slash)}</span><b>{text(file)}</b></td>'
-
-
-def number(words: str, value: object, kind: str = "") -> str:
-    """A cell with a number: how it reads, and the value that sorts it."""
-    return f'<td class="{f"num {kind}".strip()}" data-value="{text(str(value))}">{text(words)}</td>'
-
-
-def seconds_cell(value: float | None) -> str:
-    """A cell with a time, the same unit in all rows; empty for None."""
-    return number("", -1) if value is None else number(f"{value:,.2f} s", round(value, 3))
-
-
-def share(part: float) -> str:
-    """A cell with a bar: 1 is all of it."""
-    return f'<td class="share"><span style="width:{100 * part:.1f}%"></span></td>'
-
-
-def _head(head: str, is_sorted: bool) -> str:
-    kind = ' class="num"' if head.startswith("#") else ""
-    order = ' aria-sort="descending"' if is_sorted else ""
-    return f'<th scope="col"{kind}{order}>{text(head.lstrip("#"))}</th>'
-
-
-# ----------------
-# parts of the report's page that stand beside the timeline: memory, caches, and the builds before
-
-
-_CHANGES: Final = 30
-_SAME: Final = 0.1  # a change below a tenth, or below half a second, is noise
-_LEAST: Final = 0.5
-
-
-def shown(source: str, output: str) -> str:
-    """An output as a person knows it, from the checkout on."""
-    return short_path(output).removeprefix(f"{source.replace(chr(92), '/').rstrip('/')}/")
-
-
-def memory_table(peaks: Sequence[Peak]) -> str:
-    """The most memory that one process of each kind had."""
-    rows = [
-        (
-            cell(peak.kind),
-            number(_size(peak.bytes), peak.bytes),
-            number(f"{peak.count:,}", peak.count),
-        )
-        for peak in sorted(peaks, key=lambda each: -each.bytes)
-    ]
-    note = "The largest process of each kind; those that ended within a fraction of a second were not seen."
-    table = html_table(("Kind", "#Largest", "#Seen"), rows)
-    return section("memory", "Peak memory", paragraph(note) + table) if rows else ""
-
-
-def _size(size: int) -> str:
-    return f"{size / 2**30:.2f} GiB" if size >= 2**30 else f"{size / 2**20:.0f} MiB"
-
-
-def cache_table(caches: Sequence[CacheReport], hits: int) -> str:
-    """What the compiler caches did in this build; without their word, what the times show."""
-    rows = [row for report in caches for row in _cache_rows(report)]
-    if rows:
-        table = html_table(("What", "#Hits", "#Misses"), rows)
-        return section("cache", "Compiler cache", table)
-    if not hits:
-        return ""
-    note = (
-        f"{hits:,} compiles took less than a tenth of their usual time here, so a compiler cache "
-        "answered them. The record has no figures of the cache itself."
-    )
-    return section("cache", "Compiler cache", paragraph(note))
-
-
-def _cache_rows(report: CacheReport) -> list[tuple[str, ...]]:
-    """By language; then what was not kept, with the reason, which has one number only."""
-    rows = []
-    for language in sorted({*report.hits, *report.misses}):
-        hits = report.hits.get(language, 0)
-        misses = report.misses.get(language, 0)
-        rows.append((f"{report.tool}, {language}", f"{hits:,}", f"{misses:,}"))
-    if report.shared:
-        rows.append((f"{report.tool}, of these from the shared cache", f"{report.shared:,}", ""))
-    for reason, count in sorted(report.not_cached.items(), key=lambda each: -each[1]):
-        rows.append((f"{report.tool}, not kept: {reason}", "", f"{count:,}"))
-    if report.errors:
-        rows.append((f"{report.tool}, failures of its own", "", f"{report.errors:,}"))
-    return [(cell(row[0]), *(number(each, each) for each in row[1:])) for row in rows]
-
-
-def builds_table(builds: Sequence[PastBuild], steps: Sequence[Step], hits: int) -> str:
-    """This build and the ones before it on this machine, the newest first."""
-    if not builds:
-        return ""
-    work = sum(step.seconds for step in steps)
-    now = PastBuild(finished="this one", seconds=wall(steps), steps=len(steps), work=work, hits=hits)
-    rows = [
-        (
-            cell(build.finished.replace("T", " ").replace("+00:00", " UTC")),
-            number(f"{build.steps:,}", build.steps),
-            number(took(build.seconds), build.seconds),
-            # A history of an older version has none.
-            number(took(build.work) if build.work else "", build.work),
-            number(f"{build.hits:,}" if build.hits else "", build.hits),
-        )
-        for build in (now, *builds)
-    ]
-    heads = ("Ended", "#Steps", "#Wall time", "#Work", "#Cache hits")
-    columns = 5 if any(build.hits for build in (now, *builds)) else 4
-    table = html_table(heads[:columns], (row[:columns] for row in rows))
-    return section("builds", "Builds before", table)
-
-
-def changes_table(differences: Sequence[Difference], gone: int, source: str) -> str:
-    """Which steps took longer or less than the last time that they really ran.
-
-    Args:
-        differences: of each step, the greatest change first.
-        gone: how many steps there were before that nothing makes any more.
-        source: the checkout.
-    """
-    both = [(each, each.before, each.now) for each in differences]
-    known = [(each, before, now) for each, before, now in both if before is not None and now is not None]
-    new = sum(before is None for _, before, _ in both)
-    answered = [row for row in known if is_hit(row[0].output, row[2], row[1])]
-    known = [row for row in known if row not in answered]
-    if not known:
-        return ""
-    changed = [row for row in known if abs(row[2] - row[1]) >= max(_LEAST, _SAME * row[1])]
-    slower = sum(now > before for _, before, now in changed)
-    then = sum(row[1] for row in known)
-    since = sum(row[2] for row in known)
-    note = (
-        f"{len(known):,} of these steps ran before and now: {took(then)} of work then, "
-        f"{took(since)} now. {slower:,} took longer by more than a tenth and half a second, "
-        f"{len(changed) - slower:,} less; {new:,} are new" + (f", {gone:,} are gone." if gone else ".")
-    )
-    rows = [
-        (
-            name_cell(shown(source, each.output)),
-            seconds_cell(before),
-            seconds_cell(now),
-            number(f"{now - before:+.1f} s", now - before, "bad" if now > before else ""),
-        )
-        for each, before, now in changed[:_CHANGES]
-    ]
-    table = html_table(("Step", "#Before", "#Now", "#Change"), rows, sorts="changes") if rows else ""
-    return section("changes", "Against the time before", paragraph(note) + table)
-
-
-# ----------------
-
-
 _SLOWEST: Final = 25
 # The colours of page.css by kind: one accent in three strengths, and greys.
 _COLOURS: Final = {
@@ -254,6 +37,9 @@ _OTHER_COLOUR: Final = 5
 _FIND: Final = (
     '<label class="find" hidden>Find a step <input type="search" id="find" autocomplete="off"></label>'
 )
+_CHANGES: Final = 30
+_SAME: Final = 0.1  # a change below a tenth, or below half a second, is noise
+_LEAST: Final = 0.5
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
@@ -292,17 +78,17 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def render(page: Page, report: Report) -> str:
-    """The page's whole text."""
+    """Return the whole page."""
     steps = [each.step for each in report.placed]
     return fill(
         page.html,
         {
-            "title": text(f"Build of torch {report.torch}"),
+            "title": escape(f"Build of torch {report.torch}"),
             "style": page.style,
             "script": page.script,
-            "heading": text(f"Build of torch {report.torch}"),
-            "under": text(" · ".join(filter(None, (report.result, report.when, report.machine)))),
-            "notes": "\n".join(f'<p class="warn">{text(note)}</p>' for note in report.notes),
+            "heading": escape(f"Build of torch {report.torch}"),
+            "under": escape(" · ".join(filter(None, (report.result, report.when, report.machine)))),
+            "notes": "\n".join(f'<p class="warn">{escape(note)}</p>' for note in report.notes),
             "figures": _figures(report, steps),
             "stages": _stages(report.stages),
             "legend": _legend(steps),
@@ -313,8 +99,8 @@ def render(page: Page, report: Report) -> str:
             "cache": cache_table(report.caches, report.hits),
             "builds": builds_table(report.builds, steps, report.hits),
             "changes": changes_table(report.differences, len(report.gone), report.source),
-            "footer": text(f"Source: {report.source}. Times of steps: {report.log}."),
-            "data": embed(_payload(report)),
+            "footer": escape(f"Source: {report.source}. Times of steps: {report.log}."),
+            "data": script_json(_payload(report)),
         },
     )
 
@@ -332,7 +118,7 @@ def _payload(report: Report) -> dict[str, Any]:
         "wall": round(wall([each.step for each in report.placed]), 3),
         "steps": [
             [
-                shown(report.source, each.step.output),
+                short_name(report.source, each.step.output),
                 kinds.index(kind_of(each.step.output)),
                 each.lane,
                 round(each.step.start - zero, 3),
@@ -368,16 +154,16 @@ def _figures(report: Report, steps: Sequence[Step]) -> str:
         rows.append(hits)
     if report.builds:
         before = report.builds[0].seconds
-        said = f"{whole / before:.2f} of it now" if before else ""
-        rows.append(("The build before", took(before), said))
+        ratio = f"{whole / before:.2f} of it now" if before else ""
+        rows.append(("The build before", took(before), ratio))
     return "\n".join(
-        f"<div><dt>{text(name)}</dt><dd>{text(value)}<small>{text(more)}</small></dd></div>"
+        f"<div><dt>{escape(name)}</dt><dd>{escape(value)}<small>{escape(more)}</small></dd></div>"
         for name, value, more in rows
     )
 
 
 def _hits(report: Report, steps: int) -> tuple[str, str, str] | None:
-    """What the caches say of themselves, or else what the times say."""
+    """Return the caches' own figures, or else what the times show."""
     rates = [rate for each in report.caches if (rate := hit_rate(each)) is not None]
     if rates:
         found = sum(sum(each.hits.values()) for each in report.caches)
@@ -389,7 +175,7 @@ def _hits(report: Report, steps: int) -> tuple[str, str, str] | None:
 
 
 def _legend(steps: Sequence[Step]) -> str:
-    return "\n".join(f"<span>{_swatch(each.kind)}{text(each.kind)}</span>" for each in by_kind(steps))
+    return "\n".join(f"<span>{_swatch(each.kind)}{escape(each.kind)}</span>" for each in by_kind(steps))
 
 
 def _swatch(kind: str) -> str:
@@ -398,12 +184,12 @@ def _swatch(kind: str) -> str:
 
 def _stages(stages: Sequence[tuple[str, float, str]]) -> str:
     whole = sum(seconds for _, seconds, _ in stages)
-    told = [stage for stage in stages if stage[1] >= 0.05 or stage[2] != "ok"]
-    if not whole or not told:
+    listed = [stage for stage in stages if stage[1] >= 0.05 or stage[2] != "ok"]
+    if not whole or not listed:
         return ""
     parts = "".join(
-        f'<span style="flex:{seconds:.3f};opacity:{(1, 0.45)[index % 2]}" title="{text(name)}"></span>'
-        for index, (name, seconds, _) in enumerate(told)
+        f'<span style="flex:{seconds:.3f};opacity:{(1, 0.45)[index % 2]}" title="{escape(name)}"></span>'
+        for index, (name, seconds, _) in enumerate(listed)
     )
     rows = [
         (
@@ -412,7 +198,7 @@ def _stages(stages: Sequence[tuple[str, float, str]]) -> str:
             seconds_cell(seconds),
             share(seconds / whole),
         )
-        for name, seconds, result in told
+        for name, seconds, result in listed
     ]
     stack = f'<div class="stack" aria-hidden="true">{parts}</div>'
     table = html_table(("Stage", "Ended", "#Time", "Share"), rows)
@@ -424,7 +210,7 @@ def _slowest(report: Report, steps: Sequence[Step]) -> str:
     zero = min((step.start for step in steps), default=0.0)
     rows = [
         (
-            name_cell(shown(report.source, step.output)),
+            name_cell(short_name(report.source, step.output)),
             cell(kind_of(step.output)),
             number(clock(step.start - zero), step.start - zero),
             seconds_cell(step.seconds),
@@ -435,7 +221,7 @@ def _slowest(report: Report, steps: Sequence[Step]) -> str:
     heads = ("Step", "Kind", "#Began", "#Time", *(("#Before",) if before else ()))
     note = f"The {len(rows)} that took longest, of {len(steps):,}." if len(steps) > len(rows) else ""
     table = html_table(heads, rows, sorts="slowest", by=3)
-    return section("slow", "Slowest steps", paragraph(note) + table, beside=_FIND)
+    return section("slow", "Slowest steps", paragraph(note) + table, control=_FIND)
 
 
 def _chain(report: Report, whole: float) -> str:
@@ -450,16 +236,16 @@ def _chain(report: Report, whole: float) -> str:
             "Read from the times, because Ninja's graph could not be asked: each step began when the one "
             "before it ended. It may have waited for that step, or only for a free core."
         )
-    told = [step for step in chain.steps if step.seconds >= 0.01]
-    longest = max((step.seconds for step in told), default=1.0)
+    listed = [step for step in chain.steps if step.seconds >= 0.01]
+    longest = max((step.seconds for step in listed), default=1.0)
     rows = [
         (
-            name_cell(shown(report.source, step.output)),
+            name_cell(short_name(report.source, step.output)),
             cell(kind_of(step.output)),
             seconds_cell(step.seconds),
             share(step.seconds / longest),
         )
-        for step in told
+        for step in listed
     ]
     table = html_table(("Step", "Kind", "#Time", "Length"), rows)
     return section("chain", "Longest chain", paragraph(note) + table)
@@ -468,7 +254,7 @@ def _chain(report: Report, whole: float) -> str:
 def _kinds(steps: Sequence[Step]) -> str:
     rows = [
         (
-            f"<td>{_swatch(each.kind)}{text(each.kind)}</td>",
+            f"<td>{_swatch(each.kind)}{escape(each.kind)}</td>",
             number(f"{each.count:,}", each.count),
             number(took(each.total), round(each.total, 3)),
             seconds_cell(each.median),
@@ -478,3 +264,210 @@ def _kinds(steps: Sequence[Step]) -> str:
     ]
     table = html_table(("Kind", "#Steps", "#Total", "#Median", "#Longest"), rows)
     return section("kinds", "By kind", table)
+
+
+def short_name(source: str, output: str) -> str:
+    """Return an output as a person knows it, relative to the checkout."""
+    return short_path(output).removeprefix(f"{source.replace(chr(92), '/').rstrip('/')}/")
+
+
+def memory_table(peaks: Sequence[Peak]) -> str:
+    """Return the table of the largest process of each kind."""
+    rows = [
+        (
+            cell(peak.kind),
+            number(_size(peak.bytes), peak.bytes),
+            number(f"{peak.count:,}", peak.count),
+        )
+        for peak in sorted(peaks, key=lambda each: -each.bytes)
+    ]
+    note = "The largest process of each kind; those that ended within a fraction of a second were not seen."
+    table = html_table(("Kind", "#Largest", "#Seen"), rows)
+    return section("memory", "Peak memory", paragraph(note) + table) if rows else ""
+
+
+def _size(size: int) -> str:
+    return f"{size / 2**30:.2f} GiB" if size >= 2**30 else f"{size / 2**20:.0f} MiB"
+
+
+def cache_table(caches: Sequence[CacheReport], hits: int) -> str:
+    """Return the table of the compiler caches' own figures; without any, what the times show."""
+    rows = [row for report in caches for row in _cache_rows(report)]
+    if rows:
+        table = html_table(("What", "#Hits", "#Misses"), rows)
+        return section("cache", "Compiler cache", table)
+    if not hits:
+        return ""
+    note = (
+        f"{hits:,} compiles took less than a tenth of their usual time here, so a compiler cache "
+        "answered them. The record has no figures of the cache itself."
+    )
+    return section("cache", "Compiler cache", paragraph(note))
+
+
+def _cache_rows(report: CacheReport) -> list[tuple[str, ...]]:
+    """Return rows by language; then what was not kept, with the reason, which has one number only."""
+    rows = []
+    for language in sorted({*report.hits, *report.misses}):
+        hits = report.hits.get(language, 0)
+        misses = report.misses.get(language, 0)
+        rows.append((f"{report.tool}, {language}", f"{hits:,}", f"{misses:,}"))
+    if report.shared:
+        rows.append((f"{report.tool}, of these from the shared cache", f"{report.shared:,}", ""))
+    for reason, count in sorted(report.not_cached.items(), key=lambda each: -each[1]):
+        rows.append((f"{report.tool}, not kept: {reason}", "", f"{count:,}"))
+    if report.errors:
+        rows.append((f"{report.tool}, failures of its own", "", f"{report.errors:,}"))
+    return [(cell(row[0]), *(number(each, each) for each in row[1:])) for row in rows]
+
+
+def builds_table(builds: Sequence[PastBuild], steps: Sequence[Step], hits: int) -> str:
+    """Return the table of this build and the ones before it on this machine, the newest first."""
+    if not builds:
+        return ""
+    work = sum(step.seconds for step in steps)
+    now = PastBuild(finished="this one", seconds=wall(steps), steps=len(steps), work=work, hits=hits)
+    rows = [
+        (
+            cell(build.finished.replace("T", " ").replace("+00:00", " UTC")),
+            number(f"{build.steps:,}", build.steps),
+            number(took(build.seconds), build.seconds),
+            # A history of an older version has none.
+            number(took(build.work) if build.work else "", build.work),
+            number(f"{build.hits:,}" if build.hits else "", build.hits),
+        )
+        for build in (now, *builds)
+    ]
+    heads = ("Ended", "#Steps", "#Wall time", "#Work", "#Cache hits")
+    columns = 5 if any(build.hits for build in (now, *builds)) else 4
+    table = html_table(heads[:columns], (row[:columns] for row in rows))
+    return section("builds", "Builds before", table)
+
+
+def changes_table(differences: Sequence[Difference], gone: int, source: str) -> str:
+    """Return the table of steps that took longer or less than the last time that they really ran.
+
+    Args:
+        differences: of each step, the greatest change first.
+        gone: how many steps there were before that nothing makes any more.
+        source: the checkout.
+    """
+    both = [(each, each.before, each.now) for each in differences]
+    known = [(each, before, now) for each, before, now in both if before is not None and now is not None]
+    new = sum(before is None for _, before, _ in both)
+    answered = [row for row in known if is_hit(row[0].output, row[2], row[1])]
+    known = [row for row in known if row not in answered]
+    if not known:
+        return ""
+    changed = [row for row in known if abs(row[2] - row[1]) >= max(_LEAST, _SAME * row[1])]
+    slower = sum(now > before for _, before, now in changed)
+    then = sum(row[1] for row in known)
+    since = sum(row[2] for row in known)
+    note = (
+        f"{len(known):,} of these steps ran before and now: {took(then)} of work then, "
+        f"{took(since)} now. {slower:,} took longer by more than a tenth and half a second, "
+        f"{len(changed) - slower:,} less; {new:,} are new" + (f", {gone:,} are gone." if gone else ".")
+    )
+    rows = [
+        (
+            name_cell(short_name(source, each.output)),
+            seconds_cell(before),
+            seconds_cell(now),
+            number(f"{now - before:+.1f} s", now - before, "bad" if now > before else ""),
+        )
+        for each, before, now in changed[:_CHANGES]
+    ]
+    table = html_table(("Step", "#Before", "#Now", "#Change"), rows, sorts="changes") if rows else ""
+    return section("changes", "Against the time before", paragraph(note) + table)
+
+
+# ---------------- HTML: every name goes through `escape`
+
+
+def script_json(value: object) -> str:
+    """Return JSON for a script element: nothing in it can end the element or begin markup."""
+    data = json.dumps(value, separators=(",", ":"))
+    return data.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def took(seconds: float) -> str:
+    """Return seconds as a person reads them: 0.12 s, 12.3 s, 4:05 min, 1:02:03 h."""
+    if seconds < 9.95:
+        return f"{seconds:.2f} s"
+    if seconds < 99.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02} h" if hours else f"{minutes}:{rest:02} min"
+
+
+def clock(seconds: float) -> str:
+    """Return a moment of the build, given in seconds: 4:05, 1:02:03."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def escape(words: str) -> str:
+    """Return words as HTML, for an element or an attribute."""
+    return html.escape(words, quote=True)
+
+
+def section(id: str, title: str, inside: str, control: str = "") -> str:
+    """Return a section with its head; `inside` and `control` (to the right of the head) are HTML already."""
+    head = f'<h2 id="h-{id}">{escape(title)}</h2>'
+    head = f'<div class="bar">{head}{control}</div>' if control else head
+    return f'<section aria-labelledby="h-{id}">\n{head}\n{inside}\n</section>'
+
+
+def html_table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, sorts: str = "", by: int = -1) -> str:
+    """Return a table of cells.
+
+    Args:
+        heads: words; one that begins with # is of a column of numbers.
+        rows: cells, made by the functions below.
+        sorts: the table's id when its heads sort it; "" when they do not.
+        by: the column that it is sorted by as it comes, downwards.
+    """
+    cells = "".join(_head(each, column == by) for column, each in enumerate(heads))
+    body = "\n".join(f"<tr>{''.join(row)}</tr>" for row in rows)
+    kind = f' id="{sorts}" class="sorts"' if sorts else ""
+    head = f"<thead><tr>{cells}</tr></thead>"
+    return f'<div class="scroll"><table{kind}>{head}\n<tbody>\n{body}\n</tbody></table></div>'
+
+
+def paragraph(words: str) -> str:
+    """Return a paragraph in grey; nothing for no words."""
+    return f'<p class="note">{escape(words)}</p>' if words else ""
+
+
+def cell(words: str, kind: str = "") -> str:
+    """Return a cell of words."""
+    return f'<td class="{kind}">{escape(words)}</td>' if kind else f"<td>{escape(words)}</td>"
+
+
+def name_cell(path: str) -> str:
+    """Return a cell with a path: its folder in grey, the file's name in bold."""
+    folder, slash, file = path.rpartition("/")
+    return f'<td class="name"><span>{escape(folder + slash)}</span><b>{escape(file)}</b></td>'
+
+
+def number(words: str, value: object, kind: str = "") -> str:
+    """Return a cell with a number: the words that are read, and the value that sorts it."""
+    return f'<td class="{f"num {kind}".strip()}" data-value="{escape(str(value))}">{escape(words)}</td>'
+
+
+def seconds_cell(value: float | None) -> str:
+    """Return a cell with a time, the same unit in all rows; empty for None."""
+    return number("", -1) if value is None else number(f"{value:,.2f} s", round(value, 3))
+
+
+def share(part: float) -> str:
+    """Return a cell with a bar: 1 is all of it."""
+    return f'<td class="share"><span style="width:{100 * part:.1f}%"></span></td>'
+
+
+def _head(head: str, is_sorted: bool) -> str:
+    kind = ' class="num"' if head.startswith("#") else ""
+    order = ' aria-sort="descending"' if is_sorted else ""
+    return f'<th scope="col"{kind}{order}>{escape(head.lstrip("#"))}</th>'

@@ -1,6 +1,6 @@
-"""`support`: all that somebody else needs to see, in one archive, with nothing that is nobody's business.
+"""Write the archive of `support`: all that another person needs to see of a build, without secrets and names.
 
-It is made most of all when something is broken, so whatever fails on the way is noted in it.
+It is written most of all when something is broken, so what fails on the way is noted in it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -31,7 +32,7 @@ from torchbuild_tasks.values import dumps, to_json
 
 R = TypeVar("R")
 
-# What programs around a build go by, beside the variables that the build reads.
+# Read by the programs around a build, in addition to the variables of data/variables.toml.
 SHOWN: Final = (
     *("PATH", "PATHEXT", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_MESSAGES", "TERM", "SHELL", "COMSPEC"),
     *("TMPDIR", "TEMP", "TMP", "HOME", "USERPROFILE", "PWD", "CI", "VIRTUAL_ENV", "CONDA_PREFIX"),
@@ -47,7 +48,7 @@ _HOMES: Final = ("HOME", "USERPROFILE")
 
 
 class SupportFile(msgspec.Struct, frozen=True, kw_only=True):
-    """The archive, what is in it, what was taken out (by rule), and what could not be had."""
+    """The archive, its members, how much was taken out (by rule), and what could not be read."""
 
     path: str
     members: tuple[str, ...]
@@ -57,17 +58,17 @@ class SupportFile(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass
 class Attempts:
-    """Tries one thing after another; what fails is remembered and holds nothing up."""
+    """Try one thing after another; what fails is remembered and holds nothing up."""
 
     problems: list[str] = field(default_factory=list)
 
     def __call__(self, what: str, make: Callable[[], R]) -> R | None:
-        """What `make` gives, or None."""
+        """Return what `make` returns, or None if it fails."""
         try:
             return make()
         except Interrupted:
             raise
-        except Exception as error:  # noqa: BLE001 - whatever it is, the report is there to tell of it
+        except Exception as error:  # noqa: BLE001 - whatever it is, the archive is there to hold it
             looked = getattr(error, "looked", ())
             self.problems.append("\n  ".join((f"{what}: {type(error).__name__}: {error}", *looked)))
             return None
@@ -95,8 +96,9 @@ def make_support(
     Raises:
         UsageError: there is such a file already, or it cannot be written.
     """
-    path = _place(request)
-    redactor = Redactor(os.environ, _users(), (host := socket.gethostname(), host.partition(".")[0]))
+    path = _archive_path(request)
+    host = socket.gethostname()
+    redactor = Redactor(os.environ, _users(), (host, host.partition(".")[0]))
     members = _members(request, facts, plan, catalog, attempts, redactor)
     if attempts.problems:
         members["problems.txt"] = redactor.text("\n".join(attempts.problems)) + "\n"
@@ -111,7 +113,7 @@ def make_support(
     return SupportFile(path=str(path), members=tuple(members), redacted=counts, problems=problems)
 
 
-def _place(request: BuildRequest) -> Path:
+def _archive_path(request: BuildRequest) -> Path:
     name = f"torchbuild-support-{datetime.now(UTC):%Y%m%d-%H%M%S}.zip"
     path = Path(request.out).expanduser() if request.out else Path.cwd() / name
     if path.is_dir():
@@ -134,7 +136,7 @@ def _members(
     attempts: Attempts,
     redactor: Redactor,
 ) -> dict[str, str]:
-    """The files of the archive, without secrets."""
+    """Return the files of the archive, without secrets."""
     root = Path(facts.tree.root if facts else request.source or ".").expanduser()
     build_dir = Path(plan.build_dir) if plan else root / "build"
     log = root / STATE_DIR / LOGS / f"{LOG}.log"
@@ -157,9 +159,7 @@ def _members(
 
 
 def _environ(catalog: Catalog, redactor: Redactor) -> dict[str, str]:
-    """All names; the values of those that somebody asks for when a build fails."""
-    from fnmatch import fnmatchcase
-
+    """Return all names; the values only of those that explain a failed build."""
     patterns = [row.name for row in catalog.variable]
     shown = {}
     for name, value in sorted(os.environ.items()):
@@ -174,8 +174,8 @@ def _environ(catalog: Catalog, redactor: Redactor) -> dict[str, str]:
 def _settings(request: BuildRequest, root: Path) -> Path:
     if request.config:
         return Path(request.config).expanduser()
-    here = Path("torchbuild.toml")
-    return here if here.is_file() else root / "torchbuild.toml"
+    in_folder = Path("torchbuild.toml")
+    return in_folder if in_folder.is_file() else root / "torchbuild.toml"
 
 
 def _read(path: Path) -> str | None:

@@ -1,4 +1,4 @@
-"""`build --watch`: what is watched, and the wait for the next save."""
+"""Watch a checkout for `build --watch`: which files count, and the wait for the next save."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _START: Final = 50
 
 
 class Saves:
-    """Watches a folder from now on. `counts` says of a path, relative with `/`, whether it matters.
+    """Watch a folder from now on. `counts` says whether a path, relative with `/`, matters.
 
     Raises:
         UsageError: the system does not let so many folders be watched.
@@ -36,7 +36,7 @@ class Saves:
     def __init__(self, root: Path, counts: Callable[[str], bool]) -> None:
         from watchfiles import watch
 
-        self._root, self._counts = root, counts
+        self._root = root
         self._changes: Iterator[Set[tuple[Change, str]]] = watch(
             root,
             watch_filter=lambda change, path: counts(self._relative(path)),
@@ -51,7 +51,7 @@ class Saves:
         self._next()  # the first question starts the watching
 
     def wait(self) -> tuple[str, ...]:
-        """The files that were saved since the last answer, sorted; waits for one.
+        """Wait for a save; return the files saved since the last answer, sorted.
 
         Raises:
             KeyboardInterrupt: Ctrl-C.
@@ -63,7 +63,7 @@ class Saves:
     def _next(self) -> Set[tuple[Change, str]]:
         try:
             return next(self._changes)
-        except (OSError, RuntimeError) as error:  # the second is how watchfiles tells of a limit
+        except (OSError, RuntimeError) as error:  # the second is how watchfiles reports a limit
             raise UsageError(
                 f"{self._root} cannot be watched: {error}",
                 next_step="On Linux each folder takes one of fs.inotify.max_user_watches; raise it with\n"
@@ -76,9 +76,6 @@ class Saves:
         return path
 
 
-# ----------------
-
-
 class Watch:
     """The saves in a checkout from now on."""
 
@@ -88,7 +85,7 @@ class Watch:
         self._saves = Saves(root, lambda path: starts_build(path, outputs))
 
     def wait(self) -> tuple[str, ...]:
-        """The files saved since the last answer, relative to the checkout; waits for one.
+        """Wait for a save; return the files saved since the last answer, relative to the checkout.
 
         Raises:
             Interrupted: Ctrl-C or SIGTERM.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.diagnosis import FOLDERS, Label, labels, read_file
-from torchbuild_tasks.features.diagnosis.lines import Decoder, wide_encoding
+from torchbuild_tasks.features.diagnosis.decode import Decoder, wide_encoding
 
 LABELS = labels()
 

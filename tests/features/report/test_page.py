@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from torchbuild_tasks.features.report import page as markup
+from torchbuild_tasks.features.report import page
 from torchbuild_tasks.features.report.act import load_page
 from torchbuild_tasks.features.report.page import Page, Report, render
 from torchbuild_tasks.model import CacheReport
@@ -104,7 +104,7 @@ def test_the_elements_close_and_a_hostile_name_stays_a_name() -> None:
 
 @pytest.mark.parametrize("text", ["</script>", "<!--", "<script", "]]>", "&amp;", "\u2028", "\udc80"])
 def test_data_cannot_leave_its_element(text: str) -> None:
-    embedded = markup.embed({text: text})
+    embedded = page.script_json({text: text})
     assert "<" not in embedded and ">" not in embedded and embedded.isascii()
     assert json.loads(embedded) == {text: text}
 
@@ -183,7 +183,7 @@ def test_a_missing_field_of_the_page_is_an_error() -> None:
     [(0.123, "0.12 s"), (12.34, "12.3 s"), (99.96, "1:40 min"), (245, "4:05 min"), (3723, "1:02:03 h")],
 )
 def test_times(seconds: float, text: str) -> None:
-    assert markup.took(seconds) == text
+    assert page.took(seconds) == text
 
 
 def test_the_caches_own_figures_come_before_guesses() -> None:

@@ -1,4 +1,4 @@
-"""The first real error of a log: real logs in core/logs, and the traps among them."""
+"""The first real error of a log: real logs of tests/logs, and the traps among them."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchbuild_tasks.features.diagnosis.lines import (
+from torchbuild_tasks.features.diagnosis.decode import (
     WIDTH,
     Decoder,
     clean,

@@ -1,0 +1,252 @@
+"""Read a line of a log as the program meant it: decoded, without colours and a CI's times, in English.
+
+MSVC's messages carry their code in every language. Those of GCC, of the linker and of make are known by a
+few words. Sources: the catalogues gcc.po and cpplib.po of GCC, bfd's and ld's of binutils, and libc.po of
+glibc (strerror, strsignal).
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+# What MSVC's tools call an error in any language, by its number: C4xxx and LNK4xxx are warnings.
+NUMBER: Final = r"(?:C[1-3]\d{3}|LNK[12]\d{3}|CVT\d{4}|RC[12]\d{3}|U1\d{3}|D80\d\d|MSB3721)"
+WIDTH: Final = 2000  # characters of a line that are looked at
+_SNIFFED: Final = 4096
+_GUESSED: Final = 8192  # bytes of lines from which a code page is guessed
+
+_ANSI: Final = re.compile(
+    r"\x1b(?:\[[0-9;?]*[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|[()][0-9A-B]|[=>78cDEHM])"
+)
+_TIME: Final = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?Z? "
+# What CI services, docker and MSBuild put before every line, and people who paste it.
+_BEFORE: Final = re.compile(
+    r"\ufeff?(?:"
+    rf"(?:[^\t]{{1,80}}\t){{0,2}}\ufeff?{_TIME}(?:\d\d[OE]\+? ?)?"  # GitHub, Azure, GitLab
+    r"|\[\d{4}-\d\d-\d\d[T ][^\]]{8,30}\] |[A-Z][a-z]{2} \d\d \d\d:\d\d:\d\d "  # Jenkins
+    r"|\d\d:\d\d:\d\d(?:\.\d+)? "
+    r"| *#\d+ \d+\.\d+ |\d{1,5}\.\d{1,3} "  # docker
+    r"| *\d+>(?! )| *\d+>(?= \S)"  # MSBuild
+    r"|\[rank\d+\]: ?|C/C\+\+: "  # torchrun, Gradle
+    r"|>(?:>>)? |`{1,3}(?=\S)|\[\d{1,2}(?:;\d{1,2}){0,3}m"  # pasted: quotes, code, colours without escape
+    r")"
+)
+# A line of Visual Studio's list of errors, as it is pasted.
+_LISTED: Final = re.compile(rf"^\S{{2,8}}\t({NUMBER})\t")
+# ASCII lines that may be in another language.
+_OTHER: Final = re.compile(r"\bld\s?: |Fehler|[Ee]rreur|\berrore\b|\berro\b|error (?:grave|fatal)")
+# Of two that fit equally well the first is taken.
+_CODE_PAGES: Final = ("cp1252", "cp850", "cp932", "cp949", "cp936", "cp950", "cp1251", "cp866")
+_WIDE: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+def clean(line: str) -> str:
+    """Return a line without colours and the time of a CI service, in English; the indentation stays."""
+    if "\x1b" in line:
+        line = _ANSI.sub("", line)
+    if "\r" in line:  # what a progress bar has written over
+        line = line.rstrip("\r").rpartition("\r")[2]
+    line = line[:WIDTH]
+    while before := _BEFORE.match(line):
+        line = line[before.end() :]
+    if "\t" in line:
+        line = _LISTED.sub(r"error \1: ", line)
+    return line if line.isascii() and not _OTHER.search(line) else in_english(line)
+
+
+def wide_encoding(start: bytes) -> str | None:
+    """Return the encoding of a log that takes two bytes a character, by its first bytes; else None.
+
+    PowerShell writes such files with `>`.
+    """
+    if start.startswith(_WIDE):
+        return "utf-16"
+    start = start[:_SNIFFED]
+    even = start[0::2].count(0)
+    odd = start[1::2].count(0)
+    if odd > len(start) // 5 and even < odd // 10:
+        return "utf-16-le"
+    if even > len(start) // 5 and odd < even // 10:
+        return "utf-16-be"
+    return None
+
+
+def recoded(start: bytes, chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield a log of two bytes a character as UTF-8; every other one as it is."""
+    encoding = wide_encoding(start)
+    if encoding is None:
+        yield from chunks
+        return
+    decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
+    for chunk in chunks:
+        yield decoder.decode(chunk).encode(errors="replace")
+    yield decoder.decode(b"", final=True).encode(errors="replace")
+
+
+def is_binary(start: bytes) -> bool:
+    """Say whether these first bytes are no text in any encoding that logs have."""
+    start = start[:_SNIFFED]
+    if wide_encoding(start):
+        return False
+    strange = sum(start.count(code) for code in range(32) if code not in b"\t\n\r\x1b\b\f")
+    return strange > len(start) // 20
+
+
+class Decoder:
+    """Decode lines: UTF-8, and where one is not, the code page that fits all such lines so far."""
+
+    def __init__(self) -> None:
+        self._seen = b""
+        self._code_page = ""
+
+    def __call__(self, line: bytes) -> str:
+        """Return the text of one line."""
+        try:
+            return line.decode()
+        except UnicodeDecodeError:
+            return line.decode(self._page(line), errors="replace")
+
+    def _page(self, line: bytes) -> str:
+        if not self._code_page or len(self._seen) < _GUESSED:
+            self._seen += line[:WIDTH] + b"\n"
+            self._code_page = guess_code_page(self._seen)
+        return self._code_page
+
+
+def guess_code_page(data: bytes) -> str:
+    """Return the code page in which these bytes look most like a language."""
+    return max(_CODE_PAGES, key=lambda name: _likeness(data, name))
+
+
+def _likeness(data: bytes, code_page: str) -> float:
+    """Return the share of letters that are usual in a code page's languages; -1 when it cannot be it."""
+    try:
+        letters = [letter for letter in data.decode(code_page) if not letter.isascii()]
+    except UnicodeDecodeError:
+        return -1.0
+    usual = sum(1 for letter in letters if _is_usual(letter, code_page))
+    return usual / max(1, len(letters))
+
+
+def _is_usual(letter: str, code_page: str) -> bool:
+    match code_page:
+        case "cp932":  # half-width kana are what other code pages look like in it
+            kana = "\u3040" <= letter <= "\u30ff" or letter in "、。」「"
+            return kana or 0x88 <= letter.encode(code_page)[0] <= 0x97
+        case "cp949":
+            return "\uac00" <= letter <= "\ud7a3"
+        case "cp1251" | "cp866":
+            return "а" <= letter <= "я" or letter in "ёАБВГДЕИКЛМНОПРСТУФЦЧШЭЯ"
+        case "cp1252" | "cp850":
+            return letter in "äöüßÄÖÜéèêàâçùûîôëïñáíóúãõìò«»\xa0"
+    # Of Chinese the usual characters stand first in the table (GB 2312 and Big5, level 1).
+    first, last = (0xB0, 0xD7) if code_page == "cp936" else (0xA4, 0xC6)
+    lead = letter.encode(code_page)[0]
+    return first <= lead <= last or letter in "，。：；“”（）、"
+
+
+# ---------------- other languages
+
+# A word for "error", and for "fatal error", as it stands between "a.cpp:1:2: " and ":".
+_FATAL: Final = (
+    "fataler Fehler",
+    "schwerwiegender Fehler",
+    "Schwerwiegender Fehler",
+    "致命错误",
+    "嚴重錯誤",
+    "致命的エラー",
+    "치명적 오류",
+    "erreur fatale",
+    "error fatal",
+    "error grave",
+    "errore irreversibile",
+    "errore fatale",
+    "erro fatal",
+    "фатальная ошибка",
+)
+_TRANSLATED_ERROR: Final = (
+    "Fehler",
+    "错误",
+    "錯誤",
+    "エラー",
+    "오류",
+    "erreur",
+    "errore",
+    "erro",
+    "ошибка",
+)
+_WARNING: Final = (
+    "Warnung",
+    "警告",
+    "경고",
+    "avertissement",
+    "attention",
+    "aviso",
+    "avviso",
+    "предупреждение",
+)
+_SENTENCES: Final = (
+    (
+        "undefined reference to ",
+        ("undefinierter Verweis auf ", "Nicht definierter Verweis auf ", "référence indéfinie vers ")
+        + ("未定义的引用", "定義されていない参照", "정의되지 않은 참조", "riferimento non definito a ")
+        + ("referencia a .+? sin definir", "неопределённая ссылка на "),
+    ),
+    (
+        "No such file or directory",
+        ("Datei oder Verzeichnis nicht gefunden", "没有那个文件或目录", "沒有此一檔案或目錄")
+        + ("そのようなファイルやディレクトリはありません", "그런 파일이나 디렉터리가 없습니다")
+        + ("Aucun fichier ou dossier de ce (?:type|nom)", "No existe el (?:fichero|archivo) o el directorio")
+        + ("File o directory non esistente", "Arquivo ou diretório (?:inexistente|não encontrado)")
+        + ("Нет такого файла или каталога",),
+    ),
+    (
+        "No space left on device",
+        ("Auf dem Gerät ist kein Speicherplatz mehr verfügbar", "设备上没有空间")
+        + ("デバイスに空き領域がありません", "Aucun espace disponible sur le périphérique"),
+    ),
+    (
+        "Killed",
+        ("Getötet", "已杀死", "已终止", "強制終了", "Processus arrêté", "Terminado \\(killed\\)", "Убито"),
+    ),
+)
+
+
+def _word(words: tuple[str, ...]) -> re.Pattern[str]:
+    """Match one of these words between colons, with the spaces and width of the language's colon."""
+    return re.compile(rf"(?<=[:：\s])(?:{'|'.join(words)})\s?[:：]\s?")
+
+
+_TRANSLATED_WORDS: Final = (
+    (_word(_FATAL), "fatal error: "),
+    (_word(_TRANSLATED_ERROR), "error: "),
+    (_word(_WARNING), "warning: "),
+    *((re.compile("|".join(said)), english) for english, said in _SENTENCES),
+    (re.compile(r"(?<=ld)\s?: (?!cannot find|warning)\D{0,40}?(-l[\w:.+-]{2,60})"), r": cannot find \1"),
+)
+# Any of these in a block of a log, in one of these encodings, makes its line worth reading.
+TRANSLATED_SIGNS: Final = tuple(
+    dict.fromkeys(
+        word.encode(encoding)
+        for encoding, words in (
+            ("utf-8", ("错误", "錯誤", "エラー", "오류", "ошибка", "已杀死")),
+            ("gb18030", ("错误", "已杀死")),
+            ("cp932", ("エラー",)),
+            ("cp949", ("오류",)),
+            ("cp1251", ("ошибка",)),
+            ("cp866", ("ошибка",)),
+            ("utf-8", ("Fehler: ", "rreur", "errore: ", "erro: ")),
+        )
+        for word in words
+    )
+)
+
+
+def in_english(text: str) -> str:
+    """Return a line with these words in English; everything else in it stays."""
+    for pattern, english in _TRANSLATED_WORDS:
+        text = pattern.sub(english, text)
+    return text

@@ -1,0 +1,267 @@
+"""Know the lines of a log by their words: errors, what proves a failure, what is harmless, what goes on.
+
+One line at a time, as `decode.clean` gives it. Patterns are bounded (`{0,500}`), so that a line of a megabyte
+costs no more than a short one.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, Literal
+
+from torchbuild_tasks.features.diagnosis.decode import NUMBER, TRANSLATED_SIGNS
+
+Kind = Literal["killed", "linker", "compiler", "python", "cmake", "make", "ninja", "words"]
+
+
+def _any(*patterns: str) -> re.Pattern[str]:
+    return re.compile("|".join(patterns))
+
+
+# Sources: gcc.c and libiberty of GCC, clang's Driver, NVIDIA's messages, the kernel's log.
+_KILLED: Final = _any(
+    r"Killed signal terminated",
+    r"Killed \(program",
+    r"signal 9\b",
+    r"^(?:\S{1,200}: )?Killed$",
+    r"^(?:/bin/)?\w{0,8}sh: (?:line )?\d+: +\d+ Killed\b",
+    r"Out of memory: Killed process",
+)
+_LINKER: Final = _any(
+    r"undefined reference to ",
+    r": cannot find -l",
+    r"\bLNK[12]\d{3}\s?[:：]",
+    r"ld returned \d",
+    r"unresolved external",
+    r"(?:lld|mold|gold|ld)(?:-link)?(?:\.exe)?: (?:fatal )?error: ",
+    r"nvlink (?:error|fatal) *:",
+    r"DSO missing from",
+    r"relocation truncated to fit",
+    r"PC-relative offset overflow",
+    r"file not recognized: ",
+    r"^ld: symbol\(s\) not found",
+    r"(?:^|[\\/])ld(?:\.\w{2,4})?(?:\.exe)?: (?:cannot open |final link failed)",
+)
+_ERROR: Final = r"(?:fatal |catastrophic |internal compiler |Command line )?error(?: [A-Z#]\S{0,20}?)? ?:"
+_COMPILER: Final = _any(
+    rf"^[^\s|][^|]{{0,500}}?(?::\d+|\(\d+(?:,\d+)?(?:,\d+)?(?:,\d+)?\)) ?: {_ERROR}",
+    rf"^[\w.+/\\:-]{{1,300}} ?: {_ERROR}",
+    r"^(?:\w{1,40} : )?(?:nvcc|ptxas|cicc|cudafe\+\+|fatbinary) (?:fatal|error) *:",
+    r"^LLVM ERROR: ",
+    rf"(?:^|[\s:]){NUMBER}\s?[:：]",
+)
+_TRACEBACK: Final = r"^(?:Traceback \(most recent call last\):|\+ Exception Group Traceback)"
+_EXCEPTION: Final = r"[A-Z]\w{0,80}(?:Error|Exception): "
+EXCEPTION_LINE: Final = re.compile(r"(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,80}(?::|$)")
+_PYTHON: Final = _any(_TRACEBACK, rf"^(?:E +)?(?:[A-Za-z_][\w.]{{0,100}}\.)?{_EXCEPTION}")
+# What these say at the start of a line is a consequence, and no error of its own.
+_NO_ERROR: Final = (
+    r"(?!subprocess-exited|The build backend |builder for '|Failed |Could not build|metadata-gen"
+    r"|legacy-install|command ')"
+)
+_WORDS: Final = _any(
+    rf"^(?:ERROR|error|Error|fatal): {_NO_ERROR}",
+    r"^Could not find .{0,300}(?:CMakeLists\.txt|third_party)",
+    r"^(?:/bin/)?\w{0,8}sh: (?:line )?(?:\d+: )?[^:]{1,200}: (?:command )?not found",
+    r"' is not recognized as an internal or external command",
+    r"^terminate called ",
+    r"^(?:Segmentation fault|Illegal instruction|Bus error )",
+    r"^(?:Intel MKL FATAL|INTEL MKL) ERROR",
+    r"^OMP: Error ",
+    r"^THCudaCheck FAIL",
+    r"^CreateProcess failed: ",
+    r"^Error compiling Cython file",
+)
+_CAUSES: Final[tuple[tuple[Kind, re.Pattern[str]], ...]] = (
+    ("killed", _KILLED),
+    ("linker", _LINKER),
+    ("compiler", _COMPILER),
+    ("python", _PYTHON),
+    ("words", _WORDS),
+)
+# Said in builds that go well.
+_HARMLESS: Final = _any(
+    r"^fatal: (?:[Nn]ot a git repository \(or any|No names found|no tag|No tags|ambiguous argument)",
+    r"^ERROR: pip's dependency resolver does not currently",
+    r"^(?:Error|ERROR|error): (?:0|no) ",
+    r"\b0 (?:errors?|Error\(s\)|failures)\b",
+    r": (?:warning|note|remark)(?: [A-Z#]\S{0,20}?)? ?: ",
+    r"^(?:warning|note|remark|WARNING)\b",
+    r"^\[ *(?:RUN|OK|PASSED|FAILED|SKIPPED|-{3,}|={3,}) *\]",
+    r"::test_",
+    r" (?:PASSED|SKIPPED|XFAIL|ok)$",
+    r"^\d* *\| ",
+    r"^raise \w",  # quoted source
+)
+_TOOL: Final = (
+    r"(?:ccache|sccache|c\+\+|g\+\+|gcc|cc|clang(?:\+\+)?|nvcc|hipcc|cl|link|ld|ar|cmake|python\d?|ninja)"
+)
+# A command: whatever it holds is a path, a definition or a flag.
+_COMMAND: Final = _any(
+    r"^(?:\$ |\+ |cd |: && )",
+    r"^\[ *\d+[/%]",
+    rf"^\S*?{_TOOL}(?:-?[\d.]+)?(?:\.exe)?\"? +(?:[-/@\"]|\S{{0,300}}[./=])",
+)
+_MARKER: Final = _any(
+    r"^\S*make(?:\.exe)?(?:\[\d+\])?: \*\*\* (?!.*\(ignored\)$)",
+    r"^ninja: build stopped",
+    r"^-- Configuring incomplete",
+    r"^(?:Build FAILED\.|Fehler beim Buildvorgang|生成失败|ビルドに失敗しました)",
+    r"^NMAKE : fatal error U1077",
+    r"^error: (?:command .{1,300} failed|metadata-generation-failed|legacy-install-failure)",
+    r"^ERROR: (?:Failed (?:building|to build)|Could not build wheels|process \"|failed to solve)",
+    r"^Failed to build ",
+    r"^subprocess\.CalledProcessError: ",
+    r"^\w{0,20}RuntimeError: Error (?:compiling objects|building extension)",
+    r"^[\w.]{0,80}CompileError: command",
+    r"^Command \".{1,300}\" failed with error code",
+    r"^==> ERROR: A failure occurred",
+    r"^CMake Error at \S{0,200}_generated_\S{1,200}\.cmake:\d",  # FindCUDA: nvcc's own words stand above
+    r"^##\[error\]",
+    r"^(?:Error|ERROR): Process completed with exit code [1-9]",
+    r"returned a non-zero code: [1-9]",
+)
+_ON: Final = _any(
+    r"-- (?!Configuring incomplete)",
+    r"\[(?:\d+/\d+| *\d+%)\] ",
+    r"Successfully |Finished processing dependencies",
+    r"Build succeeded|Der Buildvorgang wurde erfolgreich|生成成功|ビルドに成功",
+    r"running \w+$|building '|copying |creating ",
+    r"Collecting |Requirement already |Installing collected |Preparing metadata",
+)
+_WELL: Final = _any(
+    r"Successfully ",
+    r"Build succeeded|Der Buildvorgang wurde erfolgreich|生成成功|ビルドに成功",
+    r"Finished processing dependencies",
+    r"-- (?:Install|Up-to-date)",
+    r"\[(\d+)/\1\] ",
+    r"\[100%\] ",
+)
+CONFIGURED: Final = re.compile(r"-- Configuring done")
+PIP_BEGINS: Final = _any(
+    r"(?:error|ERROR): (?:subprocess-exited-with-error|Command errored out)",
+    r"╰─> \[",
+    r"(?:error: |├─▶ |Caused by: )?The build backend returned an error",  # uv
+)
+PIP_ENDS: Final = _any(r"\[end of output\]", r"note: This error originates from a subprocess", r"-{20,}$")
+STATUS: Final = re.compile(r"\[(?:\d+/\d+| *\d+%)\] ")
+# What a compiler or linker says to lead up to an error.
+LEADS: Final = _any(
+    r"In file included",
+    r"\s+from ",
+    r"\S.{0,300}: [Ii]n ",
+    r".{0,300}(?:required from|instantiat)",
+    r".{0,300}: cannot find -l",
+    r".{0,300}(?:relocation truncated to fit|offset overflow in |DSO missing from)",
+)
+# A warning of Python's, with where it was given.
+WARNED: Final = re.compile(r"\b[A-Z][a-z]+Warning: ")
+# Trials of CMake, which may fail: their source or target has this in its name.
+TRIAL: Final = re.compile(r"cmTC_|CMakeTmp|CMakeScratch|TryCompile-")
+# A program's own words for what is wrong.
+COMPLAINT: Final = re.compile(
+    r"^[\w./+-]{1,100}: .{0,400}(?:annot |not found|No such|ailed|denied|rror|No space|nvalid|nable to)"
+)
+
+
+def proof(text: str) -> Kind | None:
+    """Return the kind of block that this line begins, if it is one that proves a failure."""
+    if text.startswith("FAILED: "):
+        return "ninja"
+    if text.startswith(("CMake Error at ", "CMake Error in ", "CMake Error: ", "CMake Error (dev)")):
+        return None if _MARKER.match(text) else "cmake"
+    if text.startswith(("ninja: error: ", "ninja: fatal: ")):
+        return "words"
+    return None
+
+
+def cause(text: str) -> Kind | None:
+    """Return the kind of error that a line names, if any."""
+    if _HARMLESS.search(text):
+        return None
+    return next((kind for kind, pattern in _CAUSES if pattern.search(text)), None)
+
+
+def is_marker(text: str) -> bool:
+    """Say whether a line tells that something before it has failed."""
+    return _MARKER.search(text) is not None
+
+
+def goes_on(text: str) -> bool:
+    """Say whether the line shows that the build went on in order."""
+    return _ON.match(text) is not None
+
+
+def ended_well(text: str) -> bool:
+    """Say whether a line is among the last of a build that went well."""
+    return _WELL.match(text.strip()) is not None
+
+
+def is_harmless(text: str) -> bool:
+    """Say whether a line is a warning, a test's result, or said in builds that go well."""
+    return _HARMLESS.search(text) is not None
+
+
+def is_command(text: str) -> bool:
+    """Say whether a line is a command rather than what it said."""
+    return _COMMAND.match(text) is not None and not proof(text)
+
+
+def is_traceback(text: str) -> bool:
+    """Say whether a line begins a traceback of Python."""
+    return re.match(_TRACEBACK, text) is not None
+
+
+# ---------------- signs: plain text that tells where in a long log an error may stand; the rest is not read
+
+# One of these is in what every failure of a build says somewhere; none is in a usual compile command.
+SIGNS: Final = (
+    *("rror:", "rror ", "ERROR", "FAIL", "ailed", "atal ", "Traceback", "egmentation fault", "core dumped"),
+    *("Killed", "signal 9", "*** ", "build stopped", "of output", "-" * 20, "-- Configuring"),
+    *("ndefined ", "nresolved", "/ld: ", "/ld\u00a0: ", "annot ", "ould not", "ot found", "No s"),
+)
+# One of these is in what a build says as soon as it has failed, while what runs beside it goes on.
+PROOF_SIGNS: Final = (b"FAILED: ", b"CMake Error", b": *** [", b"ninja: error: ", b"ninja: fatal: ")
+# Looked for at the start of a log only.
+FIRST_SIGNS: Final = (
+    *(
+        "rror\t",
+        "[error]",
+        "atal:",
+        "rreur",
+        "ehler: ",
+        "xception: ",
+        "terminate called",
+        "llegal instruction",
+    ),
+    *(
+        "truncated to fit",
+        "offset overflow",
+        "DSO missing",
+        "ot recognized",
+        "nsupported",
+        "is not ",
+        "ould NOT",
+    ),
+    *("is unknown", "non-zero code"),
+)
+
+
+class Places:
+    """Where the signs stand in a block; each is looked for again only where it was passed."""
+
+    def __init__(self, block: bytes, signs: tuple[bytes, ...]) -> None:
+        self._block = block
+        if not block.isascii():
+            signs += TRANSLATED_SIGNS
+        self._next = dict.fromkeys(signs, 0)
+
+    def line_after(self, at: int) -> int:
+        """Return the start of the first line from `at` on that holds a sign; the end when there is none."""
+        block, end = self._block, len(self._block)
+        for sign, place in self._next.items():
+            if place < at or at == 0:
+                found = block.find(sign, at)
+                self._next[sign] = end if found < 0 else found
+        first = min(self._next.values())
+        return end if first == end else block.rfind(b"\n", 0, first) + 1
