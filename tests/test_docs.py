@@ -66,7 +66,7 @@ def finding_ids() -> set[str]:
                 "TOOLKIT_ID",
             ):
                 found.add(ast.literal_eval(node.value))
-            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("Finding", "said"):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("Finding", "one_finding"):
                 ids = [word.value for word in node.keywords if word.arg == "id"] + node.args[:1]
                 found |= {each.value for each in ids if isinstance(each, ast.Constant)}
     return found

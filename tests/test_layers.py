@@ -87,9 +87,8 @@ PURE = ("os", "subprocess", "time", "datetime", "pathlib", "shutil", "socket", "
 # Which capability may ask which others; it should only get shorter.
 ASKS: dict[str, set[str]] = {
     "bisect": {"manifest", "patches"},
-    "cache": {"helpers"},
+    "cache": {"cluster", "helpers"},  # `cache serve` also serves those that compile away
     "cluster": {"cache", "helpers"},
-    "companions": {"diagnosis"},
     "doctor": {"cache"},
     "manifest": {"builds", "cache", "diagnosis", "helpers"},
     "report": {"cache", "manifest"},
@@ -97,7 +96,7 @@ ASKS: dict[str, set[str]] = {
     "toolkit": {"helpers"},
 }
 # What of a capability the stages of a build call themselves, and what of one is part of every plan.
-BUILD_ASKS = {"cache", "cluster", "companions", "diagnosis", "helpers", "manifest", "patches", "toolkit"}
+BUILD_ASKS = {"cache", "cluster", "diagnosis", "manifest", "patches"}
 PLAN_ASKS = {"cache", "cluster", "companions", "helpers", "patches"}
 
 
