@@ -53,7 +53,7 @@ class Question(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def cuda(self) -> Cuda:
-        """Return what is known of CUDA; empty, too, where it was not looked at (then `facts.cuda` is None)."""
+        """Return what is known of CUDA; empty, too, where it was not looked at (`facts.cuda` is None)."""
         return self.facts.cuda or Cuda()
 
     def join(self, *parts: str) -> str:
