@@ -116,17 +116,20 @@ class Table(Generic[R]):
     Args:
         kind: what a row is.
         files: where its rows stand, in `data/`, as `[[name of the attribute]]`.
-        made: makes the rows where they are more than what stands in the file; it gets the content of the
-            first file.
+        build: builds the rows where they are more than what stands in the file; it gets the content of
+            the first file.
     """
 
     def __init__(
         self,
         kind: type[R],
         *files: str,
-        made: Callable[[Mapping[str, Any]], tuple[R, ...]] | None = None,
+        build: Callable[[Mapping[str, Any]], tuple[R, ...]] | None = None,
     ) -> None:
-        self.kind, self.files, self.made, self.name = kind, files, made, ""
+        self.kind = kind
+        self.files = files
+        self.build = build
+        self.name = ""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -138,8 +141,8 @@ class Table(Generic[R]):
     def __get__(self, catalog: Catalog | None, owner: type) -> Table[R] | tuple[R, ...]:
         if catalog is None:
             return self
-        if self.made is not None:
-            rows = self.made(_content(self.files[0]))
+        if self.build is not None:
+            rows = self.build(_content(self.files[0]))
         else:
             rows = tuple(row for file in self.files for row in _rows(self.kind, file, self.name))
         catalog.__dict__[self.name] = rows  # from now on found before this attribute of the class
@@ -153,7 +156,7 @@ def _parts(tables: Mapping[str, Any]) -> tuple[PartRow, ...]:
 
 
 def _with_diffs(_: Mapping[str, Any]) -> tuple[PatchRow, ...]:
-    """`core` reads no files, so a patch's row carries the text of its diff."""
+    """Return the patches with the text of their diffs: who decides about them reads no files."""
     rows = _rows(PatchRow, "patches.toml", "patch")
     return tuple(replace(row, text=_text(f"patches/{row.diff}")) for row in rows)
 
@@ -190,8 +193,8 @@ class Catalog:
     arch = Table(ArchRow, "archs.toml")
     board = Table(BoardRow, "jetson.toml")
     jetpack = Table(JetpackRow, "jetson.toml")
-    patch = Table(PatchRow, "patches.toml", made=_with_diffs)
-    part = Table(PartRow, "toolkits.toml", made=_parts)
+    patch = Table(PatchRow, "patches.toml", build=_with_diffs)
+    part = Table(PartRow, "toolkits.toml", build=_parts)
     cache = Table(CacheRow, "caches.toml")
     linker = Table(LinkerRow, "linkers.toml")
     switch = Table(SwitchRow, "presets.toml")

@@ -181,8 +181,7 @@ class PartRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     holds: tuple[str, ...] = ()
 
 
-# ----------------
-# the parts of CUDA toolkits: what a part is in all releases of a major, and its files in each of them
+# ---------------- the parts of toolkits: what one is in all releases of a major, and its files in each
 
 
 R = TypeVar("R")

@@ -1,4 +1,7 @@
-"""The rows of failures, ready to be held against lines."""
+"""The rows of failures, compiled, so that lines of a log can be looked up in them.
+
+A pattern must be safe and quick: it cannot hang, and holds plain text that is searched for first.
+"""
 
 from __future__ import annotations
 
@@ -85,7 +88,7 @@ def _alternatives(pattern: str) -> list[list[str]]:
     return every
 
 
-# ----------------
+# ---------------- looking lines up
 
 
 class Hit(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""The rows: what is known about versions, presets, variables, entries and checks."""
+"""The rows of every table but those about CUDA: what each column means."""
 
 from __future__ import annotations
 
@@ -227,8 +227,7 @@ def row_place(file: str, table: str, number: int, item: Mapping[str, Any]) -> st
     return f"{file}, [[{table}]] row {number}" + (f" ({own})" if own else "")
 
 
-# ----------------
-# the rows of what makes builds fast and keeps them alive: memory, jobserver, caches, linkers
+# ---------------- what makes builds fast and keeps them alive: memory, jobserver, caches, linkers
 
 
 class MemoryRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -304,7 +303,7 @@ class InstallerRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     command: str
 
 
-# ---------------- the rows of what is built beside torch: torchvision, torchaudio
+# ---------------- what is built after torch: torchvision, torchaudio
 
 
 class CompanionRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -335,7 +334,7 @@ class CompanionReleaseRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
     stable: bool = False
 
 
-# ---------------- the rows about libraries: what a file is, and which package brings it
+# ---------------- libraries: what a file is, and which package brings it
 
 
 class LibraryRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -353,7 +352,7 @@ class LibraryRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     fix: str = ""
 
 
-# ---------------- the rows that only the doctor and bootstrap read
+# ---------------- what only the doctor and bootstrap read
 
 
 class OptionRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -387,7 +386,7 @@ class WantRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     os: str = ""
 
 
-# ---------------- the rows about failures: what a log says, what that means, and what to do about it
+# ---------------- failures: what a log says, what that means, and what to do about it
 
 
 class FailureRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -1,4 +1,4 @@
-"""Checkouts of PyTorch as `source` finds and leaves them."""
+"""Checkouts of PyTorch as `source` finds and leaves them, and named builds as `builds` shows them."""
 
 from __future__ import annotations
 
@@ -76,8 +76,7 @@ class SourceReport(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     kept: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
-# ----------------
-# named builds as values: what is known of one, how to enter it, what a removal takes, how two differ
+# ---------------- named builds: what is known of one, how to enter it, what a removal takes, how two differ
 
 
 class Last(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -115,8 +115,8 @@ def _choose_cc(question: Question, cxx: Tool | None) -> Choice | None:
         return Choice(name="CC", value=cxx.name, because="the same program compiles C")
     family = [t for t in question.facts.compilers if t.path and t.name in (PARTNER[cxx.name], "cc")]
     same = [t for t in family if t.version == cxx.version]
-    beside = [t for t in same if t.path and cxx.path and _stem(t.path) == _stem(cxx.path)]
-    best = next(iter(beside or same), None)
+    siblings = [t for t in same if t.path and cxx.path and _stem(t.path) == _stem(cxx.path)]
+    best = next(iter(siblings or same), None)
     if best is None:
         return None
     return Choice(name="CC", value=str(best.path), because=f"the C compiler of {cxx.path}")

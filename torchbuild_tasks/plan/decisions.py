@@ -67,8 +67,8 @@ class Decisions(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         how = (self.preset, self.build_type, self.mode, *jobs, *found, self.generator)
         helpers = helper_decisions(self.question, self.helpers)
         distribution = filter(None, (self.distribution.choice,))
-        beside = companion_choices(self.question, self.companions)
-        how = (*how, *helpers, self.cache.choice, *distribution, self.linker.choice, *beside)
+        companions = companion_choices(self.question, self.companions)
+        how = (*how, *helpers, self.cache.choice, *distribution, self.linker.choice, *companions)
         return (*_subject(self.question), self.python.choice, *how, *self.variable_choices)
 
 
@@ -161,7 +161,7 @@ def choose_generator(question: Question) -> Choice:
 
 
 def build_dir(question: Question) -> str:
-    """Return the build tree: where the checkout says, else `build` inside it."""
+    """Return the build tree: the one that the checkout configures, else `build` inside it."""
     return question.facts.tree.build_dir or question.join("build")
 
 

@@ -5,16 +5,55 @@ The lines of each shell are in env_lines.py, what a shell cannot carry in env_li
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from torchbuild_tasks.catalog.templates import fill
 from torchbuild_tasks.errors import EnvFileError
-from torchbuild_tasks.model import EnvOp, Finding
+from torchbuild_tasks.model import EnvFile, EnvOp, Finding
+from torchbuild_tasks.options import SHELLS
 from torchbuild_tasks.plan import env_lines
 from torchbuild_tasks.plan.env_limits import refusal, repeat_refusal
+from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.values import replace
 
 _COMMENT_LENGTH: Final = 400  # cmd fails on long lines, comments too
+
+
+def plan_env_files(
+    question: Question, ops: tuple[EnvOp, ...], templates: Mapping[str, str], writer: str
+) -> tuple[EnvFile, ...]:
+    """Return the finished texts; none for a shell that cannot carry the values (a finding reports it)."""
+    root = question.facts.tree.root
+    return tuple(
+        EnvFile(
+            shell=shell,
+            path=question.join(file_name(shell)),
+            text=render(shell, templates[shell], ops, checkout=root, writer=writer),
+        )
+        for shell in shells(question)
+        if not refusals(shell, ops)
+    )
+
+
+def check_env_files(question: Question, ops: tuple[EnvOp, ...]) -> tuple[Finding, ...]:
+    """Report what an env file cannot carry: an error for the build's own shell and one asked for by name.
+
+    Of `all` the others are only left out, with a warning: on Windows sh can carry no path.
+    """
+    own, *others = shells(question)
+    if question.value("env_shell", "") != "all":
+        return tuple(finding for shell in (own, *others) for finding in refusals(shell, ops))
+    refused = (finding for shell in others for finding in refusals(shell, ops))
+    return (*refusals(own, ops), *(replace(finding, status="warn") for finding in refused))
+
+
+def shells(question: Question) -> tuple[str, ...]:
+    """Return the shells to write an env file for; the host's own is always among them."""
+    own = "bat" if question.facts.host.os == "windows" else "sh"
+    asked = question.choose("env shell", "env_shell", own, "").value
+    wanted = tuple(s for s in SHELLS if s != "all") if asked == "all" else (asked,)
+    return tuple(dict.fromkeys((own, *wanted)))
 
 
 def file_name(shell: str) -> str:

@@ -39,7 +39,7 @@ def fits(question: Question, python: Python) -> bool | None:
 def choose_python(question: Question, also: tuple[str, ...] = ()) -> ChosenPython:
     """Take the first interpreter that fits, in the order in which they were found.
 
-    `also` are requirements (PEP 508) beside those of the build itself.
+    `also` are requirements (PEP 508) on top of those of the build itself.
     """
     found = _asked_for(question)
     python = next((p for p in found if fits(question, p)), None)

@@ -28,8 +28,8 @@ def expectations(decisions: Decisions) -> tuple[Expectation, ...]:
         "cuda": str(cuda or ""),
         "arch_list": arch_words(decisions.cuda.archs.archs),
     }
-    beside = {"", *(companion.name for companion in decisions.companions)}
-    rows = (row for row in question.catalog.check if row.companion in beside)
+    companions = {"", *(companion.name for companion in decisions.companions)}
+    rows = (row for row in question.catalog.check if row.companion in companions)
     made = (_expectation(question, row, promises, variables) for row in rows)
     return tuple(expectation for expectation in made if expectation)
 

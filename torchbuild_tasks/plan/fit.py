@@ -113,7 +113,7 @@ def _check_arch(question: Question) -> tuple[Finding, ...]:
 
 
 def _check_cmake(question: Question) -> tuple[Finding, ...]:
-    """A CMake that cannot configure this tree is told of; a fitting one is installed instead."""
+    """Report a CMake that cannot configure this tree; a fitting one is installed instead."""
     for tool in question.facts.tools:
         if tool.name == "cmake" and tool.path and admits(question.row.cmake, tool.version) is False:
             text = (
@@ -126,7 +126,7 @@ def _check_cmake(question: Question) -> tuple[Finding, ...]:
 
 
 def _check_cut(question: Question) -> tuple[Finding, ...]:
-    """Programs that hung when they were asked; what they would have said is missing from the facts."""
+    """Report programs that did not answer in time; their answers are missing from the facts."""
     if not question.facts.cut:
         return ()
     text = f"{', '.join(question.facts.cut)} did not answer in time (ended, and taken as not there)"

@@ -1,4 +1,4 @@
-"""How a build gets to an importable torch: the front end only where its part can have changed.
+"""How a build gets to an importable torch: by the Python front end only where its part can have changed.
 
 What it read at the last complete install is remembered, so neither a build that failed nor
 one that the front end never saw makes this forget anything.
@@ -101,7 +101,7 @@ def _below(path: str, folder: str) -> bool:
     return path.replace("\\", "/").startswith(folder.replace("\\", "/").rstrip("/") + "/")
 
 
-# ---------------------------------------------------------------- the editable install
+# ---------------- the editable install
 
 
 def keeps_tree(python: Python | None) -> bool:
@@ -135,7 +135,7 @@ def editable_variables(
     return (*chosen, Choice(name="SKBUILD_INSTALL_STRIP", value="false", because=because))
 
 
-# ---------------------------------------------------------------- --target
+# ---------------- --target and --watch
 
 
 def check_loop(decisions: Decisions, freshness: Freshness) -> tuple[Finding, ...]:

@@ -159,8 +159,10 @@ def _check_memory(question: Question) -> Finding | None:
     total = room if limited else room + swap
     if total >= WANTED:
         return None
-    beside = "" if limited else f" and {swap / GIB:.1f} GiB of swap"
-    text = f"{room / GIB:.1f} GiB {why}{beside}; a CUDA build on a Jetson wants {WANTED // GIB} GiB together"
+    with_swap = "" if limited else f" and {swap / GIB:.1f} GiB of swap"
+    text = (
+        f"{room / GIB:.1f} GiB {why}{with_swap}; a CUDA build on a Jetson wants {WANTED // GIB} GiB together"
+    )
     fix = f"Raise that limit to {WANTED // GIB} GiB." if limited else _swap_commands()
     return Finding(id="swap", status="warn", text=text, fix=fix)
 

@@ -17,6 +17,7 @@ from torchbuild_tasks.catalog.match import admits
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import Choice, Finding, LinkerPlan, LinkTrial, Need, Source, Tool
 from torchbuild_tasks.plan.compiler import Compilers
+from torchbuild_tasks.plan.packages import installer
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_off
 from torchbuild_tasks.text.words import did_you_mean, flag_words
@@ -270,11 +271,8 @@ def _on_windows(question: Question, name: str, because: str, source: Source) -> 
 
 def _install(question: Question, row: LinkerRow) -> str:
     """Return the command of this distribution's package manager."""
-    named = str(question.facts.host.distribution)
-    for installer in question.catalog.installer:
-        if named.startswith(installer.distribution):
-            return f"{installer.command.format(package=row.package)}"
-    return f"Install the package {row.package} of this distribution."
+    command = installer(question.facts, question.catalog)
+    return command.format(package=row.package) or f"Install the package {row.package} of this distribution."
 
 
 def _choice(value: str, because: str, source: Source = "default") -> Choice:

@@ -1,4 +1,8 @@
-"""The one decision: request + facts + catalog -> plan. Pure; every part has its own module."""
+"""The plan, put together: request + facts + rows + settings -> choices, findings, commands and env files.
+
+Pure: nothing is looked at and nothing is done. The choices are listed in decisions.py; a part that only some
+builds have (CUDA, Windows) is imported where such a build is planned.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,6 @@ from torchbuild_tasks.model import (
     BuildPlan,
     CachePlan,
     Command,
-    EnvFile,
     EnvOp,
     Facts,
     Finding,
@@ -23,10 +26,10 @@ from torchbuild_tasks.model import (
     LinkerPlan,
     Preflight,
 )
-from torchbuild_tasks.options import SHELLS, BuildRequest
-from torchbuild_tasks.plan import env_files
+from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.compiler import check_compilers
 from torchbuild_tasks.plan.decisions import Decisions, build_dir, decide_build
+from torchbuild_tasks.plan.env_files import check_env_files, plan_env_files
 from torchbuild_tasks.plan.environment import check_python
 from torchbuild_tasks.plan.expect import expectations, promised_version
 from torchbuild_tasks.plan.fit import check_machine_and_tree
@@ -39,7 +42,6 @@ from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.settings import Settings
 from torchbuild_tasks.plan.toolset import check_toolset
 from torchbuild_tasks.plan.variables import check_variables, is_cuda
-from torchbuild_tasks.values import replace
 
 
 def make_plan(
@@ -92,7 +94,7 @@ def _plan(decisions: Decisions, templates: Mapping[str, str], writer: str) -> Bu
         cache=_cache(decisions, inputs["compiler"]),
         jobserver=decisions.jobserver.serve,
         env=ops,
-        env_files=_env_files(question, ops, templates, writer),
+        env_files=plan_env_files(question, ops, templates, writer),
         freshness=freshness,
         inputs=inputs,
         way=choose_way(decisions, freshness, inputs, build_dir(question)),
@@ -105,14 +107,6 @@ def verdict(findings: tuple[Finding, ...]) -> Literal["ok", "warn", "refuse"]:
     """Refuse on any error, warn on any warning; an unknown alone is neither."""
     states = {finding.status for finding in findings}
     return "refuse" if "error" in states else "warn" if "warn" in states else "ok"
-
-
-def shells(question: Question) -> tuple[str, ...]:
-    """Return the shells to write an env file for; the host's own is always among them."""
-    own = "bat" if question.facts.host.os == "windows" else "sh"
-    asked = question.choose("env shell", "env_shell", own, "").value
-    wanted = tuple(s for s in SHELLS if s != "all") if asked == "all" else (asked,)
-    return tuple(dict.fromkeys((own, *wanted)))
 
 
 def _findings(decisions: Decisions, ops: tuple[EnvOp, ...]) -> tuple[Finding, ...]:
@@ -136,7 +130,7 @@ def _findings(decisions: Decisions, ops: tuple[EnvOp, ...]) -> tuple[Finding, ..
         *check_development(question, promised_version(decisions)),
         *check_jobs(question, decisions.jobs.value, decisions.build_type.value),
         *check_variables(question),
-        *_check_shells(question, ops),
+        *check_env_files(question, ops),
     )
 
 
@@ -173,34 +167,6 @@ def _linker(decisions: Decisions, freshness: Freshness) -> LinkerPlan | None:
 def _cache(decisions: Decisions, compiler: str) -> CachePlan | None:
     away = decisions.distribution.plan
     return plan_cache(decisions.question, decisions.cache, decisions.variables, compiler, away)
-
-
-def _check_shells(question: Question, ops: tuple[EnvOp, ...]) -> tuple[Finding, ...]:
-    """Return what an env file cannot carry: an error for the build's own shell and one asked for by name.
-
-    Of `all` the others are only left out, with a warning: on Windows sh can carry no path.
-    """
-    own, *others = shells(question)
-    if question.value("env_shell", "") != "all":
-        return tuple(finding for shell in (own, *others) for finding in env_files.refusals(shell, ops))
-    refused = (finding for shell in others for finding in env_files.refusals(shell, ops))
-    return (*env_files.refusals(own, ops), *(replace(finding, status="warn") for finding in refused))
-
-
-def _env_files(
-    question: Question, ops: tuple[EnvOp, ...], templates: Mapping[str, str], writer: str
-) -> tuple[EnvFile, ...]:
-    """Return the finished texts; none for a shell that cannot carry the values (a finding says so)."""
-    root = question.facts.tree.root
-    return tuple(
-        EnvFile(
-            shell=shell,
-            path=question.join(env_files.file_name(shell)),
-            text=env_files.render(shell, templates[shell], ops, checkout=root, writer=writer),
-        )
-        for shell in shells(question)
-        if not env_files.refusals(shell, ops)
-    )
 
 
 def _compile(decisions: Decisions) -> Command:

@@ -1,4 +1,4 @@
-"""What this system calls a package, and how its package manager is told to install it."""
+"""The names of packages by package manager, and the command that installs one on this system."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def package_row(catalog: Catalog, package: str) -> tuple[PackageRow | None, str]
 
 
 def package_name(catalog: Catalog, manager: str, package: str) -> str:
-    """Return what a package manager calls it; "" where no row says it."""
+    """Return a package manager's name of it; "" where no row has one."""
     row, version = package_row(catalog, package)
     return row.names.get(manager, "").replace("*", version) if row else ""
 
 
 def install_line(facts: Facts, catalog: Catalog, package: str) -> str:
-    """Return the command that installs it, as somebody would type it; "" where no row says it."""
+    """Return the command that installs it, as one would type it; "" where no row has it."""
     name = package_name(catalog, system_manager(facts, catalog), package)
     return installer(facts, catalog).format(package=shlex.quote(name)) if name else ""

@@ -53,7 +53,7 @@ class Question(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def cuda(self) -> Cuda:
-        """Return what is known of CUDA; nothing where nobody looked, which only `facts.cuda` tells apart."""
+        """Return what is known of CUDA; empty, too, where it was not looked at (`facts.cuda` is None)."""
         return self.facts.cuda or Cuda()
 
     def join(self, *parts: str) -> str:
@@ -127,7 +127,7 @@ class Question(msgspec.Struct, frozen=True, dict=True):
         return merged
 
     def _saved(self, name: str, value: str) -> str:
-        """Say what a switch leaves out and what that was measured to save; "" where no row says it."""
+        """Say what a switch leaves out and what that was measured to save; "" where no row has it."""
         row = next((r for r in self.catalog.switch if (r.variable, r.value) == (name, value)), None)
         if row is None or not row.compiles:
             return row.what if row else ""

@@ -26,7 +26,7 @@ def required(question: Question, installed: Python | None = None, *, ours: bool 
 
     In an environment of `ours` also what the checkout asks its builders to have, for tests and wheels.
 
-    The rows' pins stand beside what the checkout says, so that both hold. CMake and Ninja are programs:
+    The rows' pins are added to what the checkout requires, so that both hold. CMake and Ninja are programs:
     one that fits may come from the environment's own packages, which stand first on PATH, or from the
     machine; else from PyPI.
     """
@@ -141,7 +141,7 @@ def _installer(question: Question, target: str) -> tuple[str, ...]:
 
 
 def wheel_options(question: Question) -> tuple[str, ...]:
-    """Return where packages come from beside the index, or instead of it; pip and uv read the same words."""
+    """Return the options that name other places of packages than the index; pip and uv read the same ones."""
     wheels = question.value("wheels", "")
     only = ("--no-index",) if question.given("offline") else ()
     return (*only, *(("--find-links", wheels) if wheels else ()))

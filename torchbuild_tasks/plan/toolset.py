@@ -111,7 +111,7 @@ def check_toolset(
         return ()
     if chosen.toolset is None:
         finding = _none_fits(question, chosen, limits)
-        # Whoever names another compiler can do without one.
+        # With another compiler in CXX a build can do without one.
         own = decide(question, "CXX")
         return (replace(finding, status="warn") if own and own.value else finding,)
     name = f"MSVC {chosen.toolset.version}"

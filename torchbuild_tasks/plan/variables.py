@@ -106,7 +106,36 @@ def _check_version_pair(question: Question) -> Finding | None:
     )
 
 
-# ---------------- the CMake build type of a build, and which layer decides it
+# ---------------- whether CUDA is built
+
+
+def is_cuda(question: Question) -> bool:
+    """Say whether CUDA is built: --cuda, USE_CUDA, torchbuild.toml or the preset say so.
+
+    An empty USE_CUDA is false for CMake.
+    """
+    asked = decide(question, "USE_CUDA")
+    return asked is not None and asked.value != "" and not is_off(asked.value)
+
+
+def may_be_cuda(
+    request: BuildRequest, settings: Settings, environ: Mapping[str, str], catalog: Catalog
+) -> bool:
+    """Say whether a flag, a variable, a setting or a preset names CUDA, before the machine is looked at.
+
+    Looking for GPUs and toolkits is the longest of the looks.
+    """
+    flags = (request.cuda, request.cuda_toolkit, request.arch)
+    variables = (*environ, *settings.variables, *(word.partition("=")[0] for word in request.set))
+    presets = (name for row in catalog.preset for name in row.variables)
+    return (
+        any(flags)
+        or any(settings.values.get(name) for name in ("cuda", "cuda_toolkit", "arch"))
+        or "USE_CUDA" in {*variables, *presets}
+    )
+
+
+# ---------------- the CMake build type
 
 
 def choose_build_type(question: Question) -> Choice:
@@ -134,32 +163,3 @@ def _asked_types(question: Question) -> Iterator[Choice | None]:
         if asked and asked.value and not is_off(asked.value):
             because = f"{name}={asked.value}: {asked.because}"
             yield Choice(name="build type", value=value, because=because, source=asked.source)
-
-
-# ----------------
-
-
-def is_cuda(question: Question) -> bool:
-    """Say whether CUDA is built: --cuda, USE_CUDA, torchbuild.toml or the preset say so.
-
-    An empty USE_CUDA is false for CMake.
-    """
-    asked = decide(question, "USE_CUDA")
-    return asked is not None and asked.value != "" and not is_off(asked.value)
-
-
-def may_be_cuda(
-    request: BuildRequest, settings: Settings, environ: Mapping[str, str], catalog: Catalog
-) -> bool:
-    """Say whether a flag, a variable, a setting or a preset names CUDA, before the machine is looked at.
-
-    Looking for GPUs and toolkits is the longest of the looks.
-    """
-    flags = (request.cuda, request.cuda_toolkit, request.arch)
-    variables = (*environ, *settings.variables, *(word.partition("=")[0] for word in request.set))
-    presets = (name for row in catalog.preset for name in row.variables)
-    return (
-        any(flags)
-        or any(settings.values.get(name) for name in ("cuda", "cuda_toolkit", "arch"))
-        or "USE_CUDA" in {*variables, *presets}
-    )

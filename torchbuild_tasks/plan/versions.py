@@ -158,7 +158,7 @@ def _python(question: Question) -> Fit:
 
 
 def _gcc(question: Question) -> Fit:
-    """Only GCC has a least version; clang is known to build torch, and no release says from which on."""
+    """Compare g++: only GCC has a least version; no release states one of clang."""
     spec = question.row.gcc
     found = [tool for tool in question.facts.compilers if tool.name == "g++" and tool.path]
     answers = [(admits(spec, tool.version), tool) for tool in found]
@@ -172,7 +172,7 @@ def _gcc(question: Question) -> Fit:
 
 
 def _toolset(question: Question) -> Fit:
-    """MSVC has no least version in the table, only toolsets that are refused."""
+    """Compare MSVC: it has no least version in the table, only toolsets that are refused."""
     usual, chosen = question.row.msvc, choose_toolset(question)
     if chosen.toolset:
         because = f"{chosen.toolset.cl} is of toolset {chosen.toolset.version}"

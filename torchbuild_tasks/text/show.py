@@ -1,4 +1,4 @@
-"""Values as text for a person: the plan, the findings, the facts, errors and reports.
+"""Values as text for a person: the plan, the findings, the facts, and what a verb did.
 
 Plain text in aligned columns, the same on a terminal, in a file and under CI. Nothing
 is printed here.
@@ -12,6 +12,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
+from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.model import (
     BuildPlan,
     Command,
@@ -27,8 +28,11 @@ from torchbuild_tasks.model import (
 from torchbuild_tasks.model.record import VerifyReport
 
 MARK = {"ok": "ok     ", "warn": "warning", "error": "error  ", "unknown": "unknown", "skipped": "skipped"}
-
-
+WAYS = {
+    "front end": "by the Python front end",
+    "install": "by Ninja and install, unless a file that lies in place says otherwise",
+}
+OUTCOME = {"passed": "passed      ", "failed": "FAILED      ", "not possible": "not possible"}
 _OF_WINDOWS = re.compile(r"[A-Za-z]:[\\/]|.*\.(?:exe|bat|cmd)$", re.IGNORECASE)
 
 
@@ -47,68 +51,6 @@ def finding_text(finding: Finding) -> str:
     return f"  {MARK[finding.status]}  {finding.text}\n{fix}"
 
 
-GIB = 1 << 30
-
-
-def cuda_rows(cuda: Cuda, verbose: bool) -> Iterator[tuple[str, str]]:
-    """Go through name and text of each line; with `verbose` also where toolkits were looked for."""
-    for toolkit in cuda.toolkits:
-        yield "CUDA toolkit", _toolkit(toolkit)
-    if not cuda.toolkits:
-        yield "CUDA toolkit", "not found" + (f" in {', '.join(cuda.looked)}" if verbose else "")
-    for library in cuda.libraries:
-        where = library.include or library.library
-        yield library.name, f"{library.version or 'version unknown'}  {where} ({library.found_via})"
-    if cuda.tegra:
-        l4t = f", L4T {cuda.tegra.l4t}" if cuda.tegra.l4t else ""
-        yield "board", f"{cuda.tegra.model}{l4t}"
-    for gpu in cuda.gpus:
-        yield "GPU", _gpu(gpu)
-    if cuda.driver:
-        yield "NVIDIA driver", _driver(cuda.driver)
-    if cuda.visible is not None:
-        yield "CUDA_VISIBLE_DEVICES", cuda.visible or "(empty: hides every GPU)"
-    if verbose or cuda.gpus:
-        for probe, said in cuda.probes.items():
-            yield f"probe {probe}", said
-
-
-def _toolkit(toolkit: Toolkit) -> str:
-    said = f"{toolkit.version or 'version unknown'}  {toolkit.path} ({toolkit.found_via})"
-    if toolkit.problem:
-        return f"{said}: {toolkit.problem}"
-    lacks = [name for name, there in (("nvcc", toolkit.nvcc), ("headers", toolkit.headers)) if not there]
-    lacks += ["libraries"] if not toolkit.libraries else []
-    has = [
-        f"{name} {version}" for name, version in (("cuDNN", toolkit.cudnn), ("NCCL", toolkit.nccl)) if version
-    ]
-    said += f", without {' and '.join(lacks)}" if lacks else ""
-    return said + (f", with {' and '.join(has)}" if has else "")
-
-
-def _gpu(gpu: GpuSeen) -> str:
-    parts = [gpu.name or gpu.chip or gpu.pci_id or "unnamed"]
-    if gpu.capability:
-        parts.append(f"compute capability {gpu.capability}")
-    if gpu.memory:
-        parts.append(f"{gpu.memory / GIB:.0f} GiB")
-    parts += ["split by MIG"] if gpu.mig else []
-    at = f" at {gpu.bus}" if gpu.bus else ""
-    return f"{', '.join(parts)}{at} ({gpu.probe})"
-
-
-def _driver(driver: Driver) -> str:
-    said = f"{driver.version or 'version unknown'} ({driver.found_via})"
-    if driver.cuda:
-        said += f", runs CUDA up to {driver.cuda}"
-    if driver.module and driver.library and driver.module != driver.library:
-        said += f", kernel module {driver.module}, library {driver.library}"
-    return said + (f": {driver.problem}" if driver.problem else "")
-
-
-# ----------------
-
-
 class Removable(Protocol):
     """What `flow.clean` lists: paths below `root`, and those kept with the reason."""
 
@@ -118,13 +60,6 @@ class Removable(Protocol):
     def files(self) -> tuple[str, ...]: ...
     @property
     def kept(self) -> tuple[tuple[str, str], ...]: ...
-
-
-WAYS = {
-    "front end": "by the Python front end",
-    "install": "by Ninja and install, unless a file that lies in place says otherwise",
-}
-OUTCOME = {"passed": "passed      ", "failed": "FAILED      ", "not possible": "not possible"}
 
 
 def columns(rows: Sequence[Sequence[str]], indent: str = "  ") -> str:
@@ -268,6 +203,62 @@ def _tool(tool: Tool, verbose: bool) -> str:
 
 def _python(executable: str, version: str | None, via: str, problem: str | None) -> str:
     return f"{version or problem}  {executable} ({via})"
+
+
+def cuda_rows(cuda: Cuda, verbose: bool) -> Iterator[tuple[str, str]]:
+    """Go through name and text of each line; with `verbose` also where toolkits were looked for."""
+    for toolkit in cuda.toolkits:
+        yield "CUDA toolkit", _toolkit(toolkit)
+    if not cuda.toolkits:
+        yield "CUDA toolkit", "not found" + (f" in {', '.join(cuda.looked)}" if verbose else "")
+    for library in cuda.libraries:
+        where = library.include or library.library
+        yield library.name, f"{library.version or 'version unknown'}  {where} ({library.found_via})"
+    if cuda.tegra:
+        l4t = f", L4T {cuda.tegra.l4t}" if cuda.tegra.l4t else ""
+        yield "board", f"{cuda.tegra.model}{l4t}"
+    for gpu in cuda.gpus:
+        yield "GPU", _gpu(gpu)
+    if cuda.driver:
+        yield "NVIDIA driver", _driver(cuda.driver)
+    if cuda.visible is not None:
+        yield "CUDA_VISIBLE_DEVICES", cuda.visible or "(empty: hides every GPU)"
+    if verbose or cuda.gpus:
+        for probe, said in cuda.probes.items():
+            yield f"probe {probe}", said
+
+
+def _toolkit(toolkit: Toolkit) -> str:
+    said = f"{toolkit.version or 'version unknown'}  {toolkit.path} ({toolkit.found_via})"
+    if toolkit.problem:
+        return f"{said}: {toolkit.problem}"
+    lacks = [name for name, there in (("nvcc", toolkit.nvcc), ("headers", toolkit.headers)) if not there]
+    lacks += ["libraries"] if not toolkit.libraries else []
+    has = [
+        f"{name} {version}" for name, version in (("cuDNN", toolkit.cudnn), ("NCCL", toolkit.nccl)) if version
+    ]
+    said += f", without {' and '.join(lacks)}" if lacks else ""
+    return said + (f", with {' and '.join(has)}" if has else "")
+
+
+def _gpu(gpu: GpuSeen) -> str:
+    parts = [gpu.name or gpu.chip or gpu.pci_id or "unnamed"]
+    if gpu.capability:
+        parts.append(f"compute capability {gpu.capability}")
+    if gpu.memory:
+        parts.append(f"{gpu.memory / GIB:.0f} GiB")
+    parts += ["split by MIG"] if gpu.mig else []
+    at = f" at {gpu.bus}" if gpu.bus else ""
+    return f"{', '.join(parts)}{at} ({gpu.probe})"
+
+
+def _driver(driver: Driver) -> str:
+    said = f"{driver.version or 'version unknown'} ({driver.found_via})"
+    if driver.cuda:
+        said += f", runs CUDA up to {driver.cuda}"
+    if driver.module and driver.library and driver.module != driver.library:
+        said += f", kernel module {driver.module}, library {driver.library}"
+    return said + (f": {driver.problem}" if driver.problem else "")
 
 
 def env_text(plan: BuildPlan, dry_run: bool) -> str:

@@ -23,6 +23,12 @@ from torchbuild_tasks.plan.variables import decide
 from torchbuild_tasks.text.words import did_you_mean
 from torchbuild_tasks.values import replace
 
+NAME = "TORCH_CUDA_ARCH_LIST"
+# What each further architecture adds to the cost of compiling a kernel file for one:
+# `python -m benchmarks archs`, see docs/speed.md.
+COST = 0.4
+# Beyond it libtorch_cuda.so grows past what 32-bit relocations reach (pytorch issues 39968, 48588).
+MANY = 8
 _ENTRY = re.compile(r"(\d{1,2})\.(\d)([af]?)(\+PTX)?", re.IGNORECASE)
 
 
@@ -99,15 +105,7 @@ def _plain(numbers: str) -> tuple[Arch, ...]:
     return tuple(Arch(capability=capability(number)) for number in numbers.split(";"))
 
 
-# ----------------
-
-
-NAME = "TORCH_CUDA_ARCH_LIST"
-# What each further architecture adds to the cost of compiling a kernel file for one:
-# `python -m benchmarks archs`, see docs/speed.md.
-COST = 0.4
-# Beyond it libtorch_cuda.so grows past what 32-bit relocations reach (pytorch issues 39968, 48588).
-MANY = 8
+# ---------------- the list of a build
 
 
 def choose_archs(question: Question, chosen: ChosenToolkit, gpus: tuple[Device, ...]) -> ChosenArchs:

@@ -1,4 +1,4 @@
-"""Whether there is a toolkit for this build, and whether it goes with this torch."""
+"""Checks of a CUDA build: its list of architectures, its toolkit, and whether these go with this torch."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import is_cuda
 
 ARCHS_ID = "architectures"
+TOOLKIT_ID = "cuda-toolkit"
 
 
 def check_archs(
@@ -120,10 +121,7 @@ def _check_devices(
         )
 
 
-# ----------------
-
-
-TOOLKIT_ID = "cuda-toolkit"
+# ---------------- the toolkit
 
 
 def check_toolkit(question: Question, chosen: ChosenToolkit) -> tuple[Finding, ...]:

@@ -51,7 +51,7 @@ class HostLimits(msgspec.Struct, frozen=True, kw_only=True):
     """The newest GCC and clang majors, and the range of _MSC_VER, that the nvcc of `cuda` takes.
 
     All None where nothing is known, and without CUDA. `msc` is what the header says; without
-    one the rows of msvc.toml hold. `allowed` is true when the user has told
+    one the rows of msvc.toml hold. `allowed` is true when the user has asked
     nvcc to take any.
     """
 
@@ -77,7 +77,7 @@ NO_LIMITS: Final = HostLimits()
 class Device(msgspec.Struct, frozen=True, kw_only=True):
     """One GPU.
 
-    `via` is what said the capability, `datacenter` whether it is a card on which forward
+    `via` is where the capability is from, `datacenter` whether it is a card on which forward
     compatibility works (None where no row knows), `disagreement` tells what contradicts, or "".
     """
 

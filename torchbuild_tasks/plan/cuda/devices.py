@@ -1,7 +1,7 @@
-"""Which answers of the probes are about the same GPU.
+"""The GPUs of this machine, put together from what every probe saw, and what is to be known of them.
 
-By its address on the PCI bus, else by its UUID, else by order: what a probe names third is the
-third GPU. Two answers of one probe are two GPUs unless their addresses or UUIDs are the same.
+Answers are about the same GPU by its address on the PCI bus, else by its UUID, else by order: what a probe
+names third is the third GPU. Two answers of one probe are two GPUs unless their addresses or UUIDs are equal.
 """
 
 from __future__ import annotations
@@ -16,81 +16,6 @@ from torchbuild_tasks.plan.cuda.chosen import Device
 from torchbuild_tasks.plan.jetson import board
 from torchbuild_tasks.plan.question import Question
 
-# Whose word counts first; a probe that is not named comes last.
-PROBES = ("nvml", "nvidia-smi", "device tree", "proc", "pci")
-_BUS = re.compile(r"(?:([0-9a-f]+):)?([0-9a-f]{1,2}):([0-9a-f]{1,2})\.([0-7])", re.IGNORECASE)
-
-
-def address(bus: str | None) -> str:
-    """Return one spelling of a PCI address: 0000:01:00.0 for 00000000:01:00.0 and 01:00.0; "" for none."""
-    match = _BUS.fullmatch((bus or "").strip())
-    if match is None:
-        return (bus or "").strip().casefold()
-    domain, number, device, function = (int(part or "0", 16) for part in match.groups())
-    return f"{domain:04x}:{number:02x}:{device:02x}.{function}"
-
-
-def trust_rank(seen: GpuSeen) -> int:
-    """Return the place of an answer's probe in the order of trust."""
-    return PROBES.index(seen.probe) if seen.probe in PROBES else len(PROBES)
-
-
-def group_answers(answers: Iterable[GpuSeen]) -> list[list[GpuSeen]]:
-    """Return the answers about each GPU, the most trusted first; every answer is in exactly one list."""
-    groups: list[list[GpuSeen]] = []
-    ordered = sorted(answers, key=trust_rank)
-    # Who knows the address comes first: the others are found in what that has made.
-    for seen in sorted(ordered, key=lambda each: (not address(each.bus), not each.uuid)):
-        group = _by(groups, _bus, seen) or _by(groups, _uuid, seen) or _by_order(groups, seen)
-        if group is None:
-            groups.append([seen])
-        else:
-            group.append(seen)
-    for group in groups:
-        group.sort(key=trust_rank)
-    return sorted(groups, key=lambda group: _known(_bus, group) or "~")
-
-
-def _bus(seen: GpuSeen) -> str:
-    return address(seen.bus)
-
-
-def _uuid(seen: GpuSeen) -> str:
-    return (seen.uuid or "").casefold()
-
-
-def _known(key: Callable[[GpuSeen], str], group: Iterable[GpuSeen]) -> str:
-    return next(filter(None, map(key, group)), "")
-
-
-def _by(groups: list[list[GpuSeen]], key: Callable[[GpuSeen], str], seen: GpuSeen) -> list[GpuSeen] | None:
-    wanted = key(seen)
-    if not wanted:
-        return None
-    return next((group for group in groups if _known(key, group) == wanted and _agrees(group, seen)), None)
-
-
-def _by_order(groups: list[list[GpuSeen]], seen: GpuSeen) -> list[GpuSeen] | None:
-    """Return the first GPU that this probe has not spoken of and that is no other one for sure."""
-    free = (group for group in groups if all(each.probe != seen.probe for each in group))
-    return next((group for group in free if _agrees(group, seen)), None)
-
-
-def _agrees(group: list[GpuSeen], seen: GpuSeen) -> bool:
-    """Say whether nothing says that it is another one; the address counts more than the UUID."""
-    for key in (_bus, _uuid):
-        known = _known(key, group)
-        wanted = key(seen)
-        if known and wanted:
-            return known == wanted
-    ids = {each.pci_id for each in (*group, seen) if each.pci_id}
-    return len(ids) < 2
-
-
-# ----------------
-# the GPUs of this machine, put together from what every probe saw, and what is to be said of them
-
-
 ID = "gpu"
 TREE = "device tree"
 VISIBLE = "CUDA_VISIBLE_DEVICES"
@@ -98,6 +23,9 @@ NVIDIA = "10de"
 # The letters behind a chip's name in pci.ids tell its use: GA102GL is a GA102 for workstations.
 _USE = re.compile(r"B?(GL)?M?")
 _PARENT = re.compile(r"MIG-(GPU-[^/]+)/", re.IGNORECASE)
+# Whose word counts first; a probe that is not named comes last.
+PROBES = ("nvml", "nvidia-smi", "device tree", "proc", "pci")
+_BUS = re.compile(r"(?:([0-9a-f]+):)?([0-9a-f]{1,2}):([0-9a-f]{1,2})\.([0-7])", re.IGNORECASE)
 
 
 class _Claim(NamedTuple):
@@ -135,7 +63,7 @@ def check_devices(question: Question, found: tuple[Device, ...]) -> tuple[Findin
 def _with_board(
     question: Question, cuda: Cuda, groups: list[list[GpuSeen]], tree: list[GpuSeen]
 ) -> tuple[Device, ...]:
-    """A Jetson's own GPU is one device with the answers that speak of it; a card beside it is another."""
+    """Return a Jetson's own GPU as one device with the answers about it; a further card is another."""
     row, tegra = board(question), cuda.tegra
     own: list[_Claim] = []
     if row is not None:
@@ -177,7 +105,7 @@ def _device(question: Question, answers: list[GpuSeen], claims: list[_Claim], na
 
 
 def _claims(question: Question, answers: list[GpuSeen]) -> list[_Claim]:
-    """Return everything that is said of the capability, the most trusted first."""
+    """Return every claim about the capability, the most trusted first."""
     claims = [_Claim(seen.capability, seen.probe, seen.probe) for seen in answers if seen.capability]
     for seen in answers:
         if row := _by_id(question, seen.pci_id):
@@ -320,3 +248,72 @@ def _check_hidden(cuda: Cuda, found: tuple[Device, ...]) -> tuple[Finding, ...]:
 
 def _capabilities(found: tuple[Device, ...]) -> set[str | None]:
     return {device.capability for device in found}
+
+
+# ---------------- which answers are about the same GPU
+
+
+def address(bus: str | None) -> str:
+    """Return one spelling of a PCI address: 0000:01:00.0 for 00000000:01:00.0 and 01:00.0; "" for none."""
+    match = _BUS.fullmatch((bus or "").strip())
+    if match is None:
+        return (bus or "").strip().casefold()
+    domain, number, device, function = (int(part or "0", 16) for part in match.groups())
+    return f"{domain:04x}:{number:02x}:{device:02x}.{function}"
+
+
+def trust_rank(seen: GpuSeen) -> int:
+    """Return the place of an answer's probe in the order of trust."""
+    return PROBES.index(seen.probe) if seen.probe in PROBES else len(PROBES)
+
+
+def group_answers(answers: Iterable[GpuSeen]) -> list[list[GpuSeen]]:
+    """Return the answers about each GPU, the most trusted first; every answer is in exactly one list."""
+    groups: list[list[GpuSeen]] = []
+    ordered = sorted(answers, key=trust_rank)
+    # Who knows the address comes first: the others are found in what that has made.
+    for seen in sorted(ordered, key=lambda each: (not address(each.bus), not each.uuid)):
+        group = _by(groups, _bus, seen) or _by(groups, _uuid, seen) or _by_order(groups, seen)
+        if group is None:
+            groups.append([seen])
+        else:
+            group.append(seen)
+    for group in groups:
+        group.sort(key=trust_rank)
+    return sorted(groups, key=lambda group: _known(_bus, group) or "~")
+
+
+def _bus(seen: GpuSeen) -> str:
+    return address(seen.bus)
+
+
+def _uuid(seen: GpuSeen) -> str:
+    return (seen.uuid or "").casefold()
+
+
+def _known(key: Callable[[GpuSeen], str], group: Iterable[GpuSeen]) -> str:
+    return next(filter(None, map(key, group)), "")
+
+
+def _by(groups: list[list[GpuSeen]], key: Callable[[GpuSeen], str], seen: GpuSeen) -> list[GpuSeen] | None:
+    wanted = key(seen)
+    if not wanted:
+        return None
+    return next((group for group in groups if _known(key, group) == wanted and _agrees(group, seen)), None)
+
+
+def _by_order(groups: list[list[GpuSeen]], seen: GpuSeen) -> list[GpuSeen] | None:
+    """Return the first GPU that this probe has not spoken of and that is no other one for sure."""
+    free = (group for group in groups if all(each.probe != seen.probe for each in group))
+    return next((group for group in free if _agrees(group, seen)), None)
+
+
+def _agrees(group: list[GpuSeen], seen: GpuSeen) -> bool:
+    """Say whether an answer may be about the same GPU; the address counts more than the UUID."""
+    for key in (_bus, _uuid):
+        known = _known(key, group)
+        wanted = key(seen)
+        if known and wanted:
+            return known == wanted
+    ids = {each.pci_id for each in (*group, seen) if each.pci_id}
+    return len(ids) < 2

@@ -31,14 +31,18 @@ def check_driver(question: Question, cuda: Version | None, gpus: tuple[Device, .
     driver = facts.driver or Driver()
     if finding := _mismatch(question, driver):
         return (finding,)
-    told = (_told(driver.problem),) if driver.problem else ()
+    reported = (_driver_problem(driver.problem),) if driver.problem else ()
     if facts.tegra is not None:
-        return told or (_of_jetson(question, driver),)
+        return reported or (_of_jetson(question, driver),)
     said = (driver.version, driver.module, driver.library)
     version = next((text for text in said if text and parse_version(text)), None)
     if version is None:
-        return told or (_no_driver(question, cuda),)
-    return (*told, *_compat_library(question, gpus, driver), _compared(question, gpus, driver, version, cuda))
+        return reported or (_no_driver(question, cuda),)
+    return (
+        *reported,
+        *_compat_library(question, gpus, driver),
+        _compare(question, gpus, driver, version, cuda),
+    )
 
 
 def _no_driver(question: Question, cuda: Version | None) -> Finding:
@@ -49,7 +53,7 @@ def _no_driver(question: Question, cuda: Version | None) -> Finding:
     return Finding(id=ID, status="unknown", text=text)
 
 
-def _told(problem: str) -> Finding:
+def _driver_problem(problem: str) -> Finding:
     text = f"the driver says: {problem}. Torch can be built, but it will not run here like this"
     return Finding(
         id=ID, status="warn", text=text, fix="Look at nvidia-smi, and at the system's log (dmesg)."
@@ -65,8 +69,8 @@ def _of_jetson(question: Question, driver: Driver) -> Finding:
 
 def _mismatch(question: Question, driver: Driver) -> Finding | None:
     """The state after an update without a reboot: the module in the kernel is of another version."""
-    told = MISMATCH in (driver.problem or "").casefold()
-    if not told and (not _differs(driver) or _answered(question)):
+    is_reported = MISMATCH in (driver.problem or "").casefold()
+    if not is_reported and (not _differs(driver) or _answers(question)):
         return None
     versions = f"the kernel has loaded {driver.module or 'another version'}, and the library is "
     versions += driver.library or "of another one"
@@ -90,7 +94,7 @@ def _differs(driver: Driver) -> bool:
     return module is not None and library is not None and module != library
 
 
-def _answered(question: Question) -> bool:
+def _answers(question: Question) -> bool:
     """Say whether the driver answers all the same: then the other library is that of cuda-compat."""
     return any(seen.probe in ("nvml", "nvidia-smi") for seen in question.cuda.gpus)
 
@@ -119,7 +123,7 @@ def _not_for_datacenter(question: Question, gpus: tuple[Device, ...]) -> list[De
     return [device for device in visible_devices(question, gpus) if device.datacenter is False]
 
 
-def _compared(
+def _compare(
     question: Question, gpus: tuple[Device, ...], driver: Driver, version: str, cuda: Version | None
 ) -> Finding:
     own = _own(question, cuda)
@@ -218,7 +222,7 @@ def _runs(driver: Driver, cuda: Version) -> bool:
 
 
 def _own(question: Question, cuda: Version | None) -> str:
-    """Return the driver that the series came with; "" where nobody has written it down."""
+    """Return the driver that the series came with; "" where that is not known."""
     row = cuda_row(question, cuda) if cuda else None
     return _for_host(question, row.driver_linux, row.driver_windows) if row else ""
 

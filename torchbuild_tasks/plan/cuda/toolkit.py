@@ -22,7 +22,7 @@ ROOTS = ("CUDA_HOME", "CUDA_PATH", "CUDA_TOOLKIT_ROOT_DIR")
 MANAGED = "pypi:"
 _VERSION = re.compile(r"\d+(\.\d+)*")
 _IN_PATH = re.compile(r"(?:[\\/]v|cuda-)(\d+\.\d+)(?:[\\/]|$)", re.IGNORECASE)
-# nvcc's own switch; whoever sets it has been told what may happen.
+# nvcc's own switch, with which the user takes the risk.
 ALLOW = "-allow-unsupported-compiler"
 
 
@@ -117,7 +117,7 @@ def _managed(question: Question, wanted: str, because: str, source: Source) -> C
 
 
 def _named(question: Question, named: Choice) -> ChosenToolkit:
-    """Return the folder that a variable names; one that nobody looked at keeps the version in its name."""
+    """Return the toolkit that a variable names; one that was not looked at has the version in its name."""
     meant = next((t for t in question.cuda.toolkits if _is_called(named.value, t)), None)
     because = f"{named.name}: {named.because}"
     if meant is not None:
