@@ -147,9 +147,9 @@ def test_when_time_is_up_the_rest_was_not_tried() -> None:
         (Captured(rc=127, stderr=b"cannot start /no/python: No such file"), "cannot start /no/python"),
         (
             Captured(rc=0, stdout=b"I am no Python\n"),
-            "status 0, and said nothing that can be read\n  I am no",
+            "status 0, and printed nothing that can be read\n  I am no",
         ),
-        (Captured(rc=0xC0000135), "exit status 0xc0000135 (a DLL was not found), and said nothing"),
+        (Captured(rc=0xC0000135), "exit status 0xc0000135 (a DLL was not found), and printed nothing"),
         (Captured(rc=124, timed_out=True), "the time was up"),
     ],
 )

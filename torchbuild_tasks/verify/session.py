@@ -154,7 +154,7 @@ def _add_stderr(seen: Mapping[str, Seen], captured: Captured) -> dict[str, Seen]
 
 def _blame(captured: Captured, name: str, at: str) -> Seen:
     """Return the answer for the check that took the interpreter down, or kept it for too long."""
-    where = f" during {at}" if at else ", and said nothing that can be read"
+    where = f" during {at}" if at else ", and printed nothing that can be read"
     hint = f": {HANGS[name]}" if name in HANGS and is_hang(captured) else ""
     shown = tail(captured.stderr if at else captured.stdout + captured.stderr)
     outcome: Outcome = "not possible" if name in NOT_TORCH else "failed"
