@@ -20,13 +20,13 @@ def test_overlap_is_the_shared_area_of_the_covered_one() -> None:
 
 def test_the_best_boxes_are_kept_best_first() -> None:
     boxes = [[0, 0, 2, 2], [0.1, 0, 2, 2], [5, 5, 6, 6], [1, 1, 3, 3]]
-    assert companion_checks.kept(boxes, [0.5, 0.9, 0.7, 0.6], 0.3) == [1, 2, 3]
-    assert companion_checks.kept(boxes, [0.5, 0.9, 0.7, 0.6], 0.1) == [1, 2]
+    assert companion_checks.nms_by_definition(boxes, [0.5, 0.9, 0.7, 0.6], 0.3) == [1, 2, 3]
+    assert companion_checks.nms_by_definition(boxes, [0.5, 0.9, 0.7, 0.6], 0.1) == [1, 2]
 
 
 def test_a_filter_by_its_definition() -> None:
-    assert companion_checks.filtered([1.0, 0.0, 0.0], [0.5], [1.0, -0.5]) == [0.5, 0.25, 0.125]
-    assert companion_checks.filtered([2.0, 4.0], [1.0, 1.0], [2.0, 0.0]) == [1.0, 3.0]
+    assert companion_checks.filter_by_definition([1.0, 0.0, 0.0], [0.5], [1.0, -0.5]) == [0.5, 0.25, 0.125]
+    assert companion_checks.filter_by_definition([2.0, 4.0], [1.0, 1.0], [2.0, 0.0]) == [1.0, 3.0]
 
 
 class Numbers(list[Any]):
@@ -49,14 +49,16 @@ def vision(answer: Any) -> Any:
 
 
 def test_the_right_boxes_pass() -> None:
-    right = vision(lambda boxes, scores, most: Numbers(companion_checks.kept(boxes, scores, most)))
-    assert "the right ones" in companion_checks.suppressed(torch(), right, "cpu")
+    right = vision(
+        lambda boxes, scores, most: Numbers(companion_checks.nms_by_definition(boxes, scores, most))
+    )
+    assert "the right ones" in companion_checks.compare_nms(torch(), right, "cpu")
 
 
 def test_a_wrong_box_is_told_of() -> None:
     wrong = vision(lambda boxes, scores, most: Numbers([0]))
     with pytest.raises(Wrong, match=r"nms on cpu kept \[0\], by its definition"):
-        companion_checks.suppressed(torch(), wrong, "cpu")
+        companion_checks.compare_nms(torch(), wrong, "cpu")
 
 
 def test_without_a_gpu_its_operators_cannot_be_tried() -> None:
@@ -77,7 +79,7 @@ def test_a_torchaudio_that_computes_in_python_is_not_taken_for_a_built_one(
 @pytest.mark.parametrize("right", [True, False])
 def test_torchaudio_is_held_to_the_definition(monkeypatch: pytest.MonkeyPatch, right: bool) -> None:
     def lfilter(wave: Any, back: Any, ahead: Any, clamp: bool) -> Any:
-        answer = companion_checks.filtered(wave[0], ahead, back)
+        answer = companion_checks.filter_by_definition(wave[0], ahead, back)
         return [Numbers(answer if right else answer[::-1])]
 
     audio = SimpleNamespace(__version__="2.11.0", __file__=__file__)

@@ -48,7 +48,9 @@ def test_a_promised_cuda_torch_that_is_none() -> None:
 
 
 def test_what_is_installed_is_told_whether_it_works_or_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cuda_reasons, "installed", lambda cuda: {"driver": "580.65.06", "runtime": cuda})
+    monkeypatch.setattr(
+        cuda_reasons, "installed_versions", lambda cuda: {"driver": "580.65.06", "runtime": cuda}
+    )
     monkeypatch.setattr(cuda_reasons, "why_not", lambda torch: "error 802: not yet. Wait.")
     values = {"driver": "580.65.06", "runtime": "13.0"}
     assert cuda_checks.check_cuda_available(torch_with((9, 0), (9, 0))) == (
@@ -185,7 +187,7 @@ def raising(error: Exception) -> Any:
 
 
 def test_an_error_arrives_as_what_it_is() -> None:
-    said = cuda_checks.refused(
+    said = cuda_checks.error_of(
         raising(IndexError("index 4 is out of bounds\nException raised from")), LookupError
     )
     assert said == "IndexError: index 4 is out of bounds"
@@ -193,14 +195,14 @@ def test_an_error_arrives_as_what_it_is() -> None:
 
 def test_an_error_of_another_kind_is_not_it() -> None:
     with pytest.raises(SystemError, match="returned NULL"):
-        cuda_checks.refused(raising(SystemError("returned NULL without setting an exception")), RuntimeError)
+        cuda_checks.error_of(raising(SystemError("returned NULL without setting an exception")), RuntimeError)
 
 
 def test_an_error_that_lost_its_words() -> None:
     with pytest.raises(Wrong, match="lost its words on the way: Caught an unknown exception!"):
-        cuda_checks.refused(raising(RuntimeError("Caught an unknown exception!")), RuntimeError)
+        cuda_checks.error_of(raising(RuntimeError("Caught an unknown exception!")), RuntimeError)
 
 
 def test_no_error_where_one_is_due() -> None:
     with pytest.raises(Wrong, match="what must raise RuntimeError did not raise it"):
-        cuda_checks.refused(lambda: None, RuntimeError)
+        cuda_checks.error_of(lambda: None, RuntimeError)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from torchbuild_tasks.verify import cuda_math, cuda_traffic
+from torchbuild_tasks.verify import cuda_math, cuda_memory
 
 
 def settings(**matmul: bool) -> Any:
@@ -22,7 +22,7 @@ def settings(**matmul: bool) -> Any:
 @pytest.mark.parametrize("matmul", [{}, {"allow_tf32": False}, {"allow_tf32": True}])
 def test_tf32_is_off_meanwhile_and_comes_back(matmul: dict[str, bool]) -> None:
     torch = settings(**matmul)
-    with pytest.raises(ZeroDivisionError), cuda_math.exactly(torch):
+    with pytest.raises(ZeroDivisionError), cuda_math.without_tf32(torch):
         assert not torch.backends.cudnn.allow_tf32
         assert not getattr(torch.backends.cuda.matmul, "allow_tf32", False)
         raise ZeroDivisionError
@@ -54,7 +54,7 @@ def test_each_library_is_preferred_in_turn(has_magma: bool, asked: list[str]) ->
         cuda=types.SimpleNamespace(has_magma=has_magma),
         backends=types.SimpleNamespace(cuda=types.SimpleNamespace(preferred_linalg_library=preferred.append)),
     )
-    assert [name.lower() for name in cuda_math.libraries(torch)] == asked
+    assert [name.lower() for name in cuda_math.prefer_each_library(torch)] == asked
     assert preferred == [*asked, "default"]
 
 
@@ -64,7 +64,7 @@ def test_an_old_torch_has_no_preference(has_magma: bool, name: str) -> None:
         cuda=types.SimpleNamespace(has_magma=has_magma),
         backends=types.SimpleNamespace(cuda=types.SimpleNamespace()),
     )
-    assert list(cuda_math.libraries(torch)) == [name]
+    assert list(cuda_math.prefer_each_library(torch)) == [name]
 
 
 @pytest.mark.parametrize(
@@ -74,4 +74,4 @@ def test_the_version_of_nccl(seen: Any, text: str) -> None:
     torch = types.SimpleNamespace(
         cuda=types.SimpleNamespace(nccl=types.SimpleNamespace(version=lambda: seen))
     )
-    assert cuda_traffic.nccl_version(torch) == text
+    assert cuda_memory.nccl_version(torch) == text

@@ -162,7 +162,7 @@ def test_when_the_driver_is_fine_it_is_torch(words: str) -> None:
 
 def test_the_sample_has_no_function_that_starts_cuda() -> None:
     sample = types.SimpleNamespace(cuda=types.SimpleNamespace(is_available=lambda: False))
-    assert cuda_reasons.torchs_words(sample) == ""
+    assert cuda_reasons.torch_error(sample) == ""
 
 
 @pytest.mark.parametrize("text", cuda_reasons.CODES.values())
@@ -237,9 +237,9 @@ def test_what_is_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
         return types.SimpleNamespace(cudaRuntimeGetVersion=Driver(cuda=13020).cuDriverGetVersion)
 
     monkeypatch.setattr(cuda_reasons, "KERNEL_MODULE", tmp_path / "none")
-    monkeypatch.setattr(cuda_reasons, "loaded", loaded)
-    assert cuda_reasons.installed("13.0") == {"runtime": "13.2", "driver_cuda": "13.0"}
-    assert cuda_reasons.installed("11.8") == {"driver_cuda": "13.0"}
+    monkeypatch.setattr(cuda_reasons, "loaded_library", loaded)
+    assert cuda_reasons.installed_versions("13.0") == {"runtime": "13.2", "driver_cuda": "13.0"}
+    assert cuda_reasons.installed_versions("11.8") == {"driver_cuda": "13.0"}
     assert all(name.startswith(("libcudart.so.1", "cudart64_1")) for name in asked)
 
 
@@ -250,7 +250,7 @@ def test_a_library_that_is_not_loaded_is_not_brought_in() -> None:
         pytest.skip("no library here that this process has not loaded")
     for name in (here, "no-such-library.so.1"):
         with pytest.raises(OSError):
-            cuda_reasons.loaded(name)
+            cuda_reasons.loaded_library(name)
 
 
 def extension_file(name: str) -> str:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from torchbuild_tasks.model import Expectation
 from torchbuild_tasks.model.record import CheckResult, Outcome
-from torchbuild_tasks.verify.judge import Observed, Seen, judge, same
+from torchbuild_tasks.verify.judge import Observed, Seen, judge, means_same
 
 
 def observed(
@@ -183,10 +183,10 @@ NO = ("0", "OFF", "Off", "FALSE", "False", "None", "no", "disabled", "")
 
 @given(st.sampled_from(YES), st.sampled_from(YES), st.sampled_from(NO), st.sampled_from(NO))
 def test_switches_agree_by_meaning(yes: str, also_yes: str, no: str, also_no: str) -> None:
-    assert same(yes, also_yes)
-    assert same(no, also_no)
-    assert not same(yes, no)
-    assert not same(no, yes)
+    assert means_same(yes, also_yes)
+    assert means_same(no, also_no)
+    assert not means_same(yes, no)
+    assert not means_same(no, yes)
 
 
 @pytest.mark.parametrize(
@@ -207,24 +207,24 @@ def test_switches_agree_by_meaning(yes: str, also_yes: str, no: str, also_no: st
     ],
 )
 def test_versions_and_other_texts(value: str, wanted: str, agree: bool) -> None:
-    assert same(value, wanted) is agree
+    assert means_same(value, wanted) is agree
 
 
 def test_a_linked_compiler_is_the_same_compiler() -> None:
     real = {"/usr/bin/c++": "/usr/bin/g++-13", "/usr/bin/g++": "/usr/bin/g++-13"}
-    assert same("/usr/bin/c++", "/usr/bin/g++", real)
-    assert not same("/usr/bin/c++", "/usr/bin/g++")
+    assert means_same("/usr/bin/c++", "/usr/bin/g++", real)
+    assert not means_same("/usr/bin/c++", "/usr/bin/g++")
 
 
 def test_windows_takes_no_notice_of_case_and_slashes() -> None:
     cl, same_cl = r"C:\VS\bin\cl.exe", "c:/vs/BIN/CL.exe"
-    assert same(cl, same_cl, {cl: cl, same_cl: same_cl})
-    assert not same("/opt/CC", "/opt/Cc/", {"/opt/CC": "/opt/CC", "/opt/Cc/": "/opt/Cc"})
+    assert means_same(cl, same_cl, {cl: cl, same_cl: same_cl})
+    assert not means_same("/opt/CC", "/opt/Cc/", {"/opt/CC": "/opt/CC", "/opt/Cc/": "/opt/Cc"})
 
 
 @given(st.text())
 def test_every_text_means_the_same_as_itself(text: str) -> None:
-    assert same(text, text)
+    assert means_same(text, text)
 
 
 PARTS = st.sampled_from(["", "version", "inside", "USE_MPI"])

@@ -56,21 +56,23 @@ def test_what_torch_prints_between_is_passed_over() -> None:
     stdout = (
         b"hello\n\xff" + begin("import") + b"libgomp says " + answer("import", detail="x") + b"{}\n" + END
     )
-    told = session.read(stdout)
-    assert told == session.Told(seen={"import": Seen(outcome="passed", detail="x")}, at="import", ended=True)
+    told = session.read_run(stdout)
+    assert told == session.ProbeRun(
+        seen={"import": Seen(outcome="passed", detail="x")}, at="import", ended=True
+    )
 
 
 @pytest.mark.parametrize(
     "line", [b"", b"{", b"[1]", b"null", b'{"check": "conv", "outcome": "splendid"}', b'{"check": "conv"}']
 )
 def test_a_line_that_is_not_ours_never_passes(line: bytes) -> None:
-    told = session.read(MARK.encode() + line + b"\n")
+    told = session.read_run(MARK.encode() + line + b"\n")
     assert not told.ended
     assert all(seen.outcome == "failed" for seen in told.seen.values())
 
 
 def test_values_are_texts() -> None:
-    told = session.read(answer("config", values={"threads": 2}) + answer("conv", values=[1]))
+    told = session.read_run(answer("config", values={"threads": 2}) + answer("conv", values=[1]))
     assert told.seen["config"].values == {"threads": "2"}
     assert told.seen["conv"].values == {}
 
@@ -145,9 +147,9 @@ def test_when_time_is_up_the_rest_was_not_tried() -> None:
         (Captured(rc=127, stderr=b"cannot start /no/python: No such file"), "cannot start /no/python"),
         (
             Captured(rc=0, stdout=b"I am no Python\n"),
-            "status 0, and said nothing that can be read\n  I am no",
+            "status 0, and printed nothing that can be read\n  I am no",
         ),
-        (Captured(rc=0xC0000135), "exit status 0xc0000135 (a DLL was not found), and said nothing"),
+        (Captured(rc=0xC0000135), "exit status 0xc0000135 (a DLL was not found), and printed nothing"),
         (Captured(rc=124, timed_out=True), "the time was up"),
     ],
 )

@@ -11,7 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchbuild_tasks.verify import torch_checks
-from torchbuild_tasks.verify.torch_checks import Wrong, apart, close, convolved, numbers, product, turned
+from torchbuild_tasks.verify.torch_checks import (
+    Wrong,
+    compare,
+    convolve,
+    distance_of,
+    numbers,
+    product,
+    transpose,
+)
 
 FINITE = st.floats(-1e6, 1e6)
 MATRIX = st.integers(1, 4).flatmap(
@@ -50,19 +58,19 @@ def test_product_with_the_identity_changes_nothing(matrix: list[list[float]]) ->
 
 @given(MATRIX)
 def test_turning_twice_is_nothing(matrix: list[list[float]]) -> None:
-    assert turned(turned(matrix)) == matrix
+    assert transpose(transpose(matrix)) == matrix
 
 
 def test_convolution_by_hand() -> None:
     image = [[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0]]]
     kernel = [[[[1.0, 0.0], [0.0, -1.0]]]]
-    assert convolved(image, kernel, [10.0], 1, 0) == [[[6.0, 6.0], [6.0, 6.0]]]
-    assert convolved(image, kernel, [0.0], 2, 1) == [[[-1.0, -3.0], [-7.0, -4.0]]]
+    assert convolve(image, kernel, [10.0], 1, 0) == [[[6.0, 6.0], [6.0, 6.0]]]
+    assert convolve(image, kernel, [0.0], 2, 1) == [[[-1.0, -3.0], [-7.0, -4.0]]]
 
 
 def test_convolution_adds_up_the_channels() -> None:
     image = [[[1.0]], [[10.0]]]
-    assert convolved(image, [[[[2.0]], [[3.0]]], [[[0.0]], [[1.0]]]], [0.0, 0.5], 1, 0) == [
+    assert convolve(image, [[[[2.0]], [[3.0]]], [[[0.0]], [[1.0]]]], [0.0, 0.5], 1, 0) == [
         [[32.0]],
         [[10.5]],
     ]
@@ -70,14 +78,14 @@ def test_convolution_adds_up_the_channels() -> None:
 
 @given(MATRIX)
 def test_nothing_is_apart_from_itself(matrix: list[list[float]]) -> None:
-    assert apart(matrix, matrix) == 0.0
+    assert distance_of(matrix, matrix) == 0.0
 
 
 @given(MATRIX, FINITE)
 def test_apart_finds_the_one_that_differs(matrix: list[list[float]], by: float) -> None:
     other = [list(row) for row in matrix]
     other[-1][-1] += by
-    assert apart(other, matrix) == abs(other[-1][-1] - matrix[-1][-1])
+    assert distance_of(other, matrix) == abs(other[-1][-1] - matrix[-1][-1])
 
 
 @pytest.mark.parametrize(
@@ -85,17 +93,17 @@ def test_apart_finds_the_one_that_differs(matrix: list[list[float]], by: float) 
     [([1.0], [1.0, 2.0]), ([[1.0]], [[1.0], [2.0]]), (1.0, [1.0]), ([math.nan], [1.0]), ([math.inf], [1.0])],
 )
 def test_another_shape_or_no_number_is_infinitely_apart(seen: Any, wanted: Any) -> None:
-    assert apart(seen, wanted) == math.inf
+    assert distance_of(seen, wanted) == math.inf
 
 
 def test_close_says_how_close() -> None:
-    assert close("solve", Tensor([1.0]), [1.0 + 2e-7], 1e-6) == "solve off by 2.0e-07, allowed 1e-06"
+    assert compare("solve", Tensor([1.0]), [1.0 + 2e-7], 1e-6) == "solve off by 2.0e-07, allowed 1e-06"
 
 
 @pytest.mark.parametrize("value", [1.1, math.nan])
 def test_what_is_too_far_off_is_wrong(value: float) -> None:
     with pytest.raises(Wrong, match=r"^solve off by .*, allowed 1e-06$"):
-        close("solve", Tensor([value]), [1.0], 1e-6)
+        compare("solve", Tensor([value]), [1.0], 1e-6)
 
 
 # ---------------------------------------------------------------- what a C++ extension needs

@@ -14,13 +14,13 @@ from torchbuild_tasks.verify import (
     companion_checks,
     cuda_checks,
     cuda_math,
+    cuda_memory,
     cuda_reasons,
-    cuda_traffic,
     torch_checks,
     torch_probe,
 )
 
-FILES = [torch_checks, cuda_checks, cuda_math, cuda_traffic, companion_checks]
+FILES = [torch_checks, cuda_checks, cuda_math, cuda_memory, companion_checks]
 CONFIGS = Path(__file__).with_name("configs")
 
 
@@ -156,7 +156,7 @@ def test_every_check_has_its_function_and_every_function_is_a_check() -> None:
     ]
     assert sorted(functions) == sorted(torch_probe.CHECKS)
     for name in torch_probe.CHECKS[2:]:
-        assert torch_probe.found(FILES, name).__name__ == f"check_{name}"
+        assert torch_probe.find_check(FILES, name).__name__ == f"check_{name}"
 
 
 def test_some_checks_have_less_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,7 +165,7 @@ def test_some_checks_have_less_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/bin")
     monkeypatch.setattr(torch_probe, "ask", lambda check, computing: passed)
     monkeypatch.setattr(
-        torch_probe, "sibling", lambda name: dict(zip(torch_probe.FILES, FILES, strict=True))[name]
+        torch_probe, "import_sibling", lambda name: dict(zip(torch_probe.FILES, FILES, strict=True))[name]
     )
     monkeypatch.setattr(faulthandler, "enable", lambda: None)
     monkeypatch.setattr(faulthandler, "dump_traceback_later", lambda limit, exit: limits.append(limit))
@@ -187,7 +187,7 @@ def test_after_a_fault_on_the_gpu_a_fresh_process_is_wanted(
     monkeypatch.setenv("PATH", "/bin")
     monkeypatch.setattr(torch_probe, "ask", ask)
     monkeypatch.setattr(
-        torch_probe, "sibling", lambda name: dict(zip(torch_probe.FILES, FILES, strict=True))[name]
+        torch_probe, "import_sibling", lambda name: dict(zip(torch_probe.FILES, FILES, strict=True))[name]
     )
     monkeypatch.setattr(faulthandler, "enable", lambda: None)
     monkeypatch.setattr(faulthandler, "dump_traceback_later", lambda limit, exit: None)
@@ -252,7 +252,7 @@ def test_a_compilers_flood_is_cut_in_its_middle() -> None:
 
 
 def test_an_event_is_one_ascii_line(capsys: pytest.CaptureFixture[str]) -> None:
-    torch_probe.tell(check="import", detail="Zeile\nTür\u2028")
+    torch_probe.emit(check="import", detail="Zeile\nTür\u2028")
     mark, event, rest = capsys.readouterr().out.partition('{"')
     assert (mark, rest.count("\n")) == (torch_probe.MARK, 1)
     assert rest.isascii()

@@ -1,8 +1,8 @@
-"""Say where torch lies and how this process finds libraries, importing and loading nothing of it.
+"""Print where torch is and how this process finds libraries, importing and loading nothing of it.
 
     PYTHON -I closure_probe.py          in an empty folder
 
-Run by the Python that holds torch. It stands alone but for torch_probe.py beside it, and needs only what
+Run by the Python that holds torch. It stands alone but for torch_probe.py next to it, and needs only what
 Python 3.7 has. It prints MARK and one JSON object; `problem` says why there is no torch to look at.
 """
 
@@ -21,45 +21,45 @@ import sysconfig
 from typing import Any
 
 MARK = "@torchbuild-closure "
-HERE = os.path.dirname(os.path.abspath(__file__))
+FOLDER = os.path.dirname(os.path.abspath(__file__))
 
 
 def main() -> None:
-    package, extension = places()
-    said: dict[str, Any] = {
+    package, extension = find_torch()
+    report: dict[str, Any] = {
         "windows": sys.platform == "win32",
-        "machine": machine(),
+        "machine": find_machine(),
         "executable": os.path.realpath(sys.executable),
         "package": package,
         "extension": extension,
-        "loaded": loaded(),
+        "loaded": loaded_libraries(),
     }
     if not package:
-        said["problem"] = "this Python has no torch"
+        report["problem"] = "this Python has no torch"
     elif not extension:
-        said["problem"] = f"torch in {package} has no compiled part (torch._C) for this Python"
+        report["problem"] = f"torch in {package} has no compiled part (torch._C) for this Python"
     elif sys.platform == "win32":
-        said.update(windows(os.path.dirname(extension), package))
+        report.update(windows_report(os.path.dirname(extension), package))
     else:
-        said.update(wheels=wheels(), shared=global_deps(package, os.path.dirname(extension)))
-    print(MARK + json.dumps(said), flush=True)
+        report.update(wheels=wheel_folders(), shared=global_deps(package, os.path.dirname(extension)))
+    print(MARK + json.dumps(report), flush=True)
 
 
-def places() -> tuple[str, str]:
-    """The folder of torch, and the file of torch._C; "" for what there is not.
+def find_torch() -> tuple[str, str]:
+    """Return the folder of torch, and the file of torch._C; "" for what does not exist.
 
     The finders are asked by hand: importlib.util.find_spec("torch._C") would import torch.
     """
-    spec = found("torch", None)
+    spec = find_spec("torch", None)
     folders = list(spec.submodule_search_locations or []) if spec else []
-    inner = found("torch._C", folders) if folders else None
+    inner = find_spec("torch._C", folders) if folders else None
     origin = str(inner.origin or "") if inner else ""
     compiled = origin.endswith(tuple(importlib.machinery.EXTENSION_SUFFIXES))
     return (str(folders[0]) if folders else ""), (origin if compiled else "")
 
 
-def found(name: str, path: list[str] | None) -> Any:
-    """What the first finder that knows a module says of it; a folder without code is none."""
+def find_spec(name: str, path: list[str] | None) -> Any:
+    """Return the spec of the first finder that knows a module; a folder without code is none."""
     for finder in sys.meta_path:
         find = getattr(finder, "find_spec", None)
         try:
@@ -71,28 +71,28 @@ def found(name: str, path: list[str] | None) -> Any:
     return None
 
 
-def machine() -> str:
-    """What this process runs, which is not what the kernel runs where 32 bits run on 64."""
+def find_machine() -> str:
+    """Return the machine of this process, which differs from the kernel's where 32 bits run on 64."""
     name = platform.machine().lower()
     name = {"amd64": "x86_64", "arm64": "aarch64"}.get(name, name)
     return name if sys.maxsize > 2**32 else {"x86_64": "x86", "aarch64": "arm"}.get(name, name)
 
 
-def loaded() -> list[str]:
-    """The libraries in this process, the interpreter first."""
+def loaded_libraries() -> list[str]:
+    """Return the libraries in this process, the interpreter first."""
     written, sys.dont_write_bytecode = sys.dont_write_bytecode, True
-    sys.path.append(HERE)
+    sys.path.append(FOLDER)
     try:
         probe = importlib.import_module("torch_probe")
     finally:
-        sys.path.remove(HERE)
+        sys.path.remove(FOLDER)
         sys.dont_write_bytecode = written
     files = sorted(probe.mapped_libraries() | probe.loaded_dlls())
     return [os.path.realpath(sys.executable), *(f for f in files if os.path.isfile(f))]
 
 
 def global_deps(package: str, home: str) -> list[str]:
-    """What torch/__init__.py loads before torch._C, for all to see; torch 1.4 and older had none."""
+    """Return what torch/__init__.py loads globally before torch._C; torch 1.4 and older had none."""
     try:
         with open(os.path.join(package, "__init__.py"), encoding="utf-8") as file:
             loads = "libtorch_global_deps" in file.read()
@@ -101,8 +101,8 @@ def global_deps(package: str, home: str) -> list[str]:
     return [os.path.join(home, "lib", "libtorch_global_deps.so")] if loads else []
 
 
-def wheels() -> list[str]:
-    """The folders of NVIDIA's wheels that torch/__init__.py searches (_get_cuda_dep_paths)."""
+def wheel_folders() -> list[str]:
+    """Return the folders of NVIDIA's wheels that torch/__init__.py searches (_get_cuda_dep_paths)."""
     patterns = ("nvidia/*/lib", "cusparselt/lib", "nvshmem/lib")
     return [f for path in sys.path for p in patterns for f in sorted(glob.glob(os.path.join(path, p)))]
 
@@ -110,8 +110,8 @@ def wheels() -> list[str]:
 # ---------------------------------------------------------------- Windows
 
 
-def windows(home: str, package: str) -> dict[str, Any]:
-    """What torch/__init__.py of 2.13.0 does before it loads its DLLs (_load_dll_libraries)."""
+def windows_report(home: str, package: str) -> dict[str, Any]:
+    """Repeat what torch/__init__.py of 2.13.0 does before it loads its DLLs (_load_dll_libraries)."""
     folders = dll_folders(home, package)
     return {
         "dlls": glob.glob(os.path.join(home, "lib", "*.dll")),
@@ -124,7 +124,7 @@ def windows(home: str, package: str) -> dict[str, Any]:
 def dll_folders(home: str, package: str) -> list[str]:
     join, isdir = os.path.join, os.path.isdir
     userbase = sysconfig.get_config_var("userbase") or ""
-    places = [
+    candidates = [
         join(home, "lib"),
         join(sys.exec_prefix, "Library", "bin"),
         join(sys.base_exec_prefix, "Library", "bin"),
@@ -134,7 +134,7 @@ def dll_folders(home: str, package: str) -> list[str]:
     programs = os.environ.get("PROGRAMFILES", "C:\\Program Files")
     tools = os.environ.get("NVTOOLSEXT_PATH", join(programs, "NVIDIA Corporation", "NvToolsExt"))
     cuda = cuda_version(package)
-    folders = list(dict.fromkeys(place for place in places if isdir(place)))
+    folders = list(dict.fromkeys(place for place in candidates if isdir(place)))
     if not any(os.path.exists(join(f, "nvToolsExt64_1.dll")) for f in folders):
         folders.append(join(tools, "bin", "x64"))
     if cuda and not any(glob.glob(join(f, "cudart64*.dll")) for f in folders):
@@ -144,7 +144,7 @@ def dll_folders(home: str, package: str) -> list[str]:
 
 
 def cuda_version(package: str) -> str:
-    """torch.version.cuda, read from the file; "" for none."""
+    """Return torch.version.cuda, read from the file; "" for none."""
     try:
         with open(os.path.join(package, "version.py"), encoding="utf-8") as file:
             text = file.read()
@@ -155,7 +155,7 @@ def cuda_version(package: str) -> str:
 
 
 def known_dlls() -> list[str]:
-    """The DLLs that are always the system's own."""
+    """Return the DLLs that are always the system's own."""
     if sys.platform != "win32":
         return []
     import winreg

@@ -1,4 +1,4 @@
-"""Whether what was built beside torch computes with it: compiled operators on real numbers, not the import.
+"""The checks of companions built for torch: their compiled operators on real numbers, not the import.
 
 Loaded like `torch_checks.py`, and the same rules hold.
 """
@@ -14,32 +14,35 @@ if TYPE_CHECKING:
 
 PACKAGE = f"{__package__}." if __package__ else ""
 shared = importlib.import_module(f"{PACKAGE}torch_checks")
-NotPossible, Wrong, numbers, close = shared.NotPossible, shared.Wrong, shared.numbers, shared.close
+NotPossible = shared.NotPossible
+Wrong = shared.Wrong
+numbers = shared.numbers
+compare = shared.compare
 
 
 def check_torchvision(torch: Any) -> Answer:
-    """nms against its definition, and roi_align of a plane, whose averages are known exactly."""
+    """Check nms against its definition, and roi_align of a plane, whose averages are known exactly."""
     vision = importlib.import_module("torchvision")
-    values = about(vision, "torchvision")
-    text = suppressed(torch, vision, "cpu")
+    values = module_values(vision, "torchvision")
+    text = compare_nms(torch, vision, "cpu")
     plane = [[3.0 * x + 2.0 * y for x in range(12)] for y in range(10)]
     boxes = [[0.0, 1.0, 1.0, 7.0, 5.0], [0.0, 2.5, 3.5, 9.0, 8.0]]
     wanted = [3.0 * ((a + c) / 2 - 0.5) + 2.0 * ((b + d) / 2 - 0.5) for _, a, b, c, d in boxes]
     got = vision.ops.roi_align(torch.tensor([[plane]]), torch.tensor(boxes), [1, 1], 1.0, 2, True)
-    return f"{text}; {close('roi_align', got.reshape(-1), wanted, 1e-4)}", values
+    return f"{text}; {compare('roi_align', got.reshape(-1), wanted, 1e-4)}", values
 
 
 def check_torchvision_cuda(torch: Any) -> Answer:
-    """nms on the GPU: a torchvision built without CUDA imports and has none."""
+    """Check nms on the GPU: a torchvision built without CUDA imports and has none."""
     if not torch.cuda.is_available():
-        raise NotPossible("no GPU that torch can use is here")
-    return suppressed(torch, importlib.import_module("torchvision"), "cuda"), {}
+        raise NotPossible("there is no GPU that torch can use")
+    return compare_nms(torch, importlib.import_module("torchvision"), "cuda"), {}
 
 
 def check_torchaudio(torch: Any) -> Answer:
-    """A recursive filter by torchaudio's own compiled operator, against its definition."""
+    """Check a recursive filter by torchaudio's own compiled operator, against its definition."""
     audio = importlib.import_module("torchaudio")
-    values = about(audio, "torchaudio")
+    values = module_values(audio, "torchaudio")
     functional = importlib.import_module("torchaudio.functional")
     # Where its library is not loaded, torchaudio computes the same in Python.
     operators = [name for name in ("_lfilter_core_loop", "_lfilter") if has_operator(torch, name)]
@@ -53,11 +56,11 @@ def check_torchaudio(torch: Any) -> Answer:
         False,
     )
     what = f"lfilter of 64 samples by {operators[0]}"
-    text = close(what, got[0], filtered(wave, ahead, back), 1e-9)
+    text = compare(what, got[0], filter_by_definition(wave, ahead, back), 1e-9)
     return text, values
 
 
-def about(module: Any, name: str) -> dict[str, str]:
+def module_values(module: Any, name: str) -> dict[str, str]:
     return {f"{name}_version": str(module.__version__), f"{name}_file": os.path.realpath(module.__file__)}
 
 
@@ -68,8 +71,8 @@ def has_operator(torch: Any, name: str) -> bool:
         return False
 
 
-def suppressed(torch: Any, vision: Any, device: str) -> str:
-    """Non-maximum suppression of 60 boxes against the definition, in plain Python."""
+def compare_nms(torch: Any, vision: Any, device: str) -> str:
+    """Check non-maximum suppression of 60 boxes against the definition, in plain Python."""
     corners = numbers(60, 2, seed=7)
     sizes = numbers(60, 2, seed=8)
     boxes = [
@@ -77,7 +80,7 @@ def suppressed(torch: Any, vision: Any, device: str) -> str:
         for (x, y), (wide, high) in zip(corners, sizes)  # noqa: B905 - Python 3.7 knows no strict
     ]
     scores = numbers(60, seed=9)
-    wanted = kept(boxes, scores, 0.3)
+    wanted = nms_by_definition(boxes, scores, 0.3)
     tensors = (torch.tensor(values, dtype=torch.float32, device=device) for values in (boxes, scores))
     got = vision.ops.nms(*tensors, 0.3).tolist()
     if got != wanted:
@@ -85,8 +88,8 @@ def suppressed(torch: Any, vision: Any, device: str) -> str:
     return f"nms on {device} kept {len(got)} of 60 boxes, the right ones"
 
 
-def kept(boxes: Any, scores: Any, most: float) -> list[int]:
-    """The best box, then each next best that overlaps none of those by more than `most`."""
+def nms_by_definition(boxes: Any, scores: Any, most: float) -> list[int]:
+    """Return the best box, then each next best that overlaps none of those by more than `most`."""
     chosen: list[int] = []
     for index in sorted(range(len(boxes)), key=lambda each: -scores[each]):
         if all(overlap(boxes[index], boxes[other]) <= most for other in chosen):
@@ -95,15 +98,15 @@ def kept(boxes: Any, scores: Any, most: float) -> list[int]:
 
 
 def overlap(one: Any, other: Any) -> float:
-    """The area that two boxes share, of the area that they cover together."""
+    """Return the area that two boxes share, of the area that they cover together."""
     wide = max(0.0, min(one[2], other[2]) - max(one[0], other[0]))
     high = max(0.0, min(one[3], other[3]) - max(one[1], other[1]))
     areas = sum((box[2] - box[0]) * (box[3] - box[1]) for box in (one, other))
     return float(wide * high / (areas - wide * high))
 
 
-def filtered(wave: Any, ahead: Any, back: Any) -> list[float]:
-    """y[n] = (sum of ahead[k] x[n-k] - sum of back[k] y[n-k], k from 1) / back[0]."""
+def filter_by_definition(wave: Any, ahead: Any, back: Any) -> list[float]:
+    """Return y[n] = (sum of ahead[k] x[n-k] - sum of back[k] y[n-k], k from 1) / back[0]."""
     out: list[float] = []
     for n in range(len(wave)):
         total = sum(ahead[k] * wave[n - k] for k in range(len(ahead)) if n >= k)

@@ -1,7 +1,7 @@
-"""Whether a CUDA torch finds its GPUs and gets on with the driver.
+"""The checks of a CUDA torch, its GPUs and the driver, before anything larger is computed.
 
-Loaded by `torch_probe.py` like `torch_checks.py`, which says what a check is. On a machine
-without a GPU most are not possible; what can be told without one is told all the same.
+Loaded by `torch_probe.py` like `torch_checks.py`, which describes a check. On a machine
+without a GPU most are not possible; what can be checked without one is checked all the same.
 """
 
 from __future__ import annotations
@@ -17,8 +17,12 @@ if TYPE_CHECKING:
 PACKAGE = f"{__package__}." if __package__ else ""
 shared = importlib.import_module(f"{PACKAGE}torch_checks")
 reasons = importlib.import_module(f"{PACKAGE}cuda_reasons")
-NotPossible, Wrong, numbers, close = shared.NotPossible, shared.Wrong, shared.numbers, shared.close
-require_compiled, require_device = reasons.require_compiled, reasons.require_device
+NotPossible = shared.NotPossible
+Wrong = shared.Wrong
+numbers = shared.numbers
+compare = shared.compare
+require_compiled = reasons.require_compiled
+require_device = reasons.require_device
 
 DEVICE = "cuda"
 
@@ -35,11 +39,11 @@ def check_cuda_available(torch: Any) -> Answer:
     if not reasons.is_compiled(torch):
         hip = getattr(torch.version, "hip", None)
         raise Wrong("this torch was built without CUDA" + (f", for ROCm {hip}" if hip else ""))
-    values = reasons.installed(str(torch.version.cuda))
+    values = reasons.installed_versions(str(torch.version.cuda))
     if not torch.cuda.is_available():
         raise NotPossible(reasons.why_not(torch), values)
-    said = [f"{torch.cuda.device_count()} visible", *(f"{key} {text}" for key, text in values.items())]
-    return ", ".join(said), values
+    details = [f"{torch.cuda.device_count()} visible", *(f"{key} {text}" for key, text in values.items())]
+    return ", ".join(details), values
 
 
 def check_cuda_arch_list(torch: Any) -> Answer:
@@ -57,7 +61,7 @@ def check_cuda_arch_list(torch: Any) -> Answer:
 
 
 def arch_list(torch: Any) -> list[str]:
-    """What this torch was compiled for: "sm_86", "compute_90" for PTX."""
+    """Return the architectures that this torch was compiled for: "sm_86", "compute_90" for PTX."""
     flags = getattr(torch._C, "_cuda_getArchFlags", None)
     archs = str(flags() or "").split() if flags else list(getattr(torch.cuda, "get_arch_list", list)())
     if not archs:
@@ -66,7 +70,7 @@ def arch_list(torch: Any) -> list[str]:
 
 
 def runs_on(arch: str, capability: tuple[int, int]) -> bool:
-    """Whether a device of `capability` runs code for `arch`: machine code, or PTX that its driver compiles.
+    """Say whether a device of `capability` runs code for `arch`: machine code, or PTX by its driver.
 
     Machine code runs on its own major release from its minor one on, PTX on everything
     later. Code with an "a" runs on that very capability only, with an "f" on its major release.
@@ -85,7 +89,7 @@ def runs_on(arch: str, capability: tuple[int, int]) -> bool:
 
 
 def devices(torch: Any) -> list[tuple[str, tuple[int, int]]]:
-    """Each device in words, and its compute capability."""
+    """Return each device in words, and its compute capability."""
     found = []
     for index in range(torch.cuda.device_count()):
         seen = torch.cuda.get_device_properties(index)
@@ -106,11 +110,11 @@ def check_cuda_devices(torch: Any) -> Answer:
     return words, {"devices": words, "capabilities": " ".join(f"{a}.{b}" for _, (a, b) in found)}
 
 
-# ---------------------------------------------------------------- whether anything runs at all
+# ---------------------------------------------------------------- the driver, one addition, exceptions
 
 
 def check_cuda_driver(torch: Any) -> Answer:
-    """Let the driver alone fill memory and copy it back: what fails here is no fault of torch."""
+    """Let the driver alone fill memory and copy it back: a failure of that is no fault of torch."""
     require_device(torch)
     try:
         driver = reasons.driver_library()
@@ -124,10 +128,13 @@ def check_cuda_driver(torch: Any) -> Answer:
 
 
 def driver_fault(driver: Any) -> str:
-    """What goes wrong with 16 numbers on the first device, or nothing."""
+    """Say what goes wrong with 16 numbers on the first device; "" for nothing.
+
+    The functions and their order are of the CUDA driver API; each returns a CUresult, 0 for success.
+    """
     device = ctypes.c_int()
     context = ctypes.c_void_p()
-    place = ctypes.c_uint64()
+    address = ctypes.c_uint64()
     back = (ctypes.c_uint * 16)()
     size = ctypes.c_size_t(64)
     for name, arguments in (
@@ -135,10 +142,10 @@ def driver_fault(driver: Any) -> str:
         ("cuDeviceGet", (ctypes.byref(device), 0)),
         ("cuDevicePrimaryCtxRetain", (ctypes.byref(context), device)),
         ("cuCtxPushCurrent_v2", (context,)),
-        ("cuMemAlloc_v2", (ctypes.byref(place), size)),
-        ("cuMemsetD32_v2", (place, ctypes.c_uint(7), ctypes.c_size_t(16))),
-        ("cuMemcpyDtoH_v2", (back, place, size)),
-        ("cuMemFree_v2", (place,)),
+        ("cuMemAlloc_v2", (ctypes.byref(address), size)),
+        ("cuMemsetD32_v2", (address, ctypes.c_uint(7), ctypes.c_size_t(16))),
+        ("cuMemcpyDtoH_v2", (back, address, size)),
+        ("cuMemFree_v2", (address,)),
         ("cuCtxPopCurrent_v2", (ctypes.byref(context),)),
         ("cuDevicePrimaryCtxRelease", (device,)),
     ):
@@ -150,12 +157,12 @@ def driver_fault(driver: Any) -> str:
 
 def check_cuda_op(torch: Any) -> Answer:
     require_device(torch)
-    return works(torch), {}
+    return add_on_gpu(torch), {}
 
 
-def works(torch: Any) -> str:
+def add_on_gpu(torch: Any) -> str:
     x = torch.tensor([1.0, 2.0, 3.0]).to(DEVICE)
-    return str(close("an addition", x + x, [2.0, 4.0, 6.0], 0.0))
+    return str(compare("an addition", x + x, [2.0, 4.0, 6.0], 0.0))
 
 
 def check_cuda_exceptions(torch: Any) -> Answer:
@@ -163,17 +170,19 @@ def check_cuda_exceptions(torch: Any) -> Answer:
     require_compiled(torch)
     if torch.cuda.is_available():
         require_device(torch)
-    said = [refused(lambda: torch.tensor([1.0]).to(f"{DEVICE}:{torch.cuda.device_count()}"), RuntimeError)]
+    details = [
+        error_of(lambda: torch.tensor([1.0]).to(f"{DEVICE}:{torch.cuda.device_count()}"), RuntimeError)
+    ]
     if not torch.cuda.is_available():
-        return f"without a GPU: {said[0]}", {}
+        return f"without a GPU: {details[0]}", {}
     x = torch.tensor(numbers(4, 5)).to(DEVICE)
-    said.append(refused(lambda: x[4], IndexError))
-    said.append(refused(lambda: x @ x, RuntimeError))
-    return "; ".join([*said, works(torch)]), {}
+    details.append(error_of(lambda: x[4], IndexError))
+    details.append(error_of(lambda: x @ x, RuntimeError))
+    return "; ".join([*details, add_on_gpu(torch)]), {}
 
 
-def refused(attempt: Any, kind: type[Exception]) -> str:
-    """The words of the error that `attempt` must end with."""
+def error_of(attempt: Any, kind: type[Exception]) -> str:
+    """Return the words of the error that `attempt` must end with."""
     try:
         attempt()
     except kind as error:

@@ -1,4 +1,4 @@
-"""Whether a CUDA torch computes: held against plain Python, or against the CPU in double precision.
+"""The checks that a CUDA torch computes, against plain Python, or the CPU in double precision.
 
 Loaded like `cuda_checks.py`.
 """
@@ -18,30 +18,34 @@ PACKAGE = f"{__package__}." if __package__ else ""
 shared = importlib.import_module(f"{PACKAGE}torch_checks")
 reasons = importlib.import_module(f"{PACKAGE}cuda_reasons")
 DEVICE = importlib.import_module(f"{PACKAGE}cuda_checks").DEVICE
-NotPossible, Wrong, numbers, close = shared.NotPossible, shared.Wrong, shared.numbers, shared.close
-require_compiled, require_device = reasons.require_compiled, reasons.require_device
+NotPossible = shared.NotPossible
+Wrong = shared.Wrong
+numbers = shared.numbers
+compare = shared.compare
+require_compiled = reasons.require_compiled
+require_device = reasons.require_device
 
 # What one number of each kind may be off: products of 53 terms within [-1, 1], rounded once.
 PRECISIONS = (("float64", 1e-12), ("float32", 2e-5), ("float16", 2e-2), ("bfloat16", 1e-1))
 
 
 @contextlib.contextmanager
-def exactly(torch: Any) -> Iterator[None]:
+def without_tf32(torch: Any) -> Iterator[None]:
     """Leave out TF32, which rounds to 10 bits and is the default of convolutions."""
-    places = [torch.backends.cuda.matmul, torch.backends.cudnn]
-    places = [place for place in places if hasattr(place, "allow_tf32")]  # since torch 1.7
-    before = [place.allow_tf32 for place in places]
-    for place in places:
-        place.allow_tf32 = False
+    switches = [torch.backends.cuda.matmul, torch.backends.cudnn]
+    switches = [switch for switch in switches if hasattr(switch, "allow_tf32")]  # since torch 1.7
+    before = [switch.allow_tf32 for switch in switches]
+    for switch in switches:
+        switch.allow_tf32 = False
     try:
         yield
     finally:
-        for place, allowed in zip(places, before):  # noqa: B905 - Python 3.7 knows no strict
-            place.allow_tf32 = allowed
+        for switch, allowed in zip(switches, before):  # noqa: B905 - Python 3.7 knows no strict
+            switch.allow_tf32 = allowed
 
 
 def precisions(torch: Any) -> list[tuple[str, Any, float]]:
-    """The kinds of numbers that the first device multiplies; bfloat16 from capability 8.0 on."""
+    """Return the kinds of numbers that the first device multiplies; bfloat16 from capability 8.0 on."""
     modern = torch.cuda.get_device_capability(0) >= (8, 0)
     names = [(name, allowed) for name, allowed in PRECISIONS if modern or name != "bfloat16"]
     return [(name, getattr(torch, name), allowed) for name, allowed in names]
@@ -51,39 +55,39 @@ def check_cuda_matmul(torch: Any) -> Answer:
     require_device(torch)
     left = numbers(37, 53)
     right = numbers(53, 41)
-    wanted, said = shared.product(left, right), []
+    wanted, details = shared.product(left, right), []
     large = torch.tensor(numbers(300, 300), dtype=torch.float64)
-    with exactly(torch):
+    with without_tf32(torch):
         for name, dtype, allowed in precisions(torch)[:2]:
             a, b = (torch.tensor(side, dtype=dtype).to(DEVICE) for side in (left, right))
-            said.append(close(name, a @ b, wanted, allowed))
-            there = large.to(dtype).to(DEVICE)
-            close(f"{name}, 300 x 300", there @ there.t(), (large @ large.t()).tolist(), allowed * 20)
-    return "; ".join(said), {}
+            details.append(compare(name, a @ b, wanted, allowed))
+            on_gpu = large.to(dtype).to(DEVICE)
+            compare(f"{name}, 300 x 300", on_gpu @ on_gpu.t(), (large @ large.t()).tolist(), allowed * 20)
+    return "; ".join(details), {}
 
 
 def check_cublas(torch: Any) -> Answer:
-    """Batched and strided products of every precision, against the same numbers on the CPU."""
+    """Compare batched and strided products of every precision, against the same numbers on the CPU."""
     require_device(torch)
     one = numbers(5, 37, 53)
     other = numbers(5, 53, 40)
-    said = []
-    with exactly(torch):
+    details = []
+    with without_tf32(torch):
         for name, dtype, allowed in precisions(torch):
             a = torch.tensor(one).to(dtype)
             b = torch.tensor(other).to(dtype)
             wanted = torch.matmul(a.double(), b.double())
             x = a.to(DEVICE)
             y = b.to(DEVICE)
-            said.append(close(f"{name} batched", torch.bmm(x, y).double(), wanted.tolist(), allowed))
-            turned = x.transpose(1, 2).contiguous().transpose(1, 2)
-            strided = torch.bmm(turned[:, ::2], y[:, :, ::2])
-            close(f"{name} strided", strided.double(), wanted[:, ::2, ::2].tolist(), allowed)
-    return "; ".join(said), {}
+            details.append(compare(f"{name} batched", torch.bmm(x, y).double(), wanted.tolist(), allowed))
+            transposed = x.transpose(1, 2).contiguous().transpose(1, 2)
+            strided = torch.bmm(transposed[:, ::2], y[:, :, ::2])
+            compare(f"{name} strided", strided.double(), wanted[:, ::2, ::2].tolist(), allowed)
+    return "; ".join(details), {}
 
 
-def convolved(torch: Any, device: str, stride: int, padding: int) -> tuple[Any, Any]:
-    """A convolution and the gradient of its kernel; on the CPU in double precision, else in single."""
+def convolve(torch: Any, device: str, stride: int, padding: int) -> tuple[Any, Any]:
+    """Return a convolution and the gradient of its kernel; on the CPU in double precision, else in single."""
     dtype = torch.float64 if device == "cpu" else torch.float32
     x = torch.tensor(numbers(2, 4, 13, 11), dtype=dtype).to(device)
     kernel = torch.tensor(numbers(6, 4, 3, 3), dtype=dtype).to(device).requires_grad_()
@@ -94,22 +98,22 @@ def convolved(torch: Any, device: str, stride: int, padding: int) -> tuple[Any, 
 
 def check_cuda_conv(torch: Any) -> Answer:
     require_device(torch)
-    return "; ".join(held_to_cpu(torch)), {}
+    return "; ".join(compare_with_cpu(torch)), {}
 
 
-def held_to_cpu(torch: Any) -> list[str]:
-    said = []
-    with exactly(torch):
+def compare_with_cpu(torch: Any) -> list[str]:
+    details = []
+    with without_tf32(torch):
         for stride, padding in ((1, 0), (2, 1)):
-            there = convolved(torch, DEVICE, stride, padding)
-            here = convolved(torch, "cpu", stride, padding)
-            said.append(close(f"stride {stride}: result", there[0], here[0].tolist(), 1e-4))
-            said.append(close(f"stride {stride}: gradient", there[1], here[1].tolist(), 1e-3))
-    return said
+            on_gpu = convolve(torch, DEVICE, stride, padding)
+            on_cpu = convolve(torch, "cpu", stride, padding)
+            details.append(compare(f"stride {stride}: result", on_gpu[0], on_cpu[0].tolist(), 1e-4))
+            details.append(compare(f"stride {stride}: gradient", on_gpu[1], on_cpu[1].tolist(), 1e-3))
+    return details
 
 
 def check_cudnn(torch: Any) -> Answer:
-    """With cuDNN and without it a convolution gives the same; both are held to the CPU."""
+    """Convolve with cuDNN and without it, and compare both with the CPU."""
     require_compiled(torch)
     cudnn = torch.backends.cudnn
     number = cudnn.version()  # raises where another cuDNN is loaded than torch was built for
@@ -119,18 +123,18 @@ def check_cudnn(torch: Any) -> Answer:
     require_device(torch, **values)
     if not cudnn.enabled:
         raise Wrong("torch.backends.cudnn.enabled is False", values)
-    before, said = cudnn.enabled, []
+    before, details = cudnn.enabled, []
     try:
         for on in (True, False):
             cudnn.enabled = on
-            said.append(f"{'with' if on else 'without'} it {held_to_cpu(torch)[0]}")
+            details.append(f"{'with' if on else 'without'} it {compare_with_cpu(torch)[0]}")
     finally:
         cudnn.enabled = before
-    return f"cuDNN {values['cudnn']}; {'; '.join(said)}", values
+    return f"cuDNN {values['cudnn']}; {'; '.join(details)}", values
 
 
 def cudnn_version(number: int) -> str:
-    """92000 is 9.20.0, 8902 is 8.9.2. Source: CUDNN_VERSION in cudnn_version.h of 9 and of 8."""
+    """Read 92000 as 9.20.0 and 8902 as 8.9.2. Source: CUDNN_VERSION in cudnn_version.h of 9 and of 8."""
     major, rest = divmod(number, 10_000 if number >= 90_000 else 1_000)
     return f"{major}.{rest // 100}.{rest % 100}"
 
@@ -139,14 +143,14 @@ def check_cuda_linalg(torch: Any) -> Answer:
     require_compiled(torch)
     values = {"magma": "ON" if getattr(torch.cuda, "has_magma", False) else "OFF"}
     require_device(torch, **values)
-    served, said = [], ""
-    for library in libraries(torch):
-        said = solved(torch)
+    served, details = [], ""
+    for library in prefer_each_library(torch):
+        details = solve(torch)
         served.append(library)
-    return f"served by {' and by '.join(served)}: {said}", values
+    return f"served by {' and by '.join(served)}: {details}", values
 
 
-def libraries(torch: Any) -> Iterator[str]:
+def prefer_each_library(torch: Any) -> Iterator[str]:
     """Make torch prefer each of its libraries in turn; one that lacks a function leaves it to the other."""
     prefer = getattr(torch.backends.cuda, "preferred_linalg_library", None)  # since torch 1.11
     has_magma = bool(getattr(torch.cuda, "has_magma", False))
@@ -161,7 +165,7 @@ def libraries(torch: Any) -> Iterator[str]:
         prefer("default")
 
 
-def solved(torch: Any) -> str:
+def solve(torch: Any) -> str:
     def matrix(*sizes: int) -> Any:
         return torch.tensor(numbers(*sizes), dtype=torch.float64)
 
@@ -170,35 +174,35 @@ def solved(torch: Any) -> str:
     right = matrix(6, 2)
     a = square.to(DEVICE)
     t = tall.to(DEVICE)
-    said = close("solve", a @ torch.linalg.solve(a, right.to(DEVICE)), right.tolist(), 1e-10)
+    details = compare("solve", a @ torch.linalg.solve(a, right.to(DEVICE)), right.tolist(), 1e-10)
     u, s, vh = torch.linalg.svd(t, full_matrices=False)
-    said += "; " + close("svd", (u * s) @ vh, tall.tolist(), 1e-12)
+    details += "; " + compare("svd", (u * s) @ vh, tall.tolist(), 1e-12)
     w, v = torch.linalg.eigh(t.t() @ t)
-    return str(said + "; " + close("eigh", (v * w) @ v.t(), (tall.t() @ tall).tolist(), 1e-12))
+    return str(details + "; " + compare("eigh", (v * w) @ v.t(), (tall.t() @ tall).tolist(), 1e-12))
 
 
 def check_cuda_amp(torch: Any) -> Answer:
-    """Autocast multiplies in half precision; GradScaler skips a step whose gradients overflow."""
+    """Check that autocast multiplies in half precision, and GradScaler skips a step that overflows."""
     require_device(torch)
     if not hasattr(torch.cuda, "amp"):
         raise NotPossible("this torch has no torch.cuda.amp, which came with 1.6")
     left = numbers(37, 53)
     right = numbers(53, 41)
-    said = []
+    details = []
     a, b = (torch.tensor(side).to(DEVICE) for side in (left, right))
     for name, dtype, allowed in precisions(torch)[2:]:
         with torch.autocast(DEVICE, dtype=dtype) if hasattr(torch, "autocast") else torch.cuda.amp.autocast():
             y = a @ b
         if y.dtype != dtype:
             raise Wrong(f"under autocast to {name} a product is of {y.dtype}")
-        said.append(close(f"{name} autocast", y.double(), shared.product(left, right), allowed))
+        details.append(compare(f"{name} autocast", y.double(), shared.product(left, right), allowed))
         if not hasattr(torch, "autocast"):  # before torch 1.10: float16 only
             break
-    return "; ".join([*said, scaled(torch)]), {}
+    return "; ".join([*details, take_scaled_steps(torch)]), {}
 
 
-def scaled(torch: Any) -> str:
-    """A weight of 1 with the gradient 0.5 goes to 0.5; an infinite gradient leaves it there."""
+def take_scaled_steps(torch: Any) -> str:
+    """Step a weight of 1 with the gradient 0.5 to 0.5; an infinite gradient must leave it at that."""
     modern = hasattr(getattr(torch, "amp", None), "GradScaler")  # since torch 2.3
     scaler = torch.amp.GradScaler(DEVICE) if modern else torch.cuda.amp.GradScaler()
     weight = torch.ones(1).to(DEVICE).requires_grad_()
@@ -209,7 +213,7 @@ def scaled(torch: Any) -> str:
         scaler.scale((weight * factor).sum()).backward()
         scaler.step(descent)
         scaler.update()
-    said = close("scaled step", weight.detach(), [0.5], 0.0)
+    details = compare("scaled step", weight.detach(), [0.5], 0.0)
     if not scaler.get_scale() < before:
         raise Wrong("GradScaler does not lower its scale after an overflow")
-    return str(said)
+    return str(details)

@@ -1,4 +1,4 @@
-"""Why no GPU can be used, in a sentence with what to do about it; asked of the driver itself.
+"""The reasons why no GPU can be used, each with what to do about it, asked of the driver itself.
 
 Loaded by `cuda_checks.py`, in the Python that holds the torch: the standard library and
 Python 3.7, as there. The driver's library is called by ctypes, so its answer does not depend on torch.
@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 shared = importlib.import_module(f"{__package__}.torch_checks" if __package__ else "torch_checks")
-NotPossible, Wrong = shared.NotPossible, shared.Wrong
+NotPossible = shared.NotPossible
+Wrong = shared.Wrong
 
 LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
 KERNEL_MODULE = Path("/proc/driver/nvidia/version")
@@ -86,22 +87,23 @@ def why_not(torch: Any) -> str:
             f"the driver's library {LIBRARY} cannot be loaded. Install NVIDIA's driver; a container gets "
             f"the host's (docker run --gpus all). The loader says: {error}"
         )
-    words = torchs_words(torch)
-    code = code_of(words) or int(library.cuInit(0))
+    words = torch_error(torch)
+    code = error_code(words) or int(library.cuInit(0))
     if code in (0, 100) and is_too_old(driver_cuda(library), str(torch.version.cuda)):
         code = 35  # the runtime does not even look for devices then
     if code == 100 and "CUDA_VISIBLE_DEVICES" in os.environ:
         hidden = os.environ["CUDA_VISIBLE_DEVICES"]
         return f"CUDA_VISIBLE_DEVICES is {hidden!r}, which leaves no GPU to be seen. Unset it."
     if not code:
-        said = words or "torch says nothing"
-        raise Wrong(f"the driver is fine, yet torch.cuda.is_available() is false: {said}")
+        raise Wrong(
+            "the driver is fine, yet torch.cuda.is_available() is false: " + (words or "torch says nothing")
+        )
     version = f" The driver runs CUDA {driver_cuda(library)}, this torch is for {torch.version.cuda}."
     return f"error {code}: {CODES.get(code, words or 'a new one')}{version if code == 35 else ''}"
 
 
-def torchs_words(torch: Any) -> str:
-    """What torch says when it is made to start CUDA; the sample has no such function."""
+def torch_error(torch: Any) -> str:
+    """Return the first line of the error when torch starts CUDA; the sample has no such function."""
     try:
         getattr(torch.cuda, "init", int)()
     except (RuntimeError, AssertionError) as error:
@@ -109,7 +111,7 @@ def torchs_words(torch: Any) -> str:
     return ""
 
 
-def code_of(words: str) -> int:
+def error_code(words: str) -> int:
     if "driver on your system is too old" in words:
         return 35
     if "CUDA unknown error" in words:
@@ -118,11 +120,11 @@ def code_of(words: str) -> int:
     return int(number.group(1)) if number else 100 if "No CUDA GPUs are available" in words else 0
 
 
-# ---------------------------------------------------------------- what is installed
+# ---------------------------------------------------------------- versions of driver and runtime
 
 
 def driver_library() -> Any:
-    """The driver's user-space library.
+    """Load the driver's user-space library.
 
     Raises:
         OSError: it cannot be loaded.
@@ -133,12 +135,12 @@ def driver_library() -> Any:
 
 
 def driver_cuda(library: Any) -> str:
-    """The newest CUDA that the driver runs: "13.0"."""
-    return _asked(library.cuDriverGetVersion)
+    """Return the newest CUDA that the driver runs: "13.0"."""
+    return _ask_version(library.cuDriverGetVersion)
 
 
 def is_too_old(driver: str, runtime: str) -> bool:
-    """Whether a driver that runs CUDA `driver` cannot run programs of CUDA `runtime`.
+    """Say whether a driver that runs CUDA `driver` cannot run programs of CUDA `runtime`.
 
     From CUDA 11 on any driver of the same major release does (minor-version compatibility).
     """
@@ -147,8 +149,8 @@ def is_too_old(driver: str, runtime: str) -> bool:
     return numbers[0][:deep] < numbers[1][:deep]
 
 
-def installed(cuda: str) -> dict[str, str]:
-    """The driver, and the CUDA runtime that a torch for `cuda` has loaded into this process."""
+def installed_versions(cuda: str) -> dict[str, str]:
+    """Return the driver, and the CUDA runtime that a torch for `cuda` has loaded into this process."""
     found = {"driver": driver_version(), "runtime": runtime_version(cuda), "driver_cuda": ""}
     with contextlib.suppress(OSError, AttributeError):
         found["driver_cuda"] = driver_cuda(driver_library())
@@ -156,7 +158,7 @@ def installed(cuda: str) -> dict[str, str]:
 
 
 def driver_version() -> str:
-    """The version of the kernel module: "580.65.06"; Linux only."""
+    """Return the version of the kernel module: "580.65.06"; Linux only."""
     try:
         text = KERNEL_MODULE.read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -166,19 +168,19 @@ def driver_version() -> str:
 
 
 def runtime_version(cuda: str) -> str:
-    """The release of the loaded libcudart: "13.0"; empty where torch holds it within itself."""
+    """Return the release of the loaded libcudart: "13.0"; empty where torch holds it within itself."""
     major, _, minor = cuda.partition(".")
     windows, linux = "cudart64_{}.dll", "libcudart.so.{}"
     ends = (major, f"{major}{minor}", f"{major}0") if sys.platform == "win32" else (major, cuda, f"{major}.0")
     for end in ends:
         with contextlib.suppress(OSError, AttributeError):
             name = (windows if sys.platform == "win32" else linux).format(end)
-            return _asked(loaded(name).cudaRuntimeGetVersion)
+            return _ask_version(loaded_library(name).cudaRuntimeGetVersion)
     return ""
 
 
-def loaded(name: str) -> Any:
-    """A library that is in this process already.
+def loaded_library(name: str) -> Any:
+    """Return a library that is in this process already.
 
     Raises:
         OSError: it is not.
@@ -190,7 +192,7 @@ def loaded(name: str) -> Any:
     return ctypes.CDLL(name, mode=os.RTLD_NOLOAD)
 
 
-def _asked(function: Any) -> str:
+def _ask_version(function: Any) -> str:
     number = ctypes.c_int()
     function(ctypes.byref(number))  # 13020 is 13.2
     return f"{number.value // 1000}.{number.value % 1000 // 10}"

@@ -1,6 +1,6 @@
-"""What the plan promised against what the probe saw; pure, so every verdict can be tested.
+"""The verdict on a torch: what the plan promised against the answers of the probe. Pure.
 
-Each expectation becomes one row. A row is "passed" only when the probe said so: what was
+Each expectation becomes one row. A row is "passed" only when the probe reported that: what was
 not asked, not reported or could not be tried is "not possible", with the reason.
 """
 
@@ -28,7 +28,7 @@ _NO: Final = frozenset({"0", "off", "false", "no", "n", "none", "disabled", ""})
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
-    """What the probe said of one check."""
+    """The probe's answer to one check."""
 
     outcome: Outcome
     detail: str = ""
@@ -36,7 +36,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Observed(msgspec.Struct, frozen=True, kw_only=True):
-    """What the probe said; `real` gives the paths in it, and those wanted, without links."""
+    """All answers of the probe; `real` maps the paths in them, and those wanted, to paths without links."""
 
     checks: Mapping[str, Seen]
     real: Mapping[str, str] = msgspec.field(default_factory=dict)
@@ -60,40 +60,40 @@ def _verdict(expectation: Expectation, observed: Observed) -> tuple[Outcome, str
         return "not possible", expectation.skip
     seen = observed.checks.get(expectation.check)
     if seen is None:
-        return "not possible", _unseen(observed)
+        return "not possible", _no_answer(observed)
     if not expectation.key:
         return seen.outcome, seen.detail
-    return _compared(expectation, seen, observed.real)
+    return _compare(expectation, seen, observed.real)
 
 
-def _unseen(observed: Observed) -> str:
+def _no_answer(observed: Observed) -> str:
     imported = observed.checks.get("import")
     if imported is not None and imported.outcome == "failed":
         return "torch could not be imported"
     return "the probe did not report this check"
 
 
-def _compared(expectation: Expectation, seen: Seen, real: Mapping[str, str]) -> tuple[Outcome, str]:
+def _compare(expectation: Expectation, seen: Seen, real: Mapping[str, str]) -> tuple[Outcome, str]:
     key, wanted = expectation.key, expectation.wanted
     value = seen.values.get(FOLDERS.get(key, key))
     if value is None:
-        return "not possible", _silent(expectation, seen)
+        return "not possible", _missing_value(expectation, seen)
     verb = "wanted"
     if key in FOLDERS:
         good, verb = _lies_in(real.get(value, value), real.get(wanted, wanted)), "wanted it inside"
     elif key in SETS:
         good = set(value.split()) == set(wanted.split())
     elif key in SERIES:
-        good = of_series(value, wanted)
+        good = is_of_series(value, wanted)
     else:
-        good = same(value, wanted, real)
+        good = means_same(value, wanted, real)
     if good:
         return "passed", value
     return "failed", f"{value or 'nothing'}, {verb} {wanted or 'nothing'}{_difference(key, value, wanted)}"
 
 
 def _difference(key: str, value: str, wanted: str) -> str:
-    """Which words are missing and which are too many, where there may be a dozen."""
+    """Say which words are missing and which are too many, where there may be a dozen."""
     if key not in SETS:
         return ""
     has = set(value.split())
@@ -102,8 +102,8 @@ def _difference(key: str, value: str, wanted: str) -> str:
     return "".join(f"; {word} {' '.join(sorted(words))}" for word, words in lists.items() if words)
 
 
-def of_series(value: str, wanted: str) -> bool:
-    """Whether a version begins with the numbers of the wanted one: "10.0.130" does with "10.0"."""
+def is_of_series(value: str, wanted: str) -> bool:
+    """Say whether a version begins with the numbers of the wanted one: "10.0.130" does with "10.0"."""
     try:
         numbers = Version(wanted).release
         return Version(value).release[: len(numbers)] == numbers
@@ -111,13 +111,13 @@ def of_series(value: str, wanted: str) -> bool:
         return False
 
 
-def _silent(expectation: Expectation, seen: Seen) -> str:
+def _missing_value(expectation: Expectation, seen: Seen) -> str:
     if seen.outcome == "passed":
         return f"this torch does not say {expectation.key}, wanted {expectation.wanted}"
     return f"{expectation.check} {seen.outcome}: {seen.detail}".partition("\n")[0]
 
 
-def same(value: str, wanted: str, real: Mapping[str, str] | None = None) -> bool:
+def means_same(value: str, wanted: str, real: Mapping[str, str] | None = None) -> bool:
     """Say whether two texts mean the same: as text, switch, path or version.
 
     A version wanted without its local part ("2.13.0") is met by any local part
@@ -153,7 +153,7 @@ def _lies_in(file: str, folder: str) -> bool:
 
 
 def _path(text: str) -> PurePath:
-    """As the system of the path compares it: Windows takes no notice of case and of the slashes."""
+    """Return a path as its own system compares it: Windows takes no notice of case and of the slashes."""
     windows = text[1:2] == ":" or text.startswith("\\\\")
     return PureWindowsPath(text) if windows else PurePosixPath(text)
 

@@ -1,8 +1,8 @@
-"""Runs the probe with the Python that got torch, and brings back a report, whatever happens.
+"""The session with the probe: it runs in the Python that got torch, and a report comes back whatever happens.
 
-A torch may take the interpreter down. The probe says what it is about to do, so a death
+A torch may take the interpreter down. The probe prints what it is about to do, so a crash
 is blamed on one check, and the probe is started again for the checks that are left. It
-stands in an empty temporary folder: beside a checkout, `import torch` would find the
+runs in an empty temporary folder: in a checkout, `import torch` would find the
 source tree instead of what was built.
 """
 
@@ -28,7 +28,7 @@ from torchbuild_tasks.verify.torch_probe import CHECKS, CUDA_CHECKS, GATES, LIMI
 
 PROBE: Final = Path(__file__).with_name("torch_probe.py")
 ALWAYS: Final = frozenset({"import", "config"})
-OF_ITSELF: Final = (  # the checks whose values the report keeps; a later one wins
+TORCH_VALUES: Final = (  # the checks whose values the report keeps; a later one wins
     *("import", "config", "cuda_available", "cuda_arch_list", "cuda_devices", "cudnn", "nccl", "cuda_linalg"),
 )
 # Who is to blame for no answer: what torch and the driver do between these is next to nothing.
@@ -54,7 +54,7 @@ def verify(
 ) -> VerifyReport:
     """Hold the torch of `python` (an absolute path) to what the plan promised.
 
-    A bad torch is a report, not an error. Checks that nobody expects are not run, but
+    A bad torch is a report, not an error. Checks without an expectation are not run, but
     the report always says whether torch can be imported, and has a row "exit" when the
     interpreter dies after its last check.
     """
@@ -68,18 +68,18 @@ def verify(
             return capture(argv, env=env, cwd=empty, timeout=seconds)
 
     start = time.monotonic()
-    seen, farewell = observe(ask, [name for name in CHECKS if name in asked], timeout)
+    seen, exit_detail = observe(ask, [name for name in CHECKS if name in asked], timeout)
     # An interpreter that used up its time would not answer for its libraries either.
     if seen["import"].outcome == "failed" and time.monotonic() - start < timeout:
-        seen["import"] = _explained(seen["import"], python, env)
-    rows = judge(expected, Observed(checks=seen, real=_real(expected, seen)))
-    if farewell:
-        rows += (CheckResult(check="exit", outcome="failed", detail=farewell),)
-    return VerifyReport(python=python, checks=rows, torch=_of_itself(seen))
+        seen["import"] = _explain_import(seen["import"], python, env)
+    rows = judge(expected, Observed(checks=seen, real=_real_paths(expected, seen)))
+    if exit_detail:
+        rows += (CheckResult(check="exit", outcome="failed", detail=exit_detail),)
+    return VerifyReport(python=python, checks=rows, torch=_torch_values(seen))
 
 
-def _explained(imported: Seen, python: str, env: Mapping[str, str]) -> Seen:
-    """Put the library that cannot be loaded before the words of Python, which name another as often."""
+def _explain_import(imported: Seen, python: str, env: Mapping[str, str]) -> Seen:
+    """Put the library that cannot be loaded before Python's own words, which may name another."""
     from torchbuild_tasks.features.closure.act import reason
 
     return replace(imported, detail=reason(python, env, imported.detail))
@@ -91,14 +91,14 @@ def _with_import(expectations: Sequence[Expectation]) -> tuple[Expectation, ...]
     return (Expectation(check="import", because="every other check needs it"), *expectations)
 
 
-def _real(expectations: Sequence[Expectation], seen: Mapping[str, Seen]) -> dict[str, str]:
+def _real_paths(expectations: Sequence[Expectation], seen: Mapping[str, Seen]) -> dict[str, str]:
     texts = {each.wanted for each in expectations}
     texts.update(value for each in seen.values() for value in each.values.values())
     return {text: os.path.realpath(text) for text in texts if Path(text).is_absolute()}
 
 
-def _of_itself(seen: Mapping[str, Seen]) -> dict[str, str]:
-    return {key: text for name in OF_ITSELF if name in seen for key, text in seen[name].values.items()}
+def _torch_values(seen: Mapping[str, Seen]) -> dict[str, str]:
+    return {key: text for name in TORCH_VALUES if name in seen for key, text in seen[name].values.items()}
 
 
 # ---------------------------------------------------------------- asking until all is answered
@@ -107,24 +107,24 @@ def _of_itself(seen: Mapping[str, Seen]) -> dict[str, str]:
 def observe(ask: Ask, names: Sequence[str], timeout: float) -> tuple[dict[str, Seen], str]:
     """Ask for `names` until each has an answer, or time is up, or torch cannot be imported.
 
-    A check that took the interpreter down has "failed". Every round settles one check at
-    least, so there are never more rounds than checks. The text says how the interpreter
-    ended after its last answer, and is empty when it ended well.
+    A check that took the interpreter down has "failed". Every round answers one check at
+    least, so there are never more rounds than checks. The text is how the interpreter
+    ended after its last answer, and empty when it ended well.
     """
     deadline = time.monotonic() + timeout
     seen: dict[str, Seen] = {}
     left = list(names)
     while left:
         captured = ask(left, max(deadline - time.monotonic(), 1.0))
-        told = read(captured.stdout)
-        seen = {**told.seen, **seen}
+        run = read_run(captured.stdout)
+        seen = {**run.seen, **seen}
         before, left = left, [name for name in left if name not in seen]
-        if told.ended or not left:
-            return _with_stderr(seen, captured), _farewell(captured)
-        blamed = "" if told.again and left != before else told.at if told.at in left else left[0]
+        if run.ended or not left:
+            return _add_stderr(seen, captured), _exit_words(captured)
+        blamed = "" if run.again and left != before else run.at if run.at in left else left[0]
         if blamed:
-            seen[blamed] = _dead(captured, blamed, told.at)
-        left = _open(left, seen, blamed)
+            seen[blamed] = _blame(captured, blamed, run.at)
+        left = _still_possible(left, seen, blamed)
         if captured.timed_out:
             late = Seen(outcome="not possible", detail="no time was left for this check")
             return {**dict.fromkeys(left, late), **seen}, ""
@@ -133,8 +133,8 @@ def observe(ask: Ask, names: Sequence[str], timeout: float) -> tuple[dict[str, S
     return seen, ""
 
 
-def _open(left: Sequence[str], seen: dict[str, Seen], blamed: str) -> list[str]:
-    """What is still worth asking for; where a gate is closed, `seen` gets the checks behind it."""
+def _still_possible(left: Sequence[str], seen: dict[str, Seen], blamed: str) -> list[str]:
+    """Return what is still worth asking for; where a gate is closed, `seen` gets the checks behind it."""
     closed = next((g for g in GATES if g == blamed or (g in seen and seen[g].outcome == "failed")), "")
     if closed:
         why = f"not tried, because of {closed}: {seen[closed].detail}".partition("\n")[0]
@@ -144,34 +144,34 @@ def _open(left: Sequence[str], seen: dict[str, Seen], blamed: str) -> list[str]:
     return [name for name in left if name not in seen]
 
 
-def _with_stderr(seen: Mapping[str, Seen], captured: Captured) -> dict[str, Seen]:
-    """Put what else was printed beside a failed import; it may be the loader's own words."""
+def _add_stderr(seen: Mapping[str, Seen], captured: Captured) -> dict[str, Seen]:
+    """Add to a failed import what else was printed; it may be the loader's own words."""
     imported = seen.get("import")
     if imported is None or imported.outcome != "failed":
         return dict(seen)
     return {**seen, "import": replace(imported, detail=imported.detail + tail(captured.stderr))}
 
 
-def _dead(captured: Captured, name: str, at: str) -> Seen:
-    """What to say of the check that took the interpreter down, or kept it for too long."""
-    where = f" during {at}" if at else ", and said nothing that can be read"
+def _blame(captured: Captured, name: str, at: str) -> Seen:
+    """Return the answer for the check that took the interpreter down, or kept it for too long."""
+    where = f" during {at}" if at else ", and printed nothing that can be read"
     hint = f": {HANGS[name]}" if name in HANGS and is_hang(captured) else ""
     shown = tail(captured.stderr if at else captured.stdout + captured.stderr)
     outcome: Outcome = "not possible" if name in NOT_TORCH else "failed"
     return Seen(outcome=outcome, detail=f"{ending(captured)}{where}{hint}{shown}")
 
 
-def _farewell(captured: Captured) -> str:
+def _exit_words(captured: Captured) -> str:
     return f"{ending(captured)} after the last check{tail(captured.stderr)}" if captured.rc else ""
 
 
-# ---------------------------------------------------------------- what the probe said
+# ---------------------------------------------------------------- reading the probe's lines
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
+class ProbeRun(msgspec.Struct, frozen=True, kw_only=True):
     """One run of the probe: its answers, the check it was at, and how it ended.
 
-    `ended` says that all was asked, `again` that it wants a fresh process for the rest.
+    `ended` is true when all was asked, `again` when it wants a fresh process for the rest.
     """
 
     seen: Mapping[str, Seen]
@@ -180,15 +180,15 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     again: bool = False
 
 
-def read(stdout: bytes) -> Told:
+def read_run(stdout: bytes) -> ProbeRun:
     """Pick the probe's lines out of whatever else was printed."""
     seen: dict[str, Seen] = {}
     at, ended, again = "", False, False
     for event in _events(stdout):
         if "check" in event:
-            seen[str(event["check"])] = _seen(event)
+            seen[str(event["check"])] = _answer(event)
         at, ended, again = str(event.get("begin", at)), ended or "end" in event, again or "again" in event
-    return Told(seen=seen, at=at, ended=ended, again=again)
+    return ProbeRun(seen=seen, at=at, ended=ended, again=again)
 
 
 def _events(stdout: bytes) -> Iterator[dict[str, Any]]:
@@ -199,7 +199,7 @@ def _events(stdout: bytes) -> Iterator[dict[str, Any]]:
                 yield event
 
 
-def _seen(event: Mapping[str, Any]) -> Seen:
+def _answer(event: Mapping[str, Any]) -> Seen:
     outcome: Outcome = event["outcome"] if event.get("outcome") in get_args(Outcome) else "failed"
     given = event.get("values")
     values = given if isinstance(given, dict) else {}

@@ -1,4 +1,4 @@
-"""Whether a torch computes: each answer is compared with plain Python's or with itself.
+"""The checks of a torch on the CPU: each result is compared with plain Python's or with itself.
 
 `torch_probe.py` loads this file and runs it in the Python that holds the torch, so it
 keeps to the standard library and to Python 3.7, and imports nothing of this package.
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 
 
 class NotPossible(Exception):
-    """The check needs something that is not here; values may stand beside the message."""
+    """The check needs something that this machine lacks; values may come with the message."""
 
 
 class Wrong(Exception):
-    """Torch answered, and the answer is wrong; values may stand beside the message."""
+    """Torch answered, and the answer is wrong; values may come with the message."""
 
 
 # ---------------------------------------------------------------- numbers to compare with
 
 
 def numbers(*sizes: int, seed: int = 1) -> Any:
-    """Nested lists of random numbers in [-1, 1], the same at every run."""
+    """Return nested lists of random numbers in [-1, 1], the same at every run."""
     source = random.Random(f"{sizes} {seed}")
 
     def fill(rest: tuple[int, ...]) -> Any:
@@ -46,17 +46,17 @@ def numbers(*sizes: int, seed: int = 1) -> Any:
     return fill(sizes)
 
 
-def turned(matrix: Any) -> Any:
+def transpose(matrix: Any) -> Any:
     return [list(column) for column in zip(*matrix)]  # noqa: B905 - Python 3.7 knows no strict
 
 
 def product(left: Any, right: Any) -> Any:
-    """The matrix product by its definition, in double precision."""
-    return [[math.fsum(map(operator.mul, row, column)) for column in turned(right)] for row in left]
+    """Return the matrix product by its definition, in double precision."""
+    return [[math.fsum(map(operator.mul, row, column)) for column in transpose(right)] for row in left]
 
 
-def convolved(image: Any, kernel: Any, bias: Any, stride: int, padding: int) -> Any:
-    """The 2-d convolution of one image [channel][y][x] by its definition, in double precision."""
+def convolve(image: Any, kernel: Any, bias: Any, stride: int, padding: int) -> Any:
+    """Return the 2-d convolution of one image [channel][y][x] by its definition, in double precision."""
     high = len(image[0])
     wide = len(image[0][0])
     taps = list(itertools.product(range(len(image)), range(len(kernel[0][0])), range(len(kernel[0][0][0]))))
@@ -72,46 +72,47 @@ def convolved(image: Any, kernel: Any, bias: Any, stride: int, padding: int) -> 
     return [[[pixel(out, y, x) for x in columns] for y in rows] for out in range(len(kernel))]
 
 
-def apart(seen: Any, wanted: Any) -> float:
-    """The largest difference between two nestings of numbers; infinite if their shapes differ."""
+def distance_of(seen: Any, wanted: Any) -> float:
+    """Return the largest difference between two nestings of numbers; infinite if their shapes differ."""
     if not isinstance(wanted, list):
         distance: float = abs(seen - wanted)
         return math.inf if math.isnan(distance) else distance
     if not isinstance(seen, list) or len(seen) != len(wanted):
         return math.inf
-    return max(map(apart, seen, wanted), default=0.0)
+    return max(map(distance_of, seen, wanted), default=0.0)
 
 
-def close(what: str, seen: Any, wanted: Any, allowed: float) -> str:
-    distance = apart(seen.tolist(), wanted)
+def compare(what: str, seen: Any, wanted: Any, allowed: float) -> str:
+    """Say how far a tensor is from what is wanted; raise Wrong where that is more than allowed."""
+    distance = distance_of(seen.tolist(), wanted)
     text = f"{what} off by {distance:.1e}, allowed {allowed:.0e}"
     if not distance <= allowed:
         raise Wrong(text)
     return text
 
 
-# ---------------------------------------------------------------- whether it computes
+# ---------------------------------------------------------------- the checks
 
 
 def check_matmul(torch: Any) -> Answer:
     left = numbers(37, 53)
     right = numbers(53, 41)
-    wanted, said = product(left, right), []
+    wanted, details = product(left, right), []
     for name, allowed in (("float32", 2e-5), ("float64", 1e-12)):
         if not hasattr(torch, name):
             continue
         dtype = getattr(torch, name)
         a = torch.tensor(left, dtype=dtype)
         b = torch.tensor(right, dtype=dtype)
-        said.append(close(name, torch.matmul(a, b), wanted, allowed))
-        close(f"{name} @", a @ b, wanted, allowed)
+        details.append(compare(name, torch.matmul(a, b), wanted, allowed))
+        compare(f"{name} @", a @ b, wanted, allowed)
         if hasattr(a, "stride"):  # the same numbers, but not in one piece
-            a = torch.tensor(turned(left), dtype=dtype).t()
+            a = torch.tensor(transpose(left), dtype=dtype).t()
             b = torch.tensor([[x for value in row for x in (value, 7.0)] for row in right], dtype=dtype)[
                 :, ::2
             ]
-            close(f"{name} with strides", torch.matmul(a, b), wanted, allowed)
-    return "; ".join(said), {}
+            compare(f"{name} with strides", torch.matmul(a, b), wanted, allowed)
+    return "; ".join(details), {}
 
 
 def check_threads(torch: Any) -> Answer:
@@ -125,15 +126,15 @@ def check_threads(torch: Any) -> Answer:
             results.append((torch.matmul(a, a), a + a))
     finally:
         torch.set_num_threads(before)
-    said = close("1 thread and several: matmul", results[1][0], results[0][0].tolist(), 1e-4)
-    close("1 thread and several: addition", results[1][1], results[0][1].tolist(), 0.0)
-    return f"{before} threads; {said}", {"threads": str(before)}
+    details = compare("1 thread and several: matmul", results[1][0], results[0][0].tolist(), 1e-4)
+    compare("1 thread and several: addition", results[1][1], results[0][1].tolist(), 0.0)
+    return f"{before} threads; {details}", {"threads": str(before)}
 
 
 def check_autograd(torch: Any) -> Answer:
     x = torch.tensor(numbers(7), dtype=torch.float64, requires_grad=True)
     (x**3 - 2 * x).sum().backward()
-    said = close("polynomial", x.grad, [3 * value**2 - 2 for value in x.tolist()], 1e-12)
+    details = compare("polynomial", x.grad, [3 * value**2 - 2 for value in x.tolist()], 1e-12)
     first = numbers(4, 5)
     last = numbers(5, 3)
     given = numbers(6, 4)
@@ -147,7 +148,7 @@ def check_autograd(torch: Any) -> Answer:
     step = 1e-5 * torch.eye(20, dtype=torch.float64).reshape(20, 4, 5)
     with torch.no_grad():
         slopes = [float(loss(weights + one) - loss(weights - one)) / 2e-5 for one in step]
-    return f"{said}; {close('network', weights.grad.reshape(20), slopes, 1e-7)}", {}
+    return f"{details}; {compare('network', weights.grad.reshape(20), slopes, 1e-7)}", {}
 
 
 def check_linalg(torch: Any) -> Answer:
@@ -157,27 +158,27 @@ def check_linalg(torch: Any) -> Answer:
     square = matrix(6, 6)
     tall = matrix(7, 5)
     right = matrix(6, 2)
-    said = close("solve", square @ torch.linalg.solve(square, right), right.tolist(), 1e-10)
+    details = compare("solve", square @ torch.linalg.solve(square, right), right.tolist(), 1e-10)
     u, s, vh = torch.linalg.svd(tall, full_matrices=False)
-    said += "; " + close("svd", (u * s) @ vh, tall.tolist(), 1e-12)
+    details += "; " + compare("svd", (u * s) @ vh, tall.tolist(), 1e-12)
     even = tall.t() @ tall
     w, v = torch.linalg.eigh(even)
-    return said + "; " + close("eigh", (v * w) @ v.t(), even.tolist(), 1e-12), {}
+    return details + "; " + compare("eigh", (v * w) @ v.t(), even.tolist(), 1e-12), {}
 
 
 def check_conv(torch: Any) -> Answer:
     images = numbers(2, 4, 13, 11)
     kernel = numbers(6, 4, 3, 3)
     bias = numbers(6)
-    said = []
+    details = []
     x = torch.tensor(images)
     w = torch.tensor(kernel)
     b = torch.tensor(bias)
     for stride, padding in ((1, 0), (2, 1)):
-        wanted = [convolved(image, kernel, bias, stride, padding) for image in images]
+        wanted = [convolve(image, kernel, bias, stride, padding) for image in images]
         seen = torch.nn.functional.conv2d(x, w, b, stride=stride, padding=padding)
-        said.append(close(f"stride {stride}", seen, wanted, 1e-4))
-    return "; ".join(said), {}
+        details.append(compare(f"stride {stride}", seen, wanted, 1e-4))
+    return "; ".join(details), {}
 
 
 def check_save_load(torch: Any) -> Answer:
@@ -193,7 +194,7 @@ def check_save_load(torch: Any) -> Answer:
         model = torch.nn.Linear(3, 5)
         model.load_state_dict(back)
         back = model.state_dict()
-    return "; ".join(close(key, back[key], state[key].tolist(), 0.0) for key in state), {}
+    return "; ".join(compare(key, back[key], state[key].tolist(), 0.0) for key in state), {}
 
 
 def check_numpy(torch: Any) -> Answer:
@@ -210,9 +211,9 @@ def check_numpy(torch: Any) -> Answer:
         raise
     array[1] = 5.0
     tensor.numpy()[2] = 6.0
-    said = close("shared memory", tensor, array.tolist(), 0.0)
-    close("shared memory", tensor, [*numbers(4)[:1], 5.0, 6.0, *numbers(4)[3:]], 0.0)
-    return f"{said}, numpy {numpy.__version__}", {"built_with": "ON", "numpy": numpy.__version__}
+    details = compare("shared memory", tensor, array.tolist(), 0.0)
+    compare("shared memory", tensor, [*numbers(4)[:1], 5.0, 6.0, *numbers(4)[3:]], 0.0)
+    return f"{details}, numpy {numpy.__version__}", {"built_with": "ON", "numpy": numpy.__version__}
 
 
 def check_cpp_extension(torch: Any) -> Answer:
@@ -234,7 +235,7 @@ def check_cpp_extension(torch: Any) -> Answer:
         with_cuda=False,
     )
     x = torch.tensor(numbers(5))
-    return close(f"built with {compiler}: result", extension.scaled(x, 3.0), (x * 3.0).tolist(), 1e-6), {}
+    return compare(f"built with {compiler}: result", extension.scaled(x, 3.0), (x * 3.0).tolist(), 1e-6), {}
 
 
 def extension_builder() -> Any:

@@ -2,7 +2,7 @@
 
     PYTHON -I torch_probe.py [--limit SECONDS] [CHECK ...]     in an empty folder
 
-It stands alone: torch, the standard library and the files of checks beside it, nothing
+It stands alone: torch, the standard library and the files of checks next to it, nothing
 else of this package, and only what Python 3.7 has, since an old torch needs an old
 Python. A line that holds MARK carries one JSON object after it: `{"begin": CHECK}`, then
 `{"check": CHECK, "outcome": ..., "detail": ..., "values": {...}, "seconds": ...}`, and at
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 MARK = "@torchbuild-probe "
 LIMIT = 180.0
-HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - as tracebacks spell it
+FOLDER = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - as tracebacks spell it
 
 CPU_CHECKS = (
-    *("import", "config"),  # what torch is: here
+    *("import", "config"),  # what torch is: in this file
     *("matmul", "threads", "autograd", "linalg", "conv", "save_load", "numpy", "cpp_extension"),
 )
 # Where one of these fails, or ends the interpreter, no other check of CUDA is tried.
@@ -45,13 +45,13 @@ CUDA_CHECKS = (
     *("cuda_matmul", "cuda_conv", "cudnn", "cublas", "cuda_linalg", "cuda_amp"),
     *("cuda_pinned", "cuda_streams", "cuda_oom", "cuda_peer", "nccl"),
 )
-COMPANION_CHECKS = ("torchvision", "torchvision_cuda", "torchaudio")  # of what is built beside torch
+COMPANION_CHECKS = ("torchvision", "torchvision_cuda", "torchaudio")  # of what is built with torch
 CHECKS = CPU_CHECKS + CUDA_CHECKS + COMPANION_CHECKS
 FILES = (
     "torch_checks",
     "cuda_checks",
     "cuda_math",
-    "cuda_traffic",
+    "cuda_memory",
     "companion_checks",
 )  # where the checks are
 
@@ -100,7 +100,7 @@ def check_import(torch: Any) -> Answer:
 
 
 def distribution() -> dict[str, str]:
-    """The version that pip sees; it decides whether pip replaces this torch."""
+    """Return the version that pip sees; it decides whether pip replaces this torch."""
     try:
         return {"distribution": importlib.import_module("importlib.metadata").version("torch")}
     except ImportError:  # no such module before Python 3.8, or no such distribution
@@ -108,7 +108,7 @@ def distribution() -> dict[str, str]:
 
 
 def runtimes() -> dict[str, str]:
-    """Which C++ and OpenMP runtimes this process got."""
+    """Return the C++ and OpenMP runtimes of this process."""
     files = sorted(mapped_libraries() | loaded_dlls())
     texts = {
         key: ", ".join(f for f in files if re.match(name, Path(f).name.lower())) for key, name in RUNTIMES
@@ -117,7 +117,7 @@ def runtimes() -> dict[str, str]:
 
 
 def mapped_libraries() -> set[str]:
-    """The shared libraries that Linux shows in this process."""
+    """Return the shared libraries that Linux shows in this process."""
     try:
         maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -126,7 +126,7 @@ def mapped_libraries() -> set[str]:
 
 
 def loaded_dlls() -> set[str]:
-    """The DLLs that Windows shows in this process, at most 4096."""
+    """Return the DLLs that Windows shows in this process, at most 4096."""
     if sys.platform != "win32":
         return set()
     kernel32 = ctypes.WinDLL("kernel32")
@@ -177,7 +177,7 @@ def parse_lines(text: str, lines: Iterable[tuple[str, str]], start: str) -> dict
     return {key: match.group(1).strip() for key, match in found if match}
 
 
-# ---------------------------------------------------------------- asking and telling
+# ---------------------------------------------------------------- running the checks
 
 
 def main(arguments: list[str]) -> None:
@@ -188,39 +188,39 @@ def main(arguments: list[str]) -> None:
         ctypes.WinDLL("kernel32").SetErrorMode(0x8003)
     limit = float(arguments[arguments.index("--limit") + 1]) if "--limit" in arguments else LIMIT
     os.environ["PATH"] = os.pathsep.join([sysconfig.get_path("scripts"), os.environ.get("PATH", os.defpath)])
-    files = [sibling(name) for name in FILES]
-    here = {"import": check_import, "config": check_config}
+    files = [import_sibling(name) for name in FILES]
+    own = {"import": check_import, "config": check_config}
     asked = [name for name in CHECKS if name in arguments] or CPU_CHECKS + CUDA_CHECKS
     for name in ["import", *(name for name in asked if name != "import")]:
-        tell(begin=name)
+        emit(begin=name)
         if name != "cpp_extension":  # its compilers would outlive us; whoever runs us ends them too
             faulthandler.dump_traceback_later(min(limit, LIMITS.get(name, limit)), exit=True)
-        result = ask(here.get(name) or found(files, name), files[0])
+        result = ask(own.get(name) or find_check(files, name), files[0])
         faulthandler.cancel_dump_traceback_later()
-        tell(check=name, **result)
+        emit(check=name, **result)
         if result["outcome"] == "failed" and name in CUDA_CHECKS:
-            tell(again=True)  # its error may stick to every later call in this process
+            emit(again=True)  # its error may stick to every later call in this process
             return
         if name == "import" and result["outcome"] != "passed":
             break
-    tell(end=True)
+    emit(end=True)
 
 
-def found(files: list[Any], name: str) -> Callable[[Any], Answer]:
-    """The function of a check, in the file that has it."""
+def find_check(files: list[Any], name: str) -> Callable[[Any], Answer]:
+    """Return the function of a check, from the file that has it."""
     home = next(file for file in files if hasattr(file, "check_" + name))
     check: Callable[[Any], Answer] = getattr(home, "check_" + name)
     return check
 
 
-def sibling(name: str) -> Any:
-    """Import the file beside this one, leaving no trace; -I keeps its folder off the path."""
+def import_sibling(name: str) -> Any:
+    """Import a file next to this one, leaving no trace; -I keeps its folder off the path."""
     written, sys.dont_write_bytecode = sys.dont_write_bytecode, True
-    sys.path.append(HERE)
+    sys.path.append(FOLDER)
     try:
         return importlib.import_module(name)
     finally:
-        sys.path.remove(HERE)
+        sys.path.remove(FOLDER)
         sys.dont_write_bytecode = written
 
 
@@ -239,20 +239,22 @@ def ask(check: Callable[[Any], Answer], computing: Any) -> dict[str, Any]:
         detail = str(error.args[0])
         values = dict(*error.args[1:])
     except Exception as error:
-        outcome, detail = "failed", told(error)
+        outcome, detail = "failed", describe_error(error)
     return {"outcome": outcome, "detail": detail, "values": values, "seconds": round(time.time() - start, 3)}
 
 
-def told(error: Exception) -> str:
-    """The error in its own words, shortened in the middle, and where it was raised."""
+def describe_error(error: Exception) -> str:
+    """Return the error in its own words, shortened in the middle, and where it was raised."""
     words = f"{type(error).__name__}: {error}"
     if len(words) > 2000:
         words = f"{words[:500]}\n...\n{words[-1500:]}"
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith((HERE, "<"))]
+    frames = [
+        f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith((FOLDER, "<"))
+    ]
     return "\n".join([words, *(f"  at {f.filename}:{f.lineno} in {f.name}" for f in frames[-3:])])
 
 
-def tell(**event: Any) -> None:
+def emit(**event: Any) -> None:
     print(MARK + json.dumps(event), flush=True)
 
 

@@ -1,4 +1,4 @@
-"""Runs a package manager; how it ended is what counts."""
+"""The package manager, run for `bootstrap --yes`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ def install(plan: Bootstrap, report: Reporter) -> None:
     """Run its commands, one after the other.
 
     Raises:
-        RequirementsError: one ended with an error; the last lines of what it said stand in it.
+        RequirementsError: one ended with an error; the message has the last lines that it printed.
     """
     for command in plan.commands:
-        rc, said = run_shown(command, report)
+        rc, lines = run_shown(command, report)
         if rc != 0:
             raise RequirementsError(
                 f"{' '.join(command.argv)} ended with exit code {rc}.",
-                looked=said,
+                looked=lines,
                 next_step="Run it in a shell of your own (with sudo, if it asks for a password).",
             )

@@ -1,4 +1,4 @@
-"""What a build misses on this machine, and the commands of a package manager that bring it."""
+"""The parts that a build misses on this machine, and the commands of a package manager that install them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from torchbuild_tasks.values import replace
 
 
 class Missing(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that is not here; `name` is the package manager's word for it, "" where it has none."""
+    """One part that is missing; `name` is its name for the package manager, "" where it has none."""
 
     package: str
     kind: Literal["needed", "faster"]
@@ -26,7 +26,7 @@ class Missing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Bootstrap(msgspec.Struct, frozen=True, kw_only=True):
-    """What is missing, how it is installed, and after that (`ran`) what is missing still."""
+    """The missing parts and the commands for them; once these `ran`, the parts that are `left`."""
 
     manager: str
     missing: tuple[Missing, ...]
@@ -52,10 +52,10 @@ def plan_bootstrap(question: Question, *, administrator: bool) -> Bootstrap:
 
 
 def require_commands(plan: Bootstrap) -> None:
-    """Refuse to run nothing where something is needed.
+    """Refuse a plan that cannot install everything that is needed.
 
     Raises:
-        UsageError: no package manager is known here, or it has no word for what is needed.
+        UsageError: no package manager is known here, or it has no name for what is needed.
     """
     nameless = [each for each in plan.missing if each.kind == "needed" and not each.name]
     if not nameless:

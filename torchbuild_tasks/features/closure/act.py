@@ -149,4 +149,4 @@ def _read_report(captured: Captured) -> Mapping[str, Any]:
         if MARK in line:
             report: dict[str, Any] = json.loads(line.partition(MARK)[2])
             return report
-    return {"problem": f"{ending(captured)} before it said anything{tail(captured.stderr)}"}
+    return {"problem": f"{ending(captured)} before it printed anything{tail(captured.stderr)}"}

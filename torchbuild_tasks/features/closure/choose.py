@@ -141,7 +141,7 @@ def check_shadowed(graph: Graph, loader: Loader, files: LibraryFiles) -> None:
                 break
 
 
-# ---------------- the closure of one process: walked, checked, and said in words
+# ---------------- the closure of one process
 
 
 def close(

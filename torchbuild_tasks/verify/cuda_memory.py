@@ -1,4 +1,4 @@
-"""Whether a CUDA torch handles memory, streams and several GPUs; loaded like `cuda_checks.py`."""
+"""The checks of a CUDA torch's memory, streams and several GPUs; loaded like `cuda_checks.py`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,15 @@ PACKAGE = f"{__package__}." if __package__ else ""
 shared = importlib.import_module(f"{PACKAGE}torch_checks")
 reasons = importlib.import_module(f"{PACKAGE}cuda_reasons")
 checks = importlib.import_module(f"{PACKAGE}cuda_checks")
-NotPossible, Wrong, numbers, close = shared.NotPossible, shared.Wrong, shared.numbers, shared.close
-require_compiled, require_device = reasons.require_compiled, reasons.require_device
-works, refused, DEVICE = checks.works, checks.refused, checks.DEVICE
+NotPossible = shared.NotPossible
+Wrong = shared.Wrong
+numbers = shared.numbers
+compare = shared.compare
+require_compiled = reasons.require_compiled
+require_device = reasons.require_device
+add_on_gpu = checks.add_on_gpu
+error_of = checks.error_of
+DEVICE = checks.DEVICE
 
 TOO_MUCH = 64  # times the device's memory: more than Windows lends to it from the machine's
 
@@ -25,10 +31,10 @@ def check_cuda_oom(torch: Any) -> Answer:
     kind = getattr(torch.cuda, "OutOfMemoryError", RuntimeError)  # a class of its own since torch 1.13
     before = torch.cuda.memory_allocated()
     size = torch.cuda.get_device_properties(0).total_memory * TOO_MUCH
-    said = refused(lambda: torch.empty(size, dtype=torch.uint8, device=DEVICE), kind)
-    if "out of memory" not in said:
-        raise Wrong(f"an allocation of {size} bytes ends with: {said}")
-    after = works(torch)
+    details = error_of(lambda: torch.empty(size, dtype=torch.uint8, device=DEVICE), kind)
+    if "out of memory" not in details:
+        raise Wrong(f"an allocation of {size} bytes ends with: {details}")
+    after = add_on_gpu(torch)
     if torch.cuda.memory_allocated() > before:
         raise Wrong(f"{torch.cuda.memory_allocated() - before} bytes are lost after running out of memory")
     return f"{TOO_MUCH} times its memory is refused; then {after}", {}
@@ -39,11 +45,11 @@ def check_cuda_pinned(torch: Any) -> Answer:
     given = torch.tensor(numbers(64, 65)).pin_memory()
     if not given.is_pinned():
         raise Wrong("Tensor.pin_memory() gives memory that is not pinned")
-    there = given.to(DEVICE, non_blocking=True)
+    on_gpu = given.to(DEVICE, non_blocking=True)
     back = torch.empty_like(given).pin_memory()
-    back.copy_(there, non_blocking=True)
+    back.copy_(on_gpu, non_blocking=True)
     torch.cuda.synchronize()
-    return close("there and back: pinned memory", back, given.tolist(), 0.0), {}
+    return compare("there and back: pinned memory", back, given.tolist(), 0.0), {}
 
 
 def check_cuda_streams(torch: Any) -> Answer:
@@ -65,11 +71,11 @@ def check_cuda_streams(torch: Any) -> Answer:
     with torch.cuda.stream(second):
         z = y[0] + 1.0
     torch.cuda.synchronize()
-    said = close("in order: result", z, [1.0 + 1.0 / 512.0] * 512, 1e-5)
+    details = compare("in order: result", z, [1.0 + 1.0 / 512.0] * 512, 1e-5)
     took = start.elapsed_time(end)
     if not took >= 0:
         raise Wrong(f"an event is {took} ms before the one that was recorded earlier")
-    return f"{said}; the events are in order", {}
+    return f"{details}; the events are in order", {}
 
 
 def check_cuda_peer(torch: Any) -> Answer:
@@ -80,7 +86,7 @@ def check_cuda_peer(torch: Any) -> Answer:
     given, direct = numbers(33, 7), []
     for one, other in itertools.permutations(range(count), 2):
         copied = torch.tensor(given).to(f"{DEVICE}:{one}").to(f"{DEVICE}:{other}")
-        close(f"copied from {one} to {other}: tensor", copied, torch.tensor(given).tolist(), 0.0)
+        compare(f"copied from {one} to {other}: tensor", copied, torch.tensor(given).tolist(), 0.0)
         if torch.cuda.can_device_access_peer(one, other):
             direct.append(f"{one}-{other}")
     return f"copies between {count} GPUs; peer access: {' '.join(direct) or 'none'}", {}
@@ -99,11 +105,11 @@ def check_nccl(torch: Any) -> Answer:
     torch.cuda.nccl.all_reduce(parts)
     torch.cuda.synchronize()
     wanted = [float(sum(range(count)))] * 5
-    said = [close(f"sum on GPU {index}", part, wanted, 0.0) for index, part in enumerate(parts)]
-    return f"NCCL {values['nccl']}; {'; '.join(said)}", values
+    details = [compare(f"sum on GPU {index}", part, wanted, 0.0) for index, part in enumerate(parts)]
+    return f"NCCL {values['nccl']}; {'; '.join(details)}", values
 
 
 def nccl_version(torch: Any) -> str:
-    """As text; a number such as 2708 before torch 1.11."""
+    """Return it as text; a number such as 2708 before torch 1.11."""
     seen = torch.cuda.nccl.version()
     return ".".join(map(str, seen)) if isinstance(seen, tuple) else str(seen)
