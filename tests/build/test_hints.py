@@ -46,9 +46,9 @@ def test_hints(changes: dict[str, Any], name: str | None) -> None:
 
 def test_a_hint_is_given_once() -> None:
     both = {"elapsed": 1300.0, "swap": GIB}
-    said = hint(state(**both, said=frozenset({"swap"})), CAN)
+    said = hint(state(**both, given=frozenset({"swap"})), CAN)
     assert said and said[0] == "cache" and said[1].endswith("Get one.")
-    assert hint(state(**both, said=frozenset({"swap", "cache"})), CAN) is None
+    assert hint(state(**both, given=frozenset({"swap", "cache"})), CAN) is None
 
 
 def test_fewer_jobs_are_named_where_there_are_fewer() -> None:

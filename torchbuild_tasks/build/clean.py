@@ -115,8 +115,8 @@ def _dead(work: Work) -> tuple[str, ...]:
     if work.front_end_skipped and not work.plan.freshness.changes:
         return ()
     argv = ("ninja", "-C", str(work.build_dir), "-n", "-t", "cleandead")
-    said = process.capture(argv, env=work.environ, cwd=work.root)
-    found = re.findall(r"^Remove (.+?)\r?$", said.stdout.decode(errors="surrogateescape"), re.MULTILINE)
+    asked = process.capture(argv, env=work.environ, cwd=work.root)
+    found = re.findall(r"^Remove (.+?)\r?$", asked.stdout.decode(errors="surrogateescape"), re.MULTILINE)
     return tuple(listed.in_checkout(work.root, (str(work.build_dir / path) for path in found)))
 
 

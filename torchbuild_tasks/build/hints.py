@@ -13,7 +13,7 @@ from torchbuild_tasks.features.cache.choose import NONE, NOTHING_HERE, built_wit
 from torchbuild_tasks.model import BuildPlan, Choice, Diagnosis, Finding, Host, Tool
 
 _LONG: Final = 20 * 60.0  # seconds of compiling after which the next build is worth a thought
-_SWAP: Final = GIB // 2  # a system moves a little of what nobody uses out at any time
+_SWAP: Final = GIB // 2  # a system moves a little of unused memory out at any time
 _ALONE: Final = 60.0  # seconds
 _WIDTH: Final = 300  # of an error; the log has all of it
 _CACHES: Final = ("ccache", "sccache")
@@ -33,7 +33,7 @@ _KINDS: Final = tuple(
 
 
 class Advice(msgspec.Struct, frozen=True, kw_only=True):
-    """What the plan says that can be done: `cache` and `linker` are "" where there is nothing to say.
+    """What can be done, by the plan: `cache` and `linker` are "" where there is nothing.
 
     `jobs` is how many steps may run at once.
     """
@@ -47,7 +47,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     """A build under way. `elapsed` is seconds of compiling, `swap` bytes in use now and at its start.
 
     `working` are the kinds of the programs that work now, `alone` for how many seconds it has been one;
-    `left` the seconds that are left. `said` are the names of the hints that were given.
+    `left` the seconds that are left. `given` are the names of the hints that were given.
     """
 
     elapsed: float
@@ -56,7 +56,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     working: Sequence[str] = ()
     alone: float = 0.0
     left: float | None = None
-    said: frozenset[str] = frozenset()
+    given: frozenset[str] = frozenset()
 
 
 def advice(plan: BuildPlan, tools: Sequence[Tool], host: Host) -> Advice:
@@ -84,18 +84,18 @@ def hint(state: State, can: Advice) -> tuple[str, str] | None:
         ("cache", bool(can.cache) and state.elapsed >= _LONG, _cache_text(can)),
         ("alone", _waits(state, can), _alone_text(state, can)),
     )
-    return next(((name, text) for name, due, text in urgent if due and name not in state.said), None)
+    return next(((name, text) for name, due, text in urgent if due and name not in state.given), None)
 
 
-def first_error_text(number: int, said: str, causes: Sequence[Diagnosis]) -> str:
+def first_error_text(number: int, line: str, causes: Sequence[Diagnosis]) -> str:
     """Return what to say of the first error of a build that still runs.
 
     Args:
         number: its line of the log.
-        said: what stands there.
+        line: its text.
         causes: what explains it, the likeliest first; perhaps none.
     """
-    error = f"First error, in line {number} of the log: {said.strip()[:_WIDTH]}"
+    error = f"First error, in line {number} of the log: {line.strip()[:_WIDTH]}"
     cause = f"{causes[0].cause} " if causes else ""
     return f"{error}\n{cause}What runs already is still waited for; Ctrl-C ends it now."
 
@@ -151,7 +151,7 @@ def _get_cache(host: Host) -> str:
 
 
 def _linker_advice(choice: Choice | None, here: set[str], findings: Sequence[Finding]) -> str:
-    """Return a faster linker, where the build has the compiler's own and nobody asked for that."""
+    """Return a faster linker, where the build has the compiler's own and no flag asked for that."""
     if choice is None or choice.value != "default" or choice.source != "default":
         return ""
     if found := next((flag for tool, flag in _LINKERS.items() if tool in here), ""):

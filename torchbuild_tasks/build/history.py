@@ -90,7 +90,7 @@ def _write_value(path: Path, value: History | PastPeaks, what: str) -> str:
 class Follower:
     """Reads what Ninja appends to its log while it works.
 
-    What the log held before is not told again, also when Ninja rewrites it: at its start it makes a
+    What the log held before is not returned again, also when Ninja rewrites it: at its start it makes a
     long log short.
     """
 
@@ -139,11 +139,11 @@ def _read(path: Path, start: int) -> bytes:
 
 
 class Pace:
-    """The time left of one build: hand it what the build says, and ask.
+    """The time left of one build: hand it the output, and ask.
 
     It reads Ninja's log as it grows, so it knows what each step took. Without such a log, or without a
     history, the answer is None, and who shows it counts the steps. Two threads may use it:
-    the one that reads what the build says, and the one that watches.
+    the one that reads the output, and the one that watches.
 
     Args:
         build_dir: the build tree.
@@ -165,7 +165,7 @@ class Pace:
         self._lock = threading.RLock()
 
     def seen(self, block: bytes) -> float | None:
-        """Take in whole lines that the build said; seconds left, as of now."""
+        """Take in whole lines of output; return the seconds left, as of now."""
         newest = self._parser.feed_block(block)
         with self._lock:
             if newest is not None and newest.total:

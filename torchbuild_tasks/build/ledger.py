@@ -98,7 +98,7 @@ class Ledger:
         self.note(commands=(*self.manifest.commands, Ran(argv=command.argv, cwd=command.cwd)))
 
     def saw(self, peaks: Iterable[Peak]) -> None:
-        """Note what the processes of the build took, beside what was seen of it before."""
+        """Note what the processes of the build took, with what was noted before."""
         known = {each.kind: each for each in self.manifest.peaks}
         for new in peaks:
             old = known.pop(new.kind, replace(new, count=0))
@@ -127,7 +127,7 @@ class Ledger:
     ) -> None:
         if self._build is not None:
             result = "ok" if kind is None else "interrupted" if issubclass(kind, Interrupted) else "failed"
-            # The error under way is the one to tell; a full disk that also stops the manifest is not.
+            # The error under way is the one to report; a full disk that also stops the manifest is not.
             with contextlib.suppress(TorchbuildError) if error else contextlib.nullcontext():
                 self.note(result=result, finished=now())
                 self.save()

@@ -28,7 +28,7 @@ _LONGEST: Final = 32_768
 _SOONEST: Final = 0.2
 _LATEST: Final = 5.0
 _SHARE: Final = 0.01  # of a core
-_TELL: Final = 1.0  # seconds between two answers of how much is left
+_EVERY: Final = 1.0  # seconds between two answers of how much is left
 
 
 @contextlib.contextmanager
@@ -68,7 +68,7 @@ class Monitor:
         self._began = time.monotonic()
         start = swap_used()
         self._state = State(elapsed=0.0, swap=start, swap_at_start=start)
-        self._several, self._told = self._began, 0.0
+        self._several, self._reported = self._began, 0.0
         self._thread = threading.Thread(target=self._run, name="monitor", daemon=True)
 
     def __enter__(self) -> None:
@@ -89,9 +89,9 @@ class Monitor:
         working = self.sizes.look()
         if len(working) != 1:
             self._several = now
-        if now - self._told < _TELL:
+        if now - self._reported < _EVERY:
             return
-        self._told = now
+        self._reported = now
         if words := self._first_error():
             self._failed = True
             for line in words.splitlines():
@@ -107,7 +107,7 @@ class Monitor:
             left=left,
         )
         if found := hint(self._state, self._can):
-            self._state = replace(self._state, said=self._state.said | {found[0]})
+            self._state = replace(self._state, given=self._state.given | {found[0]})
             self._report.note(found[1])
 
 
@@ -156,7 +156,7 @@ class Sizes:
 
 
 def swap_used() -> int:
-    """Return the bytes in swap space, on Windows in page files; 0 where the system does not tell."""
+    """Return the bytes in swap space, on Windows in page files; 0 where the system reports none."""
     if sys.platform != "win32":
         return MemoryLook()().swap_used
     import psutil

@@ -41,7 +41,7 @@ LONG: Final = 120.0
 
 @contextlib.contextmanager
 def notify_when_over(request: BuildRequest, report: Reporter, root: Path) -> Iterator[None]:
-    """Around the stages: whatever ends them is told on; what cannot be told is one line."""
+    """Notify when the body ends, however it ends; a notification that fails is a note."""
     began, result = time.monotonic(), "failed"
     try:
         yield
@@ -94,7 +94,7 @@ def _desktop(title: str, text: str, environ: Mapping[str, str]) -> tuple[str, ..
         shell = shutil.which("powershell", path=path)
         return (shell, "-NoProfile", "-NonInteractive", "-Command", _TOAST) if shell else ()
     if not (environ.get("DISPLAY") or environ.get("WAYLAND_DISPLAY")):
-        return ()  # nobody could see it, and notify-send would wait for a bus
+        return ()  # no person could see it, and notify-send would wait for a bus
     send = shutil.which("notify-send", path=path)
     return (send, "--app-name=torchbuild", "--", title, text) if send else ()
 
@@ -105,5 +105,5 @@ def _run(argv: tuple[str, ...] | str, env: Mapping[str, str]) -> str:
         return f"it took more than {_PATIENCE:g} seconds and was ended"
     if done.rc == 0:
         return ""
-    said = done.stderr.decode(errors="replace").strip().splitlines()
-    return said[-1] if said else f"exit code {done.rc}"
+    lines = done.stderr.decode(errors="replace").strip().splitlines()
+    return lines[-1] if lines else f"exit code {done.rc}"

@@ -1,7 +1,7 @@
 """Was a compile ended for want of memory, and with what lower numbers does the build go on?
 
-Linux kills the largest process (signal 9, shown as exit code 137), and says so to nobody but
-the kernel's log; compilers that are refused memory say it in words of their own.
+Linux kills the largest process (signal 9, shown as exit code 137), and reports that in
+the kernel's log alone; compilers that are refused memory say it in words of their own.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _KILLED: Final = (-9, 137)
 _CUDA: Final = re.compile(r"\b(nvcc|cicc|ptxas|cudafe\+\+|nvlink|fatbinary)\b|\.cu\b")
 _LINK: Final = re.compile(r"\b(ld(\.\w+)?|collect2|lld|mold|link)\b|LNK\d")
 
-# A line of one of these shapes says it. They are anchored, so that a source line quoted by a compiler,
+# A line of one of these shapes reports it. They are anchored, so that a source line quoted by a compiler,
 # a file's name or a command cannot be taken for one. Sources: gcc's libiberty (xmalloc) and gcc.c, clang's
 # Driver, sccache's commands.rs, binutils, NVIDIA's and EDG's messages, learn.microsoft.com (C1060, C1002,
 # C3859, LNK1102; ntstatus).
@@ -53,7 +53,7 @@ _SAYINGS: Final = tuple(
 
 
 class Killed(msgspec.Struct, frozen=True, kw_only=True):
-    """What ran out of memory: `kind` is "c++", "cuda", "link" or "build" (Ninja itself); `line` says it."""
+    """What ran out of memory: `kind` is "c++", "cuda", "link" or "build" (Ninja itself), by `line`."""
 
     kind: str
     line: str
@@ -93,15 +93,15 @@ def lower_jobs(jobs: int, pool: int | None, killed: Killed, attempt: int) -> Low
         return None
     again = f"going on from there, time {attempt} of {ATTEMPTS}"
     what = {"cuda": "A CUDA compile", "link": "A link", "build": "The build"}.get(killed.kind, "A compile")
-    said = f"{what} ran out of memory ({killed.line}); {again}, with"
+    text = f"{what} ran out of memory ({killed.line}); {again}, with"
     if killed.kind == "cuda" and pool is not None and pool > 1:
         return Lowered(
-            jobs=jobs, pool=pool // 2, because=f"{said} {pool // 2} heavy kernels at once, not {pool}."
+            jobs=jobs, pool=pool // 2, because=f"{text} {pool // 2} heavy kernels at once, not {pool}."
         )
     if jobs > 1:
         fewer = jobs // 2
         pool = None if pool is None else min(pool, fewer)
-        return Lowered(jobs=fewer, pool=pool, because=f"{said} {fewer} jobs, not {jobs}.")
+        return Lowered(jobs=fewer, pool=pool, because=f"{text} {fewer} jobs, not {jobs}.")
     return None
 
 

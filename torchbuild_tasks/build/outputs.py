@@ -24,7 +24,7 @@ FOLDERS: Final = frozenset(
         *(".idea", ".vscode", ".vs", ".cache", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".lintbin"),
     )
 )
-# Vim, Emacs, Kate, GNOME's and JetBrains' editors, Visual Studio, and what anybody may call temporary.
+# Vim, Emacs, Kate, GNOME's and JetBrains' editors, Visual Studio, and common names for temporary files.
 FILES: Final = (
     *("*.swp", "*.swo", "*.swx", "*~", ".#*", "#*#", "4913", ".*.kate-swp", ".goutputstream-*"),
     *("*___jb_tmp___", "*___jb_old___", "*.tmp", "*.TMP", "*.pyc", "*.log", "env_set.*", ".DS_Store"),
@@ -79,7 +79,7 @@ class Outputs(msgspec.Struct, frozen=True, kw_only=True):
         """Return what builds own after one that found `before` and left `after`.
 
         `earlier` is what builds owned already. `until` is set when the build was killed,
-        to the time (ns) of its last word: what was written later is nobody's.
+        to the time (ns) of its last word: what was written later is not claimed.
         """
         owned = {}
         for path, stamp in after.items():

@@ -17,7 +17,7 @@ from torchbuild_tasks.model.history import History
 from torchbuild_tasks.ninja.log import Step, kind_of
 from torchbuild_tasks.ninja.step_times import CACHEABLE, costs
 
-_PRIOR: Final = 10.0  # mean steps by which the history is believed before this build says otherwise
+_PRIOR: Final = 10.0  # mean steps by which the history is believed before this build shows otherwise
 _LEAST: Final = 1.0  # seconds: until the end is there, there is something to do
 
 
@@ -68,7 +68,7 @@ class TimeLeft:
             self._last = now
 
     def left(self, now: float) -> float | None:
-        """Return the seconds from `now` to the last step's end; None before anything can be said."""
+        """Return the seconds from `now` to the last step's end; None before anything is known."""
         if self._total and self._done >= self._total:
             return 0.0
         took = sum(self._took.values())
@@ -82,7 +82,7 @@ class TimeLeft:
         """Return the seconds of all steps that are left, as this build goes.
 
         A build after an edit runs a few of the steps that are known: then each counts in part. A step
-        that nobody knows costs what all do on average.
+        that is not known costs what all do on average.
         """
         pace = sum(self._took.values()) / (sum(self._ended.values()) or self._mean)
         known = self._left[True] * self._ratio(True, pace) + self._left[False] * self._ratio(False, 1.0)

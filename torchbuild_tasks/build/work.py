@@ -36,7 +36,7 @@ class Fetching(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reporter(Protocol):
-    """What a front offers to the stages: the only way anything is said or asked."""
+    """What a front offers to the stages: all that is shown or asked goes through it."""
 
     def stage(self, title: str) -> None: ...
     def note(self, text: str) -> None: ...

@@ -88,7 +88,7 @@ def _sources(rules: Iterable[Rule]) -> Iterator[tuple[str, Stamp]]:
             try:
                 info = os.stat(source)  # noqa: PTH116
             except OSError:
-                continue  # OPTIONAL, or CMake says so itself
+                continue  # OPTIONAL, or CMake reports it
             if not stat.S_ISDIR(info.st_mode):
                 yield source, (info.st_size, info.st_mtime_ns)
             else:

@@ -79,7 +79,7 @@ class Tokens:
         """Take one back, if one gets free in time."""
         if self._pipe is None or not select.select([self._pipe], [], [], timeout)[0]:
             return False
-        with contextlib.suppress(BlockingIOError):  # somebody was quicker
+        with contextlib.suppress(BlockingIOError):  # a job was quicker
             return os.read(self._pipe, 1) != b""
         return False
 
@@ -322,7 +322,7 @@ def _limits(level: Path, names: _Names) -> Iterator[tuple[int, int]]:
 def _cache(level: Path, names: _Names) -> int:
     """Return the bytes of page cache that no program has mapped: headers read, objects written.
 
-    They count as used, and the kernel drops them before it kills anybody.
+    They count as used, and the kernel drops them before it kills a process.
     """
     stat = _pairs(level / "memory.stat")
     files = stat.get(f"{names.prefix}inactive_file", 0) + stat.get(f"{names.prefix}active_file", 0)

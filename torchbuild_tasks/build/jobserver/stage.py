@@ -80,8 +80,8 @@ def jobs_at_once(work: Work) -> int:
     """Return how many jobs the build may run at once."""
     if work.plan.jobserver is not None:
         return work.plan.jobserver.cores
-    said = work.env.get("MAX_JOBS", "")
-    return int(said) if said.isdecimal() else 1
+    jobs = work.env.get("MAX_JOBS", "")
+    return int(jobs) if jobs.isdecimal() else 1
 
 
 def _tell(work: Work, served: Served) -> None:
@@ -121,8 +121,8 @@ def _cannot_take(planned: Jobserver, build_dir: Path, environ: Mapping[str, str]
 
 
 def _too_old(planned: Jobserver, program: str, environ: Mapping[str, str]) -> str:
-    said = process.capture((program, "--version"), env=environ, timeout=_PATIENCE)
-    found = _VERSION.search(said.stdout.decode(errors="replace")) if said.rc == 0 else None
+    asked = process.capture((program, "--version"), env=environ, timeout=_PATIENCE)
+    found = _VERSION.search(asked.stdout.decode(errors="replace")) if asked.rc == 0 else None
     if found is None:
         return f"{program} does not say its version"
     if not admits(planned.version, found[0]):

@@ -16,7 +16,7 @@ _HALF: Final = 0.5
 # Below this (bytes a second) it is no growth.
 _STILL: Final = 1 << 20
 _MIB: Final = 1 << 20
-# A process that never had this much is a shell or a tool, and says nothing about compiles.
+# A process that never had this much is a shell or a tool, and shows nothing of compiles.
 _COMPILE: Final = 32 * _MIB
 # Compiles that must have ended before their sizes count more than the size that was tabled.
 _KNOWN: Final = 4

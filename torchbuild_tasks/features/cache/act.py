@@ -33,7 +33,7 @@ def caches_of(plan: BuildPlan) -> CachePlan:
     """Return the caches of the plan.
 
     Raises:
-        UsageError: it takes none; says why.
+        UsageError: it takes none; the text has the reason.
     """
     if plan.cache is None:
         why = next((choice.because for choice in plan.choices if choice.name == CHOICE), "no reason is known")
@@ -71,7 +71,7 @@ def clear_caches(
         plan: which caches.
         environ: the build's environment.
         agreed: asks the user; --yes agrees to all.
-        say: told what was done.
+        say: shows what was done.
 
     Returns:
         The caches that were emptied, as they were before.

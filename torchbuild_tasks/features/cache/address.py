@@ -44,7 +44,7 @@ _NEXT: Final = (
 class Remote(msgspec.Struct, frozen=True, kw_only=True):
     """One shared cache: `level` is sccache's name for its kind, `shown` its address without secrets.
 
-    `settings` and `secrets` are variables of the server; `secrets` has every value that nobody may see.
+    `settings` and `secrets` are variables of the server; `secrets` has every value that must not be shown.
     """
 
     level: str

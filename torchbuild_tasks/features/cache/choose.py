@@ -273,10 +273,10 @@ def _spoken(language: str) -> str:
 
 def _figures(question: Question, language: str, candidate: Candidate) -> str:
     row = _row(question, candidate.name, language)
-    said = f"{candidate.name} {candidate.version} ({candidate.via})"
+    called = f"{candidate.name} {candidate.version} ({candidate.via})"
     if row is None or not row.warm:
-        return f"{said}; its saving was not measured here"
-    return f"{said}; what is found costs {row.warm:g} of compiling, filling it {row.cold:.2f}"
+        return f"{called}; its saving was not measured here"
+    return f"{called}; what is found costs {row.warm:g} of compiling, filling it {row.cold:.2f}"
 
 
 def _summary(

@@ -25,7 +25,7 @@ LEAST: Final = 256 << 20
 class Folder(msgspec.Struct, frozen=True, kw_only=True):
     """A folder as it was found: `made` by us just now, `filled` with anything; `problem` is why it is no use.
 
-    `read_only` says that what is there can be used and nothing be added.
+    `read_only`: what is in it can be used, and nothing be added.
     """
 
     path: Path

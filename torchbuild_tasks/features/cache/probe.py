@@ -99,13 +99,13 @@ def _redis(connection: _Connection, target: Target) -> str:
     """AUTH where there is a password, then PING, in Redis's own protocol."""
     if target.password:
         connection.send(_command("AUTH", *filter(None, (target.user, target.password))))
-        if not (said := connection.line()).startswith("+OK"):
-            return f"it refused the password ({said.lstrip('-').partition(' ')[0]})"
+        if not (reply := connection.line()).startswith("+OK"):
+            return f"it refused the password ({reply.lstrip('-').partition(' ')[0]})"
     connection.send(_command("PING"))
-    said = connection.line()
-    if said.startswith(_REFUSED):
+    reply = connection.line()
+    if reply.startswith(_REFUSED):
         return "it wants a password"
-    return "" if said.startswith("+PONG") else f"it is no Redis that works: {said[:80]}"
+    return "" if reply.startswith("+PONG") else f"it is no Redis that works: {reply[:80]}"
 
 
 def _command(*words: str) -> bytes:
@@ -118,8 +118,8 @@ def _memcached(connection: _Connection, target: Target) -> str:
     if target.user:
         return ""
     connection.send(b"version\r\n")
-    said = connection.line()
-    return "" if said.startswith("VERSION") else f"it is no memcached: {said[:80]}"
+    reply = connection.line()
+    return "" if reply.startswith("VERSION") else f"it is no memcached: {reply[:80]}"
 
 
 def _web(target: Target, seconds: float) -> str:
@@ -139,7 +139,7 @@ def _web(target: Target, seconds: float) -> str:
 
 
 class Watch:
-    """A thread that asks each shared cache every few seconds, and says once when one is gone.
+    """A thread that asks each shared cache every few seconds, and reports once when one is gone.
 
     Args:
         probes: by name, a function that returns "" while the shared cache answers, else why not.

@@ -25,7 +25,7 @@ from torchbuild_tasks.system.files import unlink
 from torchbuild_tasks.values import replace
 
 Say = Callable[[str], None]
-# How each tool is told to pass everything on, and to read only.
+# How each tool is set to pass everything on, and to read only.
 PASS: Final = {"ccache": {"CCACHE_DISABLE": "1"}, "sccache": {"SCCACHE_NO_CACHE": "1"}}
 READ_ONLY: Final = {"ccache": {"CCACHE_READONLY": "1"}, "sccache": {"SCCACHE_LOCAL_RW_MODE": "READ_ONLY"}}
 _SIZE: Final = {"ccache": "CCACHE_MAXSIZE", "sccache": "SCCACHE_CACHE_SIZE"}
@@ -36,7 +36,7 @@ _LAUNCHERS: Final = tuple(f"CMAKE_{name}_COMPILER_LAUNCHER" for name in ("C", "C
 class Running:
     """The caches of a build under way: `environ` is the build's; `reports` stand there at the end.
 
-    `unlaunched` says that the launcher had to be taken out of it, so that CMake has to run anew.
+    `unlaunched`: the launcher had to be taken out of it, so that CMake has to run anew.
     """
 
     environ: dict[str, str]
@@ -79,7 +79,7 @@ def cache_running(
         addresses: the words of --cache, with the passwords that no plan holds.
         environ: the build's environment.
         root: the checkout.
-        say: told what a person wants to know, from any thread.
+        say: shows a line to a person, from any thread.
         name: tells servers of one checkout apart that may run at the same time.
         every: seconds between two looks at a shared cache.
         distributor: has compiles sent to other machines; None compiles all of them here.
@@ -234,8 +234,8 @@ class _One:
         if folder is None or folder.problem:
             return
         seen = self._memory.seen(folder.path)
-        if said := stats.hint(report, first=not seen, drifted=bool(self._changes)):
-            self._say(said)
+        if hint := stats.hint(report, first=not seen, drifted=bool(self._changes)):
+            self._say(hint)
         if stats.hit_rate(report) is not None:
             self._memory.keep(folder.path, remembered(seen, self._tool.settings), made=folder.made)
 

@@ -87,7 +87,7 @@ class SocketPlace:
         return tuple(pid for pid in found if pid is not None)
 
     def pid(self, address: dict[str, str]) -> int | None:
-        """Return the process that listens on an address; None when nobody does."""
+        """Return the process that listens on an address; None when none does."""
         return _listener(Path(address["SCCACHE_SERVER_UDS"]))
 
     def clear(self) -> None:
@@ -127,7 +127,7 @@ class PortPlace:
         return ()
 
     def pid(self, address: dict[str, str]) -> int | None:
-        """Not known: Windows does not tell it without rights."""
+        """Return None: Windows does not report it without rights."""
         return None
 
     def clear(self) -> None:
@@ -219,7 +219,7 @@ class Server:
         """Start it.
 
         Args:
-            levels: variables of a shared cache; None leaves what the environment says.
+            levels: variables of a shared cache; None leaves those of the environment.
 
         Returns:
             "" when it runs, else why it does not, in sccache's words without a secret.
@@ -287,11 +287,11 @@ class Server:
 
     def _run(self, environ: Mapping[str, str]) -> str:
         """Start one; not by `capture`, for on Windows the server keeps our pipe as long as it lives."""
-        said: list[bytes] = []
+        output: list[bytes] = []
         rc = process.stream(
-            (self._program, "--start-server"), env=environ, cwd=None, log=_Nowhere(), on_block=said.append
+            (self._program, "--start-server"), env=environ, cwd=None, log=_Nowhere(), on_block=output.append
         )
-        return hidden(_reason(rc, b"".join(said)), environ) if rc else ""
+        return hidden(_reason(rc, b"".join(output)), environ) if rc else ""
 
     def _lead(self) -> None:
         self._place.lead()
@@ -352,14 +352,14 @@ class Server:
 
 def sccache_home(program: str, environ: Mapping[str, str]) -> tuple[Path | None, int]:
     """Return the folder that sccache would use and its limit in bytes; None and 0 when not reported."""
-    # An address at which nobody is: it then tells its settings and starts nothing.
-    nobody = {"SCCACHE_SERVER_UDS": os.devnull} if os.name == "posix" else {"SCCACHE_SERVER_PORT": "9"}
-    done = process.capture((program, *_STATS), env={**disk_only(environ), **nobody}, timeout=15.0)
+    # An address without a server: it then reports its settings and starts nothing.
+    no_server = {"SCCACHE_SERVER_UDS": os.devnull} if os.name == "posix" else {"SCCACHE_SERVER_PORT": "9"}
+    done = process.capture((program, *_STATS), env={**disk_only(environ), **no_server}, timeout=15.0)
     with contextlib.suppress(ValueError, TypeError, KeyError, AttributeError):
-        said = json.loads(done.stdout)
-        where = re.fullmatch(r'Local disk: "(.*)"', said["cache_location"])
+        output = json.loads(done.stdout)
+        where = re.fullmatch(r'Local disk: "(.*)"', output["cache_location"])
         folder = Path(where[1].replace("\\\\", "\\")) if where else None
-        return folder, int(said["max_cache_size"] or 0)
+        return folder, int(output["max_cache_size"] or 0)
     return None, 0
 
 
@@ -372,14 +372,14 @@ def hidden(text: str, secrets: Mapping[str, str]) -> str:
 
 
 class _Nowhere:
-    """A log for what nobody needs to read later."""
+    """A log for what is not kept."""
 
     def write(self, data: bytes, /) -> None: ...
 
 
-def _reason(rc: int, said: bytes) -> str:
+def _reason(rc: int, output: bytes) -> str:
     """Return the innermost cause: the last line that sccache prints of an error."""
-    lines = [line.strip() for line in said.decode(errors="replace").splitlines() if line.strip()]
+    lines = [line.strip() for line in output.decode(errors="replace").splitlines() if line.strip()]
     lines = [line for line in lines if not line.startswith(("Run with SCCACHE_LOG", "sccache: Starting"))]
     return (lines[-1] if lines else f"it ended with exit code {rc}").removeprefix("sccache: error: ")
 
@@ -405,7 +405,7 @@ def read_size(text: str) -> int:
 
 
 def statistics(program: str, environ: Mapping[str, str]) -> str:
-    """Return the counters of its whole folder (--print-stats); "" when it does not tell them."""
+    """Return the counters of its whole folder (--print-stats); "" when it does not report them."""
     done = process.capture((program, "--print-stats"), env=environ, timeout=_SECONDS)
     return done.stdout.decode(errors="replace") if done.rc == 0 else ""
 

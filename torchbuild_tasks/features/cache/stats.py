@@ -1,4 +1,4 @@
-"""What a cache did in one build, out of its counters before and after; and what it says to a person."""
+"""What a cache did in one build, from its counters before and after, and the lines of it for a person."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from torchbuild_tasks.model import CacheReport
 
-# Below this share of hits a hint is given, if there were enough compilations to tell.
+# Below this share of hits a hint is given, if there were enough compilations to judge.
 POOR: Final = 0.5
 ENOUGH: Final = 20
 
@@ -184,7 +184,7 @@ def hint(report: CacheReport, *, first: bool, drifted: bool) -> str:
     Args:
         report: one cache's.
         first: no build with these settings has used the folder before.
-        drifted: a setting that it compares has changed (said before the build).
+        drifted: a setting that it compares has changed (reported before the build).
     """
     rate = hit_rate(report)
     looked = sum(report.hits.values()) + sum(report.misses.values())

@@ -269,13 +269,13 @@ def _serve(dist: str, kind: str, conf: Path, log: str, secrets: tuple[str, ...],
     say("Ctrl-C ends it.")
     last: list[str] = []
 
-    def tell(line: str) -> None:
-        if said := plainly(line, secrets):
-            last[:] = [*last[-4:], said]
-            say(said)
+    def on_line(line: str) -> None:
+        if text := plainly(line, secrets):
+            last[:] = [*last[-4:], text]
+            say(text)
 
     try:
-        rc = server.serve(dist, kind, conf, log, tell)
+        rc = server.serve(dist, kind, conf, log, on_line)
     except Interrupted:
         say(f"the {kind} is stopped")
         return

@@ -27,7 +27,7 @@ LONGEST = 4096  # characters of a token
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """What a scheduler says of itself; `problem` is why it cannot be used, "" when it can."""
+    """The status of a scheduler; `problem` is why it cannot be used, "" when it can."""
 
     servers: int = 0
     cpus: int = 0
@@ -66,9 +66,9 @@ def _status(url: str, seconds: float) -> Answer:
     if response.status != 200:
         return Answer(problem=_NO_SCHEDULER)
     try:
-        said = json.loads(text)
+        status = json.loads(text)
         return Answer(
-            servers=int(said["num_servers"]), cpus=int(said["num_cpus"]), busy=int(said["in_progress"])
+            servers=int(status["num_servers"]), cpus=int(status["num_cpus"]), busy=int(status["in_progress"])
         )
     except (ValueError, TypeError, KeyError, RecursionError):
         return Answer(problem=_NO_SCHEDULER)
@@ -135,7 +135,7 @@ def cluster_files(cache_folder: str) -> ClusterFiles:
     """Return the files of this user.
 
     Args:
-        cache_folder: the folder of helpers; what can be made again goes beside them.
+        cache_folder: the folder of helpers; what can be created again goes next to it.
     """
     from platformdirs import user_config_dir
 

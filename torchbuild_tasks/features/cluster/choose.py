@@ -1,4 +1,4 @@
-"""Decide whether a build sends compiles away; read and write what sccache-dist is told and reports."""
+"""Decide whether a build sends compiles away; read and write its configuration and its log."""
 
 from __future__ import annotations
 
@@ -330,22 +330,22 @@ def _text(value: str) -> str:
 
 
 def plainly(line: str, secrets: Iterable[str] = ()) -> str:
-    """Return one line in plain words; "" for one that says nothing to a person.
+    """Return one line in plain words; "" for one that means nothing to a person.
 
     Args:
         line: as sccache-dist wrote it.
-        secrets: texts that must not be shown, whatever the line says.
+        secrets: texts that must not be shown, whatever the line is.
     """
     found = _LINE.match(line)
-    said = found[3] if found else line.strip()
-    if any(pattern.fullmatch(said) for pattern in _SILENT):
+    text = found[3] if found else line.strip()
+    if any(pattern.fullmatch(text) for pattern in _SILENT):
         return ""
     for pattern, words in _KNOWN:
-        if known := pattern.fullmatch(said):
+        if known := pattern.fullmatch(text):
             return words.format(*known.groups())
     for secret in secrets:
-        said = said.replace(secret, "***") if secret else said
-    return said.removeprefix("sccache-dist: ")
+        text = text.replace(secret, "***") if secret else text
+    return text.removeprefix("sccache-dist: ")
 
 
 def given_back(log: str) -> str:
@@ -354,5 +354,5 @@ def given_back(log: str) -> str:
     Args:
         log: what a client's sccache server wrote with `CLIENT_LOG`.
     """
-    said = (BUSY if _BUSY in reason else reason for reason in _BACK.findall(log))
-    return next((reason for reason, _ in Counter(said).most_common(1)), "")
+    text = (BUSY if _BUSY in reason else reason for reason in _BACK.findall(log))
+    return next((reason for reason, _ in Counter(text).most_common(1)), "")

@@ -62,13 +62,13 @@ def server_token(program: str, scheduler_conf: Path, address: str) -> str:
 
 def _create(program: str, *words: str) -> str:
     done = process.capture((program, "auth", *words), timeout=_SECONDS)
-    said = done.stdout.decode(errors="replace").strip()
-    if done.rc != 0 or not said:
+    output = done.stdout.decode(errors="replace").strip()
+    if done.rc != 0 or not output:
         why = done.stderr.decode(errors="replace").strip().splitlines()
         raise ClusterError(
             f"{program} auth {words[0]} ended with exit code {done.rc}.", looked=tuple(why[-3:])
         )
-    return said
+    return output
 
 
 def serve(program: str, kind: str, conf: Path, log: str, on_line: Callable[[str], None]) -> int:
@@ -79,7 +79,7 @@ def serve(program: str, kind: str, conf: Path, log: str, on_line: Callable[[str]
         kind: scheduler or server.
         conf: its file.
         log: what it is to write down (SCCACHE_LOG).
-        on_line: told every line that it writes.
+        on_line: called with every line that it writes.
 
     Returns:
         Its exit code. Raises Interrupted once all that it started is ended.
@@ -87,12 +87,12 @@ def serve(program: str, kind: str, conf: Path, log: str, on_line: Callable[[str]
     # Without this a scheduler goes to the background, where Ctrl-C does not reach it.
     environ = {**os.environ, "SCCACHE_NO_DAEMON": "1", "SCCACHE_LOG": log}
 
-    def tell(block: bytes) -> None:
+    def on_block(block: bytes) -> None:
         for line in block.decode(errors="replace").splitlines():
             on_line(line)
 
     argv = (program, kind, "--config", str(conf))
-    return process.stream(argv, env=environ, cwd=None, log=_Nowhere(), on_block=tell)
+    return process.stream(argv, env=environ, cwd=None, log=_Nowhere(), on_block=on_block)
 
 
 class _Nowhere:
@@ -163,8 +163,8 @@ def _overlay_problems(folder: Path) -> list[tuple[str, str]]:
         return [(f"{folder} cannot be used: {error.strerror or error}", "Name another: --space FOLDER")]
     if done.rc == 0:
         return []
-    said = done.stderr.decode(errors="replace").strip().splitlines()
-    text = f"an overlay cannot be mounted in {folder}" + (f": {said[0]}" if said else "")
+    output = done.stderr.decode(errors="replace").strip().splitlines()
+    text = f"an overlay cannot be mounted in {folder}" + (f": {output[0]}" if output else "")
     return [
         (text, "In a container, give it CAP_SYS_ADMIN; name a folder on a disk of its own: --space FOLDER")
     ]

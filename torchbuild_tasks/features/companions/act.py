@@ -58,7 +58,7 @@ def clone_source(git: Git, url: str, ref: str, *, offline: bool, say: Callable[[
     name = folder.name.partition("-")[0]
     ways = f"Name a folder that has it: --with {name}=PATH, or another address: --with {name}=URL@REF"
     if offline:
-        raise SourceError(f"{folder} is not there, and --offline is said.", next_step=ways)
+        raise SourceError(f"{folder} is not there, and --offline forbids to get it.", next_step=ways)
     with files.told_as(SourceError, folder.parent):
         folder.parent.mkdir(exist_ok=True)
     for left in leftovers(folder.parent, folder.name):

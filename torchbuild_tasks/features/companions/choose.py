@@ -71,7 +71,7 @@ def companion_requires(question: Question) -> tuple[str, ...]:
 
 
 def choose_companions(question: Question, python: str) -> tuple[Companion, ...]:
-    """Return what `python` will build against this torch; a finding says what cannot be and is left out."""
+    """Return what `python` will build against this torch; a finding names what cannot be and is left out."""
     chosen = (_chosen(question, wanted, python) for wanted in wanted_companions(question))
     return tuple(companion for companion in chosen if companion)
 
@@ -224,7 +224,7 @@ def check_development(question: Question, called: str) -> tuple[Finding, ...]:
 
 def _means(question: Question, called: str) -> str:
     if any(wanted.row.name == NAME for wanted in wanted_companions(question)):
-        return f"the {NAME} that is built beside it asks for exactly this torch, so pip leaves both alone"
+        return f"the {NAME} that is built with it asks for exactly this torch, so pip leaves both alone"
     row = newest_release(question.catalog, NAME, question.version)
     if row is None or not row.wheel:
         return "pip would replace it where a package asks for the release"

@@ -48,7 +48,7 @@ def undo_patches(root: Path, report: Reporter, dry_run: bool) -> tuple[str, ...]
     """Take back every patch that is recorded in a checkout, or only say which; their ids.
 
     Raises:
-        PatchRefused: somebody has changed the same lines since; no file was changed.
+        PatchRefused: the same lines have been changed since; no file was changed.
     """
     ids = patches.bring(root, (), dry_run=dry_run).undone
     for id in ids:

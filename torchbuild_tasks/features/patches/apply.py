@@ -1,9 +1,9 @@
 """Bring the patches of the source to what a plan wants, and remember what they changed.
 
 git decides whether a patch fits: every line of its context must be there as it stands in the diff. Where it
-is may have moved, for it does with every release; a note says so. git works on a copy of one file in a folder
-of its own; the copy keeps its name and place, so that git's words name the file; no repository around it, no
-setting of the user's and no variable of a git hook has an effect.
+is may have moved, for it does with every release; a note names the lines. git works on a copy of one file in
+a folder of its own. The copy keeps its name and place, so that git's words name the file; no repository above
+it, no setting of the user's and no variable of a git hook has an effect.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """Ids of patches: newly applied, taken back, those whose change the source has by itself.
 
-    `moved` says for a patch where its parts were found, when not on the lines that it names.
+    `moved` has, by patch, where its parts were found when not on the lines that it names.
     """
 
     applied: tuple[str, ...] = ()
@@ -176,7 +176,7 @@ def _sections(applied: Applied) -> Iterator[Section]:
 
 
 def _reverse(applied: Applied, section: Section, files: PatchedFiles) -> bool:
-    """Take one change back; False when somebody has done it already."""
+    """Take one change back; False when it is undone already."""
     content, change = files.get(section.path), applied.files[section.path]
     if sha(content) == change.before:
         return False
@@ -379,8 +379,8 @@ def _git(root: Path, reverse: bool) -> str:
             next_step="Install git: sudo apt-get install git, winget install Git.Git",
         )
     if done.rc != 0:
-        said = (done.stderr or done.stdout).decode(errors="replace").strip()
-        raise DoesNotApply(said or f"git apply ended with exit code {done.rc}")
+        output = (done.stderr or done.stdout).decode(errors="replace").strip()
+        raise DoesNotApply(output or f"git apply ended with exit code {done.rc}")
     return done.stderr.decode(errors="replace")
 
 

@@ -52,7 +52,7 @@ def check_patches(question: Question) -> tuple[Finding, ...]:
 
 def _fine(chosen: tuple[Patch, ...]) -> Iterator[Finding]:
     for patch in chosen:
-        if problem(patch.diff):  # that is said by itself
+        if problem(patch.diff):  # that has a finding of its own
             continue
         files = [section.path for section in sections(patch.diff)]
         named = ", ".join(files[:3]) + (" ..." if len(files) > 3 else "")
