@@ -22,8 +22,8 @@ from torchbuild_tasks.features.bisect.choose import Step
 from torchbuild_tasks.features.bootstrap.choose import Bootstrap, Missing
 from torchbuild_tasks.features.develop.act import DebugConfig, Written
 from torchbuild_tasks.features.helpers.choose import HelperLine, HelperReport
-from torchbuild_tasks.features.manifest.act import Replay
 from torchbuild_tasks.features.manifest.compare import Difference
+from torchbuild_tasks.features.manifest.replay import Replay
 from torchbuild_tasks.features.report.act import ReportFiles
 from torchbuild_tasks.features.support.act import SupportFile
 from torchbuild_tasks.fronts.parsing import request_class

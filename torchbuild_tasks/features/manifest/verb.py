@@ -12,8 +12,8 @@ from torchbuild_tasks.verbs import Outcome
 
 if TYPE_CHECKING:
     from torchbuild_tasks.build.work import Reporter
-    from torchbuild_tasks.features.manifest.act import Replay
     from torchbuild_tasks.features.manifest.compare import Difference
+    from torchbuild_tasks.features.manifest.replay import Replay
     from torchbuild_tasks.model.record import VerifyReport
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -165,22 +165,23 @@ def replay_build(request: ReplayRequest, report: Reporter) -> tuple[Replay, Veri
     from torchbuild_tasks import flow
     from torchbuild_tasks.catalog import load_catalog
     from torchbuild_tasks.context import accept, writer
-    from torchbuild_tasks.features.manifest import act
+    from torchbuild_tasks.features.manifest import replay
+    from torchbuild_tasks.features.manifest.act import Asked
 
     name = str(request.manifest)
     catalog = load_catalog()
-    recorded = act.load(name)
-    written = act.write_diffs(recorded, Path(request.out).expanduser()) if request.out else ()
-    with act.variables_of(recorded, catalog):
-        question, plan = look_again(request, recorded, act.source_of(recorded, request.source))
-        asked = act.Asked(
+    recorded = replay.load(name)
+    written = replay.write_diffs(recorded, Path(request.out).expanduser()) if request.out else ()
+    with replay.variables_of(recorded, catalog):
+        question, plan = look_again(request, recorded, replay.source_of(recorded, request.source))
+        asked = Asked(
             tool=writer(),
             request=question.request,
             settings=question.settings,
             facts=question.facts,
             plan=plan,
         )
-        found = act.compare_plan(recorded, name, asked, catalog, written)
+        found = replay.compare_plan(recorded, name, asked, catalog, written)
         if not request.yes:
             return found, None
         for line in found.lines:
@@ -198,8 +199,8 @@ def compare(request: CompareRequest, report: Reporter) -> Outcome:
 def find_differences(request: CompareRequest) -> tuple[Difference, ...]:
     """Compare two builds, each a manifest's file or the name of a build."""
     from torchbuild_tasks.context import named
-    from torchbuild_tasks.features.manifest.act import load_named
     from torchbuild_tasks.features.manifest.compare import differences
+    from torchbuild_tasks.features.manifest.replay import load_named
 
     about = named(request)
     return differences(load_named(str(request.manifest), about), load_named(str(request.other), about))
