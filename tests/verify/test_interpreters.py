@@ -380,7 +380,10 @@ def test_a_torch_that_does_not_see_what_the_driver_sees(python_with: Python, dri
     ("code", "words"),
     [
         ("print('I am no Python')", "printed nothing that can be read\n  I am no Python"),
-        ("import os, sys; sys.stdout.buffer.write(os.urandom(5_000_000))", "printed nothing that can be read"),
+        (
+            "import os, sys; sys.stdout.buffer.write(os.urandom(5_000_000))",
+            "printed nothing that can be read",
+        ),
         ("raise SystemExit('no libpython')", "status 1, and printed nothing that can be read\n  no lib"),
         (f"import os; os._exit({0xC0000135 - 2**32 if WINDOWS else 127})", NO_LIBRARY),
         pytest.param("import os; os.kill(os.getpid(), 9)", "died by signal 9 (Killed)", marks=needs_signals),
