@@ -19,7 +19,7 @@ class Names(Protocol):
 
     @property
     def WINDOWS(self) -> bool:
-        """Whether names are those of Windows."""
+        """True for names of Windows."""
 
     def join(self, folder: str, *parts: str) -> str:
         """Return the path of `parts` (which may use /) below `folder`."""

@@ -69,7 +69,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def windows(self) -> bool:
-        """Whether it is a Windows machine."""
+        """True on a Windows machine."""
         return self.names.WINDOWS
 
     def variable(self, name: str) -> str:

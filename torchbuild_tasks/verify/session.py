@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -63,6 +62,8 @@ def verify(
     env = {name: value for name, value in environ.items() if name.upper() not in _DROPPED}
 
     def ask(names: Sequence[str], seconds: float) -> Captured:
+        import tempfile  # a build that has nothing to verify does not load it
+
         argv = [python, "-I", str(PROBE), "--limit", str(min(LIMIT, timeout)), *names]
         with tempfile.TemporaryDirectory(prefix="torchbuild-verify-", ignore_cleanup_errors=True) as empty:
             return capture(argv, env=env, cwd=empty, timeout=seconds)

@@ -1,4 +1,4 @@
-"""How the loader of one process looks for libraries: Windows by its folders, ld.so by its own file."""
+"""The loader of one process: where it looks for libraries, on Windows and by ld.so's own file."""
 
 from __future__ import annotations
 

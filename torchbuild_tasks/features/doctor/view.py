@@ -1,4 +1,4 @@
-"""What every check of the doctor is given and returns."""
+"""The values that every check of the doctor is given and returns."""
 
 from __future__ import annotations
 
