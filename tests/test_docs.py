@@ -95,6 +95,14 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert (page.parent / target).exists(), target
 
 
+def test_the_design_has_ten_files_to_read_and_few_words_of_our_own() -> None:
+    page = (ROOT / "docs/design.md").read_text("utf-8")
+    words = page.partition("## Words of our own")[2].partition("\n## ")[0].split("| --- | --- |")[1]
+    assert 0 < len(re.findall(r"^\| ", words, re.MULTILINE)) <= 25
+    files = page.partition("## Read these ten files first")[2].partition("\n## ")[0]
+    assert len(re.findall(r"^\d+\. ", files, re.MULTILINE)) == 10
+
+
 def test_what_is_told_to_be_edited_is_there() -> None:
     page = (ROOT / "CONTRIBUTING.md").read_text("utf-8").partition("## To add")[2]
     folder, missing = ROOT, []

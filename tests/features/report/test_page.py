@@ -35,7 +35,7 @@ def report(**changes: Any) -> Report:
         "machine": "Debian 12, 2 cores",
         "source": "/src/pytorch",
         "log": "/src/pytorch/build/.ninja_log",
-        "placed": lanes(STEPS),
+        "timeline": lanes(STEPS),
         "chain": Chain((STEPS[0], STEPS[2]), "graph"),
     }
     return Report(**{**values, **changes})
@@ -169,8 +169,8 @@ def test_the_data_has_lanes_kinds_and_the_chain() -> None:
 
 def test_a_build_of_one_step_and_of_none() -> None:
     one = [step("a.cpp.o", 0, 0)]
-    assert payload(read(placed=lanes(one), chain=Chain((), "times")))["lanes"] == 1
-    assert payload(read(placed=[], chain=Chain((), "times")))["steps"] == []
+    assert payload(read(timeline=lanes(one), chain=Chain((), "times")))["lanes"] == 1
+    assert payload(read(timeline=[], chain=Chain((), "times")))["steps"] == []
 
 
 def test_a_missing_field_of_the_page_is_an_error() -> None:

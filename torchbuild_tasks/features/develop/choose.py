@@ -134,7 +134,7 @@ _SCOPES: Final = {
     1: ("only programs that the debugger itself starts", "echo 0 | sudo tee {0}"),
     2: ("only root", "Run the debugger as root, or: echo 0 | sudo tee {0}"),
     3: (
-        "nobody, until the machine is started anew",
+        "no process, until the machine is started anew",
         "Set kernel.yama.ptrace_scope = 0 in /etc/sysctl.d and reboot",
     ),
 }
@@ -165,7 +165,7 @@ def _symbols(debugging: Debugging) -> Iterator[Finding]:
     elif all(has for _, has in debugging.debug_info):
         yield Finding(id="debug-info", status="ok", text="the built libraries have debug information")
     else:
-        text = "whether the built libraries have debug information cannot be told"
+        text = "whether the built libraries have debug information is not known"
         yield Finding(id="debug-info", status="unknown", text=text)
 
 

@@ -242,7 +242,7 @@ class FirstError:
         if self._before is None or self._before != before:
             return ""
         error = self._before.error
-        return first_error_text(error.number, error.said, diagnose_build(self._work, scanner).diagnoses)
+        return first_error_text(error.number, error.text, diagnose_build(self._work, scanner).diagnoses)
 
 
 def diagnose_build(work: Work, scanner: LogScanner) -> Reading:

@@ -192,12 +192,12 @@ def explain(text: str, book: FailureBook, machine: Machine) -> Diagnosis | None:
 
 def _met(block: ErrorBlock, book: FailureBook) -> Iterator[_Met]:
     """Yield the rows that know a line of the block, and those that know it only as a paragraph."""
-    said = [line for line in block.lines if line is block.error or _is_telling(line.said.strip())]
+    said = [line for line in block.lines if line is block.error or _is_telling(line.text.strip())]
     for line in said:
-        for hit in book.look_up(line.said.strip()):
+        for hit in book.look_up(line.text.strip()):
             yield _Met(hit, line)
     if block.kind in ("cmake", "python", "words"):
-        for hit in book.look_up(" ".join(line.said.strip() for line in said)):
+        for hit in book.look_up(" ".join(line.text.strip() for line in said)):
             yield _Met(hit, block.error, whole=True)
 
 

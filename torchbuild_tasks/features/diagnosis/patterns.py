@@ -220,7 +220,7 @@ SIGNS: Final = (
     *("Killed", "signal 9", "*** ", "build stopped", "of output", "-" * 20, "-- Configuring"),
     *("ndefined ", "nresolved", "/ld: ", "/ld\u00a0: ", "annot ", "ould not", "ot found", "No s"),
 )
-# One of these is in what a build says as soon as it has failed, while what runs beside it goes on.
+# One of these is in what a build says as soon as it has failed, while other commands still run.
 PROOF_SIGNS: Final = (b"FAILED: ", b"CMake Error", b": *** [", b"ninja: error: ", b"ninja: fatal: ")
 # Looked for at the start of a log only.
 FIRST_SIGNS: Final = (

@@ -34,11 +34,11 @@ _DIRECT: Final = "The above exception was the direct cause"
 
 
 class Line(msgspec.Struct, frozen=True):
-    """A line of the log: its number (from 1), as it stands there, and what was said in it."""
+    """A line of the log: its number (from 1), as it is there, and its text as `decode.clean` reads it."""
 
     number: int
     raw: str
-    said: str
+    text: str
 
 
 class ErrorBlock(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,8 +61,8 @@ class ErrorBlock(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _shortened(line: Line, index: int) -> str:
-    width = _COMMAND_WIDTH if index == 1 and patterns.is_command(line.said.strip()) else _LINE_WIDTH
-    return line.said if len(line.said) <= width else line.said[:width] + " ..."
+    width = _COMMAND_WIDTH if index == 1 and patterns.is_command(line.text.strip()) else _LINE_WIDTH
+    return line.text if len(line.text) <= width else line.text[:width] + " ..."
 
 
 class Block:
@@ -75,9 +75,9 @@ class Block:
         self.weak = weak
         last = lines[-1]
         self._first = last
-        self._indent = len(last.said) - len(last.said.lstrip())
+        self._indent = len(last.text) - len(last.text.lstrip())
         self._blank, self._blanks = False, 0
-        self._trace = patterns.is_traceback(last.said.lstrip())
+        self._trace = patterns.is_traceback(last.text.lstrip())
         self._message = self._stray = 0
         self._chain = ""
         self._error = None if shape == "ninja" or self._trace else last
@@ -96,7 +96,7 @@ class Block:
         """Continue with the failure that this block was the cause of."""
         self.lines.append(line)
         self.shape, self._blank, self._trace = shape, False, False
-        self._indent = len(line.said) - len(line.said.lstrip())
+        self._indent = len(line.text) - len(line.text.lstrip())
 
     def blame(self, line: Line) -> None:
         """Name the line that says the error."""
@@ -104,7 +104,7 @@ class Block:
 
     def take(self, line: Line) -> bool:
         """Add the line if it still belongs to the block, and say whether it did."""
-        said = line.said
+        said = line.text
         text = said[self._indent :] if said[: self._indent].isspace() else said
         if not self._belongs(text):
             return False
@@ -120,14 +120,14 @@ class Block:
         if not self._trace and self.shape != "cmake":
             return False
         middle = range(MAX_LINES // 4, MAX_LINES - 1)
-        dull = (index for index in middle if not patterns.cause(self.lines[index].said.strip()))
+        dull = (index for index in middle if not patterns.cause(self.lines[index].text.strip()))
         del self.lines[next(dull, MAX_LINES // 2)]
         return True
 
     def _belongs(self, text: str) -> bool:
         if self.shape == "cmake":  # paragraphs, between which it leaves up to three lines
             self._blanks = self._blanks + 1 if not text else 0
-            wrapped = len(self.lines) == 1 and _CUT_HEAD.match(self._first.said.strip()) is not None
+            wrapped = len(self.lines) == 1 and _CUT_HEAD.match(self._first.text.strip()) is not None
             return text.startswith((" ", "Call Stack")) or (not text and self._blanks <= _BLANKS) or wrapped
         if self.shape == "python":
             return self._in_trace(text)
@@ -250,7 +250,7 @@ class LogScanner:
     @property
     def status_line(self) -> str:
         """Return a status line of CMake that a row takes for an error; "" when configuring ended well."""
-        return self._sticky.done().error.said if self._sticky else ""
+        return self._sticky.done().error.text if self._sticky else ""
 
     @property
     def warned(self) -> tuple[tuple[FailureRow, str], ...]:
@@ -260,7 +260,7 @@ class LogScanner:
     @property
     def last(self) -> tuple[str, ...]:
         """Return the last lines, for a log in which nothing was found."""
-        return tuple(self._line(*recent).said for recent in self._recent)
+        return tuple(self._line(*recent).text for recent in self._recent)
 
     def skip_block(self, block: bytes) -> None:
         """Count the lines of a block without searching it."""
@@ -301,7 +301,7 @@ class LogScanner:
             if self._block is None or not self._block.take(line):
                 self._close()
                 if self._proof is None:
-                    self._judge(line, line.said.strip())
+                    self._judge(line, line.text.strip())
         self._recent.append((self._number, raw))
 
     def _line(self, number: int, raw: bytes) -> Line:
@@ -319,7 +319,7 @@ class LogScanner:
         block = self._suspect
         if block is None or block.shape != "python":
             return
-        if not patterns.is_marker(block.done().error.said.strip()):
+        if not patterns.is_marker(block.done().error.text.strip()):
             return
         block.weak, self._suspect = True, None
         self._weak = self._weak or block
@@ -367,9 +367,9 @@ class LogScanner:
             self._proof = culprit
         elif self._weak is None:
             lines = [self._line(*recent) for recent in self._recent]
-            self._weak = Block("make" if "***" in line.said else "words", [*lines, line], "words", weak=True)
-            complaints = [each for each in lines if patterns.COMPLAINT.match(each.said.strip())]
-            if complaints and not patterns.is_harmless(complaints[-1].said.strip()):
+            self._weak = Block("make" if "***" in line.text else "words", [*lines, line], "words", weak=True)
+            complaints = [each for each in lines if patterns.COMPLAINT.match(each.text.strip())]
+            if complaints and not patterns.is_harmless(complaints[-1].text.strip()):
                 self._weak.blame(complaints[-1])
 
     def _culprit(self) -> Block | None:
@@ -408,7 +408,7 @@ class LogScanner:
             leads = self._leads()
             shape = "words" if kind == "python" and not patterns.is_traceback(text) else kind
             self._suspect = self._block = Block(kind, [*leads, line], shape)
-            if said := next((lead for lead in leads if patterns.cause(lead.said.strip())), None):
+            if said := next((lead for lead in leads if patterns.cause(lead.text.strip())), None):
                 self._block.blame(said)
 
     def _known(self, text: str) -> bool:
@@ -423,7 +423,7 @@ class LogScanner:
         leads: list[Line] = []
         for recent in reversed(self._recent):
             line = self._line(*recent)
-            if not patterns.LEADS.match(line.said):
+            if not patterns.LEADS.match(line.text):
                 break
             leads.insert(0, line)
         return leads

@@ -70,7 +70,7 @@ def make_report(
     if trace is not None:
         stages = [(name, seconds) for name, seconds, _ in report.stages]
         title = f"torch {report.torch}, {report.when}"
-        _write(trace, json.dumps(trace_events(report.placed, title, stages)))
+        _write(trace, json.dumps(trace_events(report.timeline, title, stages)))
     return ReportFiles(page=page, trace=trace, steps=len(steps), notes=tuple(notes))
 
 
@@ -91,7 +91,7 @@ def _report(
         machine=_machine(manifest.facts) if manifest else "",
         source=str(root),
         log=str(build_dir / NINJA_LOG),
-        placed=lanes(steps),
+        timeline=lanes(steps),
         chain=critical_path(steps, graph),
         stages=[(each.stage, each.seconds, each.result) for each in manifest.stages] if manifest else [],
         caches=manifest.caches if manifest else (),

@@ -65,7 +65,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     machine: str
     source: str
     log: str
-    placed: Sequence[Placed]
+    timeline: Sequence[Placed]
     chain: Chain
     stages: Sequence[tuple[str, float, str]] = ()
     caches: Sequence[CacheReport] = ()
@@ -79,7 +79,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 def render(page: Page, report: Report) -> str:
     """Return the whole page."""
-    steps = [each.step for each in report.placed]
+    steps = [each.step for each in report.timeline]
     return fill(
         page.html,
         {
@@ -106,16 +106,16 @@ def render(page: Page, report: Report) -> str:
 
 
 def _payload(report: Report) -> dict[str, Any]:
-    kinds = [each.kind for each in by_kind([each.step for each in report.placed])]
+    kinds = [each.kind for each in by_kind([each.step for each in report.timeline])]
     chain = {step.output for step in report.chain.steps}
     before = {each.output: each.before for each in report.differences}
-    zero = min((each.step.start for each in report.placed), default=0.0)
+    zero = min((each.step.start for each in report.timeline), default=0.0)
     return {
         "kinds": kinds,
         "colours": [_COLOURS.get(kind, _OTHER_COLOUR) for kind in kinds],
-        "lanes": max((each.lane for each in report.placed), default=-1) + 1,
+        "lanes": max((each.lane for each in report.timeline), default=-1) + 1,
         "compares": any(each is not None for each in before.values()),
-        "wall": round(wall([each.step for each in report.placed]), 3),
+        "wall": round(wall([each.step for each in report.timeline]), 3),
         "steps": [
             [
                 short_name(report.source, each.step.output),
@@ -126,7 +126,7 @@ def _payload(report: Report) -> dict[str, Any]:
                 int(each.step.output in chain),
                 before.get(each.step.output),
             ]
-            for each in report.placed
+            for each in report.timeline
         ],
     }
 
@@ -134,7 +134,7 @@ def _payload(report: Report) -> dict[str, Any]:
 def _figures(report: Report, steps: Sequence[Step]) -> str:
     whole = wall(steps)
     work = sum(step.seconds for step in steps)
-    lanes = max((each.lane for each in report.placed), default=-1) + 1
+    lanes = max((each.lane for each in report.timeline), default=-1) + 1
     rows = [
         ("Steps", f"{len(steps):,}", f"at most {lanes} at once" if lanes > 1 else "one at a time"),
         (
