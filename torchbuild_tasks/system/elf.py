@@ -44,7 +44,7 @@ _WEAK: Final = 0x2  # VER_FLG_WEAK
 
 
 def read_elf(file: BinaryIO, real: str, size: int) -> Image:
-    """What the library of `size` bytes in `file` says; `damage` where it cannot be right."""
+    """Return what the library of `size` bytes in `file` says; `damage` where it cannot be right."""
     start = file.read(_HEADER.size)
     if len(start) < _HEADER.size:
         return Image(real=real, damage=f"cut short: {size:,} bytes are no library")
@@ -67,17 +67,17 @@ def read_elf(file: BinaryIO, real: str, size: int) -> Image:
 
 
 def dynamic_of(elf: ELFFile) -> DynamicSegment | None:
-    """The dynamic section, by the table that the loader reads."""
+    """Return the dynamic section, by the table that the loader reads."""
     return next((part for part in elf.iter_segments("PT_DYNAMIC") if isinstance(part, DynamicSegment)), None)
 
 
 def sections(elf: ELFFile, kind: str) -> Iterator[Any]:
-    """The sections of a kind, each with what its class has; pyelftools' types know the base alone."""
+    """Yield the sections of a kind, each with what its class has; pyelftools' types know the base alone."""
     yield from elf.iter_sections(kind)
 
 
 def _machine(header: tuple[Any, ...]) -> str:
-    """The processor; where the file is of the other size or byte order, with words that say so."""
+    """Return the processor; where the file is of the other size or byte order, with words that say so."""
     _, bits, order, _, number, *_ = header
     name = _MACHINES.get(number, f"machine {number}")
     if bits != _64_BITS and number != _EM_386:
@@ -86,7 +86,7 @@ def _machine(header: tuple[Any, ...]) -> str:
 
 
 def _ends(file: BinaryIO, header: tuple[Any, ...]) -> tuple[int, int]:
-    """Where the last byte is that the loader maps, and where the whole file ends."""
+    """Return where the last byte is that the loader maps, and where the whole file ends."""
     *_, programs, sections, _, _, program_size, count, section_size, section_count, _ = header
     file.seek(programs)
     table = file.read(program_size * count)
@@ -148,7 +148,7 @@ _HIDDEN: Final = 0x8000  # of an entry of DT_VERSYM: only by this version, never
 
 
 def open_symbols(path: str) -> Symbols | None:
-    """The symbols of a library; None where it has none that can be read."""
+    """Return the symbols of a library; None where it has none that can be read."""
     try:
         with Path(path).open("rb") as file:
             return Symbols(file)
@@ -183,7 +183,7 @@ class Symbols:
         self._gives = _given_versions(elf)
 
     def wanted(self) -> tuple[Symbol, ...]:
-        """What it takes from others and cannot do without; nothing where a table is broken."""
+        """Return what it takes from others and cannot do without; nothing where a table is broken."""
         try:
             return tuple(self._undefined())
         except _BROKEN:
@@ -211,7 +211,7 @@ class Symbols:
         return {symbol for symbol in symbols if find(symbol)}
 
     def _first_given(self) -> int:
-        """The undefined stand before all that the GNU table holds; the other holds them all."""
+        """Return the undefined stand before all that the GNU table holds; the other holds them all."""
         if self._gnu is None:
             return int(struct.unpack_from("<4xI", self._data, self._sysv or 0)[0])
         buckets, first, bloom = struct.unpack_from("<III", self._data, self._gnu)
@@ -275,7 +275,7 @@ class Symbols:
 
 @functools.lru_cache(maxsize=100_000)
 def gnu_hash(name: str) -> int:
-    """The hash of a name, as DT_GNU_HASH has it (dl_new_hash of glibc)."""
+    """Return the hash of a name, as DT_GNU_HASH has it (dl_new_hash of glibc)."""
     value = 5381
     for byte in name.encode():
         value = (value * 33 + byte) & 0xFFFFFFFF
@@ -310,7 +310,7 @@ _FLAGS: Final = {"x86_64": 0x303, "aarch64": 0xA03, "ppc64le": 0x503, "s390x": 0
 
 
 def read_cache(path: Path, machine: str) -> dict[str, tuple[str, ...]]:
-    """The paths by name, best first; none where there is no cache, or a broken one.
+    """Return the paths by name, best first; none where there is no cache, or a broken one.
 
     Entries for other processors than the plain one (glibc-hwcaps) are left out: their folders are
     searched by name.

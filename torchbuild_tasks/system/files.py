@@ -1,7 +1,9 @@
-"""Who holds a file on Windows, so that a person can be told what to close.
+"""Writes, replaces and removes single files safely, and keeps the tool's own folder in a checkout.
 
-The Restart Manager knows it best (learn.microsoft.com/windows/win32/rstmgr); where it
-does not work, psutil looks through the open files of every process that it may look at.
+A file is there whole or not at all. On Windows another program may hold it: then it is tried again
+for two seconds, and the error names that program. The Restart Manager knows it best
+(learn.microsoft.com/windows/win32/rstmgr); where it does not work, psutil looks through the open
+files of every process that it may look at.
 """
 
 from __future__ import annotations
@@ -21,82 +23,6 @@ from typing import Any, Final
 
 from torchbuild_tasks.errors import TorchbuildError, UsageError
 
-_KEY_LENGTH: Final = 33  # CCH_RM_SESSION_KEY and the final 0
-_ROOM: Final = 16  # nobody reads more names
-
-
-class _ProcessInfo(ctypes.Structure):
-    """RM_PROCESS_INFO."""
-
-    _fields_ = (
-        ("dwProcessId", wintypes.DWORD),
-        ("ProcessStartTime", wintypes.FILETIME),
-        ("strAppName", wintypes.WCHAR * 256),
-        ("strServiceShortName", wintypes.WCHAR * 64),
-        ("ApplicationType", ctypes.c_int),
-        ("AppStatus", wintypes.ULONG),
-        ("TSSessionId", wintypes.DWORD),
-        ("bRestartable", wintypes.BOOL),
-    )
-
-
-def holders(path: Path) -> tuple[str, ...]:
-    """The programs that have the file open or loaded, as `ninja.exe (process 12)`; empty when unknown."""
-    if sys.platform != "win32":
-        return ()
-    told = by_restart_manager(path)
-    return tuple(by_open_files(path)) if told is None else told
-
-
-def by_restart_manager(path: Path) -> tuple[str, ...] | None:
-    """What the Restart Manager says; None when it is not there or fails."""
-    if sys.platform != "win32":
-        return None
-    try:
-        manager = ctypes.WinDLL("rstrtmgr")
-    except OSError:
-        return None
-    session, key = wintypes.DWORD(), ctypes.create_unicode_buffer(_KEY_LENGTH)
-    # A session without a key is none: the manager is an empty shell of itself.
-    if manager.RmStartSession(ctypes.byref(session), 0, key) or not key.value:
-        return None
-    try:
-        files = (wintypes.LPCWSTR * 1)(str(path.absolute()))
-        if manager.RmRegisterResources(session, 1, files, 0, None, 0, None):
-            return None
-        return _listed(manager, session)
-    finally:
-        manager.RmEndSession(session)
-
-
-def _listed(manager: Any, session: wintypes.DWORD) -> tuple[str, ...] | None:
-    found, needed, reasons = (_ProcessInfo * _ROOM)(), wintypes.UINT(), wintypes.DWORD()
-    count = wintypes.UINT(_ROOM)
-    if manager.RmGetList(session, ctypes.byref(needed), ctypes.byref(count), found, ctypes.byref(reasons)):
-        return None
-    return tuple(f"{each.strAppName} (process {each.dwProcessId})" for each in found[: count.value])
-
-
-def by_open_files(path: Path) -> Iterator[str]:
-    """The processes that psutil sees the file open in."""
-    import psutil
-
-    wanted = os.path.normcase(path.absolute())
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error, OSError):
-            if any(os.path.normcase(file.path) == wanted for file in process.open_files()):
-                yield f"{_name(process)}process {process.pid}"
-
-
-def _name(process: Any) -> str:
-    with contextlib.suppress(OSError):  # psutil.Error is none
-        return f"{process.name()}, "
-    return ""
-
-
-# ---------------- writes files whole or not at all, and keeps the tool's own folder in a checkout
-
-
 STATE_DIR: Final = ".torchbuild"
 MARKER: Final = "MARKER"
 MARKER_TEXT: Final = (
@@ -104,9 +30,81 @@ MARKER_TEXT: Final = (
     "logs, the lock, and the list of files that a clean may remove.\n"
 )
 
+
+def write_atomic(path: Path, data: bytes, *, error: type[TorchbuildError], private: bool = False) -> None:
+    """Write `path` so that a reader sees the old content or the new one, never a part.
+
+    Args:
+        path, data: the file and all of its content.
+        error: raised when it cannot be written.
+        private: for this user's eyes only, from the first byte on.
+
+    Raises:
+        error: the file cannot be written; what was there before still is.
+    """
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    with told_as(error, path):
+        try:
+            if private:
+                partial.unlink(missing_ok=True)  # of a run that was killed, and had our number
+                partial.touch(0o600, exist_ok=False)
+            partial.write_bytes(data)
+            replace(partial, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                partial.unlink()
+            raise
+
+
+@contextlib.contextmanager
+def told_as(error: type[TorchbuildError], path: Path) -> Iterator[None]:
+    """Turn an OSError about `path` into `error`, in words, with the free space when that is why."""
+    try:
+        yield
+    except OSError as problem:
+        reason = problem.strerror or str(problem)
+        raise error(f"{path} cannot be written: {reason}.", next_step=_advice(problem, path)) from problem
+
+
+def _advice(problem: OSError, path: Path) -> str:
+    if problem.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)):
+        return f"{_free(path)} bytes are free there. Make room and run the same command again."
+    if isinstance(problem, InUse):
+        return "Close that program, or wait until it is done, and run the same command again."
+    if problem.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return "Make it and its folder writable for you, or work on a checkout that is."
+    return "Nothing else was changed. Run the same command again when this is mended."
+
+
+def _free(path: Path) -> int | str:
+    for folder in path.parents:
+        with contextlib.suppress(OSError):
+            return shutil.disk_usage(folder).free
+    return "An unknown number of"
+
+
+def state_dir(root: Path) -> Path:
+    """Make sure of `<root>/.torchbuild/`: unseen by git, and marked as ours.
+
+    Raises:
+        UsageError: the checkout is not writable, or something else has that name.
+    """
+    state = root / STATE_DIR
+    with told_as(UsageError, state):
+        if state.is_symlink() or (state.exists() and not state.is_dir()):
+            raise FileExistsError(errno.EEXIST, "it is there, but not as a folder of ours")
+        state.mkdir(exist_ok=True)
+    for name, text in ((".gitignore", "*\n"), (MARKER, MARKER_TEXT)):
+        if not (state / name).exists():
+            write_atomic(state / name, text.encode(), error=UsageError)
+    return state
+
+
+# ---------------- files that other programs hold
+
 _PATIENCE: Final = 2.0  # seconds
 _DENIED: Final = 5  # Windows' error codes
-_HELD: Final = (32, 33)  # by a program that has it open, or has locked a part of it
+_BLOCKED: Final = (32, 33)  # by a program that has it open, or has locked a part of it
 
 
 class InUse(PermissionError):
@@ -141,12 +139,12 @@ class Patience:
                 return
             except PermissionError as error:
                 code = getattr(error, "winerror", None)
-                if code not in (_DENIED, *_HELD):
+                if code not in (_DENIED, *_BLOCKED):
                     raise
                 if _is_read_only(paths[0]):
                     raise PermissionError(error.errno, "it is marked read-only", str(paths[0])) from error
                 if self._left <= 0:
-                    raise _held(error, code, paths) from error
+                    raise _in_use(error, code, paths) from error
             time.sleep(pause)
             self._left -= pause
             pause = min(2 * pause, 0.3)
@@ -163,8 +161,8 @@ def unlink(path: Path, *, missing_ok: bool = False) -> None:
         Patience().unlink(path)
 
 
-def _held(error: PermissionError, code: int | None, paths: tuple[Path, ...]) -> PermissionError:
-    """In words; access may also be denied because of rights, and then nobody holds it."""
+def _in_use(error: PermissionError, code: int | None, paths: tuple[Path, ...]) -> PermissionError:
+    """Name the holders; access may also be denied because of rights, and then there is none."""
 
     who = [holder for path in paths for holder in holders(path)]
     if code == _DENIED and not who:
@@ -174,7 +172,7 @@ def _held(error: PermissionError, code: int | None, paths: tuple[Path, ...]) -> 
 
 
 def _is_read_only(path: Path) -> bool:
-    """The attribute of Windows, for which it refuses to replace or remove a file or folder; no link's."""
+    """Say whether it has the attribute with which Windows refuses to replace or remove it; no link."""
     with contextlib.suppress(OSError):
         attributes = getattr(path.lstat(), "st_file_attributes", 0)
         both = stat.FILE_ATTRIBUTE_READONLY | stat.FILE_ATTRIBUTE_REPARSE_POINT
@@ -197,70 +195,76 @@ def _writable(path: Path) -> Iterator[None]:
         raise
 
 
-@contextlib.contextmanager
-def told_as(error: type[TorchbuildError], path: Path) -> Iterator[None]:
-    """Turn an OSError about `path` into `error`, in words, with the free space when that is why."""
+# ---------------- the programs that hold a file on Windows
+
+_KEY_LENGTH: Final = 33  # CCH_RM_SESSION_KEY and the final 0
+_ROOM: Final = 16  # names; an error shows no more
+
+
+class _ProcessInfo(ctypes.Structure):
+    """RM_PROCESS_INFO."""
+
+    _fields_ = (
+        ("dwProcessId", wintypes.DWORD),
+        ("ProcessStartTime", wintypes.FILETIME),
+        ("strAppName", wintypes.WCHAR * 256),
+        ("strServiceShortName", wintypes.WCHAR * 64),
+        ("ApplicationType", ctypes.c_int),
+        ("AppStatus", wintypes.ULONG),
+        ("TSSessionId", wintypes.DWORD),
+        ("bRestartable", wintypes.BOOL),
+    )
+
+
+def holders(path: Path) -> tuple[str, ...]:
+    """Return the programs that have the file open, as `ninja.exe (process 12)`; empty when unknown."""
+    if sys.platform != "win32":
+        return ()
+    found = by_restart_manager(path)
+    return tuple(by_open_files(path)) if found is None else found
+
+
+def by_restart_manager(path: Path) -> tuple[str, ...] | None:
+    """Return what the Restart Manager reports; None when it is missing or fails."""
+    if sys.platform != "win32":
+        return None
     try:
-        yield
-    except OSError as problem:
-        reason = problem.strerror or str(problem)
-        raise error(f"{path} cannot be written: {reason}.", next_step=_advice(problem, path)) from problem
+        manager = ctypes.WinDLL("rstrtmgr")
+    except OSError:
+        return None
+    session, key = wintypes.DWORD(), ctypes.create_unicode_buffer(_KEY_LENGTH)
+    # A session without a key is none: the manager is an empty shell of itself.
+    if manager.RmStartSession(ctypes.byref(session), 0, key) or not key.value:
+        return None
+    try:
+        files = (wintypes.LPCWSTR * 1)(str(path.absolute()))
+        if manager.RmRegisterResources(session, 1, files, 0, None, 0, None):
+            return None
+        return _listed(manager, session)
+    finally:
+        manager.RmEndSession(session)
 
 
-def _advice(problem: OSError, path: Path) -> str:
-    if problem.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)):
-        return f"{_free(path)} bytes are free there. Make room and run the same command again."
-    if isinstance(problem, InUse):
-        return "Close that program, or wait until it is done, and run the same command again."
-    if problem.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return "Make it and its folder writable for you, or work on a checkout that is."
-    return "Nothing else was changed. Run the same command again when this is mended."
+def _listed(manager: Any, session: wintypes.DWORD) -> tuple[str, ...] | None:
+    found, needed, reasons = (_ProcessInfo * _ROOM)(), wintypes.UINT(), wintypes.DWORD()
+    count = wintypes.UINT(_ROOM)
+    if manager.RmGetList(session, ctypes.byref(needed), ctypes.byref(count), found, ctypes.byref(reasons)):
+        return None
+    return tuple(f"{each.strAppName} (process {each.dwProcessId})" for each in found[: count.value])
 
 
-def _free(path: Path) -> int | str:
-    for folder in path.parents:
-        with contextlib.suppress(OSError):
-            return shutil.disk_usage(folder).free
-    return "An unknown number of"
+def by_open_files(path: Path) -> Iterator[str]:
+    """Yield the processes that psutil sees the file open in."""
+    import psutil
+
+    wanted = os.path.normcase(path.absolute())
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if any(os.path.normcase(file.path) == wanted for file in process.open_files()):
+                yield f"{_name(process)}process {process.pid}"
 
 
-def write_atomic(path: Path, data: bytes, *, error: type[TorchbuildError], private: bool = False) -> None:
-    """Write `path` so that a reader sees the old content or the new one, never a part.
-
-    Args:
-        path, data: the file and all of its content.
-        error: raised when it cannot be written.
-        private: for this user's eyes only, from the first byte on.
-
-    Raises:
-        error: the file cannot be written; what was there before still is.
-    """
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    with told_as(error, path):
-        try:
-            if private:
-                partial.unlink(missing_ok=True)  # of a run that was killed, and had our number
-                partial.touch(0o600, exist_ok=False)
-            partial.write_bytes(data)
-            replace(partial, path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                partial.unlink()
-            raise
-
-
-def state_dir(root: Path) -> Path:
-    """Make sure of `<root>/.torchbuild/`: unseen by git, and marked as ours.
-
-    Raises:
-        UsageError: the checkout is not writable, or something else has that name.
-    """
-    state = root / STATE_DIR
-    with told_as(UsageError, state):
-        if state.is_symlink() or (state.exists() and not state.is_dir()):
-            raise FileExistsError(errno.EEXIST, "it is there, but not as a folder of ours")
-        state.mkdir(exist_ok=True)
-    for name, text in ((".gitignore", "*\n"), (MARKER, MARKER_TEXT)):
-        if not (state / name).exists():
-            write_atomic(state / name, text.encode(), error=UsageError)
-    return state
+def _name(process: Any) -> str:
+    with contextlib.suppress(OSError):  # psutil.Error is none
+        return f"{process.name()}, "
+    return ""

@@ -1,4 +1,4 @@
-"""The beginning and the end of a log of any length."""
+"""Logs: written unbuffered while a build runs, the last few kept, and read again by their ends."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.system.files import replace, told_as
 
 KEPT: Final = 5
+HEAD: Final = 64 << 10  # bytes
+TAIL: Final = 1 << 20
+LONGEST: Final = 16 << 10  # characters of a line; what is longer is cut
 
 
 class Log:
@@ -69,34 +72,6 @@ def open_log(folder: Path, name: str, argv: Sequence[str] = ()) -> Log:
     return log
 
 
-def last_write(folder: Path, name: str) -> int | None:
-    """When the newest log was last written, in nanoseconds; None without a log."""
-    with contextlib.suppress(OSError):
-        return (folder / f"{name}.log").stat().st_mtime_ns
-    return None
-
-
-def name_newest(folder: Path) -> str:
-    """A name for the newest log in any folder below, by which `last_word` finds it; "" without one."""
-    with contextlib.suppress(OSError, ValueError):
-        return _identity(max(folder.glob("*/*.log"), key=lambda path: path.stat().st_mtime_ns))
-    return ""
-
-
-def last_word(folder: Path, name: str) -> int | None:
-    """When that log was last written, in nanoseconds; None when it is no longer kept."""
-    with contextlib.suppress(OSError):
-        named = (path for path in folder.glob("*/*.log") if _identity(path) == name)
-        return next((path.stat().st_mtime_ns for path in named), None)
-    return None
-
-
-def _identity(path: Path) -> str:
-    """The file itself and its first line: it keeps both when the next log moves it."""
-    with path.open("rb") as file:
-        return f"{path.stat().st_ino} {file.readline(200).decode(errors='replace')}"
-
-
 def _rotate(folder: Path, name: str) -> None:
     names = [f"{name}.log", *(f"{name}.{number}.log" for number in range(1, KEPT))]
     for older, newer in reversed(list(zip(names[1:], names, strict=False))):
@@ -104,16 +79,39 @@ def _rotate(folder: Path, name: str) -> None:
             replace(folder / newer, folder / older)
 
 
-# ----------------
+# ---------------- what a later run asks of the logs
 
 
-HEAD: Final = 64 << 10  # bytes
-TAIL: Final = 1 << 20
-LONGEST: Final = 16 << 10  # characters of a line; what is longer is no line of a log that anybody reads
+def last_write(folder: Path, name: str) -> int | None:
+    """Return when the newest log was last written, in nanoseconds; None without a log."""
+    with contextlib.suppress(OSError):
+        return (folder / f"{name}.log").stat().st_mtime_ns
+    return None
+
+
+def name_newest(folder: Path) -> str:
+    """Return a name of the newest log in any folder below, by which `last_word` finds it; "" without one."""
+    with contextlib.suppress(OSError, ValueError):
+        return _identity(max(folder.glob("*/*.log"), key=lambda path: path.stat().st_mtime_ns))
+    return ""
+
+
+def last_word(folder: Path, name: str) -> int | None:
+    """Return when that log was last written, in nanoseconds; None when it is no longer kept."""
+    with contextlib.suppress(OSError):
+        named = (path for path in folder.glob("*/*.log") if _identity(path) == name)
+        return next((path.stat().st_mtime_ns for path in named), None)
+    return None
+
+
+def _identity(path: Path) -> str:
+    """Return the file itself and its first line: it keeps both when the next log moves it."""
+    with path.open("rb") as file:
+        return f"{path.stat().st_ino} {file.readline(200).decode(errors='replace')}"
 
 
 def log_ends(path: Path) -> tuple[str, str]:
-    """The first and the last lines; the last are empty where the first are all there is.
+    """Return the first and the last lines; the last are empty where the first are all there is.
 
     Raises:
         OSError: it cannot be read.

@@ -46,7 +46,7 @@ class Marker(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 def read_marker(folder: Path) -> Marker | None:
-    """The mark of a folder; None when it has none that can be read."""
+    """Return the mark of a folder; None when it has none that can be read."""
     try:
         return from_json(Marker, json.loads((folder / MARKER).read_bytes()))
     except (OSError, ValueError, UsageError):

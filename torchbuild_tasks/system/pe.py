@@ -22,7 +22,7 @@ _DIRECTORIES: Final = tuple(
 
 
 def read_pe(path: str, real: str, size: int) -> tuple[Image, tuple[Symbol, ...]]:
-    """What the DLL says, and the functions that it takes; `damage` where it cannot be right."""
+    """Return what the DLL says, and the functions that it takes; `damage` where it cannot be right."""
     try:
         pe = pefile.PE(path, fast_load=True)
     except (pefile.PEFormatError, ValueError) as error:
@@ -59,7 +59,7 @@ def _image(pe: pefile.PE, real: str, machine: str) -> Image:
 
 
 def _symbols(entries: Iterable[Any]) -> Iterator[Symbol]:
-    """The functions that are taken by name; those by number say nothing of what they are."""
+    """Yield the functions that are taken by name; those by number say nothing of what they are."""
     for entry in entries:
         for function in entry.imports:
             if function.name and len(function.name) < pefile.MAX_IMPORT_NAME_LENGTH:  # it cuts longer ones
@@ -95,7 +95,7 @@ class _Section(msgspec.Struct, frozen=True):
 
 
 def read_exports(path: Path) -> tuple[Export, ...]:
-    """The names that a DLL for x86_64 exports; none for one that exports none.
+    """Return the names that a DLL for x86_64 exports; none for one that exports none.
 
     Raises:
         ValueError: it is no such DLL, or a broken one.
@@ -128,7 +128,7 @@ def _exports(file: BinaryIO) -> Iterator[Export]:
 
 
 def _headers(file: BinaryIO) -> tuple[int, list[_Section]]:
-    """The address of the export directory (0: none), and where the sections lie."""
+    """Return the address of the export directory (0: none), and where the sections lie."""
     (start,) = struct.unpack("<I", _at(file, 0x3C, 4))
     signature, machine, count, optional_size = struct.unpack("<4sHH12xH2x", _at(file, start, 24))
     optional = _at(file, start + 24, optional_size)

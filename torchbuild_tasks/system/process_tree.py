@@ -31,23 +31,23 @@ def end_tree(pid: int, grace: float = GRACE, *, job: Job | None = None) -> tuple
     Windows it is in the `job` too, and ends.
     """
     if job is not None:
-        return job.end(grace if grace and _ask(pid) else 0.0)  # where nobody was asked, nobody is waited for
-    family: dict[int, psutil.Process] = {}
-    _members(pid, family)
+        return job.end(grace if grace and _ask(pid) else 0.0)  # what was not asked is not waited for
+    tree: dict[int, psutil.Process] = {}
+    _members(pid, tree)
     # Python programs die of SIGTERM without tidying, so it comes second.
     rounds = [(None, grace)] if sys.platform == "win32" else [(None, grace / 2), (signal.SIGTERM, grace / 2)]
     if not grace:
         rounds = []
     elif not _ask(pid):
         rounds = rounds[1:]
-    if any(_sent(pid, family, number, seconds) for number, seconds in rounds):
+    if any(_signal(pid, tree, number, seconds) for number, seconds in rounds):
         return ()
-    _sent(pid, family, _KILL, 2.0)
-    return tuple(_members(pid, family))
+    _signal(pid, tree, _KILL, 2.0)
+    return tuple(_members(pid, tree))
 
 
 def _ask(pid: int) -> bool:
-    """What Ctrl-C in a terminal does to the group; false when there is no such group or no console.
+    """Return what Ctrl-C in a terminal does to the group; false when there is no such group or no console.
 
     ninja and make delete the outputs they were writing, pip and setup.py their temporary
     folders. Not to each process: a ninja whose compilers die first leaves half an output.
@@ -60,33 +60,33 @@ def _ask(pid: int) -> bool:
     return False
 
 
-def _sent(pid: int, family: dict[int, psutil.Process], number: int | None, seconds: float) -> bool:
-    """Send a signal (None: no signal) to every member, late comers too; true once nobody is left."""
+def _signal(pid: int, tree: dict[int, psutil.Process], number: int | None, seconds: float) -> bool:
+    """Send a signal (None: no signal) to every member, late comers too; true once none is left."""
     import psutil
 
-    told: set[psutil.Process] = set()
+    sent: set[psutil.Process] = set()
     deadline = time.monotonic() + seconds
-    while members := _members(pid, family):
-        for process in set(members.values()) - told:
+    while members := _members(pid, tree):
+        for process in set(members.values()) - sent:
             with contextlib.suppress(psutil.Error, OSError):
                 if number is not None:
                     process.send_signal(number)
-            told.add(process)
+            sent.add(process)
         if time.monotonic() > deadline:
             return False
         time.sleep(0.05)
     return True
 
 
-def _members(pid: int, family: dict[int, psutil.Process]) -> dict[int, psutil.Process]:
-    """Who is alive of the family; `family` remembers those whose parents are gone by now."""
+def _members(pid: int, tree: dict[int, psutil.Process]) -> dict[int, psutil.Process]:
+    """Return the live processes of the tree; `tree` remembers those whose parents are gone by now."""
     import psutil
 
     children: dict[int, list[psutil.Process]] = {}
     alive: dict[int, psutil.Process] = {}
     for process in psutil.process_iter(["ppid", "status"]):
         children.setdefault(process.info["ppid"], []).append(process)
-        known = family.get(process.pid) == process or process.pid == pid
+        known = tree.get(process.pid) == process or process.pid == pid
         if known or _session(process.pid) == pid:
             alive[process.pid] = process
     todo = list(alive)
@@ -96,12 +96,12 @@ def _members(pid: int, family: dict[int, psutil.Process]) -> dict[int, psutil.Pr
             if child.pid not in alive and _is_child(child, parent):
                 alive[child.pid] = child
                 todo.append(child.pid)
-    family.update(alive)
+    tree.update(alive)
     return {number: p for number, p in alive.items() if p.info["status"] != psutil.STATUS_ZOMBIE}
 
 
 def _is_child(child: psutil.Process, parent: psutil.Process) -> bool:
-    """Not so on Windows when it is the older one: its parent is long gone, and the pid was used again."""
+    """Say whether it is a child; on Windows an older one is not: its parent's pid was reused."""
     import psutil
 
     if sys.platform != "win32":
@@ -112,7 +112,7 @@ def _is_child(child: psutil.Process, parent: psutil.Process) -> bool:
 
 
 def _session(pid: int) -> int:
-    """The session of a process; ids of sessions are not reused while one member lives."""
+    """Return the session of a process; ids of sessions are not reused while one member lives."""
     if sys.platform == "win32":
         return -1
     try:

@@ -1,4 +1,8 @@
-"""Lists what a build may have written in a checkout, without following any link."""
+"""Lists and removes whole folders without ever following a link.
+
+`snapshot` lists what a build may have written in a checkout; the rest removes folders of this
+tool, and what its killed runs have left.
+"""
 
 from __future__ import annotations
 
@@ -16,16 +20,16 @@ Stamp = tuple[int, int, int]
 
 
 class Scope(Protocol):
-    """Which paths count: `core.outputs.Outputs`, handed in by whoever starts the walk."""
+    """The paths that count, as `Outputs` of the plan decides it."""
 
     def matches(self, path: str) -> bool: ...
     def reaches(self, folder: str) -> bool: ...
 
 
 def snapshot(root: Path, scope: Scope) -> dict[str, Stamp]:
-    """Every path of the scope with its stamp (see build/outputs.py), folders with a final `/`.
+    """Return every path of the scope with its stamp (see build/outputs.py), folders with a final `/`.
 
-    A folder that holds a `.git` is a repository of its own, and somebody's: it is left
+    A folder that holds a `.git` is a repository of its own, and the user's: it is left
     out with all it holds, and so is a folder that cannot be read.
     """
     found: dict[str, Stamp] = {}
@@ -66,19 +70,19 @@ def stamp(info: os.stat_result) -> Stamp:
 
 
 def is_folder(info: os.stat_result) -> bool:
-    """A folder, and neither a symbolic link nor a junction to one."""
+    """Say whether it is a folder, and neither a symbolic link nor a junction to one."""
     return stat.S_ISDIR(info.st_mode) and not getattr(info, "st_reparse_tag", 0)
 
 
 def is_link(path: Path) -> bool:
-    """A symbolic link, or a junction to a folder."""
+    """Say whether it is a symbolic link, or a junction to a folder."""
     with contextlib.suppress(OSError):
         info = path.lstat()
         return stat.S_ISLNK(info.st_mode) or (stat.S_ISDIR(info.st_mode) and not is_folder(info))
     return False
 
 
-# ---------------- removes folders of ours, never through a link, and what killed runs have left
+# ---------------- folders of this tool, and what killed runs have left
 
 
 UNPACKING: Final = "unpacking"
@@ -88,7 +92,7 @@ _LEFTOVER: Final = re.compile(rf"\.(?P<id>.+)\.(?P<pid>\d{{1,9}})\.(?:{UNPACKING
 
 
 def hidden(folder: Path, doing: str) -> Path:
-    """The name beside `folder` of what this process is making, or taking away."""
+    """Return the hidden name next to `folder` of what this process fills, or removes."""
     return folder.with_name(f".{folder.name}.{os.getpid()}.{doing}")
 
 
@@ -108,7 +112,7 @@ def leftovers(parent: Path, name: str | None = None) -> list[Path]:
 
 
 def owner_of(leftover: Path) -> str:
-    """The name of the folder that a leftover was to become, or was."""
+    """Return the name of the folder that a leftover was to become, or was."""
     match = _LEFTOVER.fullmatch(leftover.name)
     return match["id"] if match else ""
 
@@ -119,7 +123,8 @@ def remove_tree(folder: Path, patience: Patience | None = None) -> int:
     Raises:
         OSError: something in it cannot be removed.
     """
-    patience, size = patience or Patience(), 0
+    patience = patience or Patience()
+    size = 0
     with os.scandir(folder) as entries:
         listed = list(entries)
     for entry in listed:
@@ -141,7 +146,7 @@ def discard(folder: Path) -> None:
 
 
 def size_of(folder: Path) -> int:
-    """The bytes of all files in a folder, without following links."""
+    """Return the bytes of all files in a folder, without following links."""
     size = 0
     with os.scandir(folder) as entries:
         for entry in entries:

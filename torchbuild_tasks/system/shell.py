@@ -24,7 +24,7 @@ _SECONDS: Final = 60.0
 
 
 def activate(path: Path, *, environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment after `path` was sourced in `environ`.
+    """Return the environment after `path` was sourced in `environ`.
 
     Args:
         path: an env_set.sh; on Windows an env_set.bat.

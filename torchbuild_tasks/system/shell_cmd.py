@@ -40,7 +40,7 @@ def load(path: Path, environ: Mapping[str, str], seconds: float) -> Captured:
 
 
 def _cmd() -> PureWindowsPath:
-    """Not COMSPEC, which may be another shell."""
+    """Return the path of cmd.exe; COMSPEC may be another shell."""
     return PureWindowsPath(os.environ.get("SYSTEMROOT", r"C:\Windows"), "System32", NAME)
 
 
@@ -52,7 +52,7 @@ def without_traces(after: Mapping[str, str], before: Mapping[str, str]) -> dict[
 
 
 def text(said: bytes) -> str:
-    """What was said, for people: in UTF-8 or in the code page of consoles."""
+    """Return what was said, for people: in UTF-8 or in the code page of consoles."""
     try:
         return said.decode()
     except UnicodeDecodeError:
@@ -60,5 +60,5 @@ def text(said: bytes) -> str:
 
 
 def by_hand(path: Path) -> str:
-    """The command that a person would type."""
+    """Return the command that a person would type."""
     return f'call "{path}"'

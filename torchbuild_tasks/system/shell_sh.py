@@ -52,10 +52,10 @@ def _untold(name: str) -> bool:
 
 
 def text(said: bytes) -> str:
-    """What the shell said, for people."""
+    """Return what the shell said, for people."""
     return said.decode(errors="replace")
 
 
 def by_hand(path: Path) -> str:
-    """The command that a person would type."""
+    """Return the command that a person would type."""
     return f". {path}"

@@ -53,9 +53,9 @@ def _handlers(handler: Callable[[int, Any], None]) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    # What nohup or a background shell told us to ignore stays ignored.
-    heard = [number for number in _FATAL if signal.getsignal(number) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, handler) for number in heard}
+    # What nohup or a background shell made us ignore stays ignored.
+    handled = [number for number in _FATAL if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, handler) for number in handled}
     try:
         yield
     finally:
@@ -64,7 +64,7 @@ def _handlers(handler: Callable[[int, Any], None]) -> Iterator[None]:
 
 
 def _ignore(number: int, frame: object) -> None:
-    """Not SIG_IGN: that would be inherited by every process started from here on."""
+    """Do nothing. SIG_IGN would be inherited by every process started from here on."""
 
 
 def interrupted() -> Interrupted:

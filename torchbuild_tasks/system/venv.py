@@ -23,12 +23,12 @@ _HEAD: Final = "# Written by torchbuild_tasks: pip keeps the torch that was buil
 
 
 def folder_of(python: str) -> Path:
-    """The venv of an interpreter in its bin or Scripts."""
+    """Return the venv of an interpreter in its bin or Scripts."""
     return Path(python).parent.parent
 
 
 def is_whole(python: str) -> bool:
-    """Whether the venv is there and was made to its end."""
+    """Say whether the venv is there and was made to its end."""
     return Path(python).exists() and not _note(python).exists()
 
 

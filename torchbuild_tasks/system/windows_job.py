@@ -87,7 +87,7 @@ class Job:
         return pids
 
     def members(self) -> tuple[int, ...]:
-        """The pids of all that run in the job."""
+        """Return the pids of all that run in the job."""
         if self._handle is None:
             return ()
         listed = _Pids()
@@ -144,7 +144,7 @@ def ask(pid: int) -> bool:
 
 
 def _resume(process: int) -> None:
-    """All of its threads; Popen has closed the handle of the only one there is."""
+    """Let all of its threads run; Popen has closed the handle of the only one there is."""
     if sys.platform == "win32":
         resume = ctypes.WinDLL("ntdll").NtResumeProcess
         resume.argtypes = (wintypes.HANDLE,)

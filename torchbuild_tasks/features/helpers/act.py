@@ -53,7 +53,7 @@ def fetch(artifacts: tuple[Artifact, ...], fetching: Fetching, report: Reporter)
 
 
 def wanted(question: Question, action: str) -> tuple[HelperReport, tuple[Artifact, ...], frozenset[str]]:
-    """What the `helpers` verbs work on: the list, what a build wants of it, and the ids to keep.
+    """Return what the `helpers` verb works on: the list, what a build wants of it, and the ids to keep.
 
     Raises:
         PlanRefused: a helper that is wanted cannot be had.
@@ -89,7 +89,7 @@ def fetched(
 
 
 def proved(before: HelperReport, question: Question, fetching: Fetching) -> HelperReport:
-    """Hold what lies in the store against its own listing, then run each row's check command."""
+    """Compare what is unpacked with its own listing, then run each row's check command."""
     findings = list(store.verify(fetching.store))
     for helper in (make_helper(question, row) for row in machine_rows(question)):
         command = helper_check(question, helper)
@@ -102,8 +102,8 @@ def proved(before: HelperReport, question: Question, fetching: Fetching) -> Help
 
 
 def _does_not_run(name: str, program: str, done: process.Captured) -> Finding:
-    said = done.stderr.decode(errors="replace").strip()[-200:]
-    text = f"{program} ended with exit code {done.rc}. {said}"
+    output = done.stderr.decode(errors="replace").strip()[-200:]
+    text = f"{program} ended with exit code {done.rc}. {output}"
     return Finding(
         id=name, status="error", text=text, fix="Remove its folder (helpers where), then: helpers fetch."
     )

@@ -1,4 +1,4 @@
-"""What the `helpers` verb shows and what a plan says of its helpers."""
+"""Decides which helpers a build gets, what they set, and what the `helpers` verb lists of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NONE = "none"
 
 
 class Helper(msgspec.Struct, frozen=True, kw_only=True):
-    """A helper that this build gets: its row, what is downloaded, and where it will lie."""
+    """A helper that this build gets: its row, what is downloaded, and its folder."""
 
     row: HelperRow
     artifact: Artifact
@@ -35,17 +35,17 @@ class Helpers(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def artifacts(self) -> tuple[Artifact, ...]:
-        """What has to be in the store, downloaded or not."""
+        """Return what has to be in the store, downloaded or not."""
         return tuple(helper.artifact for helper in self.chosen)
 
     @property
     def requires(self) -> tuple[str, ...]:
-        """What they want in the Python that gets torch."""
+        """Return what they want in the Python that gets torch."""
         return tuple(dict.fromkeys(text for helper in self.chosen for text in helper.row.requires))
 
 
 def choose_helpers(question: Question, build_type: str, cuda: Version | None = None) -> Helpers:
-    """The newest row of every helper that this build wants, in the order of the rows.
+    """Return the newest row of every helper that this build wants, in the order of the rows.
 
     `cuda` is the version of the toolkit that is planned for, if it is known.
     """
@@ -62,14 +62,14 @@ def choose_helpers(question: Question, build_type: str, cuda: Version | None = N
 
 
 def machine_rows(question: Question) -> tuple[HelperRow, ...]:
-    """The rows for this system and processor, whatever is planned."""
+    """Return the rows for this system and processor, whatever is planned."""
     host = question.facts.host
     rows = (*question.settings.helpers, *question.catalog.helper)
     return tuple(row for row in rows if row.os == host.os and row.arch in ("", host.arch))
 
 
 def make_helper(question: Question, row: HelperRow) -> Helper:
-    """A row as a helper of the machine that is planned for."""
+    """Return a row as a helper of the machine that is planned for."""
     name = artifact_id(row)
     return Helper(
         row=row,
@@ -80,13 +80,13 @@ def make_helper(question: Question, row: HelperRow) -> Helper:
 
 
 def artifact_id(row: HelperRow) -> str:
-    """What a row is called for good: name, version, and what else tells it from its siblings."""
+    """Return what a row is called for good: name, version, and what else distinguishes it."""
     cuda = f"cuda{row.cuda}" if row.cuda else ""
     return "-".join(filter(None, (row.name, row.version, cuda, row.configuration, row.tag)))
 
 
 def helper_decisions(question: Question, helpers: Helpers) -> tuple[Choice, ...]:
-    """Each helper as a choice, with what it is for, and who asked for it."""
+    """Return each helper as a choice, with what it is for, and who asked for it."""
     given = question.given("with_helper")
     decided = []
     for helper in helpers.chosen:
@@ -100,7 +100,7 @@ def helper_decisions(question: Question, helpers: Helpers) -> tuple[Choice, ...]
 
 
 def helper_choices(question: Question, helpers: Helpers) -> tuple[Choice, ...]:
-    """The variables that helpers set, where no other layer has decided them."""
+    """Return the variables that helpers set, where no other layer has decided them."""
     found = [
         Choice(
             name=name,
@@ -115,7 +115,7 @@ def helper_choices(question: Question, helpers: Helpers) -> tuple[Choice, ...]:
 
 
 def helper_paths(question: Question, helpers: Helpers) -> tuple[EnvOp, ...]:
-    """The lists that helpers stand in front of."""
+    """Return the lists that helpers stand in front of."""
     return tuple(
         EnvOp(
             op="prepend",
@@ -129,12 +129,12 @@ def helper_paths(question: Question, helpers: Helpers) -> tuple[EnvOp, ...]:
 
 
 def helper_check(question: Question, helper: Helper) -> tuple[str, ...]:
-    """The command that proves a helper; empty when its row has none."""
+    """Return the command that proves a helper; empty when its row has none."""
     return tuple(_filled(question, helper, word) for word in helper.row.check)
 
 
 def asked_names(question: Question) -> tuple[str, ...]:
-    """The names given with --with-helper; --distribute asks for an sccache where there is none."""
+    """Return the names given with --with-helper; --distribute asks for an sccache where there is none."""
     given = question.given("with_helper")
     names = tuple(given[0]) if given else ()
     here = any(tool.name == "sccache" and tool.path for tool in question.facts.tools)
@@ -143,11 +143,11 @@ def asked_names(question: Question) -> tuple[str, ...]:
 
 
 def _wanted(question: Question, row: HelperRow) -> bool:
-    """Whether this build wants a helper of this name."""
+    """Say whether this build wants a helper of this name."""
     asked = asked_names(question)
     if any(is_called(row, name) for name in asked):
         return True
-    if NONE in asked or any(_is_had(question, row, name) for name in row.unless):
+    if NONE in asked or any(_is_declined(question, row, name) for name in row.unless):
         return False
     # The sample needs none, and hundreds of megabytes for it would surprise.
     if question.facts.tree.sample:
@@ -160,8 +160,8 @@ def _wanted(question: Question, row: HelperRow) -> bool:
     }[row.needed]
 
 
-def _is_had(question: Question, row: HelperRow, name: str) -> bool:
-    """Whether a variable says that the user has this already, or wants none of it.
+def _is_declined(question: Question, row: HelperRow, name: str) -> bool:
+    """Say whether the user has this already, or wants none of it, by a variable.
 
     USE_MAGMA=1 and BLAS=MKL ask for the helper instead.
     """
@@ -172,7 +172,7 @@ def _is_had(question: Question, row: HelperRow, name: str) -> bool:
 
 
 def is_called(row: HelperRow, name: str) -> bool:
-    """Whether --with-helper means this row: `mkl` means every part of it: mkl-static, mkl-include."""
+    """Say whether --with-helper means this row: `mkl` means every part of it: mkl-static, mkl-include."""
     return row.name == name or row.name.startswith(f"{name}-")
 
 
@@ -223,7 +223,7 @@ def _filled(question: Question, helper: Helper, text: str) -> str:
     return filled.replace("/", question.separator)
 
 
-# ----------------
+# ---------------- what `helpers` lists, and what a plan reports
 
 
 class HelperLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -239,7 +239,7 @@ class HelperLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HelperReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What a `helpers` verb found or did.
+    """The result of a `helpers` verb.
 
     `findings` come of verify; `removed` of prune, `removable` of prune --dry-run (paths).
     """
@@ -252,14 +252,14 @@ class HelperReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def helper_lines(question: Question, helpers: Helpers) -> tuple[HelperLine, ...]:
-    """Every helper that this machine could get; those that the plan wants are marked."""
+    """Return every helper that this machine could get; those that the plan wants are marked."""
     wanted = {helper.artifact.id for helper in helpers.chosen}
     known = (make_helper(question, row).artifact for row in machine_rows(question))
     return tuple(_line(question, artifact, artifact.id in wanted) for artifact in known)
 
 
 def part_lines(question: Question, parts: tuple[Artifact, ...]) -> tuple[HelperLine, ...]:
-    """The parts of the CUDA toolkit that is asked for, all of them wanted."""
+    """Return the parts of the CUDA toolkit that is asked for, all of them wanted."""
     return tuple(_line(question, part, True) for part in parts)
 
 

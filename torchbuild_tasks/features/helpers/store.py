@@ -1,4 +1,9 @@
-"""The mark of a toolkit that this tool put together: whose it is, and what it is made of."""
+"""The store: the cache of helpers and toolkits, below one folder that all checkouts share.
+
+`files/` holds archives by their sha256, `unpacked/` the artifacts, `toolkits/` what is put
+together from them, `incoming/` what a user brings, `partial/` unfinished downloads, `locks/` a lock
+for each artifact. What is unpacked carries a mark; a folder without one is never removed.
+"""
 
 from __future__ import annotations
 
@@ -20,47 +25,18 @@ from torchbuild_tasks.system.mark import MARKER, Marker, read_marker
 from torchbuild_tasks.system.remove import is_folder, leftovers, owner_of, remove_tree, size_of, take_away
 from torchbuild_tasks.values import from_json, to_json
 
-TOOLKIT_MARKER: Final = ".torchbuild-toolkit.json"
-
-
-class ToolkitMarker(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The content of the mark: the folder's name, the release, the ids of the parts, when it was finished."""
-
-    schema: int = 1
-    id: str
-    version: str
-    parts: tuple[str, ...]
-    finished: str
-
-
-def read_toolkit_marker(folder: Path) -> ToolkitMarker | None:
-    """The mark of a folder; None when it has none that can be read."""
-    try:
-        return from_json(ToolkitMarker, json.loads((folder / TOOLKIT_MARKER).read_bytes()))
-    except (OSError, ValueError, UsageError):
-        return None
-
-
-def write_toolkit_marker(folder: Path, marker: ToolkitMarker) -> None:
-    """Mark a folder; raises DownloadFailed when it cannot be written."""
-    data = json.dumps(to_json(marker), indent=1).encode()
-    write_atomic(folder / TOOLKIT_MARKER, data, error=DownloadFailed)
-
-
-# ---------------- the cache of helpers, below one folder
-
-
 FILES: Final = "files"
 UNPACKED: Final = "unpacked"
 TOOLKITS: Final = "toolkits"
 INCOMING: Final = "incoming"
 PARTIAL: Final = "partial"
 LOCKS: Final = "locks"
+TOOLKIT_MARKER: Final = ".torchbuild-toolkit.json"
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """One helper that is unpacked: where, how many bytes, and what its mark says (None: unreadable)."""
+    """One helper that is unpacked: where, how many bytes, and its mark (None: unreadable)."""
 
     id: str
     folder: str
@@ -76,11 +52,21 @@ class Pruned(msgspec.Struct, frozen=True, kw_only=True):
     kept: tuple[tuple[str, str], ...] = ()
 
 
-# ---------------------------------------------------------------- where things are
+class ToolkitMarker(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The content of the mark: the folder's name, the release, the ids of the parts, when it was finished."""
+
+    schema: int = 1
+    id: str
+    version: str
+    parts: tuple[str, ...]
+    finished: str
+
+
+# ---------------- paths
 
 
 def folder_of(store: Path, artifact_id: str) -> Path:
-    """Where an artifact is unpacked; raises UsageError for an id that is no folder's name."""
+    """Return where an artifact is unpacked; raises UsageError for an id that is no folder's name."""
     if fault(artifact_id) or parts_of(artifact_id) != [artifact_id] or artifact_id.startswith("."):
         raise UsageError(
             f"{artifact_id!r} cannot be the name of a folder, so no helper can have it as its id."
@@ -89,12 +75,12 @@ def folder_of(store: Path, artifact_id: str) -> Path:
 
 
 def file_of(store: Path, sha256: str, name: str) -> Path:
-    """Where a download with this content is kept."""
+    """Return where a download with this content is kept."""
     return store / FILES / sha256[:2] / sha256 / name
 
 
 def find(store: Path, artifact: Artifact) -> Path | None:
-    """The folder of an artifact that is unpacked and has all that it is wanted for."""
+    """Return the folder of an artifact that is unpacked and has all that it is wanted for."""
     folder = folder_of(store, artifact.id)
     marker = read_marker(folder)
     if marker is None or marker.finished is None or marker.id != artifact.id:
@@ -103,7 +89,7 @@ def find(store: Path, artifact: Artifact) -> Path | None:
 
 
 def listing(store: Path) -> tuple[Entry, ...]:
-    """All that is unpacked and marked as ours, by id."""
+    """Return all that is unpacked and marked as ours, by id."""
     return tuple(
         Entry(id=path.name, folder=str(path), bytes=size_of(path), marker=read_marker(path))
         for path in _folders(store / UNPACKED)
@@ -137,11 +123,25 @@ def discard(store: Path, artifact_id: str) -> None:
             take_away(folder)
 
 
-# ---------------------------------------------------------------- looking and removing
+def read_toolkit_marker(folder: Path) -> ToolkitMarker | None:
+    """Return the mark of a folder; None when it has none that can be read."""
+    try:
+        return from_json(ToolkitMarker, json.loads((folder / TOOLKIT_MARKER).read_bytes()))
+    except (OSError, ValueError, UsageError):
+        return None
+
+
+def write_toolkit_marker(folder: Path, marker: ToolkitMarker) -> None:
+    """Mark a folder; raises DownloadFailed when it cannot be written."""
+    data = json.dumps(to_json(marker), indent=1).encode()
+    write_atomic(folder / TOOLKIT_MARKER, data, error=DownloadFailed)
+
+
+# ---------------- verify
 
 
 def verify(store: Path) -> tuple[Finding, ...]:
-    """Hold all that is unpacked against what its mark says, one finding for each."""
+    """Compare all that is unpacked with its mark; return a finding for each."""
     return tuple(_verify(path) for path in _folders(store / UNPACKED))
 
 
@@ -155,7 +155,7 @@ def _verify(folder: Path) -> Finding:
         text = f"{folder}: its mark cannot be read"
         return Finding(id=folder.name, status="error", text=text, fix=fix)
     wrong = [path for path, size in marker.files.items() if _size(folder / path) != size]
-    wrong += [path for path, target in marker.links.items() if not _says(folder / path, target)]
+    wrong += [path for path, target in marker.links.items() if not _leads_to(folder / path, target)]
     if wrong:
         named = ", ".join(sorted(wrong)[:5]) + (" ..." if len(wrong) > 5 else "")
         text = f"{folder}: {len(wrong)} of {len(marker.files)} files are missing or changed: {named}"
@@ -169,21 +169,26 @@ def _size(path: Path) -> int | None:
     return None
 
 
-def _says(link: Path, target: str) -> bool:
-    """Whether a link is one and says so; where links became copies, those are among the files."""
+def _leads_to(link: Path, target: str) -> bool:
+    """Say whether a link is one to that target; where links became copies, those are among the files."""
     with contextlib.suppress(OSError):
         return link.readlink() == Path(target)
     return False
 
 
+# ---------------- prune
+
+
 def prune(store: Path, keep: Collection[str], *, dry_run: bool = False) -> Pruned:
     """Remove what no kept artifact uses: marked folders, leftovers of killed runs, downloads.
+
+    A download that was cut stays: the next run goes on with it.
 
     What another run holds stays, and as long as any is under way, all downloads do.
 
     Args:
         keep: artifact ids, names of toolkits, and sha256s of downloads to keep all the same.
-        dry_run: only say what would be removed.
+        dry_run: only list what would be removed.
     """
     removal = _Removal(dry_run)
     used = {entry.marker.sha256 for entry in listing(store) if entry.id in keep and entry.marker}
@@ -209,11 +214,11 @@ def prune(store: Path, keep: Collection[str], *, dry_run: bool = False) -> Prune
 
 
 def _downloads(store: Path) -> Iterator[Path]:
-    """The folders of downloads, each named by its sha256, and what a killed prune left of one."""
-    for shelf in _folders(store / FILES):
-        for folder in (*_folders(shelf), *leftovers(shelf)):
+    """Yield the folders of downloads, each named by its sha256, and what a killed prune left of one."""
+    for parent in _folders(store / FILES):
+        for folder in (*_folders(parent), *leftovers(parent)):
             sha256 = owner_of(folder) or folder.name
-            if _SHA256.fullmatch(sha256) and sha256.startswith(shelf.name):
+            if _SHA256.fullmatch(sha256) and sha256.startswith(parent.name):
                 yield folder
 
 
@@ -239,12 +244,12 @@ class _Removal:
         return Pruned(paths=tuple(self._paths), bytes=self._bytes, kept=tuple(self._kept))
 
 
-# ---------------------------------------------------------------- one run at a time
+# ---------------- one run at a time
 
 
 @contextlib.contextmanager
 def hold(store: Path, ids: Collection[str], note: Callable[[str], None]) -> Iterator[None]:
-    """Hold artifacts against other runs; waits for one that has them, and says so.
+    """Hold artifacts against other runs; wait for a run that holds one, after a note.
 
     All runs take them in the same order, so none waits for the other in a circle.
 
@@ -287,7 +292,7 @@ def hold_lock(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _try_lock(path: Path) -> Iterator[bool]:
-    """Hold a lock if nobody else does; says whether."""
+    """Hold a lock if it is free; yield whether it is held."""
     import filelock
 
     lock = filelock.FileLock(path)

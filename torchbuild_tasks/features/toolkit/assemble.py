@@ -1,4 +1,7 @@
-"""Lays the files of several parts into one folder: as hard links, for gigabytes need not be there twice."""
+"""Puts a CUDA toolkit together from its parts, in a folder that is there whole, or not at all.
+
+The files are hard links to those of the parts, for gigabytes need not be there twice.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +86,7 @@ class Merged:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """All files and links below a folder, in an order that is always the same."""
+    """Yield all files and links below a folder, in an order that is always the same."""
     for path in sorted(folder.iterdir()):
         if path.name in _SKIPPED:
             continue
@@ -118,9 +121,6 @@ def _both(relative: Path, one: Path, other: Path) -> ArchiveRefused:
     )
 
 
-# ---------------- puts a CUDA toolkit together in a folder that is there whole, or not at all
-
-
 if sys.platform == "win32":
     from torchbuild_tasks.features.toolkit.windows import complete
 else:
@@ -137,7 +137,7 @@ def assemble(
             belongs into the toolkit.
         folder: `<store>/toolkits/<name>`.
         version: the release, as its version.json will say it ("12.4.1").
-        note: told in a sentence what a person should know.
+        note: is called with a sentence that a person should read.
 
     Raises:
         ArchiveRefused: two parts bring the same file, with different content.
@@ -190,7 +190,7 @@ def _grow(
             merged.add(part, inside)
         with told_as(DownloadFailed, folder):
             complete(growing, note)
-            _say_version(growing, mark.version)
+            _write_version(growing, mark.version)
             finished = datetime.now(UTC).isoformat(timespec="seconds")
             write_toolkit_marker(
                 growing, ToolkitMarker(id=mark.id, version=mark.version, parts=mark.parts, finished=finished)
@@ -202,11 +202,11 @@ def _grow(
         discard(growing)
 
 
-def _say_version(folder: Path, version: str) -> None:
-    """The file by which CMake and others tell a toolkit's release (NVIDIA's installers write it)."""
+def _write_version(folder: Path, version: str) -> None:
+    """Write the file by which CMake and others tell a toolkit's release, as NVIDIA's installers do."""
     if not (folder / "version.json").exists():
-        said = {"cuda": {"name": "CUDA SDK", "version": version}}
-        (folder / "version.json").write_text(json.dumps(said, indent=1), "utf-8")
+        release = {"cuda": {"name": "CUDA SDK", "version": version}}
+        (folder / "version.json").write_text(json.dumps(release, indent=1), "utf-8")
 
 
 __all__ = ["LICENSES", "Merged", "assemble", "complete"]

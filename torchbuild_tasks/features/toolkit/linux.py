@@ -1,7 +1,8 @@
-"""Stub libraries of the driver, to link with on a machine that has no driver.
+"""Completes a toolkit on Linux: links, the right to run programs, stub libraries of the driver.
 
-NVIDIA's archives bring them, its wheels do not. They are made of the functions that the
-headers declare; each returns the error that NVIDIA's own stubs return.
+With the stubs a machine without a driver can link. NVIDIA's archives bring them, its wheels do
+not. They are built of the functions that the headers declare; each returns the error that
+NVIDIA's own stubs return.
 """
 
 from __future__ import annotations
@@ -17,6 +18,54 @@ import msgspec
 
 from torchbuild_tasks.system import process
 from torchbuild_tasks.system.files import replace
+
+_SHARED: Final = re.compile(r"(lib.+\.so)((?:\.\d+)+)")
+_LIBRARIES: Final = ("lib", "nvvm/lib64")
+_PROGRAMS: Final = ("bin", "nvvm/bin")
+
+
+def complete(folder: Path, note: Callable[[str], None]) -> None:
+    """Make `lib64`, the names that a linker looks for (`libX.so`), stubs, and programs that can be run.
+
+    Raises:
+        OSError: something cannot be written.
+    """
+    if (folder / "lib").is_dir() and not (folder / "lib64").exists():
+        (folder / "lib64").symlink_to("lib", target_is_directory=True)
+    for name in _LIBRARIES:
+        _name_plainly(folder / name)
+    for name in _PROGRAMS:
+        _make_executable(folder / name)
+    add_stubs(folder, note)
+
+
+def _name_plainly(folder: Path) -> None:
+    """Link `libX.so` to `libX.so.13`; of several, to the one with the shortest version."""
+    if not folder.is_dir():
+        return
+    for path in sorted(folder.iterdir(), key=lambda path: (path.name.count("."), path.name)):
+        match = _SHARED.fullmatch(path.name)
+        if match and not (plain := folder / match[1]).exists():
+            plain.symlink_to(path.name)
+
+
+def _make_executable(folder: Path) -> None:
+    """Programs have no suffix; `nvcc.profile` next to them has."""
+    if not folder.is_dir():
+        return
+    for path in folder.iterdir():
+        if path.suffix or path.is_symlink() or not path.is_file():
+            continue
+        mode = path.stat().st_mode
+        if mode & 0o111 == 0:
+            # A copy: the file is the store's, too, and stays there as it was unpacked.
+            copy = path.with_name(f"{path.name}.copy")
+            shutil.copyfile(path, copy)
+            copy.chmod((mode & 0o777) | ((mode & 0o444) >> 2))
+            copy.replace(path)
+
+
+# ---------------- stub libraries of the driver
 
 COMPILERS: Final = ("cc", "gcc", "clang")
 _SECONDS: Final = 60.0
@@ -78,26 +127,27 @@ def _is_missing(folder: Path, stub: Stub) -> bool:
 
 def _make(folder: Path, stub: Stub, compiler: str, note: Callable[[str], None]) -> None:
     with tempfile.TemporaryDirectory() as scratch:
-        source, made = Path(scratch, "stub.c"), Path(scratch, "stub.so")
+        source = Path(scratch, "stub.c")
+        built = Path(scratch, "stub.so")
         functions = sorted(_functions(folder, stub, compiler, source))
         text = "".join(f"int {name}(void) {{ return {stub.error}; }}\n" for name in functions)
         source.write_text(text, "utf-8")
         soname = f"-Wl,-soname,lib{stub.library}.so.1"
         flags = ("-shared", "-fPIC", "-fno-builtin", "-nostdlib", soname)
-        done = process.capture((compiler, *flags, "-o", str(made), str(source)), timeout=_SECONDS)
+        done = process.capture((compiler, *flags, "-o", str(built), str(source)), timeout=_SECONDS)
         if not functions or done.rc != 0:
             said = done.stderr.decode(errors="replace").strip()[-200:]
             note(f"no stub of lib{stub.library}.so can be made of {stub.header} with {compiler}: {said}")
             return
         # It may lie on another file system, from which nothing can be renamed.
-        beside = _place(folder, stub).with_suffix(".partial")
-        shutil.copyfile(made, beside)
-        beside.chmod(0o755)
-        replace(beside, _place(folder, stub))
+        partial = _place(folder, stub).with_suffix(".partial")
+        shutil.copyfile(built, partial)
+        partial.chmod(0o755)
+        replace(partial, _place(folder, stub))
 
 
 def _functions(folder: Path, stub: Stub, compiler: str, source: Path) -> set[str]:
-    """The names that the preprocessed header declares: macros give many of them a suffix (`_v2`)."""
+    """Return the names that the preprocessed header declares: macros give many of them a suffix (`_v2`)."""
     found: set[str] = set()
     for macros in stub.macros:
         defines = "".join(f"#define {name}\n" for name in macros)
@@ -107,53 +157,3 @@ def _functions(folder: Path, stub: Stub, compiler: str, source: Path) -> set[str
         if done.rc == 0:
             found.update(re.findall(stub.functions, done.stdout.decode(errors="replace")))
     return found
-
-
-# ----------------
-# what a toolkit on Linux has besides the files of its parts: links, stubs, the right to run programs
-
-
-_SHARED: Final = re.compile(r"(lib.+\.so)((?:\.\d+)+)")
-_LIBRARIES: Final = ("lib", "nvvm/lib64")
-_PROGRAMS: Final = ("bin", "nvvm/bin")
-
-
-def complete(folder: Path, note: Callable[[str], None]) -> None:
-    """Make `lib64`, the names that a linker looks for (`libX.so`), stubs, and programs that can be run.
-
-    Raises:
-        OSError: something cannot be written.
-    """
-    if (folder / "lib").is_dir() and not (folder / "lib64").exists():
-        (folder / "lib64").symlink_to("lib", target_is_directory=True)
-    for name in _LIBRARIES:
-        _name_plainly(folder / name)
-    for name in _PROGRAMS:
-        _make_executable(folder / name)
-    add_stubs(folder, note)
-
-
-def _name_plainly(folder: Path) -> None:
-    """A link `libX.so` to `libX.so.13`; of several, to the one with the shortest version."""
-    if not folder.is_dir():
-        return
-    for path in sorted(folder.iterdir(), key=lambda path: (path.name.count("."), path.name)):
-        match = _SHARED.fullmatch(path.name)
-        if match and not (plain := folder / match[1]).exists():
-            plain.symlink_to(path.name)
-
-
-def _make_executable(folder: Path) -> None:
-    """Programs have no suffix; `nvcc.profile` beside them has."""
-    if not folder.is_dir():
-        return
-    for path in folder.iterdir():
-        if path.suffix or path.is_symlink() or not path.is_file():
-            continue
-        mode = path.stat().st_mode
-        if mode & 0o111 == 0:
-            # A copy: the file is the store's, too, and stays there as it was unpacked.
-            copy = path.with_name(f"{path.name}.copy")
-            shutil.copyfile(path, copy)
-            copy.chmod((mode & 0o777) | ((mode & 0o444) >> 2))
-            copy.replace(path)

@@ -1,6 +1,6 @@
-"""Makes the import library of a DLL: what a linker on Windows needs to link with it.
+"""Completes a toolkit on Windows: import libraries, with which a linker links its DLLs.
 
-NVIDIA's wheels bring most DLLs without. The format: Microsoft's "PE Format", sections
+NVIDIA's wheels bring most DLLs without. The format of an import library: Microsoft's "PE Format", sections
 "Archive (Library) File Format" and "Import Library Format"; the three objects at its
 beginning are those that every linker expects there.
 """
@@ -16,6 +16,44 @@ from typing import Final
 import msgspec
 
 from torchbuild_tasks.system.pe import Export, read_exports
+
+# cublas64_13.dll is linked with as cublas.lib, cupti64_2025.3.1.dll as cupti.lib, nvJitLink_130_0.dll
+# as nvJitLink.lib.
+_DLL: Final = re.compile(r"(?P<name>\w+?)(?:64)?(?:_[\d._]*\d)?\.dll", re.IGNORECASE)
+_FOLDERS: Final = ("bin", "bin/x86_64", "bin/x64")
+LIBRARIES: Final = "lib/x64"
+
+
+def complete(folder: Path, note: Callable[[str], None]) -> None:
+    """Make `lib/x64/X.lib` for every DLL that came without.
+
+    Raises:
+        OSError: something cannot be written.
+    """
+    for dll, name in _named_dlls(folder):
+        path = folder / LIBRARIES / f"{name}.lib"
+        if path.exists():
+            continue
+        try:
+            exports = read_exports(dll)
+        except ValueError as error:
+            note(f"no {path.name} can be made for {dll.name}: {error}")
+            continue
+        if exports:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(import_library(dll.name, exports))
+
+
+def _named_dlls(folder: Path) -> Iterator[tuple[Path, str]]:
+    """Yield every DLL, and the name under which it is linked with."""
+    for inside in _FOLDERS:
+        if (folder / inside).is_dir():
+            for path in sorted((folder / inside).iterdir()):
+                if match := _DLL.fullmatch(path.name):
+                    yield path, match["name"]
+
+
+# ---------------- an import library: the members, the three objects at its beginning, the archive
 
 _AMD64: Final = 0x8664
 _ADDR32NB: Final = 3  # IMAGE_REL_AMD64_ADDR32NB
@@ -43,7 +81,7 @@ class _Member(msgspec.Struct, frozen=True):
 
 
 def import_library(dll: str, exports: Sequence[Export]) -> bytes:
-    """The bytes of the import library of `dll` (its file name) with these exports."""
+    """Return the bytes of the import library of `dll` (its file name) with these exports."""
     stem = dll.rpartition(".")[0]
     descriptor, thunk = f"__IMPORT_DESCRIPTOR_{stem}", f"\x7f{stem}_NULL_THUNK_DATA"
     members = [
@@ -63,11 +101,8 @@ def _import(dll: str, export: Export) -> _Member:
     return _Member(head + names, found)
 
 
-# ---------------------------------------------------------------- the three objects
-
-
 def _descriptor(dll: str, name: str, thunk: str) -> bytes:
-    """The DLL's entry in the import directory, and its name."""
+    """Return the DLL's entry in the import directory, and its name."""
     text = dll.encode("ascii") + b"\0"
     pieces = (
         _Piece(".idata$2", _DATA | _ALIGN_4, bytes(20), fills=((12, 2), (0, 3), (16, 4))),
@@ -86,18 +121,18 @@ def _descriptor(dll: str, name: str, thunk: str) -> bytes:
 
 
 def _null_descriptor() -> bytes:
-    """The end of the import directory."""
+    """Return the end of the import directory."""
     return _object((_Piece(".idata$3", _DATA | _ALIGN_4, bytes(20)),), ((_NULL_DESCRIPTOR, 1, _EXTERNAL),))
 
 
 def _null_thunk(name: str) -> bytes:
-    """The end of the DLL's two lists of addresses."""
+    """Return the end of the DLL's two lists of addresses."""
     pieces = tuple(_Piece(section, _DATA | _ALIGN_8, bytes(8)) for section in (".idata$5", ".idata$4"))
     return _object(pieces, ((name, 1, _EXTERNAL),))
 
 
 def _object(pieces: Sequence[_Piece], symbols: Sequence[tuple[str, int, int]]) -> bytes:
-    """A COFF object of these sections and symbols (name, section, storage class)."""
+    """Return a COFF object of these sections and symbols (name, section, storage class)."""
     at = 20 + 40 * len(pieces)
     headers, bodies = b"", b""
     for piece in pieces:
@@ -113,7 +148,7 @@ def _object(pieces: Sequence[_Piece], symbols: Sequence[tuple[str, int, int]]) -
 
 
 def _symbols(symbols: Sequence[tuple[str, int, int]]) -> bytes:
-    """The table of symbols, and behind it the strings of those whose names are long."""
+    """Return the table of symbols, and behind it the strings of those whose names are long."""
     table, strings = b"", b""
     for text, section, storage in symbols:
         name = text.encode("ascii")
@@ -126,11 +161,8 @@ def _symbols(symbols: Sequence[tuple[str, int, int]]) -> bytes:
     return table + struct.pack("<I", 4 + len(strings)) + strings
 
 
-# ---------------------------------------------------------------- the archive
-
-
 def _archive(dll: str, members: Sequence[_Member]) -> bytes:
-    """The members behind two lists of their symbols: by place, and by name."""
+    """Return the members behind two lists of their symbols: by place, and by name."""
     pairs = [(symbol, number) for number, member in enumerate(members) for symbol in member.symbols]
     names = b"".join(symbol.encode("ascii") + b"\0" for symbol, _ in pairs)
     title = f"{dll}/"
@@ -158,43 +190,3 @@ def _padded(size: int) -> int:
 def _entry(name: str, data: bytes) -> bytes:
     head = f"{name:<16}{0:<12}{'':<6}{'':<6}{0:<8}{len(data):<10}`\n".encode("ascii")
     return head + data + b"\n" * (len(data) % 2)
-
-
-# ----------------
-# what a toolkit on Windows has besides the files of its parts: libraries to link its DLLs with
-
-
-# cublas64_13.dll is linked with as cublas.lib, cupti64_2025.3.1.dll as cupti.lib, nvJitLink_130_0.dll
-# as nvJitLink.lib.
-_DLL: Final = re.compile(r"(?P<name>\w+?)(?:64)?(?:_[\d._]*\d)?\.dll", re.IGNORECASE)
-_FOLDERS: Final = ("bin", "bin/x86_64", "bin/x64")
-LIBRARIES: Final = "lib/x64"
-
-
-def complete(folder: Path, note: Callable[[str], None]) -> None:
-    """Make `lib/x64/X.lib` for every DLL that came without.
-
-    Raises:
-        OSError: something cannot be written.
-    """
-    for dll, name in _linked(folder):
-        place = folder / LIBRARIES / f"{name}.lib"
-        if place.exists():
-            continue
-        try:
-            exports = read_exports(dll)
-        except ValueError as error:
-            note(f"no {place.name} can be made for {dll.name}: {error}")
-            continue
-        if exports:
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_bytes(import_library(dll.name, exports))
-
-
-def _linked(folder: Path) -> Iterator[tuple[Path, str]]:
-    """Every DLL, and the name under which it is linked with."""
-    for inside in _FOLDERS:
-        if (folder / inside).is_dir():
-            for path in sorted((folder / inside).iterdir()):
-                if match := _DLL.fullmatch(path.name):
-                    yield path, match["name"]

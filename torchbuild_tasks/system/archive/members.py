@@ -1,7 +1,7 @@
 """What an archive may hold: names and links, judged by the same rules on Linux and Windows.
 
-An archive that unpacks on one system and not on the other would be found out by
-somebody else, so Windows' rules hold everywhere. A backslash separates folders.
+An archive that unpacks on one system must unpack on the other, so Windows' rules hold everywhere.
+A backslash separates folders.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def refusal(archive: str, what: str, member: str = "") -> ArchiveRefused:
-    """The error that says what is wrong with an archive, or with one member of it."""
+    """Return the error that says what is wrong with an archive, or with one member of it."""
     return ArchiveRefused(
         f"{archive} is not unpacked: {f'its member {member!r} ' if member else 'it '}{what}.",
         next_step="Nothing of it was kept. Compare the file's sha256 with what its publisher says; "
@@ -67,7 +67,7 @@ def refuse(archive: str, what: str, member: str = "") -> NoReturn:
 
 
 def fault(name: str) -> str:
-    """What is wrong with a member's name, as the end of a sentence; "" when nothing is."""
+    """Return what is wrong with a member's name, as the end of a sentence; "" when nothing is."""
     try:
         size = len(name.encode())
     except UnicodeEncodeError:
@@ -96,12 +96,12 @@ def _part_fault(part: str) -> str:
 
 
 def parts_of(name: str) -> list[str]:
-    """The folders and the file of a name, with what means nothing left out."""
+    """Return the folders and the file of a name, with what means nothing left out."""
     return [part for part in name.replace("\\", "/").split("/") if part not in ("", ".")]
 
 
 def _same(path: str) -> str:
-    """The same for all spellings that are one file on Windows (and on macOS)."""
+    """Return the same for all spellings that are one file on Windows (and on macOS)."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).upper().casefold())
 
 
@@ -174,7 +174,7 @@ class Tree:
             refuse(self.archive, f"would grow past the limit of {self.limit} bytes")
 
     def lead(self, path: str) -> str:
-        """Where a link ends: the path of a file or folder of the archive, through other links.
+        """Return where a link ends: the path of a file or folder of the archive, through other links.
 
         Raises:
             ArchiveRefused: it leaves the folder, turns in a circle or leads to nothing.
@@ -216,7 +216,7 @@ class Tree:
         return None
 
 
-# ---------------- A folder while an archive is unpacked into it: every byte is counted, nothing overwritten
+# ---------------- a folder while an archive is unpacked into it: every byte is counted, nothing overwritten
 
 
 CHUNK: Final = 1 << 20
@@ -228,18 +228,21 @@ class Filling:
     Args:
         folder: an empty folder; its mode is what files get, executables with the x bits.
         tree: the judge of all that is announced.
-        tell: told the bytes written, and the bytes there will be if that is known.
+        tell: is called with the bytes written, and the bytes there will be if that is known.
     """
 
     def __init__(self, folder: Path, tree: Tree, tell: Callable[[int, int | None], None]) -> None:
-        self.folder, self.tree, self.done = folder, tree, 0
+        self.folder = folder
+        self.tree = tree
+        self.done = 0
         self.total: int | None = None
-        self._tell, self._told = tell, 0
+        self._tell = tell
+        self._reported = 0
         self._made = {""}
         self._written: set[str] = set()
 
     def announce(self, member: Member) -> str:
-        """The path of a member; raises ArchiveRefused when it may not be."""
+        """Return the path of a member; raises ArchiveRefused when it may not be."""
         return self.tree.admit(member)
 
     def create(self, path: str) -> BinaryIO:
@@ -260,12 +263,12 @@ class Filling:
             refuse(self.tree.archive, f"grows past the limit of {self.tree.limit} bytes")
         with told_as(DownloadFailed, Path(out.name)):
             out.write(data)
-        if self.done - self._told >= CHUNK:
+        if self.done - self._reported >= CHUNK:
             self.tell()
 
     def tell(self) -> None:
         """Say how far it is."""
-        self._told = self.done
+        self._reported = self.done
         self._tell(self.done, self.total)
 
     def write(self, path: str, chunks: Iterable[bytes]) -> None:
@@ -276,11 +279,11 @@ class Filling:
                 self.put(out, data)
 
     def link(self, path: str, target: str) -> None:
-        """What an announced link says; it is made at the end, so that nothing is written through it."""
+        """Note the target of an announced link; created at the end, so nothing is written through it."""
         self.tree.links[path] = target
 
     def hard_link(self, path: str, other: str) -> None:
-        """An announced file that is another name of one that is there already."""
+        """Write an announced file that is another name of one that is written already."""
         if other not in self._written:
             refuse(self.tree.archive, f"is a hard link to {other!r}, which is no file before it", path)
         with (self.folder / other).open("rb") as source:

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
 
 _WHEEL_SCRIPT: Final = re.compile(r"[^/]+\.data/scripts/.")
-# PKWARE's APPNOTE.TXT 6.3, 4.4.2: "made by" of a zip member whose attributes hold a Unix mode; and 4.4.4:
-# the flags of encryption, of strong encryption, and of an encrypted directory.
+# Of a zip member: the system whose attributes hold a Unix mode, and the flags of encryption, of strong
+# encryption (both as in zipfile.py of Python 3.11) and of an encrypted directory (UNCONFIRMED).
 _UNIX: Final = 3
 _ENCRYPTED: Final = 0x1 | 0x40 | 0x2000
 _BETWEEN: Final = 4 << 20  # bytes of tar headers between two members
@@ -321,7 +321,7 @@ class _Writer:
 
 
 def _factory(writer: _Writer) -> WriterFactory:
-    """The writer as py7zr wants it: an object for every member, made when its turn comes."""
+    """Return the writer as py7zr wants it: an object for every member, made when its turn comes."""
     from py7zr.io import Py7zIO, WriterFactory
 
     class Place(Py7zIO):

@@ -247,7 +247,7 @@ class Receiver:
         self._check_end()
 
     def _begin(self, response: requests.Response) -> None:
-        """A whole file comes: because it was asked for, or because the rest cannot be had."""
+        """Begin at zero: the whole file was asked for, or the rest cannot be had."""
         if response.status_code != 200:
             raise Again(f"answered {response.status_code} to a plain question", lied=True)
         about = origin(self._address, response)
@@ -262,8 +262,10 @@ class Receiver:
             raise Again(f"announced {size} bytes instead of {self._remote.size}", lied=True)
 
     def _check_rest(self, response: requests.Response) -> None:
-        """An answer to `Range` must be of the same file, begin where ours ends, and go to its end."""
-        part, about, span = self._part, origin(self._address, response), content_range(response)
+        """Check that an answer to `Range` is of the same file, from where ours ends to the end."""
+        part = self._part
+        about = origin(self._address, response)
+        span = content_range(response)
         assert part.origin is not None
         size = part.origin.size
         wrong = ""
