@@ -46,7 +46,7 @@ def build(tmp_path: Path) -> Pace:
 
 
 def test_a_build_that_says_nothing_is_told_of(build: Pace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(monitor, "_TELL", 0.1)
+    monkeypatch.setattr(monitor, "_EVERY", 0.1)
     told, began = Told(), time.monotonic()
     with Monitor(build, sizes := Sizes(python_or_nothing), Advice(cache="Get one.", jobs=2), told):
         subprocess.run([sys.executable, "-c", WORK], check=True)
@@ -58,7 +58,7 @@ def test_a_build_that_says_nothing_is_told_of(build: Pace, monkeypatch: pytest.M
 
 
 def test_each_hint_is_said_once(build: Pace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(monitor, "_TELL", 0.05)
+    monkeypatch.setattr(monitor, "_EVERY", 0.05)
     told, now = Told(), time.monotonic
     pace = Monitor(build, Sizes(python_or_nothing), Advice(cache="Get one.", jobs=2), told)
     monkeypatch.setattr(time, "monotonic", lambda: now() + 1300)
