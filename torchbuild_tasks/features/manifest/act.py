@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -18,11 +18,6 @@ from torchbuild_tasks.build.work import Work
 from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.errors import BuildFailed, ManifestError, SourceError
 from torchbuild_tasks.features.builds.named import Named, place_of
-from torchbuild_tasks.features.diagnosis.choose import Machine
-from torchbuild_tasks.features.manifest.choose import HIDDEN, not_carried
-from torchbuild_tasks.features.manifest.compare import Difference, differences
-from torchbuild_tasks.features.manifest.read import read_manifest
-from torchbuild_tasks.features.manifest.remedies import KNOWN_BEFORE, Place, diff_name, with_remedies
 from torchbuild_tasks.model import BuildPlan, Facts
 from torchbuild_tasks.model.record import MANIFEST_FILE, EnvText, HelperUsed, Installed, Manifest, Program
 from torchbuild_tasks.options import BuildRequest
@@ -33,8 +28,11 @@ from torchbuild_tasks.system import files
 from torchbuild_tasks.text.redaction import is_secret
 from torchbuild_tasks.values import replace, to_json
 
-# What looks at git and at programs, or knows the patterns of credentials, is imported where it is used, so
-# that a build which finds nothing to do is quick.
+if TYPE_CHECKING:
+    from torchbuild_tasks.features.manifest.compare import Difference
+
+# Every build imports this module. What looks at git and at programs, knows the patterns of credentials, or is
+# for a replay is imported where it is used, so that a build which finds nothing to do is quick.
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
@@ -251,6 +249,8 @@ def load(name: str) -> Manifest:
             f"{path} cannot be read: {why}.",
             next_step=f"Every build writes {MANIFEST_FILE} into its build tree.",
         ) from None
+    from torchbuild_tasks.features.manifest.read import read_manifest
+
     return read_manifest(data, str(path))
 
 
@@ -274,6 +274,8 @@ def source_of(manifest: Manifest, given: str | None) -> str:
 @contextlib.contextmanager
 def variables_of(manifest: Manifest, catalog: Catalog) -> Iterator[None]:
     """Set the user's build variables of then in place of those of now; credentials stay as they are."""
+    from torchbuild_tasks.features.manifest.choose import HIDDEN
+
     patterns = tuple(row.name for row in catalog.variable)
     now = {
         name: value
@@ -296,6 +298,11 @@ def compare_plan(
     manifest: Manifest, path: str, asked: Asked, catalog: Catalog, written: tuple[str, ...]
 ) -> Replay:
     """Compare the plan that was made here with the manifest."""
+    from torchbuild_tasks.features.diagnosis.choose import Machine
+    from torchbuild_tasks.features.manifest.choose import not_carried
+    from torchbuild_tasks.features.manifest.compare import differences
+    from torchbuild_tasks.features.manifest.remedies import KNOWN_BEFORE, Place, with_remedies
+
     facts: Facts = asked.facts
     found = differences(manifest, plan_manifest(asked), KNOWN_BEFORE)
     machine = Machine(facts, asked.plan, catalog, built=False)
@@ -319,6 +326,8 @@ def write_diffs(manifest: Manifest, folder: Path) -> tuple[str, ...]:
     Raises:
         ManifestError: a file cannot be written.
     """
+    from torchbuild_tasks.features.manifest.remedies import diff_name
+
     written = []
     for repository in manifest.repositories:
         data = repository.diff.encode("utf-8", "surrogateescape")
