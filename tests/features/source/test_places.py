@@ -28,8 +28,8 @@ def test_a_note_that_cannot_be_read_is_none(tmp_path: Path, text: str) -> None:
 
 def test_a_checkout_is_published_over_nothing_or_an_empty_folder_alone(tmp_path: Path) -> None:
     target = tmp_path / "v2.9.1"
-    for folder_first in (False, True):
-        if folder_first:
+    for exists in (False, True):
+        if exists:
             target.mkdir()
         assert places.is_free(target)
         tree = places.growing_folder(target) / "tree"

@@ -212,6 +212,22 @@ def test_what_cannot_be_had_is_named_and_the_others_are_there(
     assert os.path.lexists(other / "third_party/late/late.txt")
 
 
+def test_the_ref_that_a_killed_run_did_not_write_is_written(trees: Trees) -> None:
+    outer = Git(folder=trees.folder / OUTER, config=CONFIG)
+    head = outer.run("rev-parse", "HEAD")
+    outer.run("update-ref", "-d", "refs/torchbuild/commit")
+    bring_all(trees.tree)
+    assert outer.output("rev-parse", "refs/torchbuild/commit") == head
+
+
+def test_a_repository_that_the_users_git_fetched_gets_no_ref_of_ours(trees: Trees) -> None:
+    outer = Git(folder=trees.git.folder / OUTER, config=CONFIG)
+    refs = outer.output("for-each-ref")
+    assert refs
+    bring_all(trees.git)
+    assert outer.output("for-each-ref") == refs
+
+
 def test_what_a_killed_run_linked_half_is_linked_whole(trees: Trees, tmp_path: Path) -> None:
     """The commit is there and its files are not."""
     worktree.switch(trees.tree, trees.second)

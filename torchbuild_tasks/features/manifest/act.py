@@ -21,8 +21,8 @@ from torchbuild_tasks.plan.jobs import decisive
 from torchbuild_tasks.plan.settings import Settings
 from torchbuild_tasks.values import replace, to_json
 
-# What looks at git and at programs, or knows the patterns of credentials, is imported where it is used, so
-# that a build which finds nothing to do is quick.
+# Every build imports this module. What looks at git and at programs, or knows the patterns of credentials, is
+# imported where it is used, so that a build which finds nothing to do is quick.
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):

@@ -29,6 +29,8 @@ from torchbuild_tasks.values import replace
 AT_ONCE: Final = 8
 _WAITS: Final = (1.0, 3.0)  # seconds before each further try
 _SLICE: Final = 0.2  # seconds: Windows notices a Ctrl-C only between waits
+# No branch holds the commit: so the next fetch knows of it, and `keep_head` that it is not the user's.
+_COMMIT_REF: Final = "refs/torchbuild/commit"
 _NOTE_EVERY: Final = 10.0  # seconds between notes of how many are there
 
 
@@ -136,22 +138,38 @@ def _lay_out(job: _Job, module: Module) -> list[Module]:
     """Have one submodule at its commit; return those of its own that are needed."""
     config = job.access.config
     git = Git(folder=module.folder, config=config)
-    if submodules.head(module, config) != module.commit:
-        store = submodules.open_repository(module, config)
-        _require(_fetch_commit(store, module, job))
-        if submodules.is_empty(module) or not module.is_present:
-            submodules.remove_index(module)
-        git = submodules.connect(module, store)
-        submodules.keep_head(git)
-        try:
-            _require(submodules.move(git, module.commit, module.top, job.access.watch))
-        except InTheWay as error:
-            shown = ", ".join(error.files[:4]) + (" …" if len(error.files) > 4 else "")
-            line = f"has changes of yours: {shown}"
-            raise _Failed(Reason(kind="yours", line=line)) from None
-        # No branch holds it: so the next fetch knows of it, and `keep_head` that it is not the user's.
-        git.run("update-ref", "refs/torchbuild/commit", module.commit)
+    is_new = submodules.head(module, config) != module.commit
+    if is_new:
+        _check_out(job, module)
+    if is_new or _lacks_ref(git, module.commit):
+        git.run("update-ref", _COMMIT_REF, module.commit)
     return job.wanted(git, f"{module.top}/")
+
+
+def _check_out(job: _Job, module: Module) -> None:
+    """Fetch a submodule's commit and check it out."""
+    config = job.access.config
+    store = submodules.open_repository(module, config)
+    _require(_fetch_commit(store, module, job))
+    if submodules.is_empty(module) or not module.is_present:
+        submodules.remove_index(module)
+    git = submodules.connect(module, store)
+    submodules.keep_head(git)
+    try:
+        _require(submodules.move(git, module.commit, module.top, job.access.watch))
+    except InTheWay as error:
+        shown = ", ".join(error.files[:4]) + (" …" if len(error.files) > 4 else "")
+        line = f"has changes of yours: {shown}"
+        raise _Failed(Reason(kind="yours", line=line)) from None
+
+
+def _lacks_ref(git: Git, commit: str) -> bool:
+    """Say whether a run was killed after it had a commit checked out and before it had the ref written.
+
+    A repository that the user's git fetched has refs of its own and none of ours.
+    """
+    ref = git.output("rev-parse", "--verify", "--quiet", _COMMIT_REF)
+    return ref != commit and (ref is not None or git.output("for-each-ref", "--count=1") == "")
 
 
 def _fetch_commit(git: Git, module: Module, job: _Job) -> Outcome:
