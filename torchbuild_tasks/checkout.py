@@ -49,14 +49,14 @@ def _stored_checkout(question: Question) -> tuple[str, Path] | None:
         return None
     if question.settings.build or not question.given("torch"):
         return None
-    from torchbuild_tasks.features.source.get import ours
+    from torchbuild_tasks.features.source.get import store_folder
     from torchbuild_tasks.plan.torch_ref import wanted_torch
 
     wanted = wanted_torch(question)
     assert wanted is not None
     ref = wanted.ref.ref
     name = ref[:12] if wanted.ref.kind == "commit" else ref
-    return ref, ours(network(question).store, _repository(question), name)
+    return ref, store_folder(network(question).store, _repository(question), name)
 
 
 def named_checkout(question: Question) -> Path | None:
@@ -75,7 +75,7 @@ def source_task(question: Question, report: Reporter) -> Task:
     from torchbuild_tasks.features.source.get import Task
     from torchbuild_tasks.plan.fit import does_without
     from torchbuild_tasks.plan.torch_ref import wanted_torch
-    from torchbuild_tasks.system.git.transfer import settings
+    from torchbuild_tasks.system.git.transfer import git_settings
 
     wanted = wanted_torch(question) if question.request.ref is None else None
 
@@ -89,7 +89,7 @@ def source_task(question: Question, report: Reporter) -> Task:
         report=report,
         store=network(question).store,
         url=_repository(question),
-        config=settings(question.settings.mirrors),
+        config=git_settings(question.settings.mirrors),
         needs=needs,
         newest=wanted.ref.ref if wanted else "latest",
     )

@@ -23,7 +23,7 @@ from torchbuild_tasks.facts.tree import look_at_patches, look_at_tree, patch_fol
 from torchbuild_tasks.features.builds.named import Named, config_of, note_of, resolve
 from torchbuild_tasks.model import BuildPlan, Cluster, Facts
 from torchbuild_tasks.options import BuildRequest
-from torchbuild_tasks.plan.linker import left_out
+from torchbuild_tasks.plan.linker import refuse_linker
 from torchbuild_tasks.plan.make import make_plan
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.settings import Settings, check_settings, check_value, split_assignment
@@ -97,18 +97,18 @@ def hold_named_build(request: BuildRequest, report: Reporter) -> Iterator[None]:
     if about.place is None:
         yield
         return
-    from torchbuild_tasks.features.builds.act import ready
-    from torchbuild_tasks.system.git.fetch import way_for
-    from torchbuild_tasks.system.git.transfer import settings
+    from torchbuild_tasks.features.builds.act import hold_build
+    from torchbuild_tasks.system.git.fetch import access_for
+    from torchbuild_tasks.system.git.transfer import git_settings
 
-    way = way_for(
+    way = access_for(
         about.place.folder,
         report,
-        config=settings(about.settings.mirrors),
+        config=git_settings(about.settings.mirrors),
         store=Path(store_folder(Probe(environ=dict(os.environ)))),
         offline=request.offline or bool(about.settings.values.get("offline")),
     )
-    with interruptible(), ready(about.place, report, way):
+    with interruptible(), hold_build(about.place, report, way):
         yield
 
 
@@ -291,7 +291,7 @@ def settle_linker(question: Question, plan: BuildPlan, report: Reporter) -> Buil
         reason = try_linker(plan, report)
         if not reason:
             break
-        question = replace(question, catalog=left_out(question.catalog, plan.linker, reason))
+        question = replace(question, catalog=refuse_linker(question.catalog, plan.linker, reason))
         plan = accept(decide(question))
     return plan
 

@@ -11,7 +11,7 @@ from packaging.specifiers import SpecifierSet
 from tests.support.diagnosis import book, machine, read
 from tests.support.machines import linux_facts, with_tree
 from torchbuild_tasks.catalog import FailureRow, load_catalog
-from torchbuild_tasks.catalog.failures import FailureBook, fitting
+from torchbuild_tasks.catalog.failures import FailureBook, fitting_rows
 from torchbuild_tasks.fronts.parsing import parse
 from torchbuild_tasks.verbs import VERBS
 
@@ -102,7 +102,7 @@ def test_the_machine_knows_no_name_that_no_row_could_ask_for() -> None:
 
 def test_a_build_meets_only_the_rows_of_its_own_system_and_torch() -> None:
     facts = with_tree(linux_facts(), version="2.10.0", era="setuptools")
-    found = fitting(ROWS, facts)
+    found = fitting_rows(ROWS, facts)
     assert not [row for row in found if row.os == "windows" or row.era == "scikit-build-core"]
     assert {"cmake4-policy", "use-nightly-fatal"}.isdisjoint(row.id for row in found)
     assert "oom-cc1plus" in [row.id for row in found]

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from torchbuild_tasks.fronts.transfers import Transfers
-from torchbuild_tasks.text.show import size
+from torchbuild_tasks.text.show import size_text
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_an_unknown_size_has_no_time_left(clock: list[float]) -> None:
     [(0, "0 bytes"), (999, "999 bytes"), (1000, "1.0 kB"), (2_500_000, "2.5 MB"), (10**9, "1.0 GB")],
 )
 def test_sizes(count: int, text: str) -> None:
-    assert size(count) == text
+    assert size_text(count) == text
 
 
 def test_live_lines_are_taken_away_again(capsys: pytest.CaptureFixture[str]) -> None:

@@ -126,7 +126,7 @@ def test_a_bug_in_the_plan_is_noted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(support_verb, "look", broken)
-    monkeypatch.setattr(health, "bare", broken)
+    monkeypatch.setattr(health, "look_without_settings", broken)
     assert run_verb("support", request_of("support", out=str(tmp_path / "a.zip"))) == 0
     assert "RuntimeError: a bug" in capsys.readouterr().out
     assert "problems.txt" in contents(tmp_path)

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.ninja.log import kind_of, last_run, parse_lines, parse_ninja_log, within
+from torchbuild_tasks.ninja.log import kind_of, last_run, parse_lines, parse_ninja_log, steps_within
 
 NS = 10**9
 FIRST, SECOND = 1_700_000_000, 1_700_005_000  # when two runs of Ninja began
@@ -109,9 +109,9 @@ def test_the_last_run_is_one_that_made_something() -> None:
 def test_runs_of_a_time_stand_on_one_axis() -> None:
     first, second = line(0, 900, "a.cpp.o"), line(100, 200, "b.so", FIRST + 60)
     found = parse_ninja_log(log(first, second, line(0, 50, "late.o", SECOND)))
-    steps = within(found, FIRST - 5, FIRST + 100)
+    steps = steps_within(found, FIRST - 5, FIRST + 100)
     assert [(step.output, round(step.start, 3)) for step in steps] == [("a.cpp.o", 0), ("b.so", 60.1)]
-    assert within(found, FIRST + 500, FIRST + 600) == ()
+    assert steps_within(found, FIRST + 500, FIRST + 600) == ()
 
 
 @pytest.mark.parametrize(

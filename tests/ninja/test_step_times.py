@@ -6,7 +6,15 @@ from tests.ninja.test_graph import DOT
 from torchbuild_tasks.model.history import History, PastBuild
 from torchbuild_tasks.ninja.graph import Graph, parse_graph
 from torchbuild_tasks.ninja.log import Step
-from torchbuild_tasks.ninja.step_times import compiler_of, cost, costs, differences, gone, hits, remember
+from torchbuild_tasks.ninja.step_times import (
+    compiler_of,
+    cost,
+    costs,
+    differences,
+    gone_outputs,
+    hits,
+    remember,
+)
 
 BUILD = PastBuild(finished="2026-01-01T00:00:00+00:00", seconds=10.0, steps=3)
 
@@ -81,8 +89,8 @@ def test_hits_of_a_build() -> None:
 
 def test_gone_needs_the_graph() -> None:
     history = learned({"a.o": 1.0, "old.o": 1.0})
-    assert gone(history, parse_graph(DOT)) == ["old.o"]
-    assert gone(history, None) == []
+    assert gone_outputs(history, parse_graph(DOT)) == ["old.o"]
+    assert gone_outputs(history, None) == []
 
 
 def test_the_compilers_tell_histories_apart() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torchbuild_tasks.ninja.targets import files_of, near, unknown
+from torchbuild_tasks.ninja.targets import files_of, is_unknown, nearest_targets
 
 LISTED = """\
 all: phony
@@ -15,16 +15,16 @@ c10/CMakeFiles/c10.dir/core/Allocator.cpp.o: CXX_COMPILER__c10_unscanned_Release
 
 
 def test_an_unknown_target() -> None:
-    assert unknown("ninja: error: unknown target 'c1O', did you mean 'c10'?")
-    assert not unknown("ninja: no work to do.")
+    assert is_unknown("ninja: error: unknown target 'c1O', did you mean 'c10'?")
+    assert not is_unknown("ninja: no work to do.")
 
 
 def test_names_that_may_have_been_meant() -> None:
-    assert near("c1O", LISTED)[0] == "c10"
-    assert near("TorchPython", LISTED)[0] == "torch_python"
-    assert near("torch", LISTED) == ("torch_cpu", "torch_python")
-    assert near("zzz", LISTED) == ()
-    assert not any("CMakeFiles" in name for name in near("Allocator.cpp.o", LISTED))
+    assert nearest_targets("c1O", LISTED)[0] == "c10"
+    assert nearest_targets("TorchPython", LISTED)[0] == "torch_python"
+    assert nearest_targets("torch", LISTED) == ("torch_cpu", "torch_python")
+    assert nearest_targets("zzz", LISTED) == ()
+    assert not any("CMakeFiles" in name for name in nearest_targets("Allocator.cpp.o", LISTED))
 
 
 def test_the_files_behind_a_name() -> None:

@@ -7,7 +7,15 @@ import random
 
 from torchbuild_tasks.ninja.graph import parse_graph
 from torchbuild_tasks.ninja.log import Step
-from torchbuild_tasks.ninja.timeline import alone, by_kind, critical_path, lanes, slowest, trace_events, wall
+from torchbuild_tasks.ninja.timeline import (
+    by_kind,
+    critical_path,
+    lanes,
+    seconds_alone,
+    slowest,
+    trace_events,
+    wall_seconds,
+)
 
 
 def step(output: str, start: float, end: float) -> Step:
@@ -68,8 +76,8 @@ def test_a_graph_that_knows_none_of_the_steps_is_no_help() -> None:
 
 
 def test_figures() -> None:
-    assert wall(STEPS) == 11 and wall([]) == 0
-    assert alone(STEPS) == 2  # the end of c.cpp.o, and the link
+    assert wall_seconds(STEPS) == 11 and wall_seconds([]) == 0
+    assert seconds_alone(STEPS) == 2  # the end of c.cpp.o, and the link
     assert [each.output for each in slowest(STEPS, 2)] == ["b.cpp.o", "c.cpp.o"]
     first = by_kind(STEPS)[0]
     assert (first.kind, first.count, first.total, first.median, first.longest) == ("C++", 3, 17, 4, 9)

@@ -10,7 +10,7 @@ from tests.support.machines import ask, linux_facts
 from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.model import Cpu, Memory, Store
 from torchbuild_tasks.model.history import PastPeak, Peak
-from torchbuild_tasks.plan.jobs import choose_jobs, job_size, with_peaks
+from torchbuild_tasks.plan.jobs import add_peaks, choose_jobs, job_size
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.values import replace
 
@@ -74,12 +74,12 @@ def test_without_a_store_the_table_counts() -> None:
     [(5, 1200, (5, 1200)), (5, 600, (5, 600)), (5, 3, (GIB, 1200)), (2 * GIB, 3, (2 * GIB, 1200))],
 )
 def test_a_small_build_takes_nothing_away(bytes_now: int, count: int, kept: tuple[int, int]) -> None:
-    (row,) = with_peaks([past()], HERE, "Release", [Peak(kind="C++", bytes=bytes_now, count=count)])
+    (row,) = add_peaks([past()], HERE, "Release", [Peak(kind="C++", bytes=bytes_now, count=count)])
     assert (row.bytes, row.count) == kept
 
 
 def test_what_is_kept_does_not_grow_for_ever() -> None:
     rows: tuple[PastPeak, ...] = ()
     for number in range(500):
-        rows = with_peaks(rows, f"/tree/{number}", "Release", [Peak(kind="C++", bytes=1, count=1)])
+        rows = add_peaks(rows, f"/tree/{number}", "Release", [Peak(kind="C++", bytes=1, count=1)])
     assert len(rows) == 200 and rows[-1].source == "/tree/499"

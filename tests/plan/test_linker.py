@@ -11,7 +11,7 @@ from tests.support.windows import windows_facts
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import Facts, Host, Tool
 from torchbuild_tasks.plan.compiler import choose_compilers
-from torchbuild_tasks.plan.linker import ChosenLinker, check_linker, choose_linker, left_out
+from torchbuild_tasks.plan.linker import ChosenLinker, check_linker, choose_linker, refuse_linker
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.values import replace
 
@@ -84,12 +84,12 @@ def test_one_that_does_not_link_here_is_left_out() -> None:
     question = ask(having(LLD, MOLD))
     first = chosen(question)
     assert first.plan is not None
-    question = replace(question, catalog=left_out(question.catalog, first.plan, "it crashed"))
+    question = replace(question, catalog=refuse_linker(question.catalog, first.plan, "it crashed"))
     second = chosen(question)
     assert (second.plan and second.plan.name) == "mold"
     assert "lld: it crashed" in second.choice.because
     assert second.plan is not None
-    question = replace(question, catalog=left_out(question.catalog, second.plan, "it hung"))
+    question = replace(question, catalog=refuse_linker(question.catalog, second.plan, "it hung"))
     assert chosen(question).choice.value == "default"
     assert chosen(question).choice.because == "lld: it crashed; mold: it hung"
 
@@ -217,7 +217,7 @@ def test_a_kept_one_that_does_not_link_any_more_is_left_out() -> None:
     question = ask(facts)
     kept = chosen(question)
     assert kept.plan is not None
-    question = replace(question, catalog=left_out(question.catalog, kept.plan, "it is gone"))
+    question = replace(question, catalog=refuse_linker(question.catalog, kept.plan, "it is gone"))
     assert chosen(question).choice.value == "lld 14.0.6"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchbuild_tasks.plan.requirements import lacking
+from torchbuild_tasks.plan.requirements import missing_from_files
 
 NAMES = (
     "setuptools-69.5.1-py3-none-any.whl",
@@ -31,8 +31,8 @@ NAMES = (
     ],
 )
 def test_name_and_version_have_to_fit(requirement: str, there: bool) -> None:
-    assert lacking(NAMES, (requirement,)) == (() if there else (requirement,))
+    assert missing_from_files(NAMES, (requirement,)) == (() if there else (requirement,))
 
 
 def test_all_that_is_missing_is_named_in_order() -> None:
-    assert lacking((), ("b", "a>=1")) == ("b", "a>=1")
+    assert missing_from_files((), ("b", "a>=1")) == ("b", "a>=1")

@@ -19,7 +19,7 @@ from torchbuild_tasks.features.source.act import run_source
 from torchbuild_tasks.features.source.get import Task
 from torchbuild_tasks.model.source import SourceReport
 from torchbuild_tasks.options import BuildRequest
-from torchbuild_tasks.system.git.transfer import settings
+from torchbuild_tasks.system.git.transfer import git_settings
 from torchbuild_tasks.system.process import Sink
 
 
@@ -79,7 +79,7 @@ def act(
         report=said or Said(),
         store=store,
         url=url,
-        config=settings(mirrors),
+        config=git_settings(mirrors),
         needs=needs,
     )
     return run_source(task, folder)

@@ -20,10 +20,10 @@ from torchbuild_tasks.build.time_left import TimeLeft
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model.history import HISTORY_SCHEMA, PEAKS, History, PastBuild, PastPeaks
 from torchbuild_tasks.ninja.graph import Graph, parse_graph
-from torchbuild_tasks.ninja.log import NinjaLog, Step, log_version, parse_lines, parse_ninja_log, within
+from torchbuild_tasks.ninja.log import NinjaLog, Step, log_version, parse_lines, parse_ninja_log, steps_within
 from torchbuild_tasks.ninja.progress import ProgressParser
 from torchbuild_tasks.ninja.step_times import hits, remember
-from torchbuild_tasks.ninja.timeline import wall
+from torchbuild_tasks.ninja.timeline import wall_seconds
 from torchbuild_tasks.system import process
 from torchbuild_tasks.system.files import write_atomic
 from torchbuild_tasks.values import from_json, to_json
@@ -209,13 +209,13 @@ def keep(store: Path, source: Path, compiler: str, build_dir: Path, *, started: 
         log = read_ninja_log(build_dir)
     except UsageError as error:
         return f"The step times are not remembered: {error.what}"
-    steps = within(log, started, time.time())
+    steps = steps_within(log, started, time.time())
     if not steps:
         return ""
     known = recall(store, source, compiler)
     build = PastBuild(
         finished=finished,
-        seconds=round(wall(steps), 3),
+        seconds=round(wall_seconds(steps), 3),
         steps=len(steps),
         work=round(sum(step.seconds for step in steps), 3),
         hits=len(hits(known, steps)),

@@ -145,11 +145,11 @@ class Ledger:
         """
         if self._build is None:
             return
-        with files.told_as(BuildFailed, self.manifest_path):
+        with files.translate_errors(BuildFailed, self.manifest_path):
             self._build_dir.mkdir(parents=True, exist_ok=True)
         data = dumps(self._redact(self.manifest)).encode()
         files.write_atomic(self.manifest_path, data, error=BuildFailed)
         # Only now: a run that is killed in between leaves the older word, and has changed nothing yet.
         record = self._build_dir / RECORD_FILE
-        with files.told_as(BuildFailed, record):
+        with files.translate_errors(BuildFailed, record):
             files.unlink(record, missing_ok=True)

@@ -16,7 +16,7 @@ from torchbuild_tasks.build.work import Reporter
 from torchbuild_tasks.errors import PreflightFailed
 from torchbuild_tasks.model import BuildPlan, LinkerPlan, LinkTrial
 from torchbuild_tasks.system import process
-from torchbuild_tasks.system.files import state_dir, told_as, unlink
+from torchbuild_tasks.system.files import state_dir, translate_errors, unlink
 
 SECONDS: Final = 60.0  # for one command: what takes longer hangs
 
@@ -63,7 +63,7 @@ def link_linker(root: Path, folder: Path, program: Path) -> None:
     """
     link = folder / "ld"
     state_dir(root)
-    with told_as(PreflightFailed, link):
+    with translate_errors(PreflightFailed, link):
         folder.mkdir(exist_ok=True)
         if link.is_symlink() and link.readlink() == program:
             return

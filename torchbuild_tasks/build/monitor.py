@@ -20,7 +20,7 @@ from torchbuild_tasks.build.jobserver.serve import MemoryLook, Processes
 from torchbuild_tasks.build.jobserver.stage import build_processes
 from torchbuild_tasks.build.work import Reporter, Work
 from torchbuild_tasks.model.history import Peak
-from torchbuild_tasks.plan.jobs import with_peaks
+from torchbuild_tasks.plan.jobs import add_peaks
 from torchbuild_tasks.values import replace
 
 _QUERY: Final = 0x1000  # PROCESS_QUERY_LIMITED_INFORMATION
@@ -51,7 +51,7 @@ def _remember(work: Work, peaks: Sequence[Peak]) -> None:
         return
     build_type = next((choice.value for choice in work.plan.choices if choice.name == "build type"), "")
     known = read_peaks(work.fetching.store)
-    new = with_peaks(known.peaks, work.plan.source, build_type, peaks)
+    new = add_peaks(known.peaks, work.plan.source, build_type, peaks)
     if problem := write_peaks(work.fetching.store, replace(known, peaks=new)):
         work.report.note(problem)
 

@@ -20,8 +20,15 @@ import msgspec
 
 from torchbuild_tasks.errors import CleanRefused, UsageError
 from torchbuild_tasks.system import process
-from torchbuild_tasks.system.files import STATE_DIR, Patience, state_dir, told_as, unlink, write_atomic
-from torchbuild_tasks.system.log import last_word, name_newest
+from torchbuild_tasks.system.files import (
+    STATE_DIR,
+    Patience,
+    state_dir,
+    translate_errors,
+    unlink,
+    write_atomic,
+)
+from torchbuild_tasks.system.log import last_write_of, name_newest
 from torchbuild_tasks.system.remove import Scope, Stamp, is_folder, is_link, snapshot
 
 BEFORE: Final = "before.json"
@@ -87,7 +94,7 @@ def claimed_paths(root: Path, outputs: Outputs, now: Listing, log_time: int | No
     if before is None or log_time is None:
         return earlier
     if name := _log_of(root, BEFORE):
-        log_time = min(log_time, last_word(root / STATE_DIR, name) or 0)
+        log_time = min(log_time, last_write_of(root / STATE_DIR, name) or 0)
     return outputs.claim(before, now, earlier, until=log_time)
 
 
@@ -154,7 +161,7 @@ class Build(msgspec.Struct, frozen=True, kw_only=True):
         mine = self.outputs.claim(after if before is None else before, after, earlier or {})
         write(self.root, MADE, mine)
         before_file = self.root / STATE_DIR / BEFORE
-        with told_as(UsageError, before_file):
+        with translate_errors(UsageError, before_file):
             unlink(before_file, missing_ok=True)
         return len(mine)
 

@@ -17,7 +17,7 @@ from torchbuild_tasks.build.work import Work
 from torchbuild_tasks.errors import PreflightFailed
 from torchbuild_tasks.model import Preflight, Trial
 from torchbuild_tasks.system import process
-from torchbuild_tasks.system.files import state_dir, told_as, unlink
+from torchbuild_tasks.system.files import state_dir, translate_errors, unlink
 from torchbuild_tasks.system.remove import is_folder, remove_tree
 
 FOLDER: Final = "preflight"
@@ -61,12 +61,12 @@ def trial_folder(root: Path, sources: Mapping[str, str]) -> Iterator[Path]:
         PreflightFailed: the files cannot be written.
     """
     folder = state_dir(root) / FOLDER
-    with told_as(PreflightFailed, folder):
+    with translate_errors(PreflightFailed, folder):
         _remove(folder)
         folder.mkdir()
     try:
         for name, text in sources.items():
-            with told_as(PreflightFailed, folder / name):
+            with translate_errors(PreflightFailed, folder / name):
                 (folder / name).write_bytes(text.encode())
         yield folder
     finally:

@@ -14,7 +14,7 @@ from torchbuild_tasks.errors import CleanRefused, EnvFileError, RequirementsErro
 from torchbuild_tasks.model import Command
 from torchbuild_tasks.ninja.progress import counting
 from torchbuild_tasks.plan import env_files
-from torchbuild_tasks.plan.requirements import lacking
+from torchbuild_tasks.plan.requirements import missing_from_files
 from torchbuild_tasks.system import files, process, shell, venv
 from torchbuild_tasks.system.log import last_write
 from torchbuild_tasks.values import replace
@@ -72,7 +72,7 @@ def _check_wheels(work: Work, command: Command | None) -> None:
     at = command.argv.index("--find-links") + 1
     folder = Path(command.argv[at]).expanduser()
     names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
-    if missing := lacking(names, command.argv[at + 1 :]):
+    if missing := missing_from_files(names, command.argv[at + 1 :]):
         raise RequirementsError(
             f"{len(missing)} packages that the build needs are not in {folder}.",
             looked=missing,

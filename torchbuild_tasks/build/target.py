@@ -46,14 +46,14 @@ def build_target(work: Work) -> Work:
 
 
 def _refuse_unknown(work: Work, ninja: Command, target: str) -> None:
-    from torchbuild_tasks.ninja.targets import near, unknown
+    from torchbuild_tasks.ninja.targets import is_unknown, nearest_targets
 
     dry = process.capture((*ninja.argv, "-n", target), env=work.environ, cwd=ninja.cwd)
     output = (dry.stdout + dry.stderr).decode(errors="replace")
-    if dry.rc == 0 or not unknown(output):
+    if dry.rc == 0 or not is_unknown(output):
         return
     listed = process.capture((*ninja.argv, "-t", "targets", "all"), env=work.environ, cwd=ninja.cwd)
-    names = near(target, listed.stdout.decode(errors="replace"))
+    names = nearest_targets(target, listed.stdout.decode(errors="replace"))
     raise UsageError(
         f"The build tree has no target {target}.",
         looked=(f"targets of {work.build_dir / 'build.ninja'} with a like name:", *names) if names else (),

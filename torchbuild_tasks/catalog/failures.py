@@ -131,7 +131,7 @@ def _anchors(row: FailureRow, pattern: str) -> tuple[str, ...]:
         raise ValueError(f"failure {row.id}, pattern {pattern!r}: {error}") from None
 
 
-def fitting(rows: Iterable[FailureRow], facts: Facts) -> tuple[FailureRow, ...]:
+def fitting_rows(rows: Iterable[FailureRow], facts: Facts) -> tuple[FailureRow, ...]:
     """Return the rows that a build of this tree on this machine can meet."""
     tree, version = facts.tree, parse_version(facts.tree.version)
     return tuple(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, BinaryIO, Self
 from torchbuild_tasks.fronts.transfers import Transfers
 from torchbuild_tasks.model import Command
 from torchbuild_tasks.ninja.progress import Progress, ProgressParser, eta
-from torchbuild_tasks.text.show import Removable, removal_text, typed
+from torchbuild_tasks.text.show import Removable, removal_text, shell_text
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -87,7 +87,7 @@ class ConsoleReporter:
 
     def command(self, argv: tuple[str, ...]) -> None:
         """A command is about to run."""
-        self._say(f"   $ {typed(argv)}")
+        self._say(f"   $ {shell_text(argv)}")
 
     def block(self, block: bytes) -> None:
         """Output of a running command, whole lines of it."""

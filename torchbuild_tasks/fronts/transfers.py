@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from torchbuild_tasks.text.show import size
+from torchbuild_tasks.text.show import size_text
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -62,7 +62,7 @@ class Transfers:
             if self.live:
                 self._draw(name, one)
             elif complete and not one.ended and now - one.began >= PLAIN_FIRST:
-                self.say(f"{name}: {size(done)}, {_rate(one, now)}")
+                self.say(f"{name}: {size_text(done)}, {_rate(one, now)}")
             elif not complete and now - one.told >= PLAIN_EVERY:
                 one.told = now
                 self.say(f"{name}: {_so_far(one)}, {_rate(one, now)}{_left(one, now)}")
@@ -105,7 +105,7 @@ class Transfers:
 
 
 def _so_far(one: _One) -> str:
-    return f"{size(one.done)} of {size(one.total)}" if one.total else size(one.done)
+    return f"{size_text(one.done)} of {size_text(one.total)}" if one.total else size_text(one.done)
 
 
 def _speed(one: _One, now: float) -> float:
@@ -113,7 +113,7 @@ def _speed(one: _One, now: float) -> float:
 
 
 def _rate(one: _One, now: float) -> str:
-    return f"{size(int(_speed(one, now)))}/s"
+    return f"{size_text(int(_speed(one, now)))}/s"
 
 
 def _left(one: _One, now: float) -> str:

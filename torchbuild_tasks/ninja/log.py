@@ -119,7 +119,7 @@ def last_run(log: NinjaLog) -> Run | None:
     return next(reversed(real or log.runs), None)
 
 
-def within(log: NinjaLog, started: float, finished: float) -> tuple[Step, ...]:
+def steps_within(log: NinjaLog, started: float, finished: float) -> tuple[Step, ...]:
     """Return the steps of all runs that began in this time, on one axis: the first run's.
 
     Args:

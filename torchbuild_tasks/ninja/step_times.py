@@ -114,7 +114,7 @@ def differences(history: History, steps: Iterable[Step]) -> list[Difference]:
     return sorted(found, key=lambda each: -abs((each.now or 0.0) - (each.before or 0.0)))
 
 
-def gone(history: History, graph: Graph | None) -> list[str]:
+def gone_outputs(history: History, graph: Graph | None) -> list[str]:
     """Return outputs that the history knows and nothing makes any more; empty when the graph is not known."""
     if graph is None or not graph.outputs:
         return []

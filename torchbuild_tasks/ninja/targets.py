@@ -10,12 +10,12 @@ _TARGET: Final = re.compile(r"^(.+?): (\S+)$", re.MULTILINE)
 _SHOWN: Final = 8
 
 
-def unknown(said: str) -> bool:
+def is_unknown(said: str) -> bool:
     """Say whether Ninja says that it knows no such target."""
     return _UNKNOWN.search(said) is not None
 
 
-def near(target: str, listed: str) -> tuple[str, ...]:
+def nearest_targets(target: str, listed: str) -> tuple[str, ...]:
     """Return names out of `ninja -t targets all` that a mistyped one may have meant, the likeliest first.
 
     Objects and CMake's own steps are left out.

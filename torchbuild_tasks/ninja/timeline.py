@@ -59,7 +59,7 @@ def lanes(steps: Sequence[Step]) -> list[Placed]:
     return placed
 
 
-def wall(steps: Sequence[Step]) -> float:
+def wall_seconds(steps: Sequence[Step]) -> float:
     """Return the seconds from the first start to the last end."""
     return max(step.end for step in steps) - min(step.start for step in steps) if steps else 0.0
 
@@ -81,7 +81,7 @@ def by_kind(steps: Sequence[Step]) -> list[Kind]:
     return sorted(kinds, key=lambda each: -each.total)
 
 
-def alone(steps: Sequence[Step]) -> float:
+def seconds_alone(steps: Sequence[Step]) -> float:
     """Return seconds during which exactly one step ran: what more cores cannot make shorter."""
     changes = sorted([(step.start, 1) for step in steps] + [(step.end, -1) for step in steps])
     found, running, last = 0.0, 0, 0.0

@@ -85,7 +85,7 @@ def nvcc_threads(question: Question) -> int:
     return 1
 
 
-def each_job(question: Question, build_type: str, kind: str = "") -> float:
+def gib_of_job(question: Question, build_type: str, kind: str = "") -> float:
     """Return the GiB that one job may take at its peak, of its kind (else of the heaviest in this build)."""
     kind = kind or _kind(question)
     return job_size(question, kind, build_type).gib * (1 if kind == "c++" else nvcc_threads(question))
@@ -108,7 +108,7 @@ def _count_jobs(question: Question, build_type: str, kind: str = "") -> tuple[in
         return cores, f"{why_cores}; free memory is not known"
     room, why_room = memory
     threads = 1 if kind == "c++" else nvcc_threads(question)
-    each = each_job(question, build_type, kind)
+    each = gib_of_job(question, build_type, kind)
     reserve = memory_row(question.catalog, "reserve").gib
     fitting = max(1, int((room / GIB - reserve) / each))
     per = {"c++": "a job", "nvcc": "a job with nvcc"}.get(kind, "a heavy kernel")
@@ -166,7 +166,7 @@ def job_size(question: Question, kind: str, build_type: str) -> Size:
     return Size(gib, f"{because}, {build_type}; tabled: {tabled:g}")
 
 
-def decisive(known: Sequence[PastPeak], source: str, build_type: str) -> tuple[PastPeak, ...]:
+def decisive_peaks(known: Sequence[PastPeak], source: str, build_type: str) -> tuple[PastPeak, ...]:
     """Return the peaks that `job_size` may take for a checkout: its own, else the largest of each kind."""
     fitting = [peak for peak in known if peak.build_type == build_type and peak.count >= _ENOUGH]
     own = [peak for peak in fitting if peak.source == source]
@@ -176,7 +176,7 @@ def decisive(known: Sequence[PastPeak], source: str, build_type: str) -> tuple[P
     return (*own, *(peak for kind, peak in largest.items() if kind not in {each.kind for each in own}))
 
 
-def with_peaks(
+def add_peaks(
     known: Sequence[PastPeak], source: str, build_type: str, peaks: Iterable[Peak]
 ) -> tuple[PastPeak, ...]:
     """Return what is known of this machine, with the processes of one more build of a checkout.

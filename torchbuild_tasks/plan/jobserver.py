@@ -13,7 +13,7 @@ from torchbuild_tasks.catalog.match import admits, applies, memory_row
 from torchbuild_tasks.features.cache.choose import LAUNCHERS, ChosenCache
 from torchbuild_tasks.model import Choice, Jobserver, Source
 from torchbuild_tasks.plan.environment import ChosenPython
-from torchbuild_tasks.plan.jobs import each_job, usable_cores, usable_memory
+from torchbuild_tasks.plan.jobs import gib_of_job, usable_cores, usable_memory
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide
 
@@ -68,7 +68,7 @@ def choose_jobserver(
     serve = Jobserver(
         cores=cores,
         reserve=int(memory_row(question.catalog, "reserve").gib * GIB),
-        largest=int(each_job(question, build_type) * GIB),
+        largest=int(gib_of_job(question, build_type) * GIB),
         program=row.program,
         version=row.version,
     )

@@ -121,7 +121,7 @@ def check_linker(question: Question, chosen: ChosenLinker) -> tuple[Finding, ...
     return (*chosen.problems, Finding(id="linker", status="unknown", text=text, fix=_install(question, row)))
 
 
-def left_out(catalog: Catalog, linker: LinkerPlan, reason: str) -> Catalog:
+def refuse_linker(catalog: Catalog, linker: LinkerPlan, reason: str) -> Catalog:
     """Return the rows with what is known now: this linker does not link, so it is not chosen by itself."""
     known = tuple(replace(row, refused=reason) if row.tool == linker.tool else row for row in catalog.linker)
     if not any(row.refused == reason for row in known):

@@ -157,7 +157,7 @@ def check_offline(question: Question, missing: tuple[str, ...]) -> tuple[Finding
     return (Finding(id="requirements", status="error", text=text, fix=fix),)
 
 
-def lacking(names: Iterable[str], requirements: Iterable[str]) -> tuple[str, ...]:
+def missing_from_files(names: Iterable[str], requirements: Iterable[str]) -> tuple[str, ...]:
     """Return the requirements (PEP 508) for which no file has the name and a version that fits.
 
     Whether a wheel is for this Python and system is left to the installer, which says so.

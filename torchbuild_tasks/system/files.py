@@ -43,7 +43,7 @@ def write_atomic(path: Path, data: bytes, *, error: type[TorchbuildError], priva
         error: the file cannot be written; what was there before still is.
     """
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    with told_as(error, path):
+    with translate_errors(error, path):
         try:
             if private:
                 partial.unlink(missing_ok=True)  # of a run that was killed, and had our number
@@ -57,7 +57,7 @@ def write_atomic(path: Path, data: bytes, *, error: type[TorchbuildError], priva
 
 
 @contextlib.contextmanager
-def told_as(error: type[TorchbuildError], path: Path) -> Iterator[None]:
+def translate_errors(error: type[TorchbuildError], path: Path) -> Iterator[None]:
     """Turn an OSError about `path` into `error`, in words, with the free space when that is why."""
     try:
         yield
@@ -90,7 +90,7 @@ def state_dir(root: Path) -> Path:
         UsageError: the checkout is not writable, or something else has that name.
     """
     state = root / STATE_DIR
-    with told_as(UsageError, state):
+    with translate_errors(UsageError, state):
         if state.is_symlink() or (state.exists() and not state.is_dir()):
             raise FileExistsError(errno.EEXIST, "it is there, but not as a folder of ours")
         state.mkdir(exist_ok=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from torchbuild_tasks.errors import TreeBusy, UsageError
-from torchbuild_tasks.system.files import state_dir, told_as, unlink, write_atomic
+from torchbuild_tasks.system.files import state_dir, translate_errors, unlink, write_atomic
 
 
 @contextlib.contextmanager
@@ -28,7 +28,7 @@ def hold(root: Path, what: str) -> Iterator[None]:
 
     state = state_dir(root)
     lock, about = filelock.FileLock(state / "lock"), state / "lock.json"
-    with told_as(UsageError, state / "lock"):
+    with translate_errors(UsageError, state / "lock"):
         try:
             lock.acquire(timeout=0)
         except filelock.Timeout:  # an OSError, too

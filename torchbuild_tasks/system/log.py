@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.system.files import replace, told_as
+from torchbuild_tasks.system.files import replace, translate_errors
 
 KEPT: Final = 5
 HEAD: Final = 64 << 10  # bytes
@@ -62,7 +62,7 @@ def open_log(folder: Path, name: str, argv: Sequence[str] = ()) -> Log:
         UsageError: the folder or the file cannot be written.
     """
     path = folder / f"{name}.log"
-    with told_as(UsageError, path):
+    with translate_errors(UsageError, path):
         folder.mkdir(parents=True, exist_ok=True)
         previous = last_write(folder, name)
         _rotate(folder, name)
@@ -96,7 +96,7 @@ def name_newest(folder: Path) -> str:
     return ""
 
 
-def last_word(folder: Path, name: str) -> int | None:
+def last_write_of(folder: Path, name: str) -> int | None:
     """Return when that log was last written, in nanoseconds; None when it is no longer kept."""
     with contextlib.suppress(OSError):
         named = (path for path in folder.glob("*/*.log") if _identity(path) == name)

@@ -91,7 +91,7 @@ DOWNLOADING: Final = "downloading"
 _LEFTOVER: Final = re.compile(rf"\.(?P<id>.+)\.(?P<pid>\d{{1,9}})\.(?:{UNPACKING}|{REMOVING}|{DOWNLOADING})")
 
 
-def hidden(folder: Path, doing: str) -> Path:
+def temporary_name(folder: Path, doing: str) -> Path:
     """Return the hidden name next to `folder` of what this process fills, or removes."""
     return folder.with_name(f".{folder.name}.{os.getpid()}.{doing}")
 
@@ -155,12 +155,12 @@ def size_of(folder: Path) -> int:
     return size
 
 
-def take_away(folder: Path) -> int:
+def rename_and_remove(folder: Path) -> int:
     """Remove a folder so that a kill on the way leaves nothing that looks whole: rename it first.
 
     Raises:
         OSError: it cannot be renamed or removed.
     """
-    away = hidden(folder, REMOVING)
+    away = temporary_name(folder, REMOVING)
     replace(folder, away)
     return remove_tree(away)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from torchbuild_tasks.errors import RequirementsError
-from torchbuild_tasks.system.files import told_as, unlink, write_atomic
+from torchbuild_tasks.system.files import translate_errors, unlink, write_atomic
 
 CONSTRAINTS: Final = "torchbuild-constraints.txt"
 NONE: Final = "torchbuild-no-constraints.txt"
@@ -34,7 +34,7 @@ def is_whole(python: str) -> bool:
 
 def begin(python: str) -> None:
     """From here on the venv counts as half made; raises RequirementsError."""
-    with told_as(RequirementsError, _note(python)):
+    with translate_errors(RequirementsError, _note(python)):
         _note(python).parent.mkdir(parents=True, exist_ok=True)
     write_atomic(_note(python), b"", error=RequirementsError)
 
@@ -42,7 +42,7 @@ def begin(python: str) -> None:
 def end(python: str) -> None:
     """From here on it is whole; raises RequirementsError."""
     write_atomic(folder_of(python) / NONE, b"", error=RequirementsError)
-    with told_as(RequirementsError, _note(python)):
+    with translate_errors(RequirementsError, _note(python)):
         unlink(_note(python), missing_ok=True)
 
 

@@ -36,7 +36,7 @@ OUTCOME = {"passed": "passed      ", "failed": "FAILED      ", "not possible": "
 _OF_WINDOWS = re.compile(r"[A-Za-z]:[\\/]|.*\.(?:exe|bat|cmd)$", re.IGNORECASE)
 
 
-def typed(argv: Sequence[str]) -> str:
+def shell_text(argv: Sequence[str]) -> str:
     """Return a command as it could be typed into a shell of the system that its program is of."""
     if argv and _OF_WINDOWS.match(argv[0]):
         from subprocess import list2cmdline
@@ -113,7 +113,7 @@ def commands(plan: BuildPlan) -> Iterable[Command]:
 
 def command_text(command: Command) -> str:
     """Return a command as it could be typed, with its reason under it."""
-    return f"  $ {typed(command.argv)}\n      {command.because}\n"
+    return f"  $ {shell_text(command.argv)}\n      {command.because}\n"
 
 
 def findings_text(findings: Sequence[Finding]) -> str:
@@ -294,7 +294,7 @@ def removal_text(removal: Removable, uninstall: Command | None) -> str:
     return "".join(parts)
 
 
-def size(count: int) -> str:
+def size_text(count: int) -> str:
     """Return bytes in decimal units, as disks and networks are sold."""
     for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if count >= factor:

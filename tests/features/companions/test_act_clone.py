@@ -12,7 +12,7 @@ from tests.support.capabilities import needs_git
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.features.companions.act import clone_source
 from torchbuild_tasks.system.git.run import Git
-from torchbuild_tasks.system.remove import UNPACKING, hidden
+from torchbuild_tasks.system.remove import UNPACKING, temporary_name
 
 pytestmark = [pytest.mark.integration, needs_git]
 
@@ -89,7 +89,7 @@ def test_what_a_killed_clone_left_is_cleared_away(origin: Path) -> None:
     ended = subprocess.Popen(["git", "--version"], stdout=subprocess.DEVNULL)
     ended.wait()
     for pid in (os.getpid(), ended.pid):
-        left = hidden(folder, UNPACKING).with_name(f".{folder.name}.{pid}.{UNPACKING}")
+        left = temporary_name(folder, UNPACKING).with_name(f".{folder.name}.{pid}.{UNPACKING}")
         (left / ".git").mkdir(parents=True)
     assert clone(origin, "main") == folder
     assert names(folder) == [folder.name]

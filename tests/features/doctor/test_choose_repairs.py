@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from tests.features.doctor.views import health
 from tests.support.machines import ROOT, ask, linux_facts, plan_of, tool, with_tree
-from torchbuild_tasks.features.doctor.choose import Repair, diagnosed, repairs
+from torchbuild_tasks.features.doctor.choose import Repair, diagnose, repairs
 from torchbuild_tasks.model import Facts, Health
 from torchbuild_tasks.values import replace
 
 
 def todo(facts: Facts, seen: Health | None = None) -> tuple[Repair, ...]:
     facts = replace(facts, health=seen or health())
-    return repairs(ask(facts), diagnosed(ask(facts), plan_of(facts)))
+    return repairs(ask(facts), diagnose(ask(facts), plan_of(facts)))
 
 
 def test_nothing_is_done_where_nothing_is_wrong() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.support.machines import linux_facts, plan_of
-from torchbuild_tasks.features.manifest.choose import not_carried, pinned, pins, request_of, settings_of
+from torchbuild_tasks.features.manifest.choose import not_carried, pin_facts, pins, request_of, settings_of
 from torchbuild_tasks.features.manifest.read import read_manifest
 from torchbuild_tasks.model import Cpu, EnvOp, Store
 from torchbuild_tasks.model.history import PastPeak
@@ -52,10 +52,10 @@ def test_free_memory_of_then_is_taken_on_a_machine_of_that_size_only() -> None:
             environ={"USE_A": "1", "T_TOKEN": "***"},
         ),
     )
-    same = pinned(facts, manifest)
+    same = pin_facts(facts, manifest)
     assert same.memory == less
     assert same.environ == {"USE_A": "1", "MY_TOKEN": "mine"}
-    other = pinned(facts, replace(manifest, facts=replace(manifest.facts, cpu=Cpu(cores=3))))
+    other = pin_facts(facts, replace(manifest, facts=replace(manifest.facts, cpu=Cpu(cores=3))))
     assert (other.memory, other.cpu) == (facts.memory, facts.cpu)
 
 

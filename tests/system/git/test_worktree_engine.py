@@ -14,7 +14,7 @@ from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.system.git import submodules, worktree
 from torchbuild_tasks.system.git.checkout import InTheWay
 from torchbuild_tasks.system.git.complete import complete
-from torchbuild_tasks.system.git.fetch import Way
+from torchbuild_tasks.system.git.fetch import Access
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.git.transfer import Watch
 
@@ -56,8 +56,8 @@ def served(tmp_path: Path) -> Trees:
     return Trees(tmp_path, with_submodules(tmp_path))
 
 
-def way(git: Git) -> Way:
-    return Way(config=git.config, watch=Watch(tree=str(git.folder)))
+def way(git: Git) -> Access:
+    return Access(config=git.config, watch=Watch(tree=str(git.folder)))
 
 
 def bring_all(git: Git) -> None:

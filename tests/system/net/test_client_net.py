@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from torchbuild_tasks.errors import DownloadFailed, UsageError
-from torchbuild_tasks.system.net.client import Net, read_mirrors, shown
+from torchbuild_tasks.system.net.client import Net, read_mirrors, redact
 
 S3 = "https://s3.amazonaws.com/ossci-windows/mkl_2020.2.254.7z"
 
@@ -84,7 +84,7 @@ def test_a_refused_mirror_shows_no_password() -> None:
     ],
 )
 def test_shown(url: str, seen: str) -> None:
-    assert shown(url) == seen
+    assert redact(url) == seen
 
 
 def test_a_session_verifies_with_the_certificates_of_the_environment(

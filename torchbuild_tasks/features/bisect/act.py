@@ -35,11 +35,11 @@ from torchbuild_tasks.features.patches import apply as patches
 from torchbuild_tasks.model import BuildPlan
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.system import files, process
-from torchbuild_tasks.system.files import told_as, write_atomic
+from torchbuild_tasks.system.files import translate_errors, write_atomic
 from torchbuild_tasks.system.git import cut_off, worktree
-from torchbuild_tasks.system.git.fetch import Way, is_shallow
+from torchbuild_tasks.system.git.fetch import Access, is_shallow
 from torchbuild_tasks.system.git.run import Git, git_error
-from torchbuild_tasks.system.remove import take_away
+from torchbuild_tasks.system.remove import rename_and_remove
 from torchbuild_tasks.system.shell import activate
 from torchbuild_tasks.values import dumps, replace
 
@@ -164,7 +164,7 @@ def try_commit(memory: Bisection, title: str, logs: Path, build: Build, report: 
 
 def _run_command(memory: Bisection, plan: BuildPlan, log: Path, report: Reporter) -> tuple[Verdict, str]:
     """Run the command with the built Python first on PATH, in an empty folder."""
-    with told_as(SourceError, log):
+    with translate_errors(SourceError, log):
         log.parent.mkdir(parents=True, exist_ok=True)
     tail: list[str] = []
 
@@ -177,7 +177,7 @@ def _run_command(memory: Bisection, plan: BuildPlan, log: Path, report: Reporter
     # On Windows a process's working folder cannot be removed; what is left of it is the system's to clear.
     with (
         tempfile.TemporaryDirectory(prefix="torchbuild-bisect-", ignore_cleanup_errors=True) as empty,
-        told_as(SourceError, log),
+        translate_errors(SourceError, log),
         log.open("wb", buffering=0) as sink,
     ):
         # A command that uses torch would end with 1 and blame the commit for what another one has left.
@@ -226,7 +226,7 @@ _STATE, _LOG, _FOR_GIT, _STEPS = "bisect.json", "log.txt", "for-git.txt", "steps
 _BEGIN: Final = "Write: bisect --good REF --bad REF -- COMMAND   or, to go on: bisect --resume"
 
 
-class Ground(msgspec.Struct, frozen=True, kw_only=True):
+class Session(msgspec.Struct, frozen=True, kw_only=True):
     """A bisect's places: the user's checkout, and our folder with the worktree and the memory."""
 
     git: Git
@@ -252,7 +252,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     log: str
 
 
-def ground_of(root: Path, config: tuple[str, ...] = ()) -> Ground:
+def open_session(root: Path, config: tuple[str, ...] = ()) -> Session:
     """Return the bisect of a checkout and make its folder.
 
     Args:
@@ -266,18 +266,18 @@ def ground_of(root: Path, config: tuple[str, ...] = ()) -> Ground:
     if git.output("rev-parse", "--git-dir") is None:
         raise SourceError(f"{root} is no git repository, so there is no history to bisect.")
     folder = files.state_dir(root) / FOLDER
-    with told_as(SourceError, folder):
+    with translate_errors(SourceError, folder):
         folder.mkdir(exist_ok=True)
-    return Ground(git=git, folder=folder)
+    return Session(git=git, folder=folder)
 
 
-def read_memory(session: Ground) -> Bisection | None:
+def read_memory(session: Session) -> Bisection | None:
     """Read what is known of the bisect in this checkout; None when there is none."""
     path = session.folder / _STATE
     return read_bisection(path.read_bytes(), str(path)) if path.is_file() else None
 
 
-def begin(session: Ground, request: BuildRequest) -> Bisection:
+def begin(session: Session, request: BuildRequest) -> Bisection:
     """Return the memory of a bisect that begins.
 
     Raises:
@@ -312,7 +312,7 @@ def _absolute_word(start: Path, word: str, *, first: bool) -> str:
     return str(start / word) if (start / word).is_file() else word
 
 
-def memory_of(session: Ground, request: BuildRequest) -> Bisection:
+def memory_of(session: Session, request: BuildRequest) -> Bisection:
     """Return the bisect to work on: the one under way, when it is to go on or asks the same, else a new one.
 
     Raises:
@@ -336,19 +336,19 @@ def memory_of(session: Ground, request: BuildRequest) -> Bisection:
     return _with_skips(session, wanted, request.skip)
 
 
-def _with_skips(session: Ground, memory: Bisection, skip: tuple[str, ...]) -> Bisection:
+def _with_skips(session: Session, memory: Bisection, skip: tuple[str, ...]) -> Bisection:
     more = tuple(commit for words in skip for commit in commits_of(session.git, words))
     return replace(memory, skip=(*memory.skip, *more), first_bad=()) if more else memory
 
 
-def flags_of(memory: Bisection, request: BuildRequest, session: Ground, config: str | None) -> BuildRequest:
+def flags_of(memory: Bisection, request: BuildRequest, session: Session, config: str | None) -> BuildRequest:
     """Return the flags of each build; the worktree is ours, so nothing in it is asked about."""
     flags = request_again(memory.request, request, str(session.tree.folder))
     flags = replace(flags, good=(), bad=None, skip=(), resume=False, reset=False, words=())
     return replace(flags, yes=True, torch=None, name=None, json=False, config=config)
 
 
-def write_memory(session: Ground, memory: Bisection) -> Bisection:
+def write_memory(session: Session, memory: Bisection) -> Bisection:
     """Write the memory, and the log of it for a person."""
     files.write_atomic(session.folder / _STATE, dumps(memory).encode(), error=SourceError)
     files.write_atomic(session.log, log_text(memory).encode("utf-8", "backslashreplace"), error=SourceError)
@@ -356,7 +356,7 @@ def write_memory(session: Ground, memory: Bisection) -> Bisection:
 
 
 def run(
-    session: Ground, memory: Bisection, build: Build, report: Reporter, access: Way | None = None
+    session: Session, memory: Bisection, build: Build, report: Reporter, access: Access | None = None
 ) -> Found:
     """Try commits until git knows the first bad one.
 
@@ -396,7 +396,7 @@ def run(
     )
 
 
-def _prepare(session: Ground, memory: Bisection, report: Reporter, access: Way | None) -> None:
+def _prepare(session: Session, memory: Bisection, report: Reporter, access: Access | None) -> None:
     """Add or finish the worktree; remove the locks of a git that was killed in it."""
     known = [each for each in worktree.entries(session.git) if each.folder == session.tree.folder.resolve()]
     if known and known[0].state == "here":
@@ -411,14 +411,14 @@ def _break_locks(tree: Git) -> None:
     cut_off.remove_locks(tree.folder, Path(tree.run("rev-parse", "--absolute-git-dir")))
 
 
-def _no_end_error(session: Ground, problem: str) -> SourceError:
+def _no_end_error(session: Session, problem: str) -> SourceError:
     remedies = ["Other ends: bisect --good REF --bad REF -- COMMAND (first: bisect --reset)"]
     if is_shallow(session.git):
         remedies.append("The clone is shallow; get the rest: git fetch --unshallow")
     return SourceError("git cannot bisect between these.", looked=(problem,), next_step="\n".join(remedies))
 
 
-def reset(session: Ground, report: Reporter) -> None:
+def reset(session: Session, report: Reporter) -> None:
     """Remove the worktree of the bisect and all that is remembered of it.
 
     Raises:
@@ -431,9 +431,9 @@ def reset(session: Ground, report: Reporter) -> None:
             patches.bring(tree, ())
             _remove_env_files(tree)
         worktree.remove(session.git, tree)
-    with told_as(SourceError, session.folder):
+    with translate_errors(SourceError, session.folder):
         if (session.folder / _STEPS).is_dir():
-            take_away(session.folder / _STEPS)
+            rename_and_remove(session.folder / _STEPS)
         for name in (_STATE, _LOG, _FOR_GIT):
             files.unlink(session.folder / name, missing_ok=True)
     report.note(f"removed what was in {session.folder}")

@@ -73,15 +73,15 @@ def find_first_bad(request: BisectRequest, report: Reporter) -> Found | None:
     from torchbuild_tasks.context import checkout, look, network
     from torchbuild_tasks.features.bisect import act
     from torchbuild_tasks.system import lock
-    from torchbuild_tasks.system.git.fetch import way_for
-    from torchbuild_tasks.system.git.transfer import settings
+    from torchbuild_tasks.system.git.fetch import access_for
+    from torchbuild_tasks.system.git.transfer import git_settings
     from torchbuild_tasks.system.signals import interruptible
 
     question = look(request)
     fetching = network(question)
-    config, offline = settings(fetching.git_mirrors), fetching.net.offline
-    ground = act.ground_of(Path(checkout(question)), config)
-    way = way_for(ground.tree.folder, report, config=config, store=fetching.store, offline=offline)
+    config, offline = git_settings(fetching.git_mirrors), fetching.net.offline
+    ground = act.open_session(Path(checkout(question)), config)
+    way = access_for(ground.tree.folder, report, config=config, store=fetching.store, offline=offline)
     with interruptible(), lock.hold(ground.folder, "bisect"):
         if request.reset:
             act.reset(ground, report)

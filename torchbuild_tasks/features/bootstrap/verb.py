@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from torchbuild_tasks.build.work import Reporter
 
 from torchbuild_tasks.features.bootstrap.choose import Bootstrap, Missing
-from torchbuild_tasks.text.show import typed
+from torchbuild_tasks.text.show import shell_text
 
 
 def bootstrap_text(plan: Bootstrap) -> str:
@@ -26,7 +26,7 @@ def bootstrap_text(plan: Bootstrap) -> str:
         return "\n".join(lines) + "\n"
     if plan.commands:
         lines += ["", f"With {plan.manager}; --yes runs this:"]
-        lines += [f"  $ {typed(command.argv).replace('sudo -n ', 'sudo ')}" for command in plan.commands]
+        lines += [f"  $ {shell_text(command.argv).replace('sudo -n ', 'sudo ')}" for command in plan.commands]
     nameless = [each.package for each in plan.missing if not each.name]
     if nameless:
         who = plan.manager or "no package manager that is known here"

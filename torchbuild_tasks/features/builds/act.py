@@ -20,7 +20,7 @@ from torchbuild_tasks.plan.settings import Settings, pick
 from torchbuild_tasks.system import lock, venv
 from torchbuild_tasks.system.files import STATE_DIR, state_dir
 from torchbuild_tasks.system.git import worktree
-from torchbuild_tasks.system.git.fetch import Way
+from torchbuild_tasks.system.git.fetch import Access
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.remove import size_of, stamp
 from torchbuild_tasks.values import replace
@@ -29,7 +29,7 @@ SHELLS: Final = ("sh", "fish", "bat", "ps1")
 
 
 @contextlib.contextmanager
-def ready(place: Place, report: Reporter, access: Way) -> Iterator[None]:
+def hold_build(place: Place, report: Reporter, access: Access) -> Iterator[None]:
     """Hold the build for one run, with its worktree present and at the ref that torchbuild.toml names.
 
     Args:
@@ -49,7 +49,7 @@ def ready(place: Place, report: Reporter, access: Way) -> Iterator[None]:
         yield
 
 
-def _make_ready(place: Place, report: Reporter, access: Way) -> None:
+def _make_ready(place: Place, report: Reporter, access: Access) -> None:
     git = Git(folder=place.main, config=access.config)
     note = read_note(place.folder)
     if note and note.name != place.build.name:
@@ -102,7 +102,7 @@ def _entries(git: Git) -> tuple[worktree.Entry, ...]:
     return worktree.entries(git) if (git.folder / ".git").exists() else ()
 
 
-def listed(settings: Settings, main: Path) -> tuple[Shown, ...]:
+def list_builds(settings: Settings, main: Path) -> tuple[Shown, ...]:
     """Return every build of the settings file, then worktrees of ours that are not in it any more."""
     git = Git(folder=main)
     places = [place_of(settings, build, main) for build in settings.builds.values()]
@@ -135,7 +135,7 @@ def _row(name: str, folder: Path, state: str, ref: str, parents: tuple[str, ...]
     )
 
 
-def details(settings: Settings, name: str, main: Path) -> tuple[Shown, ...]:
+def show_build(settings: Settings, name: str, main: Path) -> tuple[Shown, ...]:
     """Return one build with every field and variable it has, and the table that sets it."""
     build = pick(settings.builds, name, settings.path)
     whole = settings.of(build)
@@ -153,7 +153,7 @@ def is_active(name: str, folder: Path) -> bool:
     return any(path.resolve().is_relative_to(folder) for path in inside)
 
 
-def entering(settings: Settings, request: BuildRequest, main: Path) -> Entering:
+def enter_build(settings: Settings, request: BuildRequest, main: Path) -> Entering:
     """Return the lines that enter a build.
 
     Raises:
@@ -188,7 +188,7 @@ def entering(settings: Settings, request: BuildRequest, main: Path) -> Entering:
     )
 
 
-def removed(settings: Settings, request: BuildRequest, main: Path, report: Reporter) -> Away:
+def remove_build(settings: Settings, request: BuildRequest, main: Path, report: Reporter) -> Away:
     """List what goes with a build, ask, and remove its worktree with all that was built in it.
 
     Raises:

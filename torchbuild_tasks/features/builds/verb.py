@@ -122,14 +122,14 @@ def run_action(request: BuildsRequest, report: Reporter) -> Answer:
     about = named(dataclasses.replace(request, name=None))
     match request.action:
         case "show":
-            return act.details(about.settings, str(request.name), about.main)
+            return act.show_build(about.settings, str(request.name), about.main)
         case "use":
-            return act.entering(about.settings, request, about.main)
+            return act.enter_build(about.settings, request, about.main)
         case "remove":
             with interruptible():
-                return act.removed(about.settings, request, about.main, report)
+                return act.remove_build(about.settings, request, about.main, report)
         case "diff":
             one = decide(look(dataclasses.replace(request, name=request.name)))
             other = decide(look(dataclasses.replace(request, name=request.second)))
             return differences(one, other)
-    return act.listed(about.settings, about.main)
+    return act.list_builds(about.settings, about.main)

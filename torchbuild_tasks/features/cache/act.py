@@ -10,11 +10,7 @@ from pathlib import Path
 
 from torchbuild_tasks.errors import CleanRefused, UsageError
 from torchbuild_tasks.features.cache import server
-from torchbuild_tasks.features.cache.choose import (
-    CHOICE,
-    HOW,
-    PREFIXES,
-)
+from torchbuild_tasks.features.cache.choose import CHOICE, HOW, PREFIXES
 from torchbuild_tasks.features.cache.folder import Memory
 from torchbuild_tasks.features.cache.run import Distributor, cache_running
 from torchbuild_tasks.model import BuildPlan, CachePlan, CacheState, CacheTool

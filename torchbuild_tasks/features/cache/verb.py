@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 from collections.abc import Sequence
 
 from torchbuild_tasks.model import CacheState
-from torchbuild_tasks.text.show import columns, size
+from torchbuild_tasks.text.show import columns, size_text
 
 
 def cache_text(states: Sequence[CacheState]) -> str:
@@ -26,8 +26,8 @@ def cache_text(states: Sequence[CacheState]) -> str:
         (
             state.tool,
             state.version,
-            "nothing yet" if state.used is None else size(state.used),
-            "not known" if state.limit is None else size(state.limit),
+            "nothing yet" if state.used is None else size_text(state.used),
+            "not known" if state.limit is None else size_text(state.limit),
             state.folder or "not known",
         )
         for state in states

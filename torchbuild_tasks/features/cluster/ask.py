@@ -149,7 +149,7 @@ def write_secret(path: Path, text: str) -> None:
     Raises:
         ClusterError: it cannot be written.
     """
-    with files.told_as(ClusterError, path):
+    with files.translate_errors(ClusterError, path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.parent.chmod(0o700)
     files.write_atomic(path, text.encode(), error=ClusterError, private=True)

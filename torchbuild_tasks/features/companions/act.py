@@ -19,7 +19,7 @@ from torchbuild_tasks.features.companions.choose import FOLDER
 from torchbuild_tasks.model import Command, Companion, Python
 from torchbuild_tasks.model.record import VerifyReport
 from torchbuild_tasks.system import files
-from torchbuild_tasks.system.remove import UNPACKING, discard, hidden, leftovers
+from torchbuild_tasks.system.remove import UNPACKING, discard, leftovers, temporary_name
 from torchbuild_tasks.values import replace
 
 if TYPE_CHECKING:
@@ -36,11 +36,11 @@ def fetch_companions(work: Work) -> Work:
     if not cloned:
         return work
     from torchbuild_tasks.system.git.run import Git
-    from torchbuild_tasks.system.git.transfer import settings
+    from torchbuild_tasks.system.git.transfer import git_settings
 
     files.state_dir(work.root)
     for companion in cloned:
-        git = Git(folder=Path(companion.folder), config=settings(work.fetching.git_mirrors))
+        git = Git(folder=Path(companion.folder), config=git_settings(work.fetching.git_mirrors))
         offline, say = work.fetching.net.offline, work.report.note
         clone_source(git, companion.url, companion.ref, offline=offline, say=say)
     return work
@@ -59,17 +59,17 @@ def clone_source(git: Git, url: str, ref: str, *, offline: bool, say: Callable[[
     ways = f"Name a folder that has it: --with {name}=PATH, or another address: --with {name}=URL@REF"
     if offline:
         raise SourceError(f"{folder} is not there, and --offline forbids to get it.", next_step=ways)
-    with files.told_as(SourceError, folder.parent):
+    with files.translate_errors(SourceError, folder.parent):
         folder.parent.mkdir(exist_ok=True)
     for left in leftovers(folder.parent, folder.name):
         discard(left)
-    part = hidden(folder, UNPACKING)
+    part = temporary_name(folder, UNPACKING)
     say(f"{url} at {ref} is cloned to {folder}")
     try:
-        with files.told_as(SourceError, part):
+        with files.translate_errors(SourceError, part):
             part.mkdir()
         _fetch(replace(git, folder=part), url, ref, say)
-        with files.told_as(SourceError, folder):
+        with files.translate_errors(SourceError, folder):
             files.replace(part, folder)
     except SourceError as error:
         what = f"{ref} of {url} could not be had: {error.what}"
@@ -81,14 +81,14 @@ def clone_source(git: Git, url: str, ref: str, *, offline: bool, say: Callable[[
 def _fetch(git: Git, url: str, ref: str, say: Callable[[str], None]) -> None:
     """Fetch one ref: `git clone` takes no commit, and for a missing ref it takes the default branch."""
     from torchbuild_tasks.system.git.complete import complete
-    from torchbuild_tasks.system.git.fetch import Way
+    from torchbuild_tasks.system.git.fetch import Access
     from torchbuild_tasks.system.git.transfer import Watch
 
     git.run("init", "--quiet")
     git.run("config", "--local", "remote.origin.url", url)  # what relative addresses of submodules count from
     git.run("fetch", "--quiet", "--depth", "1", "--no-tags", url, ref)
     git.run("checkout", "--quiet", "--detach", "FETCH_HEAD")
-    complete(git, Way(config=git.config, watch=Watch(tree=str(git.folder), note=say)), lambda path: True)
+    complete(git, Access(config=git.config, watch=Watch(tree=str(git.folder), note=say)), lambda path: True)
 
 
 def build_companions(work: Work) -> Work:
@@ -202,6 +202,6 @@ def _remember(work: Work, companion: Companion) -> None:
     built_from = _built_from(work, companion)
     if built_from is not None:
         mark = _mark(work, companion)
-        with files.told_as(SourceError, mark):
+        with files.translate_errors(SourceError, mark):
             mark.parent.mkdir(exist_ok=True)
         files.write_atomic(mark, json.dumps(built_from).encode(), error=SourceError)

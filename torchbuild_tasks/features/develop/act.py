@@ -32,7 +32,7 @@ from torchbuild_tasks.features.develop.choose import (
 from torchbuild_tasks.features.develop.jsonc import NotEditable, with_entries
 from torchbuild_tasks.model import Finding
 from torchbuild_tasks.system import process
-from torchbuild_tasks.system.files import STATE_DIR, state_dir, told_as, write_atomic
+from torchbuild_tasks.system.files import STATE_DIR, state_dir, translate_errors, write_atomic
 from torchbuild_tasks.text.words import did_you_mean
 
 COMMANDS: Final = "compile_commands.json"
@@ -87,7 +87,7 @@ def _write_entries(path: Path, empty: Mapping[str, Any], lists: Lists, dry_run: 
     except NotEditable as error:
         return Written(path=str(path), problem=str(error), entries=_plain(lists))
     if after != before and not dry_run:
-        with told_as(UsageError, path):
+        with translate_errors(UsageError, path):
             path.parent.mkdir(exist_ok=True)
             place = path.resolve()  # a link to a file elsewhere stays one
         write_atomic(place, after, error=UsageError)
@@ -109,7 +109,7 @@ def _link_commands(root: Path, source: str | None, dry_run: bool) -> str:
         return f"{place} is not ours and is kept; clangd reads it"
     if dry_run:
         return f"{place} would lead to {source}"
-    with told_as(UsageError, place):
+    with translate_errors(UsageError, place):
         if sys.platform == "win32":  # a link needs a right there that few have
             shutil.copyfile(source, place)
             digest = hashlib.sha256(place.read_bytes()).hexdigest()

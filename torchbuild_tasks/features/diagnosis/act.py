@@ -260,9 +260,9 @@ def explain_output(work: Work, said: str) -> Diagnosis | None:
 
 
 def _book(work: Work) -> FailureBook:
-    from torchbuild_tasks.catalog.failures import FailureBook, fitting
+    from torchbuild_tasks.catalog.failures import FailureBook, fitting_rows
 
-    return FailureBook(fitting(work.catalog.failure, work.facts))
+    return FailureBook(fitting_rows(work.catalog.failure, work.facts))
 
 
 def _machine(work: Work) -> Machine:

@@ -23,7 +23,7 @@ from torchbuild_tasks.features.cache.act import cache_environ
 from torchbuild_tasks.features.doctor.check_network import needed_addresses, proxy_problems
 from torchbuild_tasks.features.doctor.choose import Repair
 from torchbuild_tasks.model import BuildPlan, Facts, Reached
-from torchbuild_tasks.system.net.client import Again, Net, Refused, in_words, phrase
+from torchbuild_tasks.system.net.client import Again, Net, Refused, status_text, translate_network_errors
 from torchbuild_tasks.system.net.pip import DEFAULT_INDEX, read_settings
 from torchbuild_tasks.system.net.transfer import http_date
 
@@ -109,14 +109,14 @@ class _Asking(threading.Thread):
         """Ask the host; "" when it answers anything: whether a file exists is for the download to see."""
         root = "{0.scheme}://{0.netloc}/".format(urlsplit(self._url))
         try:
-            with self._net.session() as session, in_words():
+            with self._net.session() as session, translate_network_errors():
                 wait = (self._limit, self._limit)
                 response = session.get(root, stream=True, allow_redirects=False, timeout=wait)
                 response.close()
         except (Again, Refused) as problem:
             return str(problem)
         if response.status_code == _PROXY_LOGIN:
-            return f"the proxy answered {phrase(_PROXY_LOGIN)}"
+            return f"the proxy answered {status_text(_PROXY_LOGIN)}"
         if sent := http_date(response.headers.get("Date", "")):
             self._ahead = (sent - datetime.now(UTC)).total_seconds()
         return ""

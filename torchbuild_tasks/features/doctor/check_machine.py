@@ -10,7 +10,7 @@ from torchbuild_tasks.catalog.match import memory_row
 from torchbuild_tasks.features.doctor.view import Findings, View, one_finding
 from torchbuild_tasks.model import Finding, Room
 from torchbuild_tasks.plan.fit import needed_disk
-from torchbuild_tasks.plan.jobs import each_job, usable_memory
+from torchbuild_tasks.plan.jobs import gib_of_job, usable_memory
 
 # GiB in TMPDIR, for compilers and for what pip unpacks: an estimate on the safe side, as the presets' are.
 _TEMPORARY: Final = 1.0
@@ -96,7 +96,7 @@ def check_memory(view: View) -> Findings:
     room = usable_memory(memory)
     if room is None:
         return one_finding("memory", "unknown", "free memory is not known")
-    each = each_job(view.question, view.choice("build type"))
+    each = gib_of_job(view.question, view.choice("build type"))
     kept = memory_row(view.question.catalog, "reserve").gib
     swap = f", {memory.swap_free / GIB:.1f} GiB of swap" if memory.swap_free else ", no swap"
     swap = "" if view.windows else swap

@@ -37,7 +37,7 @@ _OF_THE_PLAN: Final = ("disk",)
 _WITHOUT_TREE: Final = ("disk", "names", "trees", "shadow", "cudas")
 
 
-def diagnosed(question: Question, plan: BuildPlan) -> BuildPlan:
+def diagnose(question: Question, plan: BuildPlan) -> BuildPlan:
     """Return the plan with the findings of the doctor, and the verdict on them all."""
     if question.facts.health is None:  # a dump that no doctor made
         return plan

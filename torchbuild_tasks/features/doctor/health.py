@@ -20,7 +20,7 @@ from torchbuild_tasks.values import replace
 PATIENCE: Final = 5.0
 
 
-def examined(question: Question, made_plan: BuildPlan) -> Question:
+def examine(question: Question, made_plan: BuildPlan) -> Question:
     """Return the same with the build's surroundings, and how the hosts that the plan needs answer."""
     from concurrent.futures import ThreadPoolExecutor
 
@@ -39,7 +39,7 @@ def examined(question: Question, made_plan: BuildPlan) -> Question:
     return replace(question, facts=replace(facts, cut=cut, health=health))
 
 
-def bare(request: BuildRequest) -> Question:
+def look_without_settings(request: BuildRequest) -> Question:
     """Look at the machine and the checkout alone, where settings or flags cannot be understood."""
     root = str(Path(request.source or ".").expanduser().resolve())
     catalog = load_catalog()

@@ -59,11 +59,11 @@ def examine(request: DoctorRequest, report: Reporter) -> tuple[Facts, BuildPlan]
 
 def _look(request: DoctorRequest) -> tuple[Question, BuildPlan]:
     from torchbuild_tasks.context import decide, look
-    from torchbuild_tasks.features.doctor.choose import diagnosed
-    from torchbuild_tasks.features.doctor.health import PATIENCE, examined
+    from torchbuild_tasks.features.doctor.choose import diagnose
+    from torchbuild_tasks.features.doctor.health import PATIENCE, examine
 
     question = look(request, patience=PATIENCE)
     plan = decide(question)
     if not request.facts:
-        question = examined(question, plan)
-    return question, diagnosed(question, plan)
+        question = examine(question, plan)
+    return question, diagnose(question, plan)

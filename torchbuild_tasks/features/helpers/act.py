@@ -52,7 +52,9 @@ def fetch(artifacts: tuple[Artifact, ...], fetching: Fetching, report: Reporter)
     )
 
 
-def wanted(question: Question, action: str) -> tuple[HelperReport, tuple[Artifact, ...], frozenset[str]]:
+def choose_wanted(
+    question: Question, action: str
+) -> tuple[HelperReport, tuple[Artifact, ...], frozenset[str]]:
     """Return what the `helpers` verb works on: the list, what a build wants of it, and the ids to keep.
 
     Raises:
@@ -72,7 +74,7 @@ def wanted(question: Question, action: str) -> tuple[HelperReport, tuple[Artifac
     return HelperReport(action=action, lines=lines), artifacts, kept
 
 
-def fetched(
+def fetch_wanted(
     before: HelperReport,
     artifacts: tuple[Artifact, ...],
     fetching: Fetching,
@@ -88,7 +90,7 @@ def fetched(
     return replace(before, lines=tuple(lines))
 
 
-def proved(before: HelperReport, question: Question, fetching: Fetching) -> HelperReport:
+def verify_helpers(before: HelperReport, question: Question, fetching: Fetching) -> HelperReport:
     """Compare what is unpacked with its own listing, then run each row's check command."""
     findings = list(store.verify(fetching.store))
     for helper in (make_helper(question, row) for row in machine_rows(question)):
@@ -109,7 +111,7 @@ def _does_not_run(name: str, program: str, done: process.Captured) -> Finding:
     )
 
 
-def pruned(
+def prune_helpers(
     before: HelperReport, keep: Collection[str], fetching: Fetching, request: BuildRequest, report: Reporter
 ) -> HelperReport:
     """Remove what the plan does not want; lists first, --dry-run stops there."""

@@ -27,12 +27,12 @@ from torchbuild_tasks.plan.pins import Pin, read_pins, write_pins
 from torchbuild_tasks.system import files
 from torchbuild_tasks.system.archive.members import fault, parts_of
 from torchbuild_tasks.system.archive.unpack import unpack
-from torchbuild_tasks.system.files import told_as, write_atomic
+from torchbuild_tasks.system.files import translate_errors, write_atomic
 from torchbuild_tasks.system.mark import Origin, read_marker
 from torchbuild_tasks.system.net import download, pip
-from torchbuild_tasks.system.net.client import Net, shown
+from torchbuild_tasks.system.net.client import Net, redact
 from torchbuild_tasks.system.net.transfer import Remote, Tell
-from torchbuild_tasks.system.remove import DOWNLOADING, discard, hidden, leftovers
+from torchbuild_tasks.system.remove import DOWNLOADING, discard, leftovers, temporary_name
 
 AT_ONCE: Final = 4  # downloads
 
@@ -226,7 +226,7 @@ def _file_name(artifact: Artifact) -> str:
 
 def _check(one: Wanted, path: Path) -> Origin:
     """Hash a file; raises HashRefused when it is not the one that is wanted."""
-    with told_as(DownloadFailed, path), path.open("rb") as file:
+    with translate_errors(DownloadFailed, path), path.open("rb") as file:
         size = path.stat().st_size
         got = hashlib.file_digest(file, "sha256").hexdigest()
     if one.sha256 not in (None, got):
@@ -238,14 +238,14 @@ def _check(one: Wanted, path: Path) -> Origin:
             ),
             next_step="Remove or replace that file, and run the same command again.",
         )
-    url = shown(one.artifact.urls[0]) if one.artifact.urls else path.name
+    url = redact(one.artifact.urls[0]) if one.artifact.urls else path.name
     return Origin(id=one.artifact.id, sha256=got, url=url, size=size)
 
 
 def _move_in(folder: Path, one: Wanted, path: Path, origin: Origin) -> Archive:
     """Move a checked file to where its content belongs."""
     target = store.file_of(folder, origin.sha256, path.name)
-    with told_as(DownloadFailed, target):
+    with translate_errors(DownloadFailed, target):
         target.parent.mkdir(parents=True, exist_ok=True)
         files.replace(path, target)
     return Archive(wanted=one, path=target, origin=origin)
@@ -286,18 +286,18 @@ def _download(rest: Sequence[Wanted], means: _Means) -> list[Archive]:
 def _job(one: Wanted, means: _Means) -> _Job:
     artifact = one.artifact
     remote = Remote(name=_file_name(artifact), urls=artifact.urls, sha256=one.sha256, size=artifact.size)
-    key = hashlib.sha256(f"{shown(remote.urls[0])}\n{artifact.id}".encode()).hexdigest()
+    key = hashlib.sha256(f"{redact(remote.urls[0])}\n{artifact.id}".encode()).hexdigest()
     target = means.folder / store.PARTIAL / key / remote.name
-    with told_as(DownloadFailed, target):
+    with translate_errors(DownloadFailed, target):
         target.parent.mkdir(parents=True, exist_ok=True)
     return _Job(wanted=one, remote=remote, target=target)
 
 
 def _finish(job: _Job, sha256: str, folder: Path) -> Archive:
     """Move a downloaded file in, and remove the folder that it grew in."""
-    with told_as(DownloadFailed, job.target):
+    with translate_errors(DownloadFailed, job.target):
         size = job.target.stat().st_size
-    url = shown(job.remote.urls[0])
+    url = redact(job.remote.urls[0])
     origin = Origin(id=job.wanted.artifact.id, sha256=sha256, url=url, size=size)
     archive = _move_in(folder, job.wanted, job.target, origin)
     with contextlib.suppress(OSError):
@@ -314,10 +314,10 @@ def _with_sources(error: HashRefused, rest: Sequence[Wanted]) -> HashRefused:
 def _download_wheel(one: Wanted, means: _Means) -> Archive:
     """Have pip download a wheel, into a folder of this process: pip resumes nothing of a killed run's."""
     artifact = one.artifact
-    scratch = hidden(means.folder / store.PARTIAL / artifact.id, DOWNLOADING)
+    scratch = temporary_name(means.folder / store.PARTIAL / artifact.id, DOWNLOADING)
     for old in leftovers(scratch.parent, artifact.id):
         discard(old)
-    with told_as(DownloadFailed, scratch):
+    with translate_errors(DownloadFailed, scratch):
         scratch.mkdir(parents=True)
     wanted = pip.WheelWanted(
         project=artifact.project,
@@ -362,7 +362,7 @@ def _missing_lines(one: Wanted, folder: Path) -> list[str]:
     """Say what is missing, where it can be had, and where a user can put it."""
     artifact = one.artifact
     size = f", {artifact.size} bytes" if artifact.size else ""
-    sources = [f"from {shown(url)}" for url in artifact.urls]
+    sources = [f"from {redact(url)}" for url in artifact.urls]
     if artifact.project:
         for_tag = f" for {artifact.tag}" if artifact.tag else ""
         sources = [f"from pip's index: the wheel of {artifact.project} {artifact.version}{for_tag}"]

@@ -20,9 +20,16 @@ import msgspec
 from torchbuild_tasks.errors import DownloadFailed, UsageError
 from torchbuild_tasks.model import Artifact, Finding
 from torchbuild_tasks.system.archive.members import fault, parts_of
-from torchbuild_tasks.system.files import told_as, write_atomic
+from torchbuild_tasks.system.files import translate_errors, write_atomic
 from torchbuild_tasks.system.mark import MARKER, Marker, read_marker
-from torchbuild_tasks.system.remove import is_folder, leftovers, owner_of, remove_tree, size_of, take_away
+from torchbuild_tasks.system.remove import (
+    is_folder,
+    leftovers,
+    owner_of,
+    remove_tree,
+    rename_and_remove,
+    size_of,
+)
 from torchbuild_tasks.values import from_json, to_json
 
 FILES: Final = "files"
@@ -119,8 +126,8 @@ def discard(store: Path, artifact_id: str) -> None:
     """
     folder = folder_of(store, artifact_id)
     if _is_ours(folder) and is_folder(folder.lstat()):
-        with told_as(DownloadFailed, folder):
-            take_away(folder)
+        with translate_errors(DownloadFailed, folder):
+            rename_and_remove(folder)
 
 
 def read_toolkit_marker(folder: Path) -> ToolkitMarker | None:
@@ -200,17 +207,21 @@ def prune(store: Path, keep: Collection[str], *, dry_run: bool = False) -> Prune
             if folder.name in busy:
                 removal.keep(folder, "another run holds it")
             elif _is_ours(folder):
-                removal.remove(folder, take_away)
+                removal.remove(folder, rename_and_remove)
         for parent in (TOOLKITS, UNPACKED, PARTIAL):
             for folder in leftovers(store / parent):
                 if owner_of(folder) not in busy:
                     removal.remove(folder, remove_tree)
-        for folder in _downloads(store):
-            if busy:
-                removal.keep(folder, "a run is under way")
-            elif folder.name not in used and folder.name not in keep:
-                removal.remove(folder, take_away)
+        _prune_downloads(removal, store, keep={*used, *keep}, busy=bool(busy))
     return removal.result()
+
+
+def _prune_downloads(removal: _Removal, store: Path, keep: Collection[str], *, busy: bool) -> None:
+    for folder in _downloads(store):
+        if busy:
+            removal.keep(folder, "a run is under way")
+        elif folder.name not in keep:
+            removal.remove(folder, rename_and_remove)
 
 
 def _downloads(store: Path) -> Iterator[Path]:
@@ -277,7 +288,7 @@ def hold_lock(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
     import filelock
 
     lock = filelock.FileLock(path)
-    with told_as(DownloadFailed, path):
+    with translate_errors(DownloadFailed, path):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             lock.acquire(timeout=0)

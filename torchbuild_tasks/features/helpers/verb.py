@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from torchbuild_tasks.build.work import Reporter
 
 from torchbuild_tasks.features.helpers.choose import HelperLine, HelperReport
-from torchbuild_tasks.text.show import columns, finding_text, size
+from torchbuild_tasks.text.show import columns, finding_text, size_text
 from torchbuild_tasks.values import replace
 
 
@@ -34,7 +34,7 @@ def _row(line: HelperLine) -> tuple[str, ...]:
     return (
         "*" if line.wanted else "",
         line.id,
-        size(line.size) if line.size else "-",
+        size_text(line.size) if line.size else "-",
         known,
         state,
         line.because,
@@ -81,17 +81,22 @@ def run(request: HelpersRequest, report: Reporter) -> Outcome:
 def run_action(request: HelpersRequest, report: Reporter) -> HelperReport:
     """Run the action that was asked for."""
     from torchbuild_tasks.context import look, network
-    from torchbuild_tasks.features.helpers.act import fetched, proved, pruned, wanted
+    from torchbuild_tasks.features.helpers.act import (
+        choose_wanted,
+        fetch_wanted,
+        prune_helpers,
+        verify_helpers,
+    )
     from torchbuild_tasks.system.signals import interruptible
 
     question = look(request)
-    listed, artifacts, kept = wanted(question, str(request.action))
+    listed, artifacts, kept = choose_wanted(question, str(request.action))
     with interruptible():
         match request.action:
             case "fetch":
-                return fetched(listed, artifacts, network(question), request, report)
+                return fetch_wanted(listed, artifacts, network(question), request, report)
             case "verify":
-                return proved(listed, question, network(question))
+                return verify_helpers(listed, question, network(question))
             case "prune":
-                return pruned(listed, kept, network(question), request, report)
+                return prune_helpers(listed, kept, network(question), request, report)
     return listed

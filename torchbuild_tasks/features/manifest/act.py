@@ -17,7 +17,7 @@ from torchbuild_tasks.model import BuildPlan, Facts
 from torchbuild_tasks.model.record import EnvText, HelperUsed, Installed, Manifest, Program
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan import env_files
-from torchbuild_tasks.plan.jobs import decisive
+from torchbuild_tasks.plan.jobs import decisive_peaks
 from torchbuild_tasks.plan.settings import Settings
 from torchbuild_tasks.values import replace, to_json
 
@@ -130,7 +130,7 @@ def _facts_to_record(facts: Facts, plan: BuildPlan) -> Facts:
     tree, store = replace(facts.tree, previous=None, installed=None), facts.store
     if store is not None:
         build_type = next((each.value for each in plan.choices if each.name == "build type"), "")
-        store = replace(store, peaks=decisive(store.peaks, plan.source, build_type))
+        store = replace(store, peaks=decisive_peaks(store.peaks, plan.source, build_type))
     return replace(facts, tree=tree, store=store)
 
 

@@ -199,7 +199,7 @@ def _row(row: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in row.items() if value is not None}
 
 
-def pinned(facts: Facts, manifest: Manifest) -> Facts:
+def pin_facts(facts: Facts, manifest: Manifest) -> Facts:
     """Return the facts with the user's build variables of then, and its free memory where it can be."""
     then = manifest.facts
     environ = {name: value for name, value in then.environ.items() if HIDDEN not in value}

@@ -1,4 +1,4 @@
-"""Plan a recorded build again: read its manifest, compare the plan with it, write the diffs that it carries."""
+"""Plan a recorded build again: read its manifest, compare the plan with it, write its diffs."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def write_diffs(manifest: Manifest, folder: Path) -> tuple[str, ...]:
         if not data or hashlib.sha256(data).hexdigest() != repository.diff_sha256:
             continue
         path = folder / diff_name(repository.path)
-        with files.told_as(ManifestError, path):
+        with files.translate_errors(ManifestError, path):
             folder.mkdir(parents=True, exist_ok=True)
         files.write_atomic(path, data, error=ManifestError)
         written.append(str(path))

@@ -21,7 +21,7 @@ from itertools import groupby
 from typing import Protocol
 
 from torchbuild_tasks.context import decide, look
-from torchbuild_tasks.features.manifest.choose import pinned, pins, request_of, settings_of
+from torchbuild_tasks.features.manifest.choose import pin_facts, pins, request_of, settings_of
 from torchbuild_tasks.model import BuildPlan
 from torchbuild_tasks.model.record import Manifest
 from torchbuild_tasks.plan.question import Question
@@ -95,7 +95,7 @@ def _lines(each: Differs) -> Iterator[str]:
 def look_again(request: BuildRequest, manifest: Manifest, source: str) -> tuple[Question, BuildPlan]:
     """What a recorded build starts from, here and now, and its plan brought as near to that one as can be."""
     question = look(request_of(manifest, request, source), settings_of(manifest))
-    question = replace(question, facts=pinned(question.facts, manifest))
+    question = replace(question, facts=pin_facts(question.facts, manifest))
     plan = decide(question)
     if more := pins(manifest, plan, question.facts):
         asked = replace(question.request, set=(*question.request.set, *more))

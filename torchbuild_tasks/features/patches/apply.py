@@ -25,7 +25,7 @@ from torchbuild_tasks.errors import PatchRefused, UsageError
 from torchbuild_tasks.features.patches.choose import PATCH_RECORD
 from torchbuild_tasks.model import Patch
 from torchbuild_tasks.system import process
-from torchbuild_tasks.system.files import STATE_DIR, state_dir, told_as, unlink, write_atomic
+from torchbuild_tasks.system.files import STATE_DIR, state_dir, translate_errors, unlink, write_atomic
 from torchbuild_tasks.text.diffs import Section, sections
 from torchbuild_tasks.values import dumps, from_json
 
@@ -228,7 +228,7 @@ def _write_record(root: Path, record: Record) -> None:
     if record.patches or record.replaced:
         write_atomic(path, dumps(record).encode(), error=PatchRefused)
         return
-    with told_as(PatchRefused, path):
+    with translate_errors(PatchRefused, path):
         unlink(path, missing_ok=True)
 
 
@@ -304,7 +304,7 @@ class PatchedFiles:
         """
         for path, content in self.changes.items():
             file = self._root / path
-            with told_as(PatchRefused, file):
+            with translate_errors(PatchRefused, file):
                 if content is None:
                     unlink(file, missing_ok=True)
                     self._drop_empty(file.parent)

@@ -26,10 +26,10 @@ from torchbuild_tasks.model import Facts
 from torchbuild_tasks.model.history import History
 from torchbuild_tasks.model.record import Manifest
 from torchbuild_tasks.ninja.graph import Graph
-from torchbuild_tasks.ninja.log import NinjaLog, Step, last_run, within
-from torchbuild_tasks.ninja.step_times import builds_before, compiler_of, differences, gone, hits
+from torchbuild_tasks.ninja.log import NinjaLog, Step, last_run, steps_within
+from torchbuild_tasks.ninja.step_times import builds_before, compiler_of, differences, gone_outputs, hits
 from torchbuild_tasks.ninja.timeline import critical_path, lanes, trace_events
-from torchbuild_tasks.system.files import STATE_DIR, state_dir, told_as, write_atomic
+from torchbuild_tasks.system.files import STATE_DIR, state_dir, translate_errors, write_atomic
 
 PAGE: Final = "report.html"
 
@@ -98,7 +98,7 @@ def _report(
         hits=len(hits(history, steps)),
         peaks=manifest.peaks if manifest else (),
         differences=differences(history, steps),
-        gone=gone(history, graph),
+        gone=gone_outputs(history, graph),
         builds=builds_before(history, started),
         notes=tuple(notes),
     )
@@ -113,7 +113,7 @@ def _steps(log: NinjaLog, manifest: Manifest | None, build_dir: Path) -> tuple[t
     started = _moment(manifest.started) if manifest else None
     finished = _moment(manifest.finished) if manifest else None
     if started is not None:
-        recorded = within(log, started, finished or datetime.now(UTC).timestamp())
+        recorded = steps_within(log, started, finished or datetime.now(UTC).timestamp())
         if recorded:
             return recorded, []
     last = last_run(log)
@@ -189,6 +189,6 @@ def load_page() -> Page:
 
 
 def _write(path: Path, text: str) -> None:
-    with told_as(UsageError, path):
+    with translate_errors(UsageError, path):
         path.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(path, text.encode("utf-8", "backslashreplace"), error=UsageError)

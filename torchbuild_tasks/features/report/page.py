@@ -19,7 +19,7 @@ from torchbuild_tasks.model.history import PastBuild, Peak
 from torchbuild_tasks.ninja.log import Step, kind_of
 from torchbuild_tasks.ninja.progress import short_path
 from torchbuild_tasks.ninja.step_times import Difference, is_hit
-from torchbuild_tasks.ninja.timeline import Chain, Placed, alone, by_kind, slowest, wall
+from torchbuild_tasks.ninja.timeline import Chain, Placed, by_kind, seconds_alone, slowest, wall_seconds
 
 _SLOWEST: Final = 25
 # The colours of page.css by kind: one accent in three strengths, and greys.
@@ -93,7 +93,7 @@ def render(page: Page, report: Report) -> str:
             "stages": _stages(report.stages),
             "legend": _legend(steps),
             "slowest": _slowest(report, steps),
-            "chain": _chain(report, wall(steps)),
+            "chain": _chain(report, wall_seconds(steps)),
             "kinds": _kinds(steps),
             "memory": memory_table(report.peaks),
             "cache": cache_table(report.caches, report.hits),
@@ -115,7 +115,7 @@ def _payload(report: Report) -> dict[str, Any]:
         "colours": [_COLOURS.get(kind, _OTHER_COLOUR) for kind in kinds],
         "lanes": max((each.lane for each in report.timeline), default=-1) + 1,
         "compares": any(each is not None for each in before.values()),
-        "wall": round(wall([each.step for each in report.timeline]), 3),
+        "wall": round(wall_seconds([each.step for each in report.timeline]), 3),
         "steps": [
             [
                 short_name(report.source, each.step.output),
@@ -132,7 +132,7 @@ def _payload(report: Report) -> dict[str, Any]:
 
 
 def _figures(report: Report, steps: Sequence[Step]) -> str:
-    whole = wall(steps)
+    whole = wall_seconds(steps)
     work = sum(step.seconds for step in steps)
     lanes = max((each.lane for each in report.timeline), default=-1) + 1
     rows = [
@@ -148,7 +148,7 @@ def _figures(report: Report, steps: Sequence[Step]) -> str:
             took(report.chain.seconds),
             f"{report.chain.seconds / whole:.0%} of the wall time" if whole else "",
         ),
-        ("One step alone", took(alone(steps)), "more cores would not help here"),
+        ("One step alone", took(seconds_alone(steps)), "more cores would not help here"),
     ]
     if hits := _hits(report, len(steps)):
         rows.append(hits)
@@ -326,7 +326,7 @@ def builds_table(builds: Sequence[PastBuild], steps: Sequence[Step], hits: int) 
     if not builds:
         return ""
     work = sum(step.seconds for step in steps)
-    now = PastBuild(finished="this one", seconds=wall(steps), steps=len(steps), work=work, hits=hits)
+    now = PastBuild(finished="this one", seconds=wall_seconds(steps), steps=len(steps), work=work, hits=hits)
     rows = [
         (
             cell(build.finished.replace("T", " ").replace("+00:00", " UTC")),

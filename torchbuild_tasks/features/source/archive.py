@@ -44,11 +44,11 @@ def unpack_archive(task: Task, word: str, folder: Path | None) -> Path:
         raise SourceError(f"{target} is there already.", next_step="Name another folder: --source PATH")
     task.report.stage(f"unpack {archive.name} into {target}")
     growing = places.growing_folder(target)
-    with files.told_as(SourceError, growing):
+    with files.translate_errors(SourceError, growing):
         growing.mkdir(parents=True, exist_ok=True)
     with lock.hold(growing, "source get"):
         outer = growing / "unpacked"
-        with files.told_as(SourceError, outer):
+        with files.translate_errors(SourceError, outer):
             if outer.is_dir():  # of a run that was cut off
                 remove_tree(outer)
         unpack(archive, kind, outer, tell=task.report.transfer, name=archive.name)

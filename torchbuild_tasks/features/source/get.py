@@ -29,7 +29,7 @@ from torchbuild_tasks.system import files, lock
 from torchbuild_tasks.system.git import cut_off, submodules
 from torchbuild_tasks.system.git.checkout import InTheWay, changed_files
 from torchbuild_tasks.system.git.complete import complete
-from torchbuild_tasks.system.git.fetch import MIRRORS, Way, Wish, bring, mirror_of, way_for
+from torchbuild_tasks.system.git.fetch import MIRRORS, Access, Wish, access_for, bring, mirror_of
 from torchbuild_tasks.system.git.reasons import Reason, advice, find_reason
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.git.transfer import Outcome, run
@@ -65,10 +65,10 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
         """Return git in a folder, with the settings of this action."""
         return Git(folder=folder, config=self.config)
 
-    def access(self, tree: Path) -> Way:
+    def access(self, tree: Path) -> Access:
         """Return how repositories are reached for a checkout."""
         offline = self.request.offline
-        return way_for(tree, self.report, config=self.config, store=self.store, offline=offline)
+        return access_for(tree, self.report, config=self.config, store=self.store, offline=offline)
 
 
 def resolve(task: Task, word: str, url: str) -> Found:
@@ -146,7 +146,7 @@ def get(task: Task, word: str | None, folder: Path | None) -> Path:
     if folder is not None and not places.is_free(folder):
         return update(task, word, folder)
     found = resolve(task, word or task.newest, task.url)
-    target = folder or ours(task.store, task.url, found.name)
+    target = folder or store_folder(task.store, task.url, found.name)
     if not places.is_free(target):
         return update(task, word if found.branch else None, target)
     note = Note(
@@ -155,7 +155,7 @@ def get(task: Task, word: str | None, folder: Path | None) -> Path:
     _report_room(task, target)
     task.report.stage(f"get {found.name} into {target}")
     growing = places.growing_folder(target)
-    with files.told_as(SourceError, growing):
+    with files.translate_errors(SourceError, growing):
         growing.mkdir(parents=True, exist_ok=True)
     with lock_checkout(growing, "source get", growing / "tree" / ".git"):
         if not places.is_free(target):  # another run was quicker
@@ -166,7 +166,7 @@ def get(task: Task, word: str | None, folder: Path | None) -> Path:
     return target
 
 
-def ours(store: Path, url: str, name: str) -> Path:
+def store_folder(store: Path, url: str, name: str) -> Path:
     """Return the folder in the store for a ref; a digest names a repository other than PyTorch's own."""
     from hashlib import sha256
 
@@ -188,7 +188,7 @@ def _report_room(task: Task, target: Path) -> None:
 def _grow(task: Task, growing: Path, note: Note) -> Path:
     """Fetch and lay out everything, from where a run before stopped."""
     tree = growing / "tree"
-    with files.told_as(SourceError, tree):
+    with files.translate_errors(SourceError, tree):
         tree.mkdir(exist_ok=True)
     git = task.git(tree)
     if git.output("rev-parse", "--show-toplevel") is None or not (tree / ".git" / "HEAD").exists():

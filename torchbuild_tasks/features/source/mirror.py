@@ -13,7 +13,7 @@ from torchbuild_tasks.features.source.choose import check_room, least_room
 from torchbuild_tasks.features.source.get import Task, git_failure, resolve
 from torchbuild_tasks.system.git import submodules
 from torchbuild_tasks.system.git.complete import AT_ONCE
-from torchbuild_tasks.system.git.fetch import MIRRORS, Way, Wish, fill_mirror, mirror_of
+from torchbuild_tasks.system.git.fetch import MIRRORS, Access, Wish, fill_mirror, mirror_of
 from torchbuild_tasks.system.git.reasons import Reason, advice, find_reason
 from torchbuild_tasks.values import replace
 
@@ -46,7 +46,7 @@ def fill_mirrors(task: Task, word: str | None) -> None:
     _mirror_submodules(task, access, folder, _Wanted(task.url, found.commit))
 
 
-def _mirror_submodules(task: Task, access: Way, folder: Path, top: _Wanted) -> None:
+def _mirror_submodules(task: Task, access: Access, folder: Path, top: _Wanted) -> None:
     seen = {top}
     level = list(_submodules_of(task, folder, top))
     failed = list[tuple[_Wanted, Reason]]()
@@ -72,7 +72,7 @@ def _mirror_submodules(task: Task, access: Way, folder: Path, top: _Wanted) -> N
         )
 
 
-def _mirror_one(access: Way, folder: Path, wanted: _Wanted) -> Reason | None:
+def _mirror_one(access: Access, folder: Path, wanted: _Wanted) -> Reason | None:
     wish = Wish(url=wanted.url, what=wanted.commit, into="", commit=wanted.commit)
     name = wanted.url.rpartition("/")[2]
     outcome = fill_mirror(mirror_of(folder, wanted.url), wish, access, name)

@@ -71,7 +71,7 @@ def is_free(folder: Path) -> bool:
     Raises:
         SourceError: the folder cannot be read.
     """
-    with files.told_as(SourceError, folder):
+    with files.translate_errors(SourceError, folder):
         return not os.path.lexists(folder) or (folder.is_dir() and not any(folder.iterdir()))
 
 
@@ -81,7 +81,7 @@ def publish(tree: Path, folder: Path) -> None:
     Raises:
         SourceError: something is there by now, or the rename fails.
     """
-    with files.told_as(SourceError, folder):
+    with files.translate_errors(SourceError, folder):
         if folder.is_dir() and not folder.is_symlink():
             folder.rmdir()  # an empty one: Windows renames over nothing
         files.replace(tree, folder)

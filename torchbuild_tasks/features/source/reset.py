@@ -88,7 +88,7 @@ def _without_head(git: Git, module: Module) -> tuple[str, ...]:
 def _remove(task: Task, root: Path, module: Module) -> None:
     """Take a submodule's worktree away; its repository stays, unless it is broken: then it is put aside."""
     repository = Git(folder=module.repository, config=task.config, bare=True)
-    with files.told_as(SourceError, module.folder):
+    with files.translate_errors(SourceError, module.folder):
         if (module.folder / ".git").is_dir():
             return  # a repository of the user's own making: its only copy is in there
         if submodules.head(module, task.config) is not None:

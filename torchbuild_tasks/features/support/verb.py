@@ -52,11 +52,13 @@ def write_archive(request: BuildRequest) -> SupportFile:
 
     attempts = Attempts()
     question = attempts("look", lambda: look(request, patience=health.PATIENCE))
-    question = question or attempts("look without flags and settings", lambda: health.bare(request))
+    question = question or attempts(
+        "look without flags and settings", lambda: health.look_without_settings(request)
+    )
     if question is None:
         return make_support(request, None, None, load_catalog(), attempts, writer=writer())
     seen = question
     plan = attempts("plan", lambda: decide(seen))
     if plan is not None:
-        seen = attempts("doctor", lambda: health.examined(question, plan)) or question
+        seen = attempts("doctor", lambda: health.examine(question, plan)) or question
     return make_support(request, seen.facts, plan, seen.catalog, attempts, writer=writer())

@@ -26,15 +26,15 @@ from torchbuild_tasks.features.helpers.store import (
 )
 from torchbuild_tasks.system import files
 from torchbuild_tasks.system.archive.members import RESERVED
-from torchbuild_tasks.system.files import told_as
+from torchbuild_tasks.system.files import translate_errors
 from torchbuild_tasks.system.remove import (
     UNPACKING,
     discard,
-    hidden,
     is_folder,
     leftovers,
     remove_tree,
-    take_away,
+    rename_and_remove,
+    temporary_name,
 )
 
 # What the packing of a wheel left behind, and is no part of a toolkit.
@@ -75,7 +75,7 @@ class Merged:
 
     def _lay(self, part: Path, path: Path, relative: Path) -> None:
         place = self.folder / relative
-        with told_as(DownloadFailed, place):
+        with translate_errors(DownloadFailed, place):
             if os.path.lexists(place):
                 if not _same(path, place):
                     raise _both(relative, self._from.get(relative, self.folder), part)
@@ -173,7 +173,7 @@ def _check(folder: Path) -> None:
             f"{folder} is there already, and not as this tool would have left it.",
             next_step="Look at what is in it; move it away or remove it, and run the same command again.",
         )
-    with told_as(DownloadFailed, folder):
+    with translate_errors(DownloadFailed, folder):
         for old in leftovers(folder.parent, folder.name):
             remove_tree(old)
 
@@ -181,14 +181,14 @@ def _check(folder: Path) -> None:
 def _grow(
     parts: Sequence[tuple[Path, str]], folder: Path, mark: ToolkitMarker, note: Callable[[str], None]
 ) -> None:
-    growing = hidden(folder, UNPACKING)
+    growing = temporary_name(folder, UNPACKING)
     try:
-        with told_as(DownloadFailed, folder):
+        with translate_errors(DownloadFailed, folder):
             growing.mkdir(parents=True)
         merged = Merged(growing)
         for part, inside in parts:
             merged.add(part, inside)
-        with told_as(DownloadFailed, folder):
+        with translate_errors(DownloadFailed, folder):
             complete(growing, note)
             _write_version(growing, mark.version)
             finished = datetime.now(UTC).isoformat(timespec="seconds")
@@ -196,7 +196,7 @@ def _grow(
                 growing, ToolkitMarker(id=mark.id, version=mark.version, parts=mark.parts, finished=finished)
             )
             if os.path.lexists(folder):  # of other parts
-                take_away(folder)
+                rename_and_remove(folder)
             files.replace(growing, folder)
     finally:
         discard(growing)

@@ -18,7 +18,7 @@ from typing import BinaryIO, Final, Literal, NoReturn
 import msgspec
 
 from torchbuild_tasks.errors import ArchiveRefused, DownloadFailed
-from torchbuild_tasks.system.files import told_as
+from torchbuild_tasks.system.files import translate_errors
 
 RESERVED: Final = ".torchbuild-helper.json"
 LIMIT: Final = 16 << 30
@@ -250,7 +250,7 @@ class Filling:
         self._make(path.rpartition("/")[0])
         self._written.add(path)
         place = self.folder / path
-        with told_as(DownloadFailed, place):
+        with translate_errors(DownloadFailed, place):
             try:
                 return place.open("xb")
             except FileExistsError:  # a short name (PROGRA~1), or a system with rules of its own
@@ -261,7 +261,7 @@ class Filling:
         self.done += len(data)
         if self.done > self.tree.limit:
             refuse(self.tree.archive, f"grows past the limit of {self.tree.limit} bytes")
-        with told_as(DownloadFailed, Path(out.name)):
+        with translate_errors(DownloadFailed, Path(out.name)):
             out.write(data)
         if self.done - self._reported >= CHUNK:
             self.tell()
@@ -313,7 +313,7 @@ class Filling:
 
     def _make(self, path: str) -> None:
         if path not in self._made:
-            with told_as(DownloadFailed, self.folder / path):
+            with translate_errors(DownloadFailed, self.folder / path):
                 (self.folder / path).mkdir(parents=True, exist_ok=True)
             self._made.add(path)
 
@@ -321,13 +321,13 @@ class Filling:
         """Give x bits to executables only; by the folder's mode, which the umask has shaped."""
         mode = self.folder.stat().st_mode & 0o777
         for path in self.tree.files:
-            with told_as(DownloadFailed, self.folder / path):
+            with translate_errors(DownloadFailed, self.folder / path):
                 (self.folder / path).chmod(mode if path in self.tree.executables else mode & 0o666)
 
     def _make_link(self, path: str, end: str) -> None:
         self._make(path.rpartition("/")[0])
         place = self.folder / path
-        with told_as(DownloadFailed, place):
+        with translate_errors(DownloadFailed, place):
             if sys.platform != "win32":
                 place.symlink_to(self.tree.links[path].replace("\\", "/"))
                 return

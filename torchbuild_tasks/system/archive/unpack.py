@@ -17,9 +17,9 @@ from torchbuild_tasks.errors import DownloadFailed, TorchbuildError
 from torchbuild_tasks.system import files
 from torchbuild_tasks.system.archive import readers
 from torchbuild_tasks.system.archive.members import COUNT, LIMIT, Filling, Tree, parts_of, refusal
-from torchbuild_tasks.system.files import told_as
+from torchbuild_tasks.system.files import translate_errors
 from torchbuild_tasks.system.mark import Marker, Origin, write_marker
-from torchbuild_tasks.system.remove import UNPACKING, discard, hidden, leftovers, remove_tree
+from torchbuild_tasks.system.remove import UNPACKING, discard, leftovers, remove_tree, temporary_name
 from torchbuild_tasks.values import replace
 
 Tell = Callable[[str, int, int | None], None]
@@ -79,7 +79,7 @@ def unpack(
             filling.finish()
         _check_holds(tree, holds)
         write_marker(growing, _finished(mark, "py7zr" if kind == "7z" else "python", tree))
-        with told_as(DownloadFailed, folder):
+        with translate_errors(DownloadFailed, folder):
             files.replace(growing, folder)
 
 
@@ -98,13 +98,13 @@ def _is_there(folder: Path) -> DownloadFailed:
 @contextlib.contextmanager
 def _growing(folder: Path) -> Iterator[Path]:
     """Make the hidden folder, after removing what killed runs left; whatever stands there at the end goes."""
-    growing = hidden(folder, UNPACKING)
-    with told_as(DownloadFailed, folder):
+    growing = temporary_name(folder, UNPACKING)
+    with translate_errors(DownloadFailed, folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
     for old in leftovers(folder.parent, folder.name):
         with contextlib.suppress(OSError):  # in use; the next run tries again
             remove_tree(old)
-    with told_as(DownloadFailed, growing):
+    with translate_errors(DownloadFailed, growing):
         growing.mkdir()
     try:
         yield growing

@@ -19,7 +19,7 @@ import msgspec
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.system.git import submodules
 from torchbuild_tasks.system.git.checkout import InTheWay
-from torchbuild_tasks.system.git.fetch import Way, Wish, borrow, bring
+from torchbuild_tasks.system.git.fetch import Access, Wish, borrow, bring
 from torchbuild_tasks.system.git.reasons import Reason, advice, find_reason
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.git.submodules import Module
@@ -45,7 +45,7 @@ class _Failed(Exception):
 class _Job(msgspec.Struct, frozen=True, kw_only=True):
     """What checking out each submodule takes; `left_out` grows with those that nothing needs."""
 
-    access: Way
+    access: Access
     sync: bool
     needed: Callable[[str], bool]
     main: Git | None
@@ -62,7 +62,7 @@ class _Job(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def complete(
-    git: Git, access: Way, needed: Callable[[str], bool], *, sync: bool = False, main: Git | None = None
+    git: Git, access: Access, needed: Callable[[str], bool], *, sync: bool = False, main: Git | None = None
 ) -> tuple[str, ...]:
     """Bring every submodule that is needed to the commit that its checkout wants.
 

@@ -37,7 +37,7 @@ def mark_change(state: Path, tree: Path, git_dir: Path) -> Iterator[None]:
         SourceError: a git of the user's works there, and lock files of a run that was cut off are left.
     """
     mark = state / MARK
-    with files.told_as(SourceError, mark):
+    with files.translate_errors(SourceError, mark):
         if mark.exists():
             end_orphans(str(tree))
             remove_locks(tree, git_dir)

@@ -54,7 +54,7 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     full: bool = False
 
 
-class Way(msgspec.Struct, frozen=True, kw_only=True):
+class Access(msgspec.Struct, frozen=True, kw_only=True):
     """How repositories are reached: the settings that go with each git, the mirror store, the watch.
 
     Args:
@@ -77,7 +77,9 @@ class FetchReport(Protocol):
     def transfer(self, name: str, done: int, total: int | None) -> None: ...
 
 
-def way_for(tree: Path, report: FetchReport, *, config: tuple[str, ...], store: Path, offline: bool) -> Way:
+def access_for(
+    tree: Path, report: FetchReport, *, config: tuple[str, ...], store: Path, offline: bool
+) -> Access:
     """Return how repositories are reached for a checkout; the mirror store is used once it exists.
 
     Args:
@@ -92,10 +94,10 @@ def way_for(tree: Path, report: FetchReport, *, config: tuple[str, ...], store: 
     """
     watch = Watch(tree=str(tree), patience=patience(), transfer=report.transfer, note=report.note)
     mirrors = store / MIRRORS
-    return Way(config=config, mirrors=mirrors if mirrors.is_dir() else None, offline=offline, watch=watch)
+    return Access(config=config, mirrors=mirrors if mirrors.is_dir() else None, offline=offline, watch=watch)
 
 
-def bring(git: Git, wish: Wish, access: Way, name: str) -> Outcome:
+def bring(git: Git, wish: Wish, access: Access, name: str) -> Outcome:
     """Fetch what is wanted, if it is not there.
 
     A repository with all its history keeps it: only a new or a shallow one is fetched into shallowly.
@@ -118,7 +120,7 @@ def _is_kept(git: Git, wish: Wish, ref: str) -> bool:
     return not ref or git.output("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}") == wish.commit
 
 
-def borrow(git: Git, commit: str, lender: Git, access: Way, name: str) -> None:
+def borrow(git: Git, commit: str, lender: Git, access: Access, name: str) -> None:
     """Take a commit from another repository on this machine, if it has it.
 
     A new repository gets hard links to all objects: that takes no room, and, unlike git's alternates, still
@@ -154,11 +156,11 @@ def _link_objects(source: Path, target: Path) -> None:
     for folder, folders, names in os.walk(source):
         folders[:] = [each for each in folders if each != "info"]
         place = target / Path(folder).relative_to(source)
-        with files.told_as(SourceError, place):
+        with files.translate_errors(SourceError, place):
             place.mkdir(parents=True, exist_ok=True)
         for name in sorted(names, key=lambda each: (each.endswith(".idx"), each)):
             if name.endswith((".pack", ".idx")) or "." not in name and not name.startswith("tmp_"):
-                with files.told_as(SourceError, place / name), contextlib.suppress(FileExistsError):
+                with files.translate_errors(SourceError, place / name), contextlib.suppress(FileExistsError):
                     _link(Path(folder, name), place / name)
 
 
@@ -173,7 +175,7 @@ def _link(source: Path, target: Path) -> None:
         files.replace(part, target)
 
 
-def _fetch(git: Git, wish: Wish, address: str, access: Way, name: str, *options: str) -> Outcome:
+def _fetch(git: Git, wish: Wish, address: str, access: Access, name: str, *options: str) -> Outcome:
     spec = f"+{wish.what}:{wish.into}" if wish.into else wish.what
     specs: tuple[str, ...] = (spec,)
     extra: tuple[str, ...] = ()
@@ -220,7 +222,7 @@ def mirror_of(mirrors: Path, url: str) -> Path:
     return mirrors / f"{words.strip('-.')}-{digits}.git"
 
 
-def fill_mirror(mirror: Path, wish: Wish, access: Way, name: str) -> Outcome:
+def fill_mirror(mirror: Path, wish: Wish, access: Access, name: str) -> Outcome:
     """Make sure that the mirror holds what is wanted; one run at a time works on it.
 
     Raises:
@@ -229,7 +231,7 @@ def fill_mirror(mirror: Path, wish: Wish, access: Way, name: str) -> Outcome:
     """
     with _lock_mirror(mirror, access, name):
         git = Git(folder=mirror, config=access.config)
-        with files.told_as(SourceError, mirror):
+        with files.translate_errors(SourceError, mirror):
             mirror.mkdir(parents=True, exist_ok=True)
         with mark_change(mirror, mirror, mirror):
             if not (mirror / "HEAD").exists() or git.output("config", "--local", _MARK) is None:
@@ -261,12 +263,12 @@ def _specs(wish: Wish) -> tuple[str, ...]:
 
 
 @contextlib.contextmanager
-def _lock_mirror(mirror: Path, access: Way, name: str) -> Iterator[None]:
+def _lock_mirror(mirror: Path, access: Access, name: str) -> Iterator[None]:
     """Hold the mirror; another thread of ours, or another run, that fetches into it is waited for."""
     import filelock
 
     folder = mirror.parent.parent / LOCKS
-    with files.told_as(SourceError, folder):
+    with files.translate_errors(SourceError, folder):
         folder.mkdir(parents=True, exist_ok=True)
     lock, began, noted = filelock.FileLock(folder / f"{mirror.name}.lock"), time.monotonic(), False
     while True:

@@ -344,7 +344,7 @@ def remove_files(git: Git) -> None:
         if (module.folder / ".git").is_file():
             remove_files(Git(folder=module.folder, config=git.config))
     patience, parents = files.Patience(), set[Path]()
-    with files.told_as(SourceError, git.folder):
+    with files.translate_errors(SourceError, git.folder):
         for entry in filter(None, (git.output("ls-files", "--stage", "-z") or "").split("\0")):
             path = git.folder / entry.partition("\t")[2]
             if not entry.startswith("160000 "):
@@ -382,7 +382,7 @@ def open_repository(module: Module, config: tuple[str, ...]) -> Git:
         SourceError: git fails.
     """
     git = Git(folder=module.repository, config=config, bare=True)
-    with files.told_as(SourceError, module.repository):
+    with files.translate_errors(SourceError, module.repository):
         module.repository.mkdir(parents=True, exist_ok=True)
     if git.output("rev-parse", "--absolute-git-dir") is None or not (module.repository / "HEAD").exists():
         replace(git, bare=False).run("init", "--quiet", "--bare", ".")
@@ -403,7 +403,7 @@ def connect(module: Module, git: Git) -> Git:
         back = Path(os.path.relpath(module.folder, module.repository)).as_posix()
         git.run("config", "--local", "core.bare", "false")
         git.run("config", "--local", "core.worktree", back)
-        with files.told_as(SourceError, module.folder):
+        with files.translate_errors(SourceError, module.folder):
             module.folder.mkdir(parents=True, exist_ok=True)
             target = Path(os.path.relpath(module.repository, module.folder)).as_posix()
         files.write_atomic(link, f"gitdir: {target}\n".encode(), error=SourceError)
@@ -416,5 +416,5 @@ def remove_index(module: Module) -> None:
     Raises:
         SourceError: it cannot be removed.
     """
-    with files.told_as(SourceError, module.repository):
+    with files.translate_errors(SourceError, module.repository):
         files.unlink(module.repository / "index", missing_ok=True)

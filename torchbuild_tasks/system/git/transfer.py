@@ -45,7 +45,7 @@ def patience() -> float:
     raise UsageError(f"TORCHBUILD_STALL={text} is not a number of seconds, 1 or more")
 
 
-def settings(mirrors: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
+def git_settings(mirrors: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
     """Return what goes with every git: mirrors of hosts, patience, packs that are whole or not there."""
     return (
         *(f"url.{new}.insteadOf={old}" for old, new in mirrors),

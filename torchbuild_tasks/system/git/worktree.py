@@ -18,15 +18,15 @@ from typing import Final, Literal
 import msgspec
 
 from torchbuild_tasks.errors import SourceError
-from torchbuild_tasks.system.files import told_as, unlink, write_atomic
+from torchbuild_tasks.system.files import translate_errors, unlink, write_atomic
 from torchbuild_tasks.system.git import cut_off, submodules
 from torchbuild_tasks.system.git.checkout import InTheWay
 from torchbuild_tasks.system.git.complete import complete
-from torchbuild_tasks.system.git.fetch import Way
+from torchbuild_tasks.system.git.fetch import Access
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.git.submodules import changes
 from torchbuild_tasks.system.git.transfer import Watch
-from torchbuild_tasks.system.remove import leftovers, remove_tree, take_away
+from torchbuild_tasks.system.remove import leftovers, remove_tree, rename_and_remove
 
 State = Literal["adding", "here"]  # "here": added whole; entries on disk have these words
 
@@ -76,7 +76,7 @@ def commit_of(git: Git, ref: str) -> str:
     )
 
 
-def add(git: Git, folder: Path, ref: str, access: Way | None = None) -> None:
+def add(git: Git, folder: Path, ref: str, access: Access | None = None) -> None:
     """Add a worktree at `ref` in `folder`, with its submodules; an unfinished one is added anew.
 
     Args:
@@ -105,7 +105,7 @@ def add(git: Git, folder: Path, ref: str, access: Way | None = None) -> None:
     _write_entry(git, folder, "here", commit)
 
 
-def switch(git: Git, ref: str, access: Way | None = None) -> None:
+def switch(git: Git, ref: str, access: Access | None = None) -> None:
     """Check out `ref` in a checkout or worktree and move its submodules along.
 
     Args:
@@ -137,16 +137,16 @@ def switch(git: Git, ref: str, access: Way | None = None) -> None:
         _complete(git, None if _same(main.folder, git.folder) else main, access)
         if _entry(git, _absolute(git.folder)):
             _write_entry(git, _absolute(git.folder), "here", commit)
-        with told_as(SourceError, note):
+        with translate_errors(SourceError, note):
             unlink(note, missing_ok=True)
 
 
-def _quiet(git: Git) -> Way:
+def _quiet(git: Git) -> Access:
     """Return an access to repositories that reports nothing."""
-    return Way(config=git.config, watch=Watch(tree=str(git.folder)))
+    return Access(config=git.config, watch=Watch(tree=str(git.folder)))
 
 
-def _complete(git: Git, main: Git | None, access: Way) -> None:
+def _complete(git: Git, main: Git | None, access: Access) -> None:
     """Bring every submodule to where HEAD has it; one that the main checkout left out is left out."""
     known = submodules.walk(main, commit="HEAD") if main else ()
     left_out = {module.top for module in known if not module.is_present}
@@ -225,15 +225,15 @@ def _unfinished_switch(note: Path) -> tuple[str, ...]:
 
 def _take_down(git: Git, entry: Entry) -> None:
     """Remove folder, git's own notes and the entry, in an order that a killed run can go on with."""
-    with told_as(SourceError, entry.folder):
+    with translate_errors(SourceError, entry.folder):
         for left in leftovers(entry.folder.parent, entry.folder.name):
             remove_tree(left)
         if entry.folder.exists():
-            take_away(entry.folder)
+            rename_and_remove(entry.folder)
     done = git.ask("worktree", "remove", "--force", "--force", str(entry.folder), timeout=None)
     if done.rc != 0:  # it had not come so far as to be known to git
         git.run("worktree", "prune")
-    with told_as(SourceError, entry.file):
+    with translate_errors(SourceError, entry.file):
         unlink(entry.file, missing_ok=True)
 
 
@@ -270,7 +270,7 @@ def _entry(git: Git, folder: Path) -> Entry | None:
 
 def _write_entry(git: Git, folder: Path, state: State, commit: str) -> None:
     file = _file(git, folder)
-    with told_as(SourceError, file):
+    with translate_errors(SourceError, file):
         file.parent.mkdir(parents=True, exist_ok=True)
     data = {"folder": str(folder), "state": state, "commit": commit}
     write_atomic(file, json.dumps(data).encode(), error=SourceError)

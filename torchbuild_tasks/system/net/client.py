@@ -131,11 +131,11 @@ def read_mirrors(text: str) -> tuple[tuple[str, str], ...]:
         old, equals, new = entry.partition("=") if "=" in entry else ("", "", entry)
         problem = ""
         if equals and not _is_prefix(old, WEB):
-            problem = f"{shown(old)} is not the beginning of an http or https address"
+            problem = f"{redact(old)} is not the beginning of an http or https address"
         elif not _is_prefix(new, _TO):
-            problem = f"{shown(new) or 'nothing'} is not the beginning of an http, https or file address"
+            problem = f"{redact(new) or 'nothing'} is not the beginning of an http, https or file address"
         elif (old := _with_slash(old)) in pairs:
-            problem = f"{shown(old) or 'every host'} is there twice"
+            problem = f"{redact(old) or 'every host'} is there twice"
         if problem:
             raise UsageError(
                 f"TORCHBUILD_MIRROR cannot be understood: {problem}.",
@@ -176,7 +176,7 @@ def _plain(url: str) -> str:
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2].lower())) if parts.netloc else url
 
 
-def shown(url: str) -> str:
+def redact(url: str) -> str:
     """Return `url` as it may be printed: without user, password, and the values of its query."""
     url = re.sub(r"(?<=//)[^/?#\s]*@", "", url)
     return re.sub(r"([?&;][^=&;#?\s]*)=[^&;#\s]*", r"\1=...", url)
@@ -209,7 +209,7 @@ class Halted(Exception):
 
 
 @contextlib.contextmanager
-def in_words() -> Iterator[None]:
+def translate_network_errors() -> Iterator[None]:
     """Turn what requests and urllib3 raise into Again or Refused.
 
     Nothing that writes a file may stand inside: the errors of requests are OSErrors, too.
@@ -234,11 +234,11 @@ def _judge(problem: Exception) -> Again | Refused:
         if isinstance(each, ssl.SSLCertVerificationError):
             return Refused(f"its certificate cannot be trusted: {each.verify_message}")
         if (tunnel := re.search(r"Tunnel connection failed: (\d+)", str(each))) and tunnel[1] < "5":
-            return Refused(f"the proxy answered {phrase(int(tunnel[1]))}")
+            return Refused(f"the proxy answered {status_text(int(tunnel[1]))}")
     if isinstance(problem, (requests.Timeout, urllib3.exceptions.TimeoutError)):
         return Again("no answer in time")
     if isinstance(problem, ValueError):  # requests: an address or a header that makes no sense
-        return Refused(f"cannot be asked for: {shown(str(problem))}")
+        return Refused(f"cannot be asked for: {redact(str(problem))}")
     return Again(f"the connection failed: {_innermost(inner)}")
 
 
@@ -268,7 +268,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         todo += [*each.args, getattr(each, "reason", None), each.__cause__, each.__context__]
 
 
-def phrase(status: int) -> str:
+def status_text(status: int) -> str:
     """Return a status with its standard name, not with the server's."""
     import http
 

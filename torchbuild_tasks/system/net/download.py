@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Self
 from urllib.parse import unquote, urlsplit
 
 from torchbuild_tasks.errors import DownloadFailed, HashRefused
-from torchbuild_tasks.system.net.client import Again, Halt, Net, Refused, Tries, join_all, shown
+from torchbuild_tasks.system.net.client import Again, Halt, Net, Refused, Tries, join_all, redact
 from torchbuild_tasks.system.net.transfer import (
     Origin,
     Part,
@@ -139,7 +139,7 @@ class _Job:
                 try:
                     return self._from(address)
                 except Refused as problem:
-                    looked.append(f"{shown(address)}: {problem}")
+                    looked.append(f"{redact(address)}: {problem}")
         finally:
             self.part.give_up()
         raise DownloadFailed(
@@ -180,7 +180,7 @@ class _Job:
                 raise Again("pieces of different answers do not make the right file; from the beginning")
             raise HashRefused(
                 f"{self.remote.name} is not the file that was expected.",
-                looked=(f"expected sha256 {wanted}", f"got      sha256 {got}", f"from {shown(address)}"),
+                looked=(f"expected sha256 {wanted}", f"got      sha256 {got}", f"from {redact(address)}"),
                 next_step="Nothing of it was kept. Either the file at that address was replaced, or it "
                 "was changed on the way: compare with another source before you trust it.",
             )
@@ -191,7 +191,7 @@ class _Job:
         name, hash_ = self.remote.name, self.remote.sha256
         return DownloadFailed(
             f"{name} is not at hand, and with --offline nothing is downloaded.",
-            looked=(*map(shown, self.remote.urls), *([f"sha256 {hash_}"] if hash_ else [])),
+            looked=(*map(redact, self.remote.urls), *([f"sha256 {hash_}"] if hash_ else [])),
             next_step=f"Download it elsewhere and put it at {self.part.target}, or set TORCHBUILD_MIRROR "
             "to a folder (file:///...) that has it.",
         )
@@ -233,7 +233,7 @@ class Receiver:
         """
         self._halt.check()
         part, wanted = self._part, self._remote.size
-        same = not whole and part.origin is not None and part.origin.url == shown(self._address)
+        same = not whole and part.origin is not None and part.origin.url == redact(self._address)
         if same and part.done == self._total() == (wanted or part.done):
             return  # killed between the last byte and the move
         headers = _range_headers(part) if same else {}
@@ -332,7 +332,7 @@ def copy(address: str, part: Part, size: int | None, moved: Callable[[int, int],
             file.seek(0)
             if size not in (None, there):
                 raise Refused(f"has {there} bytes instead of {size}")
-            part.restart(Origin(url=shown(address), size=there))
+            part.restart(Origin(url=redact(address), size=there))
             while block := file.read(_BLOCK):
                 part.add(block)
                 moved(part.done, there)

@@ -23,8 +23,8 @@ from packaging.utils import canonicalize_name
 
 from torchbuild_tasks.errors import DownloadFailed, HashRefused, UsageError
 from torchbuild_tasks.system import process
-from torchbuild_tasks.system.files import told_as
-from torchbuild_tasks.system.net.client import Net, shown
+from torchbuild_tasks.system.files import translate_errors
+from torchbuild_tasks.system.net.client import Net, redact
 from torchbuild_tasks.system.net.transfer import Tell
 
 DEFAULT_INDEX: Final = "https://pypi.org/simple"
@@ -128,7 +128,7 @@ def download_wheel(
     """
     requirements = folder / "requirements.txt"
     hashed = f" --hash=sha256:{wanted.sha256}" if wanted.sha256 else ""
-    with told_as(DownloadFailed, folder):
+    with translate_errors(DownloadFailed, folder):
         requirements.write_text(f"{wanted.name}{hashed}\n", "utf-8")
         (folder / "temporary").mkdir()
         (folder / "wheel").mkdir()
@@ -223,7 +223,7 @@ def _bytes_in(folder: Path) -> int:
 
 
 def _failure(wanted: WheelWanted, words: list[str], output: str) -> DownloadFailed | HashRefused:
-    lines = [shown(line.rstrip()) for line in output.splitlines() if line.strip()]
+    lines = [redact(line.rstrip()) for line in output.splitlines() if line.strip()]
     named = f"{wanted.project} {wanted.version}{f' for {wanted.tag}' if wanted.tag else ''}"
     command = f"{' '.join(words[: words.index('-P')])} -m pip {' '.join(words[words.index('download') :])}"
     if "DO NOT MATCH THE HASHES" in output:
@@ -245,7 +245,7 @@ def _failure(wanted: WheelWanted, words: list[str], output: str) -> DownloadFail
 
 def _check(wanted: WheelWanted, path: Path) -> str:
     """Hash the file again, here: what is kept is trusted from now on."""
-    with told_as(DownloadFailed, path), path.open("rb") as file:
+    with translate_errors(DownloadFailed, path), path.open("rb") as file:
         got = hashlib.file_digest(file, "sha256").hexdigest()
     if wanted.sha256 not in (None, got):
         expected = f"expected sha256 {wanted.sha256}, by {wanted.hash_source}"

@@ -23,17 +23,17 @@ import msgspec
 
 from torchbuild_tasks.errors import DownloadFailed
 from torchbuild_tasks.system import files
-from torchbuild_tasks.system.files import told_as
+from torchbuild_tasks.system.files import translate_errors
 from torchbuild_tasks.system.net.client import (
     WEB,
     Again,
     Halted,
     Net,
     Refused,
-    in_words,
-    phrase,
+    redact,
     retry_after,
-    shown,
+    status_text,
+    translate_network_errors,
 )
 
 if TYPE_CHECKING:
@@ -107,9 +107,9 @@ def ask(
     status = response.status_code
     try:
         if status in _LATER or status >= 500:
-            raise Again(f"answered {phrase(status)}", wait=retry_after(response.headers))
+            raise Again(f"answered {status_text(status)}", wait=retry_after(response.headers))
         if status not in (_OK, _PART, _NO_SUCH_RANGE):
-            raise Refused(f"answered {phrase(status)}")
+            raise Refused(f"answered {status_text(status)}")
         for name, fine in (("Content-Encoding", "identity"), ("Transfer-Encoding", "chunked")):
             if (coding := response.headers.get(name, fine).strip().lower()) not in (fine, "identity", ""):
                 raise Again(f"sent the file in {name} {coding!r}, which was not asked for", lied=True)
@@ -129,7 +129,7 @@ def _follow(
     """
     seen = {url}
     for _ in range(_HOPS + 1):
-        with in_words():
+        with translate_network_errors():
             response = session.get(
                 url, headers=headers, stream=True, allow_redirects=False, timeout=(net.connect, net.read)
             )
@@ -139,7 +139,7 @@ def _follow(
         response.close()
         url = _redirect(url, target)
         if url in seen:
-            raise Refused(f"redirects in a circle, over {shown(url)}")
+            raise Refused(f"redirects in a circle, over {redact(url)}")
         seen.add(url)
     raise Refused(f"redirects more than {_HOPS} times")
 
@@ -155,9 +155,9 @@ def _redirect(url: str, target: str) -> str:
     except ValueError:
         raise Refused("redirects to something that is no address") from None
     if parts.scheme not in WEB or not parts.netloc:
-        raise Refused(f"redirects to {shown(new)}, which is neither http nor https")
+        raise Refused(f"redirects to {redact(new)}, which is neither http nor https")
     if old_parts.scheme == "https" and parts.scheme == "http":
-        raise Refused(f"redirects from https to {shown(new)}, which is not secure")
+        raise Refused(f"redirects from https to {redact(new)}, which is not secure")
     user = old_parts.netloc.rpartition("@")[0]
     if user and same and old_parts.scheme == parts.scheme and "@" not in parts.netloc:
         return urlunsplit(parts._replace(netloc=f"{user}@{parts.netloc}"))
@@ -174,7 +174,7 @@ def blocks(raw: Any) -> Iterator[bytes]:
     size = _SMALLEST
     while True:
         start = time.monotonic()
-        with in_words():
+        with translate_network_errors():
             block: bytes = raw.read(size, decode_content=False)
         if not block:
             return
@@ -193,7 +193,7 @@ def origin(url: str, response: requests.Response) -> Origin:
     span = content_range(response)
     size = span[2] if span else None if _chunked(response) else length(response)
     strong = etag if re.fullmatch(r'"[^"]*"', etag) else ""
-    return Origin(url=shown(url), etag=strong, modified=_modified(headers), size=size)
+    return Origin(url=redact(url), etag=strong, modified=_modified(headers), size=size)
 
 
 def length(response: requests.Response) -> int | None:
@@ -285,7 +285,7 @@ class Part:
                 self._file = file = self.path.open("r+b", buffering=0)
         except (OSError, ValueError, KeyError, TypeError):
             return
-        with told_as(DownloadFailed, self.path):
+        with translate_errors(DownloadFailed, self.path):
             if self._absorb(done) and done > 0 and self.sha256() == note["sha256"]:
                 with self._mine():
                     file.truncate(done)
@@ -295,14 +295,14 @@ class Part:
 
     def restart(self, origin: Origin) -> None:
         """Begin at zero with a file of that origin."""
-        with self._mine(), told_as(DownloadFailed, self.path):
+        with self._mine(), translate_errors(DownloadFailed, self.path):
             self._clear()
             self.origin = origin
             self._file = self.path.open("w+b", buffering=0)
 
     def add(self, block: bytes) -> None:
         """Append a block; it is hashed on the way."""
-        with self._mine(), told_as(DownloadFailed, self.path):
+        with self._mine(), translate_errors(DownloadFailed, self.path):
             self._write(block)
             self._hash.update(block)
             self.done += len(block)
@@ -320,7 +320,7 @@ class Part:
 
     def finish(self) -> None:
         """Move the whole file to its place."""
-        with self._mine(), told_as(DownloadFailed, self.target):
+        with self._mine(), translate_errors(DownloadFailed, self.target):
             self._close()
             files.replace(self.path, self.target)
             with contextlib.suppress(OSError):  # nothing goes by a note without its part
@@ -328,7 +328,7 @@ class Part:
 
     def forget(self) -> None:
         """Remove part and note: the next attempt begins at zero."""
-        with self._mine(), told_as(DownloadFailed, self.path):
+        with self._mine(), translate_errors(DownloadFailed, self.path):
             self._clear()
             self._remove_notes()
             files.unlink(self.path, missing_ok=True)
