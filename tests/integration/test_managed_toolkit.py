@@ -338,8 +338,8 @@ CHILD = """
 import json, sys, time
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from torchbuild_tasks.effects import files
-from torchbuild_tasks.effects.toolkits import merge
+from torchbuild_tasks.system import files
+from torchbuild_tasks.features.toolkit import assemble as merge
 from torchbuild_tasks.features.toolkit.assemble import assemble
 job = json.loads(sys.argv[2])
 say = lambda text: print(text, flush=True)

@@ -28,7 +28,7 @@ print(os.getpid(), child.pid, flush=True)
 """
 # A tool of which nothing is left but its job: it says the pids of the tree and waits.
 TOOL = f"""import sys
-from torchbuild_tasks.effects.process import stream
+from torchbuild_tasks.system.process import stream
 show = lambda block: (sys.stdout.write(block.decode()), sys.stdout.flush())
 class Nothing:
     def write(self, data): pass
