@@ -37,7 +37,7 @@ ROLES: tuple[tuple[str, str], ...] = (
         "facts/cuda/nvml_probe.py",
     ),
     ("value", "__init__.py */__init__.py */*/__init__.py verbs.py errors.py values.py options.py about.py"),
-    ("value", "model/*.py catalog/*.py"),
+    ("value", "model/*.py catalog/*.py features/*/flags.py"),
     ("choose", "text/*.py plan/*.py plan/cuda/*.py ninja/*.py"),
     ("door", "system/*.py system/*/*.py"),
     ("choose", "build/hints.py build/out_of_memory.py build/outputs.py build/time_left.py"),

@@ -90,14 +90,6 @@ class BuildRequest:
     # ---------------- what is built, from which source, for which Python
 
     action: str | None = flag("what to do", verbs=(), metavar="ACTION", in_file=False, positional=True)
-    scheduler: str | None = flag(
-        "the scheduler of distributed compiles (with status: default all that were joined)",
-        verbs=("cluster",),
-        metavar="URL",
-        in_file=False,
-        positional=True,
-        sample=("scheduler", "http://HOST:10600"),
-    )
     name: str | None = flag(
         "the build of this name, [builds.NAME] in torchbuild.toml: its settings, in a worktree of its own",
         verbs=EVERY,
@@ -112,21 +104,6 @@ class BuildRequest:
         metavar="REF|FILE",
         in_file=False,
         positional=True,
-    )
-    good: tuple[str, ...] = flag(
-        "a commit, tag or branch where the command still succeeds; may be repeated",
-        verbs=("bisect",),
-        metavar="REF",
-        default=(),
-        in_file=False,
-    )
-    bad: str | None = flag("one where it fails", verbs=("bisect",), metavar="REF", in_file=False)
-    skip: tuple[str, ...] = flag(
-        "leave this commit, or this range A..B, out; may be repeated",
-        verbs=("bisect",),
-        metavar="REF",
-        default=(),
-        in_file=False,
     )
     source: str | None = flag(
         "PyTorch checkout to work on (default: the current folder)", verbs=EVERY, metavar="PATH"
@@ -275,31 +252,6 @@ class BuildRequest:
         verbs=("doctor", "plan", "env", "build"),
         metavar="SCHEDULER",
     )
-    listen: str | None = flag(
-        "where the scheduler or server listens (default: everywhere, or what the token is for)",
-        verbs=("cluster",),
-        metavar="ADDRESS[:PORT]",
-        in_file=False,
-    )
-    allow: tuple[str, ...] = flag(
-        "make the token of a server at this address; may be repeated",
-        verbs=("cluster",),
-        metavar="ADDRESS[:PORT]",
-        default=(),
-        in_file=False,
-    )
-    token_file: str | None = flag(
-        "a token's file, copied from the scheduler's machine",
-        verbs=("cluster",),
-        metavar="FILE",
-        in_file=False,
-    )
-    space: str | None = flag(
-        "where a server keeps toolchains and compiles (default: beside the helpers)",
-        verbs=("cluster",),
-        metavar="FOLDER",
-        in_file=False,
-    )
 
     # ---------------- where things come from and go to, and how much is said and asked
 
@@ -383,18 +335,6 @@ class BuildRequest:
             "source",
             "bisect",
         ),
-        default=False,
-        in_file=False,
-    )
-    resume: bool = flag(
-        "go on with the bisect that is under way in this checkout",
-        verbs=("bisect",),
-        default=False,
-        in_file=False,
-    )
-    reset: bool = flag(
-        "give the bisect up: remove its worktree and what is remembered of it",
-        verbs=("bisect",),
         default=False,
         in_file=False,
     )

@@ -33,7 +33,7 @@ from tests.support.machines import plan_of
 from torchbuild_tasks.system import lock
 from torchbuild_tasks.errors import BuildFailed
 from torchbuild_tasks.model import EnvFile
-from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.features.bisect.flags import BisectRequest
 from torchbuild_tasks.features.bisect import act as bisect
 from torchbuild_tasks.values import dumps, replace
 
@@ -60,7 +60,7 @@ def build():
     file = EnvFile(shell="sh", path=str(tree / name), text="")
     return replace(plan, source=str(tree), environment=own, env_files=(file,))
 
-request = BuildRequest(good=(good,), bad=bad, skip=skip, words=tuple(sys.argv[5:]))
+request = BisectRequest(good=(good,), bad=bad, skip=skip, words=tuple(sys.argv[5:]))
 with lock.hold(ground.folder, "bisect"):
     memory = bisect.memory_of(ground, request)
     print(dumps(bisect.run(ground, memory, build, Quiet())))

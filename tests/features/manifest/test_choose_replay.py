@@ -7,6 +7,7 @@ from pathlib import Path
 from tests.support.machines import linux_facts, plan_of
 from torchbuild_tasks.features.manifest.choose import not_carried, pin_facts, pins, request_of, settings_of
 from torchbuild_tasks.features.manifest.read import read_manifest
+from torchbuild_tasks.features.manifest.verb import ReplayRequest
 from torchbuild_tasks.model import Cpu, EnvOp, Store
 from torchbuild_tasks.model.history import PastPeak
 from torchbuild_tasks.options import BuildRequest
@@ -18,6 +19,9 @@ ONE = read_manifest(Path(__file__).with_name("schema-1.json").read_bytes(), "x.j
 def test_what_was_asked_for_is_asked_for_again_and_flags_of_now_win() -> None:
     recorded = {"preset": "debug", "set": ["USE_A=1"], "jobs": 7, "yes": True, "source": "/x", "clean": True}
     asked = request_of(replace(ONE, request=recorded), BuildRequest(jobs=2, set=("USE_B=1",)), "/here")
+    assert asked == request_of(
+        replace(ONE, request=recorded), ReplayRequest(manifest="a.json", jobs=2, set=("USE_B=1",)), "/here"
+    )
     wanted = BuildRequest(preset="debug", set=("USE_A=1", "USE_B=1"), jobs=2, source="/here")
     assert asked == wanted
 

@@ -29,6 +29,7 @@ from torchbuild_tasks.features.bisect.choose import (
     log_text,
     read_bisection,
 )
+from torchbuild_tasks.features.bisect.flags import BisectRequest
 from torchbuild_tasks.features.manifest.act import given_flags
 from torchbuild_tasks.features.manifest.choose import request_again
 from torchbuild_tasks.features.patches import apply as patches
@@ -277,7 +278,7 @@ def read_memory(session: Session) -> Bisection | None:
     return read_bisection(path.read_bytes(), str(path)) if path.is_file() else None
 
 
-def begin(session: Session, request: BuildRequest) -> Bisection:
+def begin(session: Session, request: BisectRequest) -> Bisection:
     """Return the memory of a bisect that begins.
 
     Raises:
@@ -312,7 +313,7 @@ def _absolute_word(start: Path, word: str, *, first: bool) -> str:
     return str(start / word) if (start / word).is_file() else word
 
 
-def memory_of(session: Session, request: BuildRequest) -> Bisection:
+def memory_of(session: Session, request: BisectRequest) -> Bisection:
     """Return the bisect to work on: the one under way, when it is to go on or asks the same, else a new one.
 
     Raises:
@@ -341,11 +342,10 @@ def _with_skips(session: Session, memory: Bisection, skip: tuple[str, ...]) -> B
     return replace(memory, skip=(*memory.skip, *more), first_bad=()) if more else memory
 
 
-def flags_of(memory: Bisection, request: BuildRequest, session: Session, config: str | None) -> BuildRequest:
+def flags_of(memory: Bisection, request: BisectRequest, session: Session, config: str | None) -> BuildRequest:
     """Return the flags of each build; the worktree is ours, so nothing in it is asked about."""
     flags = request_again(memory.request, request, str(session.tree.folder))
-    flags = replace(flags, good=(), bad=None, skip=(), resume=False, reset=False, words=())
-    return replace(flags, yes=True, torch=None, name=None, json=False, config=config)
+    return replace(flags, words=(), yes=True, torch=None, name=None, json=False, config=config)
 
 
 def write_memory(session: Session, memory: Bisection) -> Bisection:

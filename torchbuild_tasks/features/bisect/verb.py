@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchbuild_tasks.errors import VerifyFailed
+from torchbuild_tasks.features.bisect.flags import BisectRequest
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.verbs import Outcome
 
@@ -53,13 +53,6 @@ def bisect_text(found: FoundBad) -> str:
     else:
         head = f"Commits were skipped, so the first bad one is any of these {len(found.first_bad)}:\n"
     return f"Steps\n{steps}\n{head}\n" + "\n\n".join(found.messages) + f"\n\nLog: {found.log}\n"
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class BisectRequest(BuildRequest):
-    """The words of `bisect`."""
-
-    trailing = True
 
 
 def run(request: BisectRequest, report: Reporter) -> Outcome:

@@ -31,10 +31,10 @@ from torchbuild_tasks.features.cluster.choose import (
     given_back,
     plainly,
 )
+from torchbuild_tasks.features.cluster.flags import ClusterRequest
 from torchbuild_tasks.features.helpers.act import fetch
 from torchbuild_tasks.features.helpers.choose import Helper, choose_helpers, helper_check
 from torchbuild_tasks.model import Cluster, Distribution, Facts
-from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.system import process
 from torchbuild_tasks.system.files import STATE_DIR
@@ -156,7 +156,7 @@ def _read(log: Path | None) -> str:
 # ---- the verb: run a scheduler or a server, join one, report how they are
 
 
-def run_scheduler(files: ClusterFiles, dist: str, request: BuildRequest, say: Say) -> None:
+def run_scheduler(files: ClusterFiles, dist: str, request: ClusterRequest, say: Say) -> None:
     """Write the scheduler's file and the tokens, and run it until Ctrl-C.
 
     Raises:
@@ -213,7 +213,7 @@ def _reached_at(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def run_server(files: ClusterFiles, dist: str, request: BuildRequest, say: Say) -> None:
+def run_server(files: ClusterFiles, dist: str, request: ClusterRequest, say: Say) -> None:
     """Write the server's file and run it until Ctrl-C.
 
     Raises:
@@ -282,7 +282,7 @@ def _serve(dist: str, kind: str, conf: Path, log: str, secrets: tuple[str, ...],
     raise ClusterError(f"The {kind} ended by itself, with exit code {rc}.", looked=tuple(last))
 
 
-def join(files: ClusterFiles, request: BuildRequest, say: Say) -> Cluster:
+def join(files: ClusterFiles, request: ClusterRequest, say: Say) -> Cluster:
     """Write sccache's configuration for builds that use a scheduler, once it has taken the token.
 
     Raises:
@@ -303,7 +303,7 @@ def join(files: ClusterFiles, request: BuildRequest, say: Say) -> Cluster:
     return look_at_cluster(url, conf)
 
 
-def states(files: ClusterFiles, request: BuildRequest) -> tuple[Cluster, ...]:
+def states(files: ClusterFiles, request: ClusterRequest) -> tuple[Cluster, ...]:
     """Return the scheduler that is named, else every one that was joined, as it answers now."""
     if request.scheduler:
         url = choose.scheduler_url(request.scheduler)
@@ -311,7 +311,7 @@ def states(files: ClusterFiles, request: BuildRequest) -> tuple[Cluster, ...]:
     return tuple(look_at_cluster(value(conf, "dist", "scheduler_url"), conf) for conf in files.joined())
 
 
-def _token(request: BuildRequest, conf: Path, names: tuple[str, ...], what: str) -> str:
+def _token(request: ClusterRequest, conf: Path, names: tuple[str, ...], what: str) -> str:
     """Return the token of --token-file, else the one that is known from before."""
     if request.token_file:
         return read_token(Path(request.token_file).expanduser())

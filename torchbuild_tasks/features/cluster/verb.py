@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING
 
 from torchbuild_tasks.errors import ClusterError
-from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.features.cluster.flags import ClusterRequest
 from torchbuild_tasks.verbs import Outcome
 
 if TYPE_CHECKING:
@@ -29,14 +28,6 @@ def _row(cluster: Cluster) -> tuple[str, ...]:
         return cluster.url, "-", "-", "-", cluster.problem
     joined = "" if cluster.conf else "not joined from here"
     return cluster.url, str(cluster.servers), str(cluster.cpus), str(cluster.busy), joined
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ClusterRequest(BuildRequest):
-    """The words of `cluster`."""
-
-    actions = ("scheduler", "server", "join", "status")
-    objects = {"server": ("scheduler",), "join": ("scheduler",)}
 
 
 def run(request: ClusterRequest, report: Reporter) -> Outcome:

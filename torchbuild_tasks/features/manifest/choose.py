@@ -144,11 +144,11 @@ def request_of(manifest: Manifest, given: BuildRequest, source: str) -> BuildReq
 
 
 def request_again(recorded: Mapping[str, object], given: BuildRequest, source: str) -> BuildRequest:
-    """Return the flags of a build of then; those that are given now win."""
+    """Return the flags of a build of then; those that are given now win, but for a verb's own."""
     asked = {name: _value(value) for name, value in recorded.items() if _is_repeated(name, value)}
     now = {
         field.name: getattr(given, field.name)
-        for field in dataclasses.fields(given)
+        for field in dataclasses.fields(BuildRequest)
         if getattr(given, field.name) not in (None, False, ())
     }
     assignments = (*asked.get("set", ()), *now.get("set", ()))

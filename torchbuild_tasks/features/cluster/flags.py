@@ -1,0 +1,44 @@
+"""The words and flags of `cluster`."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from torchbuild_tasks.options import BuildRequest, flag
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ClusterRequest(BuildRequest):
+    """What `cluster` is asked for."""
+
+    actions = ("scheduler", "server", "join", "status")
+    objects = {"server": ("scheduler",), "join": ("scheduler",)}
+
+    scheduler: str | None = flag(
+        "the scheduler of distributed compiles (with status: default all that were joined)",
+        metavar="URL",
+        in_file=False,
+        positional=True,
+        sample=("scheduler", "http://HOST:10600"),
+    )
+    listen: str | None = flag(
+        "where the scheduler or server listens (default: everywhere, or what the token is for)",
+        metavar="ADDRESS[:PORT]",
+        in_file=False,
+    )
+    allow: tuple[str, ...] = flag(
+        "make the token of a server at this address; may be repeated",
+        metavar="ADDRESS[:PORT]",
+        default=(),
+        in_file=False,
+    )
+    token_file: str | None = flag(
+        "a token's file, copied from the scheduler's machine",
+        metavar="FILE",
+        in_file=False,
+    )
+    space: str | None = flag(
+        "where a server keeps toolchains and compiles (default: beside the helpers)",
+        metavar="FOLDER",
+        in_file=False,
+    )
