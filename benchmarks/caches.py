@@ -34,7 +34,7 @@ from pathlib import Path
 from tests.support.caches import environ_for, plan_for
 from torchbuild_tasks.features.cache.stats import hit_rate
 from torchbuild_tasks.features.cache.server import own_place
-from torchbuild_tasks.build.run.cache import cache_running
+from torchbuild_tasks.features.cache.run import cache_running
 name, program, folder, root, out = sys.argv[1], sys.argv[2], *map(Path, sys.argv[3:])
 environ = environ_for(name, folder, root)
 with cache_running(plan_for(name, program, folder), "", environ, root, print) as running:

@@ -13,7 +13,7 @@ GOAL = 0.5  # seconds; detection without a driver
 
 LOOK = """\
 import os
-from torchbuild_tasks.facts.cuda.libraries import look_at_cuda
+from torchbuild_tasks.facts.gather import look_at_cuda
 from torchbuild_tasks.facts.probe import Probe
 print(look_at_cuda(Probe(environ=dict(os.environ)), asked=None, store=None).probes)
 """

@@ -25,7 +25,7 @@ from pathlib import Path
 from tests.support.caches import environ_for, plan_for
 from torchbuild_tasks.features.cache.server import own_place
 from torchbuild_tasks.model import Distribution
-from torchbuild_tasks.build.run.cache import cache_running
+from torchbuild_tasks.features.cache.run import cache_running
 program, folder, conf, url, jobs, root, out = sys.argv[1:]
 def server(root):
     stats = (Path(f"/proc/{pid}/stat").read_text() for pid in own_place(root).leftovers())

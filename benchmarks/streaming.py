@@ -23,7 +23,7 @@ IMPORTS = """
 import sys
 from pathlib import Path
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.catalog.rows import FailureBook
+from torchbuild_tasks.catalog.failures import FailureBook
 from torchbuild_tasks.features.diagnosis.scan import LogScanner
 from torchbuild_tasks.ninja.progress import ProgressParser
 from torchbuild_tasks.system.log import open_log

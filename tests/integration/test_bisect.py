@@ -42,7 +42,7 @@ class Quiet:
         return lambda *given: None
 
 root, good, bad, skip = Path(sys.argv[1]), sys.argv[2], sys.argv[3], tuple(sys.argv[4].split())
-ground = bisect.ground_of(root)
+ground = bisect.open_session(root)
 name = "env_set.bat" if sys.platform == "win32" else "env_set.sh"
 
 def build():
