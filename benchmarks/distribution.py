@@ -26,6 +26,7 @@ from tests.support.caches import environ_for, plan_for
 from torchbuild_tasks.features.cache.server import own_place
 from torchbuild_tasks.model import Distribution
 from torchbuild_tasks.features.cache.run import cache_running
+from torchbuild_tasks.features.cluster.act import client_of
 program, folder, conf, url, jobs, root, out = sys.argv[1:]
 def server(root):
     stats = (Path(f"/proc/{pid}/stat").read_text() for pid in own_place(root).leftovers())
@@ -37,7 +38,7 @@ def waited():
 root, environ = Path(root), environ_for("sccache", Path(folder), Path(root))
 away = Distribution(url=url, conf=conf, compiler="/usr/bin/c++", jobs=int(jobs))
 plan = plan_for("sccache", program, Path(folder), distribution=away)
-with cache_running(plan, "", environ, root, print) as running:
+with cache_running(plan, "", environ, root, print, distributor=client_of(away)) as running:
     before = waited() + server(root)
     subprocess.run(["ninja", "-C", str(root / "build"), "-j", jobs], env=running.environ, check=True)
     cpu = waited() + server(root) - before

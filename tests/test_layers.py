@@ -238,6 +238,32 @@ def test_no_module_is_above_600_lines(path: Path) -> None:
     assert path.read_text("utf-8").count("\n") <= 600
 
 
+# Files whose name is their reason, and those that something else than an import leads to.
+BY_ROLE = ("look.py", "act.py", "verb.py", "flags.py", "show.py")
+BY_NAME = ("fronts/console.py",)  # the entry point of the console script
+
+
+def test_a_small_module_has_two_importers_or_a_reason() -> None:
+    """Under 60 lines: two importers, a role in its capability's folder, or a twin for another system."""
+    importers: dict[str, set[str]] = {}
+    for path in files():
+        for other in ours(imports(path)):
+            importers.setdefault(other, set()).add(place(path))
+    small = [place(path) for path in files() if 3 < path.read_text("utf-8").count("\n") < 60]
+    alone = [
+        name
+        for name in small
+        if len(importers.get(name, ())) < 2
+        and not name.endswith(BY_ROLE)
+        and name not in BY_NAME
+        and name != "__init__.py"
+        and not name.startswith("model/")  # the package hands its values on
+        and role(name) != "alone"
+        and not any(name.endswith(f"_{twin}.py") for twin in ("posix", "windows", "sh", "cmd"))
+    ]
+    assert alone == []
+
+
 LOOK_AT_IMPORTS = """
 import sys
 sys.argv = ["torchbuild", "plan", "--source", sys.argv[1], "--quiet"]

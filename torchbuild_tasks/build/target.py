@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
+from typing import Final
 
 from torchbuild_tasks.build.compile import run_build
 from torchbuild_tasks.build.compiler_cache import begin_cache
@@ -13,6 +15,10 @@ from torchbuild_tasks.errors import BuildFailed, UsageError
 from torchbuild_tasks.model import Command
 from torchbuild_tasks.system import process
 from torchbuild_tasks.values import replace
+
+_UNKNOWN: Final = re.compile(r"unknown target '|\bunknown path\b", re.IGNORECASE)
+_TARGET: Final = re.compile(r"^(.+?): (\S+)$", re.MULTILINE)
+_SHOWN: Final = 8
 
 
 def build_target(work: Work) -> Work:
@@ -46,8 +52,6 @@ def build_target(work: Work) -> Work:
 
 
 def _refuse_unknown(work: Work, ninja: Command, target: str) -> None:
-    from torchbuild_tasks.ninja.targets import is_unknown, nearest_targets
-
     dry = process.capture((*ninja.argv, "-n", target), env=work.environ, cwd=ninja.cwd)
     output = (dry.stdout + dry.stderr).decode(errors="replace")
     if dry.rc == 0 or not is_unknown(output):
@@ -63,8 +67,6 @@ def _refuse_unknown(work: Work, ninja: Command, target: str) -> None:
 
 def _describe_files(work: Work, ninja: Command, target: str) -> list[str]:
     """Return a line for each library of the target: where it is, and what torch reads instead."""
-    from torchbuild_tasks.ninja.targets import files_of
-
     asked = process.capture((*ninja.argv, "-t", "query", target), env=work.environ, cwd=ninja.cwd)
     files = [work.build_dir / name for name in files_of(target, asked.stdout.decode(errors="replace"))]
     try:
@@ -98,3 +100,48 @@ def _installed_path(work: Work, rule: Rule, file: Path) -> Path:
     cache = work.facts.tree.cache
     prefix = (cache.prefix if cache else None) or ""
     return Path(rule.destination.replace("${CMAKE_INSTALL_PREFIX}", prefix)) / file.name
+
+
+# ---------------- what Ninja answers about its targets
+
+
+def is_unknown(said: str) -> bool:
+    """Say whether Ninja says that it knows no such target."""
+    return _UNKNOWN.search(said) is not None
+
+
+def nearest_targets(target: str, listed: str) -> tuple[str, ...]:
+    """Return names out of `ninja -t targets all` that a mistyped one may have meant, the likeliest first.
+
+    Objects and CMake's own steps are left out.
+    """
+    names = [
+        name
+        for name, rule in _TARGET.findall(listed)
+        if not rule.startswith("CXX_COMPILER") and "CMakeFiles/" not in name and not name.startswith("/")
+    ]
+    folded: dict[str, str] = {}
+    for name in names:
+        folded.setdefault(name.rpartition("/")[2].casefold(), name)
+        folded.setdefault(name.casefold(), name)
+    import difflib  # only for a mistyped name
+
+    word = target.casefold()
+    close = difflib.get_close_matches(word, folded, n=_SHOWN, cutoff=0.6)
+    within = sorted((name for name in folded if word in name), key=len)
+    return tuple(dict.fromkeys(folded[name] for name in (*close, *within)))[:_SHOWN]
+
+
+def files_of(target: str, said: str) -> tuple[str, ...]:
+    """Return the files that a target stands for, out of `ninja -t query`: a phony one's inputs, or itself."""
+    inputs: list[str] = []
+    phony = section = False
+    for line in said.splitlines():
+        text = line.strip()
+        if text.startswith("input:"):
+            section, phony = True, text == "input: phony"
+        elif text.startswith(("outputs:", "validations:")):
+            section = False
+        elif section and phony and text and not text.startswith("|"):
+            inputs.append(text)
+    return tuple(inputs) if phony else (target,)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torchbuild_tasks.ninja.targets import files_of, is_unknown, nearest_targets
+from torchbuild_tasks.build.target import files_of, is_unknown, nearest_targets
 
 LISTED = """\
 all: phony
