@@ -27,7 +27,7 @@ def register(**options: Any) -> None:
 
 
 def version() -> str:
-    """The version of this package."""
+    """Return the version of this package."""
     return __version__
 
 

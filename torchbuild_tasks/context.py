@@ -55,7 +55,7 @@ def read_facts(path: Path) -> Facts:
 
 
 def _dump(path: Path) -> bytes:
-    """The bytes of a dump; of an archive those of its facts."""
+    """Return the bytes of a dump; of an archive those of its facts."""
     data = path.read_bytes()
     if not data.startswith(b"PK"):
         return data
@@ -113,7 +113,7 @@ def hold_named_build(request: BuildRequest, report: Reporter) -> Iterator[None]:
 
 
 def before_it_is_there(facts: Facts, about: Named, catalog: Catalog) -> Facts:
-    """The facts with the tree that a worktree will have: that of the checkout it is made of."""
+    """Return the facts with the tree that a worktree will have: that of the checkout it is made from."""
     read = tuple(row.path for row in catalog.front_end if row.role == "reads")
     tree = look_at_tree(Probe(environ=dict(os.environ)), str(about.main), read)
     if tree.problem is None and about.place:
@@ -126,7 +126,7 @@ def before_it_is_there(facts: Facts, about: Named, catalog: Catalog) -> Facts:
 
 
 def seen_from_main(settings: Settings, about: Named) -> Settings:
-    """The settings while a build's worktree is not there yet; the main checkout is not held to its torch."""
+    """Return the settings while a build's worktree is absent; the main checkout is not held to its torch."""
     ref = about.place.ref if about.place else "HEAD"
     seen = str(about.main) + ("" if ref == "HEAD" else f", and it will be at {ref}")
     values = {name: value for name, value in settings.values.items() if name != "torch"}

@@ -38,7 +38,7 @@ _MAKE_PROGRAM: Final = re.compile(r"^CMAKE_MAKE_PROGRAM:[A-Z]+=(.+)$", re.MULTIL
 
 
 def history_file(store: Path, source: Path, compiler: str) -> Path:
-    """Where the history of one checkout with one compiler is kept, below the store."""
+    """Return the file of the history of one checkout with one compiler, below the store."""
     mark = hashlib.sha256(f"{source}\n{compiler}".encode(errors="surrogateescape")).hexdigest()[:16]
     return store / HISTORY / f"{mark}.json"
 
@@ -103,7 +103,7 @@ class Follower:
 
     @property
     def head(self) -> str:
-        """The log's first line, which names its version; "" while there is no log."""
+        """Return the log's first line, which names its version; "" while there is no log."""
         with contextlib.suppress(OSError), self._path.open("rb") as file:
             return file.readline(80).decode(errors="replace").strip()
         return ""

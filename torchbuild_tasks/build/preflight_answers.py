@@ -28,7 +28,7 @@ class Answer(NamedTuple):
 
 
 def listed_archs(listing: str) -> tuple[str, ...]:
-    """What `cuobjdump --list-elf --list-ptx` lists: "sm_86" for machine code, "compute_90" for PTX."""
+    """Read what `cuobjdump --list-elf --list-ptx` lists: "sm_86" for machine code, "compute_90" for PTX."""
     found = _LISTED.findall(listing)
     kinds = {"ELF": "sm", "PTX": "compute"}
     named = [f"{prefix}_{name}" for each, prefix in kinds.items() for kind, name in found if kind == each]
@@ -36,7 +36,7 @@ def listed_archs(listing: str) -> tuple[str, ...]:
 
 
 def same_archs(planned: tuple[str, ...], found: tuple[str, ...]) -> bool:
-    """Whether an object holds what was planned, and nothing else.
+    """Say whether an object holds what was planned, and nothing else.
 
     Machine code of sm_120f is listed as sm_120; cuobjdump 12.4 also lists sm_90a of nvcc 13.0 as sm_90.
     """
@@ -57,14 +57,14 @@ def _bare(code: str) -> str:
 
 
 def cache_of(launcher: tuple[str, ...]) -> str:
-    """The cache that a launcher is, if its hits can be told: ccache, sccache or ""."""
+    """Return the cache that a launcher is, if its hits can be counted: ccache, sccache or ""."""
     program = re.split(r"[/\\]", launcher[0])[-1].lower() if launcher else ""
     name = program.removesuffix(".exe")
     return name if name in ANEW else ""
 
 
 def ccache_answer(log: str) -> Answer:
-    """What ccache's log of one command says."""
+    """Read ccache's log of one command."""
     results = _RESULT.findall(log)
     if any(_HIT.match(result) for result in results):
         return Answer(hit=True)
@@ -72,7 +72,7 @@ def ccache_answer(log: str) -> Answer:
 
 
 def sccache_answer(before: str, after: str) -> Answer:
-    """What two answers of `sccache --show-stats --stats-format json` say of the command in between.
+    """Compare two answers of `sccache --show-stats --stats-format json` say of the command in between.
 
     One nvcc command is several entries in that cache, and all of them must be there.
     """

@@ -101,7 +101,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def path_folders(self) -> tuple[str, ...]:
-        """The folders of PATH in order, each once; empty entries (the current folder) are left out."""
+        """Return the folders of PATH in order, each once; empty entries (the current folder) are left out."""
         folders: dict[str, str] = {}
         for entry in self.names.split_path(self.variable("PATH")):
             path = self.absolute(entry)

@@ -33,7 +33,7 @@ TITLES = {
 
 
 def failures_page() -> str:
-    """The whole page as Markdown."""
+    """Return the page of all failures as Markdown."""
     rows = load_catalog().failure
     index = "".join(
         f"* [{TITLES[phase]}](#{_slug(TITLES[phase])}): {', '.join(_links(rows, phase))}\n"
@@ -76,7 +76,7 @@ def _failure_row(row: FailureRow) -> Iterator[str]:
 
 
 def _limits(row: FailureRow) -> str:
-    """Where it can happen, and how sure it is."""
+    """Say where it can happen, and how sure that is."""
     system = {"linux": "Linux", "windows": "Windows"}.get(row.os, "")
     limits = [system, f"torch {row.torch}" if row.torch else ""]
     kind = [

@@ -38,7 +38,7 @@ class VerbTask(Task[Any]):
         super().__init__(body, name=verb, positional=())
 
     def get_arguments(self, ignore_unknown_help: bool | None = None) -> list[Argument]:
-        """The verb's flags; an unknown one on the command line ends the run here.
+        """Return the verb's flags; an unknown one on the command line ends the run here.
 
         Invoke copies a tasks.py's collection into one of its own class and prints parse
         errors itself, so this call, made while it parses, is where a task has a say.
@@ -63,7 +63,7 @@ class VerbTask(Task[Any]):
 
 
 def make_namespace() -> Collection:
-    """All verbs as one collection."""
+    """Return all verbs as one collection."""
     namespace = Collection()
     for verb in VERBS:
         namespace.add_task(VerbTask(verb))

@@ -12,7 +12,7 @@ from torchbuild_tasks.values import dumps
 
 
 def json_text(value: object) -> str:
-    """JSON that any program can read, also from a pipe on Windows, which is no UTF-8 there."""
+    """Write JSON that any program can read, also from a pipe on Windows, which is no UTF-8 there."""
     return dumps(value, ascii=(sys.stdout.encoding or "").lower() not in ("utf-8", "utf8"))
 
 
@@ -27,7 +27,7 @@ def out(text: str) -> None:
 
 
 def error_text(error: TorchbuildError) -> str:
-    """An error as a paragraph: what happened, what was looked for, what to do next."""
+    """Write an error as a paragraph: what happened, what was looked for, what to do next."""
     parts = [f"\nerror: {error.what}\n"]
     parts += [f"  {line}\n" for line in error.looked]
     if isinstance(error, PlanRefused):
@@ -40,7 +40,7 @@ def error_text(error: TorchbuildError) -> str:
 
 
 def error_object(error: TorchbuildError) -> dict[str, Any]:
-    """The same for a program."""
+    """Return an error as an object for a program."""
     findings = error.findings if isinstance(error, PlanRefused) else ()
     diagnoses = error.diagnoses if isinstance(error, BuildFailed) else ()
     return {

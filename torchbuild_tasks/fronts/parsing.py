@@ -227,7 +227,7 @@ def _words_due(verb: str) -> int:
 
 
 def _takes_value(verb: str, word: str) -> bool | None:
-    """Whether a value follows this flag of a verb; None when the verb has no such flag."""
+    """Say whether a value follows this flag of a verb; None when the verb has no such flag."""
     for argument in arguments(verb):
         for spelling in _spellings(argument):
             if word == spelling:
@@ -250,7 +250,7 @@ def _unknown_flag(verb: str, name: str) -> UsageError:
 
 
 def unknown_word(word: str) -> str:
-    """The paragraph for a word before any verb that is neither a verb nor a flag."""
+    """Return the paragraph for a word before any verb that is neither a verb nor a flag."""
     kind = "flag" if word.startswith("-") else "verb"
     hint = did_you_mean(word, tuple(VERBS)) if kind == "verb" else ""
     return f"\nerror: there is no {kind} {word}{hint}\nVerbs: {' '.join(VERBS)}"

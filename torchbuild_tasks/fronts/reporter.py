@@ -75,22 +75,22 @@ class ConsoleReporter:
         self._end_bar()
 
     def stage(self, title: str) -> None:
-        """A stage begins."""
+        """Show that a stage begins."""
         self._end_bar()
         self._phase, self._total, self._stage_start = "", 0, time.monotonic()
         self._left = self._newest = None
         self._say(f"== {title}")
 
     def note(self, text: str) -> None:
-        """One line that a person wants to know."""
+        """Show one line that a person wants to know."""
         self._say(f"   {text}")
 
     def command(self, argv: tuple[str, ...]) -> None:
-        """A command is about to run."""
+        """Show a command that is about to run."""
         self._say(f"   $ {shell_text(argv)}")
 
     def block(self, block: bytes) -> None:
-        """Output of a running command, whole lines of it."""
+        """Take output of a running command, whole lines of it."""
         if self._verbose:
             self._write(block.decode(errors="replace"))
         newest = self._parser.feed_block(block)
@@ -103,7 +103,7 @@ class ConsoleReporter:
         return Flushed((sys.stderr if self._silent else sys.stdout).buffer)
 
     def left(self, seconds: float | None) -> None:
-        """So many seconds are left, by the history of this machine; None where it says nothing.
+        """Take the seconds that are left by the history of this machine; None where it has none.
 
         Called from any thread; the time that is shown goes on also while the build says nothing.
         """
@@ -112,11 +112,11 @@ class ConsoleReporter:
             self._show(self._newest)
 
     def transfer(self, name: str, done: int, total: int | None) -> None:
-        """So many bytes of a file were downloaded or unpacked; called from any thread."""
+        """Take how many bytes of a file were downloaded or unpacked; called from any thread."""
         self._transfers.tell(name, done, total)
 
     def removal(self, removal: Removable, uninstall: Command | None) -> None:
-        """What a clean is about to remove; said even when quiet, for it is asked about."""
+        """List what a clean is about to remove; also when quiet, for it is asked about."""
         if not self._silent:
             sys.stderr.write(removal_text(removal, uninstall))
 

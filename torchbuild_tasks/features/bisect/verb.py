@@ -46,7 +46,7 @@ class FoundBad(Protocol):
 
 
 def bisect_text(found: FoundBad) -> str:
-    """Every step, then the first bad commit; or those among which skipped ones hide it."""
+    """List every step, then the first bad commit; or those among which skipped ones hide it."""
     steps = "".join(f"  {x.verdict:4}  {x.commit[:10]}  {x.title}  ({x.because})\n" for x in found.steps)
     if len(found.first_bad) == 1:
         head = f"{found.first_bad[0]} is the first bad commit\n"

@@ -17,7 +17,7 @@ from torchbuild_tasks.text.show import shell_text
 
 
 def bootstrap_text(plan: Bootstrap) -> str:
-    """What is missing, then what was or could be run."""
+    """List what is missing, then what was or could be run."""
     if not plan.missing:
         return "Nothing is missing.\n"
     lines = ["Missing", *map(_line, plan.missing)]

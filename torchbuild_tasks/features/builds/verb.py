@@ -19,7 +19,7 @@ _SHELLS = {"sh": "sh, bash, zsh", "fish": "fish", "bat": "cmd", "ps1": "PowerShe
 
 
 def builds_text(request: BuildsRequest, answer: Answer) -> str:
-    """What one action of `builds` gave."""
+    """Write the answer of one action as text."""
     if isinstance(answer, Entering):
         return _use(request, answer)
     if isinstance(answer, Away):

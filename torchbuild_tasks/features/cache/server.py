@@ -169,7 +169,7 @@ def _user() -> int:
 
 
 def _listener(path: Path) -> int | None:
-    """Who listens on a socket, as the kernel tells whoever connects (SO_PEERCRED)."""
+    """Return the process that listens on a socket, as the kernel names it to a client (SO_PEERCRED)."""
     if sys.platform == "win32":
         return None
     with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as client:

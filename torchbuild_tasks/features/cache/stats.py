@@ -161,7 +161,7 @@ def report_lines(report: CacheReport) -> tuple[str, ...]:
 
 
 def _away(report: CacheReport) -> str:
-    """Who compiled for this machine; an address without its port is enough for a person."""
+    """Return who compiled for this machine; an address without its port is enough for a person."""
     each = ", ".join(f"{count} by {address.rpartition(':')[0]}" for address, count in report.away.items())
     line = f"compiled on other machines: {sum(report.away.values())}" + (f" ({each})" if each else "")
     return line + (f"; {report.given_back} were to be and were made here" if report.given_back else "")

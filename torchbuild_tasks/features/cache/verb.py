@@ -20,7 +20,7 @@ from torchbuild_tasks.text.show import columns, size_text
 
 
 def cache_text(states: Sequence[CacheState]) -> str:
-    """A line a cache: program, how full, where."""
+    """Write a line a cache: program, how full, where."""
     head = ("cache", "version", "filled", "at most", "folder")
     rows = [
         (

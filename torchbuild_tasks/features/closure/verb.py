@@ -18,7 +18,7 @@ _MARK = {"error": "x", "warn": "!"}
 
 
 def closure_text(closure: Closure) -> str:
-    """A line a library, in the order of loading; then what is wrong, each with its chain and its fix."""
+    """Write a line a library, in the order of loading; then what is wrong, with its chain and fix."""
     if closure.problem:
         return f"Nothing to follow: {closure.problem}.\n"
     found = [each for each in closure.libraries if each.state not in ("api set", "on demand")]

@@ -111,7 +111,7 @@ class ClusterFiles(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def client_token(self) -> Path:
-        """The token that is copied to machines that build."""
+        """Return the token that is copied to machines that build."""
         return self.root / "client.token"
 
     def server_token(self, address: str) -> Path:

@@ -218,7 +218,7 @@ def file_name(url: str) -> str:
 
 
 def listening(text: str, port: int, flag: str) -> str:
-    """Where a program listens, or what a token is for: an IP address with a port, as sccache writes it.
+    """Return where a program listens, or what a token is for: IP address and port, as sccache writes them.
 
     Args:
         text: `10.0.0.2`, `10.0.0.2:10501` or `[fd00::2]:10501`.

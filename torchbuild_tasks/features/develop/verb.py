@@ -49,7 +49,7 @@ class Configured(Protocol):
 
 
 def debug_text(done: Configured, *, dry_run: bool) -> str:
-    """The files that have the entries; the entries themselves for a file that was left as it is."""
+    """Name the files that have the entries; the entries themselves for a file that was left as it is."""
     lines = []
     for file in done.files:
         if file.problem:
@@ -61,7 +61,7 @@ def debug_text(done: Configured, *, dry_run: bool) -> str:
 
 
 def debugging(question: Question, python: str) -> Debugging:
-    """The debugger, the right to attach, the debug information of what is built for this Python."""
+    """Look at the debugger, the right to attach, and the debug information of what this Python got."""
     tree, probe = question.facts.tree, Probe(environ=dict(os.environ))
     packages = (each.packages for each in question.facts.pythons if each.executable == python)
     build_dir = tree.build_dir or probe.join(tree.root, "build")

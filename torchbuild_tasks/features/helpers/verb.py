@@ -18,7 +18,7 @@ from torchbuild_tasks.values import replace
 
 
 def helpers_text(report: HelperReport) -> str:
-    """The report of one action."""
+    """Write the report of one action as text."""
     return _TEXTS[report.action](report)
 
 

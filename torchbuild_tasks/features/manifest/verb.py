@@ -59,13 +59,13 @@ class Replayed(Protocol):
 
 
 def compare_text(found: Sequence[Differs], names: tuple[str, str]) -> str:
-    """Every difference by group; `-` stands for what one of them lacks."""
+    """List every difference by group; `-` stands for what one of them lacks."""
     head = f"- {names[0]}\n+ {names[1]}\n"
     return head + ("".join(_groups(found)) if found else _SAME)
 
 
 def replay_text(replay: Replayed) -> str:
-    """What the replay could not make the same, each with what would."""
+    """List what the replay could not make the same, each with what would."""
     number = len(replay.differences)
     if number:
         what = "One difference is" if number == 1 else f"{number} differences are"
@@ -93,7 +93,7 @@ def _lines(each: Differs) -> Iterator[str]:
 
 
 def look_again(request: BuildRequest, manifest: Manifest, source: str) -> tuple[Question, BuildPlan]:
-    """What a recorded build starts from, here and now, and its plan brought as near to that one as can be."""
+    """Look at this machine for a recorded build; make a plan as near to the recorded one as can be."""
     question = look(request_of(manifest, request, source), settings_of(manifest))
     question = replace(question, facts=pin_facts(question.facts, manifest))
     plan = decide(question)

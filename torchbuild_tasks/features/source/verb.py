@@ -18,7 +18,7 @@ _SHOWN = 12
 
 
 def source_text(report: SourceReport, *, dry_run: bool) -> str:
-    """The report of one action."""
+    """Write the report of one action as text."""
     if report.action == "reset":
         return _reset(report, dry_run)
     if report.action == "mirror":

@@ -30,7 +30,7 @@ class Written(Protocol):
 
 
 def support_text(made: Written) -> str:
-    """Where it is, what is in it, what was taken out and what could not be had."""
+    """Say where it is, what is in it, what was taken out and what could not be had."""
     taken = ", ".join(f"{rule} ({count})" for rule, count in made.redacted.items()) or "nothing"
     lines = [f"wrote {made.path}", f"  in it: {', '.join(made.members)}", f"  taken out: {taken}"]
     lines += [f"  could not be had: {problem}" for problem in made.problems]

@@ -33,7 +33,7 @@ HEAD = (
 
 
 def versions_text(lines: Sequence[VersionLine], *, detail: bool = False) -> str:
-    """The table; with `detail` every line in full. `*` marks the checkout's series."""
+    """Write the table; with `detail` every line in full. `*` marks the checkout's series."""
     if detail:
         return "\n".join(map(_detail, lines))
     rows = [

@@ -106,7 +106,7 @@ class Capability(NamedTuple):
 
     @property
     def plain(self) -> Capability:
-        """The same without its letter."""
+        """Return the same without its letter."""
         return Capability(self.major, self.minor)
 
 
