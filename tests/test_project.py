@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import re
 import tomllib
 from pathlib import Path
@@ -117,3 +118,11 @@ def test_the_licence_is_the_one_that_the_package_names() -> None:
 def test_a_vulnerability_is_reported_where_the_source_is() -> None:
     text = (ROOT / "SECURITY.md").read_text("utf-8")
     assert f"({PROJECT['project']['urls']['Source']}/security/advisories/new)" in text
+
+
+def test_no_folder_of_tests_is_left_out(pytestconfig: pytest.Config) -> None:
+    """pytest enters no folder called build unless it is told to."""
+    patterns = pytestconfig.getini("norecursedirs")
+    folders = {path.parent for path in (ROOT / "tests").rglob("test_*.py")}
+    parts = {part for folder in folders for part in folder.relative_to(ROOT).parts}
+    assert [part for part in sorted(parts) if any(fnmatch.fnmatch(part, each) for each in patterns)] == []
