@@ -62,8 +62,10 @@ def env(request: BuildRequest, report: Reporter) -> Outcome:
 
 def build(request: BuildRequest, report: Reporter) -> Outcome:
     """Build, record and verify torch; with --watch after every save."""
-    if request.watch:
-        return _watch(request, report)
+    return (_watch if request.watch else _build)(request, report)
+
+
+def _build(request: BuildRequest, report: Reporter) -> Outcome:
     from torchbuild_tasks import flow
 
     if request.dry_run:
@@ -108,7 +110,7 @@ def _build_once(request: BuildRequest, report: Reporter, *, first: bool = False)
     from torchbuild_tasks.fronts.run import show_outcome
 
     try:
-        show_outcome(build(dataclasses.replace(request, watch=False), report), as_json=False)
+        show_outcome(_build(request, report), as_json=False)
     except Interrupted:
         raise
     except TorchbuildError as error:
