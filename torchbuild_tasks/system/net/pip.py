@@ -6,6 +6,7 @@ reads its files, variables, proxies, passwords and certificates, so nothing is s
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
 import io
@@ -214,11 +215,12 @@ def _is_web(place: str) -> bool:
 def _bytes_in(folder: Path) -> int:
     """Return how far pip is: the size of what grows in its temporary folder."""
     size = 0
-    for path in folder.rglob("*.whl"):
-        try:
-            size = max(size, path.stat().st_size)
-        except OSError:  # moved in between
-            continue
+    # os.walk passes over a folder that pip has just removed; Path.rglob (3.11) raises.
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            if name.endswith(".whl"):
+                with contextlib.suppress(OSError):  # moved in between
+                    size = max(size, Path(parent, name).stat().st_size)
     return size
 
 
