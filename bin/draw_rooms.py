@@ -120,7 +120,10 @@ class Rooms(NamedTuple):
 def read_rooms() -> Rooms:
     """Read the package; an arrow counts pairs of files, and a module has more than three lines."""
     table, package = roles(), ROOT / PACKAGE
-    paths = {path.relative_to(package).as_posix(): path for path in sorted(package.rglob("*.py"))}
+    paths = {
+        path.relative_to(package).as_posix(): path
+        for path in sorted(package.rglob("*.py"), key=lambda path: path.as_posix())
+    }
     dotted = {}
     for name in paths:
         dotted[f"{PACKAGE}.{name.removesuffix('.py').replace('/', '.')}".removesuffix(".__init__")] = name

@@ -12,9 +12,12 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import SLOW_SECONDS
+from tests.support.capabilities import needs_posix_paths
 from tests.support.packages import DEBIAN, ELSEWHERE, OF_CI, without
 from tests.support.record import Past, read_record
 from tests.windows.watch import STILL, STILL_SLOW
+
+pytestmark = needs_posix_paths  # the rules are the same on Windows; its bench records without workers
 
 ROOT = Path(__file__).parents[1]
 TESTS = """

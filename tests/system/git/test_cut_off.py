@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.capabilities import needs_git
 from torchbuild_tasks.system.git.cut_off import MARK, mark_change, remove_locks, was_cut_off
+
+pytestmark = needs_git  # what it leaves is cleared where there is one
 
 
 @pytest.fixture
