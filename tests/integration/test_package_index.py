@@ -7,6 +7,7 @@ import http.server
 import importlib.util
 import json
 import os
+import sys
 import threading
 import time
 import zipfile
@@ -17,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.capabilities import needs
 from torchbuild_tasks.errors import DownloadFailed, HashRefused
 from torchbuild_tasks.features.helpers.fetch import obtain
 from torchbuild_tasks.model import Artifact
@@ -276,6 +278,7 @@ def test_without_pip_it_is_named_how_to_get_one(monkeypatch: pytest.MonkeyPatch)
     assert "ensurepip" in caught.value.next_step
 
 
+@needs(sys.platform != "win32", "size of a file that another program is writing")
 def test_progress_is_told_while_pip_downloads(index: Index, tmp_path: Path, configure: Configure) -> None:
     configure(PIP_INDEX_URL=f"{index.url}/simple", PIP_NO_CACHE_DIR="1")
     index.seconds = 4.0
