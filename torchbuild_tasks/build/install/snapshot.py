@@ -83,7 +83,8 @@ def _digest(path: Path) -> str:
 
 def _sources(rules: Iterable[Rule]) -> Iterator[tuple[str, Stamp]]:
     for rule in rules:
-        wanted, excluded = _either(rule.wanted), _either(rule.excluded)
+        wanted = _either(rule.wanted)
+        excluded = _either(rule.excluded)
         for source in rule.sources:
             try:
                 info = os.stat(source)  # noqa: PTH116

@@ -91,7 +91,8 @@ def _first_manifest(found: Mapping[str, Any]) -> dict[str, Any]:
     moved = (*_OF_FACTS, "torch", "store", "peaks")
     rest = {name: value for name, value in found.items() if name not in moved}
     facts = {name: found[name] for name in _OF_FACTS if name in found}
-    root, store = found.get("root"), found.get("store")
+    root = found.get("root")
+    store = found.get("store")
     facts["disk"] = {"path": root}
     facts["tree"] = {"root": root, "version": found.get("torch"), "era": found.get("era")}
     if store:
@@ -102,7 +103,8 @@ def _first_manifest(found: Mapping[str, Any]) -> dict[str, Any]:
 def _first_record(found: Mapping[str, Any]) -> dict[str, Any]:
     """Return a record of 0.1.0 as a manifest; what it never held is empty."""
     facts, inputs, request = (_mapping(found.get(name)) for name in ("facts", "inputs", "request"))
-    root, commit = inputs.get("source"), inputs.get("commit")
+    root = inputs.get("source")
+    commit = inputs.get("commit")
     return {
         **found,
         "schema": MANIFEST_SCHEMA,

@@ -112,7 +112,8 @@ def bring(root: Path, wanted: Sequence[Patch], *, dry_run: bool = False) -> Outc
         PatchRefused: one does not fit or cannot be taken back, or a file cannot be written; no file was
             changed.
     """
-    record, files = recorded(root), PatchedFiles(root)
+    record = recorded(root)
+    files = PatchedFiles(root)
     if not record.replaced and _are_applied(files, record.patches, wanted):
         return Outcome()
     gone = _take_back(record, files)

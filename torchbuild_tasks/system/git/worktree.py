@@ -88,7 +88,8 @@ def add(git: Git, folder: Path, ref: str, access: Access | None = None) -> None:
     Raises:
         SourceError: no such ref, something is in `folder`, or git fails.
     """
-    folder, commit = _absolute(folder), commit_of(git, ref)
+    folder = _absolute(folder)
+    commit = commit_of(git, ref)
     tree, entry = Git(folder=folder, config=git.config), _entry(git, folder)
     access = access or _quiet(tree)
     if entry and entry.state == "adding":
