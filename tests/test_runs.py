@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import subprocess
 import sys
 import time
@@ -92,6 +94,20 @@ def test_only_what_is_left_or_was_skipped_is_run(tmp_path: Path) -> None:
     done = pytest_of(tmp_path, "-n0", "-v", "--only-skipped", "record")
     assert done.returncode == 0
     assert "1 passed, 6 deselected" in done.stdout
+
+
+@pytest.mark.integration
+def test_a_record_may_lie_outside_the_checkout(tmp_path: Path) -> None:
+    script = (ROOT / ".ci/run").read_text("utf-8")
+    line = re.search(r"nox -s tests -- (--only-skipped.*)$", script, re.MULTILINE)
+    assert line
+    record = tmp_path / "record"
+    record.write_text("skipped\ttests/test_runs.py::test_a_record_of_a_run_that_was_ended\n")
+    words = shlex.split(line[1].replace("$scratch", str(tmp_path)))
+    argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n0", "--collect-only", *words]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1/" in done.stdout
 
 
 @pytest.mark.integration
