@@ -6,6 +6,7 @@ parameter is annotated with declares its flags (`options.py`). A line here is al
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 
@@ -91,4 +92,20 @@ VERBS: Final = {
         "features.bisect.verb:run",
         "Find the commit that broke something: bisect --good REF --bad REF -- COMMAND.",
     ),
+}
+
+
+class Session(NamedTuple):
+    """A verb under the name of a nox session, with the flags that are given by that name, and its summary."""
+
+    verb: str
+    fixed: Mapping[str, Any]
+    summary: str
+
+
+# What can be run by name, in every runner: the verbs, and a build with its device.
+SESSIONS: Final[Mapping[str, Session]] = {
+    "build_cpu": Session("build", {"cpu": True}, "Build, record and verify torch without CUDA."),
+    "build_cuda": Session("build", {"cuda": True}, "Build, record and verify torch with CUDA."),
+    **{name: Session(name, {}, verb.summary) for name, verb in VERBS.items()},
 }

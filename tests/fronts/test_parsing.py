@@ -10,15 +10,8 @@ import pytest
 
 from tests.support.machines import actions, example, request_of, spelled
 from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.fronts.parsing import (
-    SHORT,
-    arguments,
-    flags,
-    help_text,
-    parse,
-    unknown_word,
-    words_by_verb,
-)
+from torchbuild_tasks.fronts.invoke_tasks import words_by_verb
+from torchbuild_tasks.fronts.parsing import SHORT, flags, help_text, parse, spellings, unknown_verb
 from torchbuild_tasks.options import BuildRequest, flag_name
 from torchbuild_tasks.verbs import VERBS
 
@@ -56,6 +49,9 @@ def test_all_flags_of_a_verb_at_once(verb: str) -> None:
         (["--source", "a b&c%d/ü"], {"source": "a b&c%d/ü"}),
         (["--source", "build"], {"source": "build"}),
         (["-qv"], {"quiet": True, "verbose": True}),
+        (["--jobs", "2", "-j3"], {"jobs": 3}),
+        (["--notify", "say it's done"], {"notify": "say it's done"}),
+        (["--set", "-1"], {"set": ("-1",)}),
     ],
 )
 def test_ways_to_write_them(words: list[str], wanted: dict[str, Any]) -> None:
@@ -85,6 +81,13 @@ def test_short_forms_mean_the_long_ones(short: str) -> None:
         ("build", ["-x"], "-x"),
         ("build", ["stray"], "stray"),
         ("build", ["--source"], "--source"),
+        ("build", ["--jobs", "--cpu"], "--jobs"),
+        ("build", ["-qx"], "-q"),
+        ("build", ["--cpu=1"], "--cpu takes no value"),
+        ("plan", ["--cpu", "build"], "plan does not know what to do with the word 'build'"),
+        ("diagnose", ["a.log", "b.log"], "diagnose does not know what to do with the word 'b.log'"),
+        ("source", ["status", "v2.9"], "source status does not know what to do with the word 'v2.9'"),
+        ("source", ["get", "v2.9", "v2.8"], "source get does not know what to do with the word 'v2.8'"),
         ("build", ["--jobs", "abc"], "--jobs 'abc' is not a whole number"),
         ("build", ["--jobs", "1.5"], "--jobs '1.5'"),
         ("build", ["--jobs", ""], "--jobs ''"),
@@ -115,10 +118,10 @@ def test_a_flag_of_the_runner_is_no_flag_of_a_verb(flag: str) -> None:
 
 
 def test_the_nearest_verb() -> None:
-    assert "did you mean build?" in unknown_word("biuld")
-    text = unknown_word("xyzzy")
-    assert "did you mean" not in text
-    assert all(verb in text for verb in VERBS)
+    assert "did you mean build?" in unknown_verb("biuld", tuple(VERBS)).what
+    error = unknown_verb("xyzzy", tuple(VERBS))
+    assert "did you mean" not in error.what
+    assert all(verb in error.next_step for verb in VERBS)
 
 
 @pytest.mark.parametrize("field", FIELDS, ids=lambda field: field.name)
@@ -130,7 +133,7 @@ def test_help_shows_the_choices(field: dataclasses.Field[Any]) -> None:
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_no_two_flags_share_a_name(verb: str) -> None:
-    names = [name for argument in arguments(verb) for name in argument.names]
+    names = [name for field in flags(verb) for name in spellings(field)]
     assert len(names) == len(set(names))
 
 
@@ -230,3 +233,23 @@ def test_what_follows_two_dashes_is_a_command_word_for_word() -> None:
     )
     with pytest.raises(UsageError, match="--"):
         parse("build", ["--cpu", "--", "python"])
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("word", ["-h", "--help"])
+def test_the_help_of_a_verb(verb: str, word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        parse(verb, [word], f"nox -s {verb} --")
+    assert end.value.code == 0
+    text = capsys.readouterr().out
+    asked = request_of(verb)
+    lines = text.splitlines()
+    usage = lines[: lines.index("")]
+    assert [line.removeprefix("usage:").split()[:4] for line in usage] == [
+        ["nox", "-s", verb, "--"] for _ in asked.actions or ("",)
+    ]
+    for action, line in zip(asked.actions, usage, strict=bool(asked.actions)):
+        assert action in line.split()
+    for field in flags(verb):
+        assert (flag_name(field.name) in text) or (field.metadata["metavar"] in text)
+    assert not [line for line in lines if line.startswith(("  --log", "  --action", "  --manifest"))]

@@ -13,13 +13,12 @@ from invoke.program import Program
 
 import torchbuild_tasks
 from tests.support.machines import actions, example, request_of, spelled
-from torchbuild_tasks.fronts import nox_sessions
+from torchbuild_tasks.fronts import console, nox_sessions
 from torchbuild_tasks.fronts import run as fronts_run
-from torchbuild_tasks.fronts.console import TorchbuildProgram
-from torchbuild_tasks.fronts.invoke_tasks import make_namespace
-from torchbuild_tasks.fronts.parsing import flags, parse, words_by_verb
+from torchbuild_tasks.fronts.invoke_tasks import make_namespace, words_by_verb
+from torchbuild_tasks.fronts.parsing import flags, parse
 from torchbuild_tasks.options import BuildRequest, flag_name
-from torchbuild_tasks.verbs import VERBS
+from torchbuild_tasks.verbs import SESSIONS, VERBS
 
 EVERY = [(verb, field.name) for verb in VERBS for field in flags(verb)]
 Ran = list[tuple[str, BuildRequest]]
@@ -61,14 +60,21 @@ def inv(monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 @pytest.fixture
-def torchbuild(monkeypatch: pytest.MonkeyPatch) -> Run:
+def torchbuild() -> Run:
     """The console script."""
-    return runner(TorchbuildProgram(name="torchbuild", namespace=make_namespace()), monkeypatch)
+
+    def run(words: list[str]) -> int:
+        try:
+            return console.run(words)
+        except SystemExit as end:
+            return int(end.code or 0)
+
+    return run
 
 
 def through_nox(verb: str, words: list[str]) -> int:
     try:
-        nox_sessions.run(verb, {}, tuple(words))
+        nox_sessions.run(verb, tuple(words))
     except SystemExit as end:
         return int(end.code or 0)
     return 0
@@ -223,12 +229,12 @@ def test_what_stands_behind_two_dashes_belongs_to_another_program(
     )
 
 
-@pytest.mark.parametrize("words", [["plan", "--", "x"], ["test", "plan", "--", "x"]])
 def test_words_behind_two_dashes_are_refused_where_nobody_reads_them(
-    words: list[str], inv: Run, torchbuild: Run, ran: Ran, capsys: pytest.CaptureFixture[str]
+    inv: Run, torchbuild: Run, ran: Ran, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert [inv(words), torchbuild(words)] == [2, 2]
-    assert "plan takes no words behind --" in capsys.readouterr().err
+    refused = [inv(["plan", "--", "x"]), inv(["test", "plan", "--", "x"]), torchbuild(["plan", "--", "x"])]
+    assert refused == [2, 2, 2]
+    assert capsys.readouterr().err.count("plan takes no words behind --") == 3
     assert ran == []
 
 
@@ -246,7 +252,7 @@ def registry() -> Iterator[None]:
 def test_nox_gets_a_session_a_verb_and_none_of_them_by_default() -> None:
     torchbuild_tasks.register()
     sessions = nox.registry.get()
-    assert set(sessions) == {"build_cpu", "build_cuda", *VERBS} - {"build"}
+    assert set(sessions) == {"build_cpu", "build_cuda", *VERBS}
     for session in sessions.values():
         assert session.default is False
         assert session.python is False
@@ -262,7 +268,18 @@ def test_some_of_the_sessions_under_another_name() -> None:
 @pytest.mark.usefixtures("registry")
 def test_a_session_that_the_noxfile_has_itself_is_left_out() -> None:
     torchbuild_tasks.register(leave_out=("bench", "test"))
-    assert set(nox.registry.get()) == {"build_cpu", "build_cuda", *VERBS} - {"build", "bench", "test"}
+    assert set(nox.registry.get()) == {"build_cpu", "build_cuda", *VERBS} - {"bench", "test"}
+
+
+@pytest.mark.usefixtures("registry")
+def test_a_session_that_is_there_already_stays() -> None:
+    def build(session: nox.Session) -> None:
+        """Build the wheel of this project."""
+
+    nox.session(build)
+    torchbuild_tasks.register()
+    assert nox.registry.get()["build"].__doc__ == "Build the wheel of this project."
+    assert "build_cpu" in nox.registry.get()
 
 
 @pytest.mark.usefixtures("registry")
@@ -278,15 +295,29 @@ def test_a_name_that_is_no_session_is_told(which: str) -> None:
     [
         ("build_cpu", "build", BuildRequest(cpu=True, jobs=3)),
         ("build_cuda", "build", BuildRequest(cuda=True, jobs=3)),
+        ("build", "build", BuildRequest(jobs=3)),
         ("verify", "verify", request_of("verify", jobs=3)),
         ("env", "env", BuildRequest(jobs=3)),
         ("doctor", "doctor", request_of("doctor", jobs=3)),
     ],
 )
-def test_a_session_adds_its_device(name: str, verb: str, request_: BuildRequest, ran: Ran) -> None:
-    session_verb, fixed, _ = nox_sessions.SESSIONS[name]
-    nox_sessions.run(session_verb, fixed, ("--jobs", "3"))
-    assert ran == [(verb, request_)]
+def test_a_name_means_the_same_in_every_runner(
+    name: str, verb: str, request_: BuildRequest, inv: Run, torchbuild: Run, ran: Ran
+) -> None:
+    words = ["--jobs", "3"]
+    dashed = name.replace("_", "-")  # Invoke spells the names of all tasks so
+    codes = [inv([dashed, *words]), torchbuild([name, *words]), through_nox(name, words)]
+    assert codes == [0, 0, 0]
+    assert ran == [(verb, request_)] * 3
+
+
+def test_the_command_lists_its_verbs(torchbuild: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    for words in ([], ["--help"], ["-h"]):
+        assert torchbuild(words) == 0
+        listed = capsys.readouterr().out
+        assert all(f"  {name} " in listed and SESSIONS[name].summary in listed for name in SESSIONS)
+    assert torchbuild(["--version"]) == 0
+    assert capsys.readouterr().out == f"torchbuild {torchbuild_tasks.version()}\n"
 
 
 def test_an_error_of_the_words_is_json_when_asked_for(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,33 +1,69 @@
-"""The `torchbuild` command: Invoke's program over the same collection."""
+"""The `torchbuild` command: one verb with its words and flags."""
 
 from __future__ import annotations
 
-from invoke.exceptions import Exit, ParseError
-from invoke.program import Program
+import dataclasses
+import sys
+from collections.abc import Sequence
 
 from torchbuild_tasks import version
-from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.fronts.invoke_tasks import make_namespace
-from torchbuild_tasks.fronts.parsing import unknown_word
+from torchbuild_tasks.errors import TorchbuildError
+from torchbuild_tasks.verbs import SESSIONS
 
+HEAD = """usage: torchbuild VERB [WORDS] [FLAGS]
 
-class TorchbuildProgram(Program):
-    """Invoke's program; a mistyped verb is refused with the nearest one."""
+Build PyTorch from source and prove the result.
 
-    def parse_tasks(self) -> None:
-        """Parse the verbs and their flags."""
-        try:
-            super().parse_tasks()
-        except ParseError as error:
-            text = str(error)
-            if text.startswith("No idea what '"):
-                text = unknown_word(text.split("'")[1])
-            raise Exit(text, code=UsageError.exit_code) from None
+"""
+FOOT = """
+torchbuild VERB --help    its words and flags
+torchbuild --version
+"""
 
 
 def main() -> None:
     """Entry point of the console script."""
-    TorchbuildProgram(name="torchbuild", namespace=make_namespace(), version=version()).run()
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run the verb of a command line.
+
+    Returns:
+        The exit code: 0, or that of the error (errors.py).
+    """
+    words = list(argv)
+    asks_help = bool(words) and words[0] in ("-h", "--help")
+    words = words[1:] if asks_help else words
+    if words in (["-V"], ["--version"]):
+        sys.stdout.write(f"torchbuild {version()}\n")
+        return 0
+    if not words:
+        sys.stdout.write(overview())
+        return 0
+    return _run_verb(words[0], ["--help"] if asks_help else words[1:])
+
+
+def overview() -> str:
+    """Return the list of verbs."""
+    width = max(map(len, SESSIONS))
+    lines = [f"  {name:<{width}}  {session.summary}\n" for name, session in SESSIONS.items()]
+    return HEAD + "".join(lines) + FOOT
+
+
+def _run_verb(name: str, words: list[str]) -> int:
+    from torchbuild_tasks.fronts.parsing import parse, unknown_verb
+    from torchbuild_tasks.fronts.run import run_verb, show_error
+
+    try:
+        if name not in SESSIONS:
+            raise unknown_verb(name, tuple(SESSIONS))
+        session = SESSIONS[name]
+        request = dataclasses.replace(parse(session.verb, words, f"torchbuild {name}"), **session.fixed)
+    except TorchbuildError as error:
+        show_error(error, as_json="--json" in words)
+        return error.exit_code
+    return run_verb(session.verb, request)
 
 
 if __name__ == "__main__":

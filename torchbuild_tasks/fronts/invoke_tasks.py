@@ -1,8 +1,16 @@
-"""The verbs as an Invoke collection: `from torchbuild_tasks import namespace` in a tasks.py."""
+"""The verbs as an Invoke collection: `from torchbuild_tasks import namespace` in a tasks.py.
+
+Invoke splits a command line among its tasks by what each task's arguments say of themselves, and prints
+parse errors itself ("No idea what '--cuad' is!", exit code 1). So parsing.py reads each verb's words first.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import itertools
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from invoke.collection import Collection
@@ -13,60 +21,67 @@ from invoke.tasks import Task
 
 from torchbuild_tasks.errors import TorchbuildError, UsageError
 from torchbuild_tasks.fronts.parsing import (
+    HELP,
+    SHORT,
     apart,
-    arguments,
+    flags,
+    help_text,
     make_request,
-    refuse_unknown,
+    parse,
     request_class,
-    words_by_verb,
+    spellings,
+    takes_value,
 )
-from torchbuild_tasks.verbs import VERBS
+from torchbuild_tasks.options import flag_name
+from torchbuild_tasks.verbs import SESSIONS, VERBS
 
 
 class VerbTask(Task[Any]):
     """A task whose arguments come from the declared flags."""
 
-    def __init__(self, verb: str) -> None:
+    def __init__(self, name: str) -> None:
+        verb = SESSIONS[name].verb
+
         def body(context: Context, **values: Any) -> None:
             if context.config.run.dry and "dry_run" in values:  # `inv --dry build`
                 values["dry_run"] = True
             if request_class(verb).trailing:  # from argv: Invoke joins these words with blanks
                 values["words"] = apart(sys.argv[1:])[1]
-            run(verb, values)
+            run(verb, {**values, **SESSIONS[name].fixed})
 
-        body.__doc__ = VERBS[verb].summary
-        super().__init__(body, name=verb, positional=())
+        body.__doc__ = SESSIONS[name].summary
+        super().__init__(body, name=name, positional=())
 
     def get_arguments(self, ignore_unknown_help: bool | None = None) -> list[Argument]:
-        """Return the verb's flags; an unknown one on the command line ends the run here.
+        """Return the verb's flags; a wrong word on the command line ends the run here.
 
-        Invoke copies a tasks.py's collection into one of its own class and prints parse
-        errors itself, so this call, made while it parses, is where a task has a say.
+        Invoke copies a tasks.py's collection into one of its own class, so this call, made while it parses,
+        is where a task has a say.
         """
-        if {"-h", "--help"}.intersection(sys.argv[1:]):
+        verb = SESSIONS[self.name].verb
+        if set(HELP).intersection(sys.argv[1:]):
             # A task that still waits for its action would take --help for it.
-            named = set(request_class(self.name).actions).intersection(sys.argv)
-            return arguments(self.name, positional=bool(named))
-        if self.name not in {word.rpartition(".")[2] for word in sys.argv[1:]}:
+            return arguments(verb, positional=bool(set(request_class(verb).actions).intersection(sys.argv)))
+        if self.name not in {_name_of(word) for word in sys.argv[1:]}:
             return []  # Invoke copies the flags of every task
         own: list[str] = []
         try:
-            for verb, words in words_by_verb(sys.argv[1:]):
-                if verb == self.name:
-                    refuse_unknown(verb, words)
+            for name, words in words_by_verb(sys.argv[1:]):
+                if name == self.name:
+                    parse(verb, _without_core(verb, words))
                     own = words
         except UsageError as error:
             from torchbuild_tasks.fronts.output import error_text
 
             raise Exit(error_text(error), code=error.exit_code) from None
-        return arguments(self.name, own)
+        return arguments(verb, own)
 
 
 def make_namespace() -> Collection:
     """Return all verbs as one collection."""
     namespace = Collection()
-    for verb in VERBS:
-        namespace.add_task(VerbTask(verb))
+    for name in SESSIONS:
+        namespace.add_task(VerbTask(name))
     return namespace
 
 
@@ -81,3 +96,120 @@ def run(verb: str, values: dict[str, Any]) -> None:
         raise Exit(code=error.exit_code) from None
     if code := run_verb(verb, request):
         raise Exit(code=code)
+
+
+# ---------------- the flags as Invoke's arguments
+
+
+def arguments(verb: str, words: Sequence[str] = (), *, positional: bool = True) -> list[Argument]:
+    """Return the verb's flags as Invoke arguments.
+
+    Args:
+        verb: whose flags.
+        words: what follows it; some actions take a further word.
+        positional: without it the action may be left out.
+    """
+    due = ("action", *request_class(verb).positionals, *_objects(verb, words)) if positional else ()
+    return [_argument(field, verb, field.name in due) for field in flags(verb)]
+
+
+def _argument(field: dataclasses.Field[Any], verb: str, positional: bool) -> Argument:
+    kind = list if field.default == () else str if takes_value(field) else bool
+    return Argument(
+        names=[flag_name(field.name)[2:], *filter(None, [SHORT.get(field.name)])],
+        attr_name=field.name if "_" in field.name else None,
+        kind=kind,
+        default=None if kind is str else kind(),
+        help=help_text(field, verb),
+        positional=positional,
+    )
+
+
+def _objects(verb: str, words: Sequence[str]) -> list[str]:
+    """Return the fields whose words follow an action; of those that may be left out, what is there."""
+    objects = request_class(verb).objects
+    fields: list[str] = []
+    for word, after in itertools.pairwise([*words, ""]):
+        fields += (*objects.get(word, ()), _optional(verb, word, after))
+    return fields
+
+
+def _optional(verb: str, action: str, after: str) -> str:
+    """Return the field that the word after an action is the value of; "" for a flag and for the next verb."""
+    is_value = after and not _is_flag(after) and after not in VERBS
+    return request_class(verb).optional.get(action, "") if is_value else ""
+
+
+# ---------------- whose words are whose
+
+
+def words_by_verb(argv: Sequence[str]) -> list[tuple[str, list[str]]]:
+    """Return each verb on a command line with the words up to the next task.
+
+    A value is not taken for a verb: in `plan --source build` the folder is called build.
+    """
+    found: list[tuple[str, list[str]]] = []
+    value_follows = False
+    due = 0  # words that must follow the verb
+    own, trailing = apart(argv)
+    for word, after in itertools.pairwise([*own, ""]):
+        if not (value_follows or due or _is_flag(word)):
+            found.append((_name_of(word), []))
+            due = _words_due(found[-1][0])
+            continue
+        if found:
+            found[-1][1].append(word)
+        if value_follows or not found or not _is_flag(word):
+            if due and not value_follows:
+                verb = SESSIONS[found[-1][0]].verb
+                due += len(request_class(verb).objects.get(word, ()))
+                due += bool(_optional(verb, word, after)) - 1
+            value_follows = False
+        else:
+            value_follows = _value_follows(found[-1][0], word)
+    if found and trailing is not None:
+        found[-1][1].extend(("--", *trailing))
+    return [(name, words) for name, words in found if name in SESSIONS]
+
+
+def _name_of(word: str) -> str:
+    """Return the name under which a task is known here: `torch.build-cpu` is build_cpu."""
+    last = word.rpartition(".")[2]
+    return last if last in SESSIONS else last.replace("-", "_")
+
+
+def _is_flag(word: str) -> bool:
+    """Say whether a word is a flag; a dash alone stands for what comes in by a pipe."""
+    return word.startswith("-") and word != "-"
+
+
+def _words_due(name: str) -> int:
+    if name not in SESSIONS:
+        return 0
+    asked = request_class(SESSIONS[name].verb)
+    return len(asked.positionals) or bool(asked.actions)
+
+
+def _value_follows(name: str, word: str) -> bool:
+    if name not in SESSIONS:
+        return False
+    return any(word in spellings(field) and takes_value(field) for field in flags(SESSIONS[name].verb))
+
+
+def _without_core(verb: str, words: Sequence[str]) -> list[str]:
+    """Return the words without flags of Invoke itself, which may stand after a task's name."""
+    taken = {spelling for field in flags(verb) for spelling in spellings(field)}
+    own, trailing = apart(words)
+    kept = [word for word in own if word in taken or word.partition("=")[0] not in _core_flags() - taken]
+    return kept if trailing is None else [*kept, "--", *trailing]
+
+
+@functools.cache
+def _core_flags() -> frozenset[str]:
+    """Return the flags of Invoke itself; not --dry, which would be taken for --dry-run and then build."""
+    from invoke.program import Program
+
+    program = Program()
+    arguments = program.core_args() + program.task_args()
+    spelled = {f"--{name}" if len(name) > 1 else f"-{name}" for arg in arguments for name in arg.names}
+    return frozenset(spelled) - {"--dry"}

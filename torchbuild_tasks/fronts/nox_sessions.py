@@ -8,22 +8,18 @@ field of the request. None of them is run by a bare `nox`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING
 
-from torchbuild_tasks.verbs import VERBS
+from torchbuild_tasks.verbs import SESSIONS
 
-SESSIONS: Final[Mapping[str, tuple[str, Mapping[str, Any], str]]] = {
-    "build_cpu": ("build", {"cpu": True}, "Build, record and verify torch without CUDA."),
-    "build_cuda": ("build", {"cuda": True}, "Build, record and verify torch with CUDA."),
-    **{name: (name, {}, verb.summary) for name, verb in VERBS.items() if name != "build"},
-}
+if TYPE_CHECKING:
+    import nox
 
 
 def register(
     *, names: tuple[str, ...] = tuple(SESSIONS), leave_out: tuple[str, ...] = (), prefix: str = ""
 ) -> None:
-    """Add the torch sessions to the noxfile that calls this.
+    """Add the torch sessions to the noxfile that calls this; one that is there already stays.
 
     Args:
         names, leave_out: which of `SESSIONS`, and which of these not: a noxfile may have a `test` of its own.
@@ -32,44 +28,43 @@ def register(
     Raises:
         ValueError: a name is none of `SESSIONS`.
     """
+    import nox.registry
+
     if unknown := sorted({*names, *leave_out} - set(SESSIONS)):
         known = ", ".join(SESSIONS)
         raise ValueError(f"no sessions of torchbuild_tasks: {', '.join(unknown)}; it has {known}")
     for name in names:
-        if name not in leave_out:
+        if name not in leave_out and prefix + name not in nox.registry.get():
             _add(name, prefix)
 
 
 def _add(name: str, prefix: str) -> None:
     import nox
 
-    verb, fixed, summary = SESSIONS[name]
-
     def session(session: nox.Session) -> None:
-        run(verb, fixed, tuple(session.posargs))
+        run(name, tuple(session.posargs))
 
-    session.__doc__ = summary
+    session.__doc__ = SESSIONS[name].summary
     nox.session(python=False, name=prefix + name, default=False)(session)
 
 
-def run(verb: str, fixed: Mapping[str, Any], posargs: tuple[str, ...]) -> None:
-    """Run a verb for nox.
+def run(name: str, posargs: tuple[str, ...]) -> None:
+    """Run a session.
 
     Raises:
         SystemExit: with the verb's exit code; nox itself knows only 0 and 1.
     """
     import dataclasses
-    import logging
 
     from torchbuild_tasks.errors import TorchbuildError
     from torchbuild_tasks.fronts.parsing import parse
     from torchbuild_tasks.fronts.run import run_verb, show_error
 
-    logging.getLogger("invoke").setLevel(logging.WARNING)  # nox shows every logger's debug lines
+    session = SESSIONS[name]
     try:
-        request = dataclasses.replace(parse(verb, posargs), **fixed)
+        request = dataclasses.replace(parse(session.verb, posargs, f"nox -s {name} --"), **session.fixed)
     except TorchbuildError as error:
         show_error(error, as_json="--json" in posargs)
         raise SystemExit(error.exit_code) from None
-    if code := run_verb(verb, request):
+    if code := run_verb(session.verb, request):
         raise SystemExit(code)

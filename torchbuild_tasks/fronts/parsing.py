@@ -1,22 +1,17 @@
-"""Flags and words as arguments of Invoke's parser, for both runners.
+"""The words of a command line as a request: the same flags and the same errors for every runner.
 
-nox has no argument parser of its own for posargs, so it borrows this one: the same words
-mean the same, and an unknown one is refused with the nearest in both.
+`torchbuild` and nox have their words read here. Invoke has a parser of its own; what it is given for that,
+and where it asks here, is in invoke_tasks.py.
 """
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import functools
 import importlib
-import itertools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
-
-from invoke.exceptions import ParseError
-from invoke.parser import Parser
-from invoke.parser.argument import Argument
-from invoke.parser.context import ParserContext
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.options import BuildRequest, flag_name
@@ -26,6 +21,7 @@ if TYPE_CHECKING:
     from torchbuild_tasks.build.work import Reporter
 
 SHORT = {"source": "s", "python": "p", "jobs": "j", "quiet": "q", "verbose": "v", "yes": "y"}
+HELP = ("-h", "--help")
 
 
 @functools.cache
@@ -60,96 +56,69 @@ def flags(verb: str) -> tuple[dataclasses.Field[Any], ...]:
     )
 
 
-def arguments(verb: str, words: Sequence[str] = (), *, positional: bool = True) -> list[Argument]:
-    """Return the verb's flags as Invoke arguments.
-
-    Args:
-        verb: whose flags.
-        words: what follows it; some actions take a further word.
-        positional: without it the action may be left out.
-    """
-    due = ("action", *request_class(verb).positionals, *_objects(verb, words)) if positional else ()
-    return [_argument(field, verb, field.name in due) for field in flags(verb)]
+def spellings(field: dataclasses.Field[Any]) -> list[str]:
+    """Return how a flag is written: `--jobs` and `-j`."""
+    return [flag_name(field.name), *(f"-{short}" for short in [SHORT.get(field.name)] if short)]
 
 
-def _objects(verb: str, words: Sequence[str]) -> list[str]:
-    """Return the fields whose words follow an action; of those that may be left out, what is there."""
-    objects = request_class(verb).objects
-    fields: list[str] = []
-    for word, after in itertools.pairwise([*words, ""]):
-        fields += (*objects.get(word, ()), _optional(verb, word, after))
-    return fields
-
-
-def _optional(verb: str, action: str, after: str) -> str:
-    """Return the field that the word after an action is the value of; "" for a flag and for the next verb."""
-    is_value = after and not _is_flag(after) and after not in VERBS
-    return request_class(verb).optional.get(action, "") if is_value else ""
-
-
-def _argument(field: dataclasses.Field[Any], verb: str, positional: bool) -> Argument:
-    kind = list if field.default == () else bool if field.default is False else str
-    return Argument(
-        names=[flag_name(field.name)[2:], *filter(None, [SHORT.get(field.name)])],
-        attr_name=field.name if "_" in field.name else None,
-        kind=kind,
-        default=None if kind is str else kind(),
-        help=help_text(field, verb),
-        positional=positional,
-    )
+def takes_value(field: dataclasses.Field[Any]) -> bool:
+    """Say whether a word follows the flag."""
+    return field.default is not False
 
 
 def help_text(field: dataclasses.Field[Any], verb: str | None = None) -> str:
-    """Return the flag's help with its choices, as the help of both runners and the docs show it."""
+    """Return the flag's help with its choices, as the help of all runners and the docs show it."""
     choices = request_class(verb).actions if verb and field.name == "action" else field.metadata["choices"]
     return str(field.metadata["help"]) + (f" [{'|'.join(choices)}]" if choices else "")
 
 
-def refuse_unknown(verb: str, words: Sequence[str]) -> None:
-    """Refuse a flag that the verb does not have, before Invoke's parser sees the words.
+# ---------------- from words to a request
 
-    Its own answer ("No idea what '--cuad' is!", exit code 1) names nothing.
+
+def parse(verb: str, argv: Sequence[str], command: str = "") -> BuildRequest:
+    """Read the words that follow a verb.
+
+    Args:
+        verb: one of `VERBS`.
+        argv: what follows it.
+        command: how the verb is called here, for its help: `torchbuild build`.
 
     Raises:
-        UsageError: an unknown flag or action (names the nearest), or a flag without its value.
+        UsageError: an unknown flag or action (names the nearest), a flag without its value, a word too few
+            or too many.
+        SystemExit: --help was among them, and has been printed.
     """
-    asked = request_class(verb)
-    rest, trailing = apart(words)
-    if trailing is not None and not asked.trailing:
+    own, trailing = apart(argv)
+    if trailing is not None and not request_class(verb).trailing:
         raise UsageError(f"{verb} takes no words behind --", next_step=f"{verb} --help shows its flags.")
-    action = ""
-    action_due = bool(asked.actions)
-    missing = list(asked.positionals)
-    while rest:
-        word = rest.pop(0)
-        if _is_flag(word):
-            if _needs_value(verb, word, rest):
-                rest.pop(0)
-        elif action_due:
-            action_due = False
-            action = _known_action(verb, word)
-            missing = list(asked.objects.get(action, ()))
-            if rest and _optional(verb, action, rest[0]):
-                rest.pop(0)
-        elif missing:
-            missing.pop(0)
-        else:
-            return  # the next task's
-    if action_due:
-        raise _action_error(verb, f"{verb} needs to be told what to do")
-    given = {word.partition("=")[0] for word in words}
-    if absent := [name for name in missing if flag_name(name) not in given]:
-        raise _missing_word(verb, action, absent[0])
+    if set(HELP).intersection(own):
+        _Parser(verb, command or f"torchbuild {verb}").print_help()
+        raise SystemExit(0)
+    try:
+        known, rest = _Parser(verb).parse_known_args(own)
+    except argparse.ArgumentError as error:
+        raise _value_error(verb, error) from None
+    for word in rest:
+        if word.startswith("-") and word != "-":  # a dash alone stands for what comes in by a pipe
+            raise _unknown_flag(verb, word.partition("=")[0])
+    values = vars(known)
+    return make_request(verb, {**values, **_words(verb, rest, given=values), "words": trailing or None})
 
 
-def _needs_value(verb: str, word: str, rest: Sequence[str]) -> bool:
-    """Say whether the next word is the value of this flag; refuse an unknown flag, and a value that lacks."""
-    takes_value = _takes_value(verb, word)
-    if takes_value is None:
-        raise _unknown_flag(verb, word.split("=")[0])
-    if takes_value and not rest:
-        raise UsageError(f"{word} needs a value", next_step=f"{verb} --help says which.")
-    return takes_value
+def make_request(verb: str, values: dict[str, Any]) -> BuildRequest:
+    """Turn parsed values into the request; the job count becomes a number here.
+
+    Raises:
+        UsageError: --jobs is not a whole number.
+    """
+    clean = {key: value for key, value in values.items() if value not in (None, [])}
+    clean = {key: tuple(value) if isinstance(value, list) else value for key, value in clean.items()}
+    if "jobs" in clean:
+        try:
+            clean["jobs"] = int(clean["jobs"])
+        except ValueError:
+            raise UsageError(f"{flag_name('jobs')} {clean['jobs']!r} is not a whole number") from None
+    return request_class(verb)(**clean)
 
 
 def apart(words: Sequence[str]) -> tuple[list[str], tuple[str, ...] | None]:
@@ -160,16 +129,96 @@ def apart(words: Sequence[str]) -> tuple[list[str], tuple[str, ...] | None]:
     return list(words[:end]), tuple(words[end + 1 :])
 
 
-def _is_flag(word: str) -> bool:
-    """Say whether a word is a flag; a dash alone stands for what comes in by a pipe."""
-    return word.startswith("-") and word != "-"
+class _Parser(argparse.ArgumentParser):
+    """The flags of a verb. With `command` also the words that follow it: that one is for its help."""
+
+    def __init__(self, verb: str, command: str = "") -> None:
+        super().__init__(
+            usage=_usage(verb, command),
+            description=VERBS[verb].summary,
+            add_help=False,
+            allow_abbrev=False,
+            exit_on_error=False,
+            argument_default=argparse.SUPPRESS,
+        )
+        due = {"action", *_words_of(verb)} if command else set()
+        for field in flags(verb):
+            text = help_text(field, verb).replace("%", "%%")
+            if field.name in due:
+                self.add_argument(field.name, metavar=field.metadata["metavar"], help=text)
+            elif not takes_value(field):
+                self.add_argument(*spellings(field), dest=field.name, action="store_true", help=text)
+            else:
+                how = "append" if field.default == () else "store"
+                self.add_argument(
+                    *spellings(field),
+                    dest=field.name,
+                    action=how,
+                    metavar=field.metadata["metavar"],
+                    help=text,
+                )
+
+    def error(self, message: str) -> NoReturn:
+        """Refuse what argparse itself cannot make sense of; it would end the process."""
+        raise UsageError(message)
 
 
-def _known_action(verb: str, word: str) -> str:
-    actions = request_class(verb).actions
-    if word not in actions:
-        raise _action_error(verb, f"{verb} cannot {word}{did_you_mean(word, actions)}")
-    return word
+def _usage(verb: str, command: str) -> str:
+    """Return one line for each action with the words that follow it."""
+    asked, by_name = request_class(verb), {field.name: field for field in flags(verb)}
+    end = " [FLAGS]" + (" [-- WORDS]" if asked.trailing else "")
+    lines = []
+    for action in asked.actions or ("",):
+        words = [command, *filter(None, [action])]
+        words += [by_name[name].metadata["metavar"] for name in asked.objects.get(action, asked.positionals)]
+        if name := asked.optional.get(action):
+            words.append(f"[{by_name[name].metadata['metavar']}]")
+        lines.append(" ".join(words).replace("%", "%%") + end)
+    return "\n       ".join(lines)
+
+
+def _words_of(verb: str) -> set[str]:
+    """Return the fields whose values are words without a flag."""
+    asked = request_class(verb)
+    after = (name for names in asked.objects.values() for name in names)
+    return {*asked.positionals, *after, *asked.optional.values()}
+
+
+def _words(verb: str, words: Sequence[str], given: dict[str, Any]) -> dict[str, str]:
+    """Say which field each word is the value of.
+
+    Raises:
+        UsageError: an unknown action, a word too few or too many.
+    """
+    asked, rest, found = request_class(verb), list(words), dict[str, str]()
+    action = given.get("action", "")
+    if asked.actions and not action:
+        if not rest:
+            raise _action_error(verb, f"{verb} needs to be told what to do")
+        found["action"] = action = rest.pop(0)
+    if asked.actions and action not in asked.actions:
+        raise _action_error(verb, f"{verb} cannot {action}{did_you_mean(action, asked.actions)}")
+    due = [name for name in asked.objects.get(action, asked.positionals) if name not in given]
+    if len(rest) < len(due):
+        raise _missing_word(verb, action, due[len(rest)])
+    may = [name for name in filter(None, [asked.optional.get(action)]) if name not in given]
+    if len(rest) > len(due) + len(may):
+        command = f"{verb} {action}".rstrip()
+        extra = rest[len(due) + len(may)]
+        raise UsageError(
+            f"{command} does not know what to do with the word {extra!r}",
+            next_step=f"{verb} --help shows which words and flags it takes.",
+        )
+    return found | dict(zip([*due, *may], rest, strict=False))
+
+
+# ---------------- what was wrong with the words
+
+
+def _value_error(verb: str, error: argparse.ArgumentError) -> UsageError:
+    """Say whether the flag lacks a value or was given one that it does not take."""
+    what = "needs a value" if "expected" in str(error) else "takes no value"
+    return UsageError(f"{error.argument_name} {what}", next_step=f"{verb} --help says which.")
 
 
 def _action_error(verb: str, what: str) -> UsageError:
@@ -188,72 +237,19 @@ def _missing_word(verb: str, action: str, name: str) -> UsageError:
     )
 
 
-def words_by_verb(argv: Sequence[str]) -> list[tuple[str, list[str]]]:
-    """Return each verb on a command line with the words up to the next task.
-
-    A value is not taken for a verb: in `plan --source build` the folder is called build.
-    """
-    found: list[tuple[str, list[str]]] = []
-    value_follows = False
-    due = 0  # words that must follow the verb
-    own, trailing = apart(argv)
-    for word, after in itertools.pairwise([*own, ""]):
-        if not (value_follows or due or _is_flag(word)):
-            verb = word.rpartition(".")[2]
-            found.append((verb, []))
-            due = _words_due(verb)
-            continue
-        if found:
-            found[-1][1].append(word)
-        if value_follows or not found or not _is_flag(word):
-            if due and not value_follows:
-                current = found[-1][0]
-                due += len(request_class(current).objects.get(word, ()))
-                due += bool(_optional(current, word, after)) - 1
-            value_follows = False
-        else:
-            current = found[-1][0]
-            value_follows = current in VERBS and bool(_takes_value(current, word))
-    if found and trailing is not None:
-        found[-1][1].extend(("--", *trailing))
-    return [(verb, words) for verb, words in found if verb in VERBS]
-
-
-def _words_due(verb: str) -> int:
-    if verb not in VERBS:
-        return 0
-    asked = request_class(verb)
-    return len(asked.positionals) or bool(asked.actions)
-
-
-def _takes_value(verb: str, word: str) -> bool | None:
-    """Say whether a value follows this flag of a verb; None when the verb has no such flag."""
-    for argument in arguments(verb):
-        for spelling in _spellings(argument):
-            if word == spelling:
-                return bool(argument.takes_value)
-            attached = f"{spelling}=" if spelling.startswith("--") else spelling
-            if word.startswith(attached):
-                return False
-    return False if word.split("=")[0] in _core_flags() else None
-
-
-def _spellings(argument: Argument) -> list[str]:
-    return [f"--{name}" if len(name) > 1 else f"-{name}" for name in argument.names]
-
-
 def _unknown_flag(verb: str, name: str) -> UsageError:
-    known = [spelling for argument in arguments(verb) for spelling in _spellings(argument)]
+    known = [spelling for field in flags(verb) for spelling in spellings(field)]
     hint = did_you_mean(name, known)
     flags_of = " ".join(flag for flag in known if flag.startswith("--"))
     return UsageError(f"{verb} has no flag {name}{hint}", next_step=f"Flags of {verb}: {flags_of}")
 
 
-def unknown_word(word: str) -> str:
-    """Return the paragraph for a word before any verb that is neither a verb nor a flag."""
+def unknown_verb(word: str, known: Sequence[str]) -> UsageError:
+    """Return the error for a word in the place of a verb that is none."""
     kind = "flag" if word.startswith("-") else "verb"
-    hint = did_you_mean(word, tuple(VERBS)) if kind == "verb" else ""
-    return f"\nerror: there is no {kind} {word}{hint}\nVerbs: {' '.join(VERBS)}"
+    hint = did_you_mean(word, tuple(known)) if kind == "verb" else ""
+    where = " before the verb" if kind == "flag" else ""
+    return UsageError(f"there is no {kind} {word}{where}{hint}", next_step=f"Verbs: {' '.join(known)}")
 
 
 def did_you_mean(word: str, known: Sequence[str]) -> str:
@@ -261,47 +257,3 @@ def did_you_mean(word: str, known: Sequence[str]) -> str:
     from torchbuild_tasks.text import words
 
     return words.did_you_mean(word, known)
-
-
-def _core_flags() -> frozenset[str]:
-    """Flags of Invoke itself that may also stand after a task's name.
-
-    Not --dry: there it would be taken for --dry-run and then build.
-    """
-    from invoke.program import Program
-
-    program = Program()
-    arguments = program.core_args() + program.task_args()
-    return frozenset(flag for argument in arguments for flag in _spellings(argument)) - {"--dry"}
-
-
-def parse(verb: str, argv: Sequence[str]) -> BuildRequest:
-    """Read flags that come as plain words, as nox's posargs do.
-
-    Raises:
-        UsageError: an unknown flag, a flag without its value, a word that is no flag.
-    """
-    refuse_unknown(verb, argv)
-    own, trailing = apart(argv)
-    context = ParserContext(name=verb, args=arguments(verb, own))
-    try:
-        (parsed,) = Parser(contexts=[context]).parse_argv([verb, *own])
-    except ParseError as error:
-        raise UsageError(str(error), next_step=f"Flags of {verb}: {' '.join(context.flags)}") from None
-    return make_request(verb, {**parsed.as_kwargs, "words": trailing or None})
-
-
-def make_request(verb: str, values: dict[str, Any]) -> BuildRequest:
-    """Turn parsed values into the request; the job count becomes a number here.
-
-    Raises:
-        UsageError: --jobs is not a whole number.
-    """
-    clean = {key: value for key, value in values.items() if value not in (None, [])}
-    clean = {key: tuple(value) if isinstance(value, list) else value for key, value in clean.items()}
-    if "jobs" in clean:
-        try:
-            clean["jobs"] = int(clean["jobs"])
-        except ValueError:
-            raise UsageError(f"{flag_name('jobs')} {clean['jobs']!r} is not a whole number") from None
-    return request_class(verb)(**clean)
