@@ -6,6 +6,8 @@ nox -s tests                                        this project's tests
 
 from __future__ import annotations
 
+import hashlib
+import os
 import sys
 from pathlib import Path
 
@@ -18,6 +20,12 @@ import torchbuild_tasks
 nox.options.sessions = ["tests", "lint", "types"]
 nox.options.default_venv_backend = "venv"
 
+LOCK = Path(".ci/requirements.txt")  # every dependency of development in one version, with its hashes
+LOCKED = (
+    *("--universal", "--generate-hashes", "--no-annotate", "--python-version", "3.11", "--extra", "nox"),
+    *("--group", "test", "--group", "lint", "--group", "types", "--group", "release", "pyproject.toml"),
+)
+
 
 # ---------------------------------------------------------------- building torch
 
@@ -28,7 +36,14 @@ torchbuild_tasks.register(leave_out=("bench",))  # the name is this project's ow
 
 
 def install(session: nox.Session, group: str) -> None:
-    """Install the package as a user would have it, and a dependency group of pyproject.toml."""
+    """Install the package as a user would have it, and a dependency group of pyproject.toml.
+
+    With TORCHBUILD_LOCKED=1 in the environment, what the lock holds and nothing else.
+    """
+    if os.environ.get("TORCHBUILD_LOCKED") == "1":
+        session.install("--require-hashes", "-r", str(LOCK))
+        session.install("--no-deps", "--no-build-isolation", "-e", ".")
+        return
     project = nox.project.load_toml("pyproject.toml")
     session.install("-e", ".", *nox.project.dependency_groups(project, group))
 
@@ -102,6 +117,58 @@ def update_rows(session: nox.Session) -> None:
     """Say what rows of data/*.toml lack of what the package index has; `-- --write` edits them."""
     session.install("packaging", "requests")
     session.run("python", "bin/update_rows.py", *session.posargs)
+
+
+@nox.session
+def lock(session: nox.Session) -> None:
+    """Write the lock of the dependencies of development anew; `-- --upgrade` takes the newest of each."""
+    session.install("uv>=0.8")
+    session.run("uv", "pip", "compile", *LOCKED, "--output-file", str(LOCK), "--quiet", *session.posargs)
+
+
+@nox.session
+def audit(session: nox.Session) -> None:
+    """Ask the Open Source Vulnerabilities database about every package of the lock."""
+    session.install("pip-audit>=2.9")
+    if not reaches(session, "https://api.osv.dev"):
+        session.skip("api.osv.dev cannot be reached from here")
+    session.run(
+        "pip-audit", "-r", str(LOCK), "--require-hashes", "--disable-pip", "--vulnerability-service", "osv"
+    )
+
+
+def reaches(session: nox.Session, address: str) -> bool:
+    """Say whether an address answers at all."""
+    script = f"import requests; requests.head({address!r}, timeout=20)"
+    return session.run("python", "-c", script, success_codes=[0, 1], silent=True) == ""
+
+
+@nox.session
+def release(session: nox.Session) -> None:
+    """Build the sdist and the wheel twice, in two folders, and require the same bytes; they are in dist/."""
+    session.install("--require-hashes", "-r", str(LOCK))
+    # Of the commit, not of the clock: https://reproducible-builds.org/specs/source-date-epoch/
+    committed = session.run("git", "log", "-1", "--format=%ct", external=True, silent=True)
+    env = {"SOURCE_DATE_EPOCH": str(committed).strip()}
+    first, second = Path("dist"), Path(session.create_tmp())
+    for folder in (first, second):
+        for file in (*folder.glob("*.whl"), *folder.glob("*.tar.gz")):
+            file.unlink()
+    session.run("python", "-m", "build", "--no-isolation", "--outdir", str(first), env=env)
+    clone = second / "clone"
+    session.run("git", "clone", "--quiet", "--no-local", ".", str(clone), external=True)
+    session.run("python", "-m", "build", "--no-isolation", "--outdir", str(second), str(clone), env=env)
+    sums = [
+        {file.name: digest(file) for file in folder.iterdir() if file.is_file()} for folder in (first, second)
+    ]
+    if sums[0] != sums[1]:
+        session.error(f"two builds of one commit differ: {sums[0]} and {sums[1]}")
+    session.log("\n".join(f"{value}  {name}" for name, value in sorted(sums[0].items())))
+
+
+def digest(file: Path) -> str:
+    """Return the SHA-256 of a file."""
+    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 @nox.session

@@ -10,13 +10,21 @@ from typing import Any, Final
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from tests.support import capabilities
 
 ROOT: Final = Path(__file__).parent.parent
 PROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 WORKFLOWS: Final = sorted((ROOT / ".github/workflows").glob("*.yml"))
-PINNED: Final = re.compile(r"[\w.-]+/[\w./-]+@(v\d+|[0-9a-f]{40})")
+PINNED: Final = re.compile(r"uses: [\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+")
+LOCK: Final = ROOT / ".ci/requirements.txt"
+# What a job may beyond reading, and for what: to sign, to be a trusted publisher.
+MAY: Final = {
+    ("release.yml", "build"): {"contents": "read", "id-token": "write", "attestations": "write"},
+    ("release.yml", "publish"): {"id-token": "write"},
+}
 
 
 def read_yaml(path: Path) -> Any:
@@ -38,13 +46,48 @@ def test_a_workflow_may_little_and_ends(path: Path) -> None:
     assert workflow["concurrency"]["group"]
     for name, job in workflow["jobs"].items():
         assert 0 < job["timeout-minutes"] <= 90, name
-        assert "permissions" not in job, name
+        assert job.get("permissions") == MAY.get((path.name, name)), name
     for step in steps(workflow):
         assert ("uses" in step) != ("run" in step)
-        if "uses" in step:
-            assert PINNED.fullmatch(step["uses"])
         if step.get("uses", "").startswith("actions/checkout@"):
             assert step["with"]["persist-credentials"] is False
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_actions_are_pinned_by_hash(path: Path) -> None:
+    """A tag can be moved, a commit cannot; the comment says which release it is."""
+    uses = [
+        line.strip().removeprefix("- ") for line in path.read_text("utf-8").splitlines() if "uses:" in line
+    ]
+    assert uses
+    assert [line for line in uses if not PINNED.fullmatch(line)] == []
+
+
+def locked() -> dict[str, tuple[Requirement, list[str]]]:
+    """Return the lock: by name each requirement and the hashes of its files."""
+    found: dict[str, tuple[Requirement, list[str]]] = {}
+    for entry in (
+        re.sub(r"^#.*\n", "", LOCK.read_text("utf-8"), flags=re.MULTILINE).replace("\\\n", "").splitlines()
+    ):
+        line, *hashes = entry.split(" --hash=")
+        requirement = Requirement(line.strip())
+        found[canonicalize_name(requirement.name)] = (requirement, [value.strip() for value in hashes])
+    return found
+
+
+def test_the_lock_has_each_dependency_in_a_version_that_fits_and_its_hashes() -> None:
+    """`nox -s lock` writes it; what only a workflow's own session needs is not in it."""
+    project, groups = PROJECT["project"], PROJECT["dependency-groups"]
+    wanted = [*project["dependencies"], *project["optional-dependencies"]["nox"]]
+    wanted += [text for name, group in groups.items() if name != "workflows" for text in group]
+    pins = locked()
+    for requirement in map(Requirement, wanted):
+        pin, hashes = pins[canonicalize_name(requirement.name)]
+        (only,) = pin.specifier
+        assert only.operator == "=="
+        assert requirement.specifier.contains(only.version), requirement
+        assert hashes, requirement
+    assert all(re.fullmatch(r"sha256:[0-9a-f]{64}", value) for _, hashes in pins.values() for value in hashes)
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
