@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from types import ModuleType
@@ -12,6 +15,7 @@ from invoke.collection import Collection
 from invoke.program import Program
 
 import torchbuild_tasks
+from tests.support.capabilities import needs
 from tests.support.machines import actions, example, request_of, spelled
 from torchbuild_tasks.fronts import console, nox_sessions
 from torchbuild_tasks.fronts import run as fronts_run
@@ -20,6 +24,7 @@ from torchbuild_tasks.fronts.parsing import flags, parse
 from torchbuild_tasks.options import BuildRequest, flag_name
 from torchbuild_tasks.verbs import SESSIONS, VERBS
 
+needs_sigpipe = needs(hasattr(signal, "SIGPIPE"), "SIGPIPE")
 EVERY = [(verb, field.name) for verb in VERBS for field in flags(verb)]
 Ran = list[tuple[str, BuildRequest]]
 Run = Callable[[list[str]], int]
@@ -336,3 +341,16 @@ def test_help_for_a_verb_with_actions_needs_none(
     assert torchbuild(words) == 0
     assert "--with-helper" in capsys.readouterr().out
     assert ran == []
+
+
+@pytest.mark.integration
+@needs_sigpipe
+@pytest.mark.parametrize("words", [["--help"], ["plan", "--help"], ["versions", "--json"]])
+def test_a_reader_that_stops_gets_no_traceback(words: list[str]) -> None:
+    """`torchbuild versions | head`, where head has gone."""
+    read, write = os.pipe()
+    os.close(read)
+    argv = [sys.executable, "-m", "torchbuild_tasks.fronts.console", *words]
+    with os.fdopen(write, "w") as gone:
+        done = subprocess.run(argv, stdout=gone, stderr=subprocess.PIPE, text=True, check=False, timeout=120)
+    assert (done.returncode, done.stderr) == (console.SIGPIPE_CODE, "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import sys
 from collections.abc import Sequence
 
@@ -21,9 +22,21 @@ torchbuild --version
 """
 
 
+SIGPIPE_CODE = 141  # what a shell shows for a program that ended by SIGPIPE
+
+
 def main() -> None:
     """Entry point of the console script."""
-    sys.exit(run(sys.argv[1:]))
+    try:
+        try:
+            code = run(sys.argv[1:])
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:  # `torchbuild plan | head`: nobody reads on
+        # Python flushes once more at its end: https://docs.python.org/3/library/signal.html#note-on-sigpipe
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = SIGPIPE_CODE
+    sys.exit(code)
 
 
 def run(argv: Sequence[str]) -> int:

@@ -10,6 +10,7 @@ import argparse
 import dataclasses
 import functools
 import importlib
+import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -92,7 +93,7 @@ def parse(verb: str, argv: Sequence[str], command: str = "") -> BuildRequest:
     if trailing is not None and not request_class(verb).trailing:
         raise UsageError(f"{verb} takes no words behind --", next_step=f"{verb} --help shows its flags.")
     if set(HELP).intersection(own):
-        _Parser(verb, command or f"torchbuild {verb}").print_help()
+        sys.stdout.write(_Parser(verb, command or f"torchbuild {verb}").format_help())
         raise SystemExit(0)
     try:
         known, rest = _Parser(verb).parse_known_args(own)
