@@ -82,7 +82,6 @@ def test_short_forms_mean_the_long_ones(short: str) -> None:
         ("build", ["stray"], "stray"),
         ("build", ["--source"], "--source"),
         ("build", ["--jobs", "--cpu"], "--jobs"),
-        ("build", ["-qx"], "-q"),
         ("build", ["--cpu=1"], "--cpu takes no value"),
         ("plan", ["--cpu", "build"], "plan does not know what to do with the word 'build'"),
         ("diagnose", ["a.log", "b.log"], "diagnose does not know what to do with the word 'b.log'"),
