@@ -6,6 +6,7 @@ import pytest
 
 from tests.facts.fakes import link, machine
 from tests.support.capabilities import needs_symlinks
+from torchbuild_tasks.facts.probe import Output
 from torchbuild_tasks.facts.submodules import (
     checked_folders,
     empty_submodules,
@@ -164,3 +165,12 @@ def test_where_git_names_its_own_rows_add_nothing(tmp_path: Path) -> None:
     files = {f"{ROOT}/.gitmodules": modules("third_party/a"), f"{ROOT}/third_party/a/x": ""}
     seen = look_at_submodules(machine(tmp_path, files=files), ROOT, ("third_party/gone",), git=False)
     assert (seen.empty, seen.absent) == ((), ())
+
+
+def test_what_git_has_no_submodule_for_is_told_apart(tmp_path: Path) -> None:
+    files = {f"{ROOT}/.gitmodules": modules("third_party/a", "third_party/b")}
+    staged = f"160000 {'0' * 40} 0\tthird_party/a\x00100644 {'0' * 40} 0\tsetup.py\x00"
+    door = machine(tmp_path, files=files, programs={"/usr/bin/git": Output(0, staged)})
+    seen = look_at_submodules(door, ROOT, (), git=True)
+    assert (seen.empty, seen.linkless) == (("third_party/a", "third_party/b"), ("third_party/b",))
+    assert look_at_submodules(door, ROOT, (), git=False).linkless == ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import shlex
+import sys
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,7 +36,7 @@ def environ(server: GitServer, tmp_path: Path) -> dict[str, str]:
     settings = tmp_path / "gitconfig"
     here, there = server.url.removesuffix("pytorch.git"), URL.removesuffix("pytorch.git")
     settings.write_text(f'[url "{here}"]\n\tinsteadOf = {there}\n', "utf-8")
-    return {"GIT_CONFIG_GLOBAL": str(settings), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    return {"GIT_CONFIG_GLOBAL": str(settings), "TORCHBUILD_CACHE": str(tmp_path / "cache")}
 
 
 def lay(server: GitServer, kind: str, root: Path) -> Path:
@@ -63,7 +64,8 @@ def missing(root: Path, environ: dict[str, str]) -> list[dict[str, str]]:
 
 def follow(fix: str, environ: dict[str, str]) -> Path:
     """Run the command that a fix begins with; where the sources are then."""
-    program, *words = shlex.split(fix.partition(" gets ")[0])
+    command = shlex.split(fix.partition(" gets ")[0], posix=sys.platform != "win32")
+    program, *words = (word.strip('"') for word in command)
     assert program == "torchbuild"
     done = torchbuild(*words, environ=environ)
     assert done.code == 0, done.err
