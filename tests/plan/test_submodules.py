@@ -150,7 +150,7 @@ def test_the_later_build_system_looks_into_none_of_them() -> None:
     facts = linux_facts(tree=modern_tree(empty=("third_party/fbgemm",)))
     assert statuses(plan_of(facts, set=("USE_FBGEMM=0",)).findings, "submodules") == ["ok"]
     assert lacks(facts, set=("USE_FBGEMM=1",))
-    assert "named by git" in lacks(linux_facts(tree=modern_tree(empty=("third_party/new",))))
+    assert "named by .gitmodules" in lacks(linux_facts(tree=modern_tree(empty=("third_party/new",))))
 
 
 # ---------------- the way out, by what this folder is
@@ -176,7 +176,14 @@ def test_the_fix_is_one_that_works_here(changes: dict[str, Any], fix: str) -> No
 
 @pytest.mark.parametrize(
     ("version", "word"),
-    [("2.6.0a0", "2.6.0"), ("2.6.0", "2.6.0"), ("1.13.1", "1.13.1"), ("9.1.0a0", "main"), (None, "main")],
+    [
+        ("2.6.0a0", "2.6.0"),
+        ("2.6.0", "2.6.0"),
+        ("1.13.1", "1.13.1"),
+        ("1.4.0a0", "v1.4.0"),
+        ("9.1.0a0", "main"),
+        (None, "main"),
+    ],
 )
 def test_what_is_got_is_the_torch_that_is_here(version: str | None, word: str) -> None:
     assert fetched_word(Tree(root="/x", version=version), load_catalog()) == word

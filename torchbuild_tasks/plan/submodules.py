@@ -18,7 +18,7 @@ LOOKS_AT_ALL = ">=1.9,<2.14"  # the releases whose setup.py looks into every fol
 _ALL = "USE_SYSTEM_LIBS"
 _SHOWN = 12
 _BY_SETUP = "setup.py looks there, whatever is switched off"
-_BY_GIT = "named by git, and nothing says that this build does without"
+_BY_GIT = "named by .gitmodules, and nothing says that this build does without"
 
 
 class Needs:
@@ -151,7 +151,9 @@ def fetched_word(tree: Tree, catalog: Catalog) -> str:
     if base in known:
         return str(base)
     row, exact = torch_row(catalog, version)
-    return row.latest if exact else MAIN
+    if exact:
+        return row.latest
+    return f"v{base}" if base and base < max(known) else MAIN  # older than the table: by its tag
 
 
 def folder_beside(tree: Tree) -> str:
@@ -167,7 +169,11 @@ def way_out(question: Question, missing: Iterable[str]) -> str:
     word, beside = fetched_word(tree, question.catalog), as_word(folder_beside(tree))
     why = "knows no submodules here" if tree.git else "cannot be asked, for this is no git checkout"
     release = f"https://github.com/pytorch/pytorch/releases/download/v{word}/pytorch-v{word}.tar.gz"
-    archive = "" if word == MAIN else f". Or unpack the release's own archive, which holds them: {release}"
+    archive = (
+        ""
+        if not word[0].isdecimal()
+        else f". Or unpack the release's own archive, which holds them: {release}"
+    )
     return (
         f"torchbuild source get {word} --source {beside} gets a checkout that has them (git {why}); "
         f"build that one: --source {beside}{archive}"
