@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchbuild_tasks.context import look, network
+from torchbuild_tasks.model.source import Lacking
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.system.signals import interruptible
 
@@ -73,15 +74,24 @@ def named_checkout(question: Question) -> Path | None:
 def source_task(question: Question, report: Reporter) -> Task:
     """Return what `source` is to do: where from, with which mirrors, and what a checkout's plan needs."""
     from torchbuild_tasks.features.source.get import Task
-    from torchbuild_tasks.plan.fit import does_without
+    from torchbuild_tasks.plan.decisions import decide_build
+    from torchbuild_tasks.plan.submodules import Needs
     from torchbuild_tasks.plan.torch_ref import wanted_torch
     from torchbuild_tasks.system.git.transfer import git_settings
 
     wanted = wanted_torch(question) if question.request.ref is None else None
 
-    def needs(root: Path) -> Callable[[str], bool]:
+    def needs(root: Path) -> Needs | None:
         there = _look_in(question, root)
-        return lambda path: bool(there.facts.tree.problem) or not does_without(there, path)
+        return None if there.facts.tree.problem else Needs(there, decide_build(there).variables)
+
+    def needed(root: Path) -> Callable[[str], bool]:
+        known = needs(root)
+        return lambda path: known is None or bool(known.why(path))
+
+    def lacking(root: Path) -> Lacking:
+        known = needs(root)
+        return known.lacking() if known else Lacking()
 
     return Task(
         request=question.request,
@@ -90,7 +100,8 @@ def source_task(question: Question, report: Reporter) -> Task:
         store=network(question).store,
         url=_repository(question),
         config=git_settings(question.settings.mirrors),
-        needs=needs,
+        needs=needed,
+        lacking=lacking,
         newest=wanted.ref.ref if wanted else "latest",
     )
 

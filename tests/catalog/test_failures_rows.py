@@ -23,6 +23,7 @@ NAMES = {
     *("source", "build", "python", "toolset", "libc", "jobs", "gpus", "driver cuda", "cuda toolkit"),
     *("built TORCH_CUDA_ARCH_LIST", "built USE_CUDA", "built CXXFLAGS", "built cuda toolkit"),
     *("planned jobs", "free memory", "archs"),
+    *("checkout", "release", "beside", "torch cuda"),
 }
 
 

@@ -171,9 +171,12 @@ def test_output_rows(row: OutputRow) -> None:
 
 def test_submodule_rows() -> None:
     for row in CATALOG.submodule:
-        assert row.path.startswith("third_party/")
-        assert row.default in ("0", "1")
-        assert variable_row(CATALOG, row.unless, ERAS[0], None)
+        assert row.source and row.os in ("", "linux", "windows", "android")
+        assert {*row.needs.values(), *row.any.values()} <= {"0", "1", "x86_64", "windows"}
+        for name in (*row.needs, *row.any, *row.system):
+            assert variable_row(CATALOG, name, ERAS[0], None)
+        for releases in filter(None, (row.torch, row.checked)):
+            assert list(SpecifierSet(releases))
     # The first row that covers a folder is taken, so an inner one stands before the outer one.
     for place, row in enumerate(CATALOG.submodule):
         assert not any(row.path.startswith(f"{earlier.path}/") for earlier in CATALOG.submodule[:place])

@@ -84,25 +84,6 @@ def test_a_tree_that_is_none_is_named_alone_and_once(problem: str) -> None:
     assert "--source" in finding.fix
 
 
-@pytest.mark.parametrize(
-    ("git", "fix"), [(True, "torchbuild source update --source"), (False, "torchbuild source get")]
-)
-def test_empty_submodules(git: bool, fix: str) -> None:
-    facts = with_tree(linux_facts(), empty=("third_party/fmt", "third_party/onnx"), git=git)
-    finding = found(plan_of(facts).findings, "submodules")
-    assert finding.status == "error"
-    assert "third_party/fmt, third_party/onnx" in finding.text
-    assert fix in finding.fix
-
-
-def test_many_empty_submodules_are_counted() -> None:
-    names = tuple(f"third_party/m{number}" for number in range(40))
-    text = found(plan_of(with_tree(linux_facts(), empty=names)).findings, "submodules").text
-    assert text.startswith("40 ")
-    assert "and 34 more" in text
-    assert len(text) < 300
-
-
 def test_a_zip_download_that_lost_its_git_is_no_problem_by_itself() -> None:
     assert plan_of(with_tree(linux_facts(), git=False, commit=None)).verdict == "ok"
 
@@ -206,15 +187,3 @@ def test_a_character_that_no_build_survives_is_named(character: str) -> None:
 def test_other_characters_are_no_matter(character: str) -> None:
     facts = linux_facts(tree=tree(root=f"/src/py{character}torch"))
     assert "path" not in [finding.id for finding in plan_of(facts).findings]
-
-
-def test_a_submodule_of_what_is_switched_off_may_be_empty() -> None:
-    empty = ("third_party/fbgemm/third_party/asmjit",)
-    facts = linux_facts(tree=tree(empty=empty))
-    assert statuses(plan_of(facts).findings, "submodules") == ["error"]
-    assert statuses(plan_of(facts, set=("USE_FBGEMM=0",)).findings, "submodules") == ["ok"]
-    # setup.py looks into every top-level one, whatever is switched off; later builds do not.
-    top = linux_facts(tree=tree(empty=("third_party/fbgemm",)))
-    assert statuses(plan_of(top, set=("USE_FBGEMM=0",)).findings, "submodules") == ["error"]
-    modern = linux_facts(tree=modern_tree(empty=("third_party/fbgemm",)))
-    assert statuses(plan_of(modern, set=("USE_FBGEMM=0",)).findings, "submodules") == ["ok"]

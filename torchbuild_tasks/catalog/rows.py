@@ -131,11 +131,15 @@ class OutputRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class SubmoduleRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A submodule that a build does without when `unless` is off (`default` when not set)."""
+    """A submodule, and the settings for which a build takes it; submodules.toml explains the columns."""
 
     path: str
-    unless: str
-    default: str
+    torch: str = ""
+    needs: Mapping[str, str] = msgspec.field(default_factory=dict)
+    any: Mapping[str, str] = msgspec.field(default_factory=dict)
+    system: tuple[str, ...] = ()
+    os: str = ""
+    checked: str = ""
     source: str
 
 

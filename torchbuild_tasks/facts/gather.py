@@ -37,6 +37,7 @@ def gather(
     cuda: bool = True,
     cuda_toolkit: str | None = None,
     front_end: Sequence[str] = (),
+    folders: Sequence[str] = (),
     tags: bool = False,
     probe: Probe | None = None,
 ) -> Facts:
@@ -46,7 +47,7 @@ def gather(
         source, python: the checkout; the interpreter asked for (path, version or command), if any.
         patterns: names of variables that a build reads; only these are kept.
         cuda, cuda_toolkit: whether to look for GPUs and toolkits; the toolkit asked for, if any.
-        front_end, tags, probe: what `look_at_tree` is asked for; what is asked about the machine.
+        front_end, folders, tags, probe: what `look_at_tree` is asked for; what is asked about the machine.
 
     Raises:
         UsageError: the checkout's torchbuild.lock cannot be understood.
@@ -60,7 +61,7 @@ def gather(
         pythons = pool.submit(look_for_pythons, door, python, root)
         tools = pool.submit(lambda: look_for_tools(door, windows.result()))
         compilers = pool.submit(lambda: look_for_compilers(door, windows.result()))
-        tree = pool.submit(look_at_tree, door, root, front_end, tags=tags)
+        tree = pool.submit(look_at_tree, door, root, front_end, folders=folders, tags=tags)
         store = pool.submit(look_at_store, door, door.join(root, LOCK_FILE))
         # The GPUs at once: a driver that nothing uses takes seconds to wake up.
         before = (store, pythons, pool.submit(_look_for_gpus, door)) if cuda else None

@@ -8,12 +8,13 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.facts.probe import Probe
+from torchbuild_tasks.facts.submodules import look_at_submodules
 from torchbuild_tasks.model import CMakeCache, Era, OwnPatch, Previous, Tree
 from torchbuild_tasks.model.record import MANIFEST_FILE, RECORD_FILE
 from torchbuild_tasks.options import flag_name
@@ -21,14 +22,21 @@ from torchbuild_tasks.options import flag_name
 MARKS = ("version.txt", "CMakeLists.txt", "torch/__init__.py", "c10")
 DIGESTED = ("version.txt", "pyproject.toml", "setup.py", "requirements.txt", "CMakeLists.txt")
 SAMPLE_MARK = "__sample__"
-_ARCHIVE_NAME = re.compile(r"pytorch-[\w.-]+")
 
 
-def look_at_tree(probe: Probe, root: str, front_end: Sequence[str] = (), *, tags: bool = False) -> Tree:
+def look_at_tree(
+    probe: Probe,
+    root: str,
+    front_end: Sequence[str] = (),
+    *,
+    folders: Sequence[str] = (),
+    tags: bool = False,
+) -> Tree:
     """Look at everything about the folder `root`; `problem` when it is no checkout that can be read.
 
     `front_end` are the files, relative to it, that the Python front end reads (`*` in the last part);
-    with `tags` git is also asked which tags the commit has.
+    `folders` are those of submodules, for where no .gitmodules names them; with `tags` git is also asked
+    which tags the commit has.
 
     The root is reported without symbolic links, as CMake and pip will record it. A
     checkout from which only the submodules are missing is read in full all the same.
@@ -39,13 +47,13 @@ def look_at_tree(probe: Probe, root: str, front_end: Sequence[str] = (), *, tags
         return Tree(root=root, problem=problem, looked=looked)
     project = look_at_pyproject(probe, root)
     repository = look_at_git(probe, root, tags=tags)
-    empty = empty_submodules(probe, root)
+    submodules = look_at_submodules(probe, root, folders, git=repository.is_top)
     build_dir = project.build_dir or probe.join(
         root, "build"
     )  # where a plan puts it when the tree names none
     return Tree(
         root=root,
-        problem=project.problem or _archive_problem(probe, root, repository, empty),
+        problem=project.problem,
         looked=looked,
         sample=SAMPLE_MARK in (probe.read(probe.join(root, "torch/__init__.py")) or ""),
         version=_version(probe, root),
@@ -58,7 +66,10 @@ def look_at_tree(probe: Probe, root: str, front_end: Sequence[str] = (), *, tags
         commit=repository.commit,
         dirty=repository.dirty,
         tags=repository.tags,
-        empty=empty,
+        empty=submodules.empty,
+        absent=submodules.absent,
+        linkless=submodules.linkless,
+        checked=submodules.checked,
         writable=probe.writable(root),
         digests=_digests(probe, root, front_end),
         cache=look_at_cache(probe, build_dir),
@@ -93,18 +104,6 @@ def _nearby_checkout(probe: Probe, root: str) -> str:
 
 def _is_checkout(probe: Probe, folder: str) -> bool:
     return all(probe.exists(probe.join(folder, mark)) for mark in MARKS)
-
-
-def _archive_problem(probe: Probe, root: str, repository: Repository, empty: tuple[str, ...]) -> str | None:
-    """Recognise GitHub's "Download ZIP": all files but those of submodules, and no git to fetch them with."""
-    name = probe.names.base(root)
-    named = [path for path in submodule_paths(probe, root) if path.startswith("third_party/")]
-    if repository.is_top or not _ARCHIVE_NAME.fullmatch(name) or not empty or not set(named) <= set(empty):
-        return None
-    return (
-        f"looks like a source archive from GitHub (called {name}, without .git): "
-        "such archives lack the submodules, and third_party is empty"
-    )
 
 
 def _version(probe: Probe, root: str) -> str | None:
@@ -296,52 +295,6 @@ def look_at_git(probe: Probe, root: str, *, tags: bool = False) -> Repository:
 def _tags(probe: Probe, ask: tuple[str, ...]) -> tuple[str, ...] | None:
     output = probe.run((*ask, "tag", "--points-at", "HEAD"))
     return tuple(output.stdout.split()) if output and output.rc == 0 else None
-
-
-# ---------------- submodules that hold no sources
-
-THIRD_PARTY = "third_party"
-# Submodules of submodules of submodules exist (tensorpipe); a link in a circle must end.
-MAX_DEPTH = 5
-
-
-def empty_submodules(probe: Probe, root: str) -> tuple[str, ...]:
-    """Return folders below third_party that .gitmodules files name and that hold nothing, sorted.
-
-    Paths are relative to `root`, with / on every system, as git writes them. A folder that
-    does not exist, or holds only git's link file, holds nothing. Without .gitmodules (a
-    release archive) the folders that exist are looked at themselves.
-    """
-    if not probe.is_file(probe.join(root, ".gitmodules")):
-        children = [f"{THIRD_PARTY}/{name}" for name in probe.children(probe.join(root, THIRD_PARTY))]
-        places = {path: probe.join(root, path) for path in children}
-        return tuple(p for p, place in places.items() if probe.is_dir(place) and _holds_nothing(probe, place))
-    named = [path for path in submodule_paths(probe, root) if path.startswith(f"{THIRD_PARTY}/")]
-    return tuple(sorted({empty for path in named for empty in _empty_below(probe, root, path, MAX_DEPTH)}))
-
-
-def submodule_paths(probe: Probe, folder: str) -> tuple[str, ...]:
-    """Return the submodule paths that a folder's .gitmodules names, relative to that folder."""
-    found = []
-    for line in (probe.read(probe.join(folder, ".gitmodules")) or "").splitlines():
-        key, equals, value = line.partition("=")
-        path = value.strip().strip('"').rstrip("/")
-        if equals and key.strip().lower() == "path" and path and ".." not in path.split("/"):
-            found.append(path)
-    return tuple(found)
-
-
-def _empty_below(probe: Probe, root: str, path: str, depth: int) -> Iterator[str]:
-    place = probe.join(root, path)
-    if _holds_nothing(probe, place):
-        yield path
-    elif depth:
-        for inner in submodule_paths(probe, place):
-            yield from _empty_below(probe, root, f"{path}/{inner}", depth - 1)
-
-
-def _holds_nothing(probe: Probe, folder: str) -> bool:
-    return set(probe.children(folder)) <= {".git"}
 
 
 # ---------------- the last build of the tree: CMake's cache, our manifest, the editable install

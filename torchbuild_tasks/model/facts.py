@@ -128,8 +128,11 @@ class Tree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     `installed` are the inputs of the last editable install that was finished, if that was ours.
 
-    `empty` lists third_party folders that .gitmodules (or the folder itself) names and
-    that hold nothing. `commit` is None outside git; `dirty` counts tracked files only.
+    `empty` lists third_party folders that .gitmodules, setup.py's own check or the folder itself names and
+    that hold nothing; `absent` those that only rows name, in a tree without .gitmodules; `linkless` those of
+    both that git could not fetch, because its index has no submodule there. `checked` are the folders that
+    setup.py looks into itself, None where it could not be read. `commit` is None outside git;
+    `dirty` counts tracked files only.
     `tags` are the commit's own, None when nobody asked. `requires` is what its build system needs,
     `asks` what it tells its builders to install.
     """
@@ -149,6 +152,9 @@ class Tree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     dirty: bool | None = None
     tags: tuple[str, ...] | None = None
     empty: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
+    linkless: tuple[str, ...] = ()
+    checked: tuple[str, ...] | None = None
     writable: bool | None = None
     digests: Mapping[str, str] = msgspec.field(default_factory=dict)
     cache: CMakeCache | None = None

@@ -24,6 +24,17 @@ class ModuleState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     changed: tuple[str, ...] = ()
 
 
+class Lacking(msgspec.Struct, frozen=True, kw_only=True):
+    """The submodules of a checkout that hold nothing, by what is planned.
+
+    `missing` says for each that a build needs what needs it; `fix` is what brings those.
+    """
+
+    missing: Mapping[str, str] = msgspec.field(default_factory=dict)
+    unneeded: tuple[str, ...] = ()
+    fix: str = ""
+
+
 class Checkout(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One checkout.
 
@@ -39,6 +50,7 @@ class Checkout(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         modules: its submodules, nested ones too.
         cut_off: whether a command on it was killed.
         lost: folders of objects that it borrows from and that are gone.
+        fix: what brings the submodules that are missing.
         notes: what else a person should know.
     """
 
@@ -53,6 +65,7 @@ class Checkout(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     modules: tuple[ModuleState, ...] = ()
     cut_off: bool = False
     lost: tuple[str, ...] = ()
+    fix: str = ""
     notes: tuple[str, ...] = ()
 
 

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.catalog.match import admits, preset_rows, torch_row
 from torchbuild_tasks.model import Finding
 from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.plan.submodules import check_submodules
 from torchbuild_tasks.plan.torch_ref import check_torch
-from torchbuild_tasks.plan.variables import decide, is_off
 
 ARCHITECTURES = ("x86_64", "aarch64")
 SAMPLE_DISK = 0.5
 
 
-def check_machine_and_tree(question: Question) -> tuple[Finding, ...]:
-    """Report every check that does not belong to a single choice."""
+def check_machine_and_tree(question: Question, variables: Mapping[str, str]) -> tuple[Finding, ...]:
+    """Report every check that does not belong to a single choice; `variables` are the decided ones."""
     if question.facts.tree.problem:
         return (*_check_tree(question), *_check_arch(question), *_check_cut(question))
     return (
         *_check_tree(question),
         *check_torch(question),
         *_check_series(question),
-        *_check_submodules(question),
+        *check_submodules(question, variables),
         *_check_arch(question),
         *_check_cmake(question),
         *_check_disk(question),
@@ -33,8 +35,6 @@ def _check_tree(question: Question) -> tuple[Finding, ...]:
     tree = question.facts.tree
     if tree.problem:
         fix = "Name a PyTorch checkout: --source PATH, or get one: torchbuild source get"
-        if tree.empty:
-            fix = "Get it with its submodules: torchbuild source get"
         return (Finding(id="source", status="error", text=f"{tree.root}: {tree.problem}", fix=fix),)
     findings = []
     if tree.era is None:
@@ -66,42 +66,6 @@ def _check_series(question: Question) -> tuple[Finding, ...]:
         text = f"torch {question.version} has no row of its own; planned like {row.version}"
         return (Finding(id="torch-version", status="unknown", text=text),)
     return ()
-
-
-def _check_submodules(question: Question) -> tuple[Finding, ...]:
-    tree = question.facts.tree
-    missing = [path for path in tree.empty if not does_without(question, path)]
-    if not missing:
-        return _unneeded(tree.empty)
-    shown = ", ".join(missing[:6]) + (f" and {len(missing) - 6} more" if len(missing) > 6 else "")
-    text = f"{len(missing)} third_party folders are empty: {shown}"
-    fix = f"torchbuild source update --source {tree.root}"
-    if not tree.git:
-        fix = "A zip download holds no submodules: torchbuild source get gets a checkout that does."
-    return (Finding(id="submodules", status="error", text=text, fix=fix),)
-
-
-def does_without(question: Question, path: str) -> bool:
-    """Say whether a planned-off variable makes this folder of third_party unneeded.
-
-    setup.py looks into every top-level one all the same, as long as it is there.
-    """
-    if question.era == "setuptools" and path.count("/") < 2:
-        return False
-    for row in question.catalog.submodule:
-        if f"{path}/".startswith(f"{row.path}/"):
-            decided = decide(question, row.unless)
-            return is_off(decided.value if decided else row.default)
-    return False
-
-
-def _unneeded(empty: tuple[str, ...]) -> tuple[Finding, ...]:
-    if not empty:
-        return ()
-    text = (
-        f"{len(empty)} empty third_party folders are not needed by what is planned: {', '.join(empty[:3])} …"
-    )
-    return (Finding(id="submodules", status="ok", text=text),)
 
 
 def _check_arch(question: Question) -> tuple[Finding, ...]:

@@ -111,7 +111,7 @@ def verdict(findings: tuple[Finding, ...]) -> Literal["ok", "warn", "refuse"]:
 
 def _findings(decisions: Decisions, ops: tuple[EnvOp, ...]) -> tuple[Finding, ...]:
     question = decisions.question
-    tree = check_machine_and_tree(question)
+    tree = check_machine_and_tree(question, decisions.variables)
     if question.facts.tree.problem:
         return tree
     return (

@@ -117,3 +117,21 @@ def test_the_machine_is_not_changed() -> None:
     facts = linux_facts()
     machine(facts).fill(("{jobs}",), ())
     assert facts == replace(facts)
+
+
+def test_what_brings_submodules_depends_on_what_this_folder_is() -> None:
+    row = next(row for row in CATALOG.failure if row.id == "submodule-missing")
+    told = machine().fill_command(row.command, ())
+    assert told == "torchbuild source update --source /src/pytorch"
+    for changes in ({"git": False}, {"linkless": ("third_party/fmt",)}):
+        plain = machine(with_tree(linux_facts(), **changes))
+        assert plain.fill_command(row.command, ()) == "torchbuild source get 2.8.0 --source /src/pytorch-git"
+        assert "/src/pytorch-git" in plain.fill(row.fix, ())
+    nowhere = machine(with_tree(linux_facts(), problem="no such folder", version=None))
+    assert nowhere.fill_command(row.command, ()) == "torchbuild source update"
+
+
+def test_a_toolkit_that_is_too_new_is_told_with_one_that_fits() -> None:
+    row = next(row for row in CATALOG.failure if row.id == "cub-missing")
+    old = machine(with_tree(linux_facts(), version="2.6.0a0"))
+    assert old.fill_command(row.command, ()) == "torchbuild build --cuda --cuda-toolkit pypi:12.4"

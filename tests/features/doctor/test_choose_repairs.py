@@ -25,6 +25,7 @@ def test_empty_submodules_are_filled_and_no_other_is_touched() -> None:
     assert repair.command.argv[-3:] == ("--", "third_party/fmt", "third_party/onnx")
     assert todo(with_tree(linux_facts(), empty=empty[1:2])) == ()
     assert todo(with_tree(linux_facts(), empty=empty, git=False)) == ()
+    assert todo(with_tree(linux_facts(), empty=empty, linkless=empty)) == ()
 
 
 def test_only_the_settings_of_the_checkout_are_changed() -> None:

@@ -14,12 +14,13 @@ import msgspec
 
 from torchbuild_tasks.catalog import GIB, Catalog, FailureRow
 from torchbuild_tasks.catalog.failures import FailureBook, Hit
-from torchbuild_tasks.catalog.match import parse_version
+from torchbuild_tasks.catalog.match import admits, parse_version
 from torchbuild_tasks.features.diagnosis import patterns
 from torchbuild_tasks.features.diagnosis.scan import ErrorBlock, Line, LogScanner
 from torchbuild_tasks.model import BuildPlan, Diagnosis, Facts, Reading
 from torchbuild_tasks.plan.jobs import usable_memory
 from torchbuild_tasks.plan.packages import install_line
+from torchbuild_tasks.plan.submodules import can_fetch, fetched_word, folder_beside
 
 _GROUP: Final = re.compile(r"\{(\d)\}")
 # A name may hold a group itself: {package:g++-{1}}.
@@ -41,7 +42,7 @@ class Machine:
 
     def __init__(self, facts: Facts, plan: BuildPlan, catalog: Catalog, *, built: bool) -> None:
         self._facts, self._catalog = facts, catalog
-        self._values = {**_values(facts, plan), **(_of_the_build(facts, plan) if built else {})}
+        self._values = {**_values(facts, plan, catalog), **(_of_the_build(facts, plan) if built else {})}
 
     def value(self, name: str) -> str:
         """Return what a name stands for on this machine; empty when that is not known."""
@@ -109,7 +110,7 @@ def _group(number: str, groups: Sequence[str]) -> str:
     return groups[int(number) - 1] if int(number) <= len(groups) else ""
 
 
-def _values(facts: Facts, plan: BuildPlan) -> Mapping[str, str]:
+def _values(facts: Facts, plan: BuildPlan, catalog: Catalog) -> Mapping[str, str]:
     choices = {choice.name: choice.value for choice in plan.choices}
     here = facts.tree.problem is None
     values = {
@@ -121,6 +122,7 @@ def _values(facts: Facts, plan: BuildPlan) -> Mapping[str, str]:
     }
     if choices.get("jobs", "").isdecimal():
         values["jobs"] = str(max(1, int(choices["jobs"]) // 2))
+    values |= _of_the_tree(facts, catalog) if here else {}
     values |= {f"built {name.removeprefix('variable ')}": value for name, value in _inputs(facts).items()}
     if facts.cuda is not None:
         usable = [each for each in facts.cuda.toolkits if each.nvcc and not each.problem]
@@ -128,6 +130,16 @@ def _values(facts: Facts, plan: BuildPlan) -> Mapping[str, str]:
         values["gpus"] = ";".join(sorted({gpu.capability for gpu in facts.cuda.gpus if gpu.capability}))
         values["driver cuda"] = (facts.cuda.driver.cuda or "") if facts.cuda.driver else ""
     return values
+
+
+def _of_the_tree(facts: Facts, catalog: Catalog) -> Mapping[str, str]:
+    """Return what depends on what this folder is: `checkout` only where git can fetch its submodules."""
+    tree, version = facts.tree, parse_version(facts.tree.version)
+    best = [row.best for row in catalog.cuda_torch if row.best and version and admits(row.torch, version)]
+    values = {"torch cuda": best[-1]} if best else {}
+    if can_fetch(tree, tree.linkless):
+        return {**values, "checkout": tree.root}
+    return {**values, "release": fetched_word(tree, catalog), "beside": folder_beside(tree)}
 
 
 def _inputs(facts: Facts) -> Mapping[str, str]:

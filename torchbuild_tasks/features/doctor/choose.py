@@ -70,8 +70,9 @@ def _git(question: Question, *words: str, because: str) -> Command:
 
 def _submodules(question: Question) -> Command | None:
     """Fill the checkout's own that are empty; the others, which may be on commits of the user's, stay."""
-    empty = [path for path in question.facts.tree.empty if path.count("/") == 1]
-    if not question.facts.tree.git or not empty:
+    tree = question.facts.tree
+    empty = [path for path in tree.empty if path.count("/") == 1 and path not in tree.linkless]
+    if not tree.git or not empty:
         return None
     words = ("submodule", "update", "--init", "--recursive", "--jobs", "8", "--", *empty)
     return _git(question, *words, because="fills the folders that are empty, and touches no other")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from torchbuild_tasks.errors import SourceError
@@ -12,12 +12,13 @@ from torchbuild_tasks.features.source.archive import ARCHIVES, unpack_archive
 from torchbuild_tasks.features.source.get import Task, get, update
 from torchbuild_tasks.features.source.mirror import fill_mirrors
 from torchbuild_tasks.features.source.reset import reset_third_party
-from torchbuild_tasks.model.source import Checkout, Kind, ModuleState, SourceReport
+from torchbuild_tasks.model.source import Checkout, Kind, Lacking, ModuleState, SourceReport
 from torchbuild_tasks.system import files
 from torchbuild_tasks.system.git import cut_off, submodules
 from torchbuild_tasks.system.git.checkout import changed_files
 from torchbuild_tasks.system.git.fetch import MIRRORS, is_shallow, lost_alternates, mirrors_in
 from torchbuild_tasks.system.git.run import Git
+from torchbuild_tasks.values import replace
 
 
 def run_source(task: Task, named: Path | None) -> SourceReport:
@@ -105,15 +106,17 @@ def describe(task: Task, root: Path, *, whole: bool = True) -> Checkout:
     version = None
     with contextlib.suppress(OSError):
         version = (root / "version.txt").read_text("utf-8").strip() or None
+    lacking = task.lacking(root) if whole else Lacking()
     if not _is_top(git):
         return Checkout(
             path=str(root),
             kind="archive" if note else "folder",
             version=version,
             url=note.url if note else "",
+            modules=tuple(_empty(lacking)),
+            fix=lacking.fix,
             notes=("it is no git checkout: get another version beside it",),
         )
-    needed = task.needs(root) if whole else None
     return Checkout(
         path=str(root),
         kind=_kind(git),
@@ -123,7 +126,8 @@ def describe(task: Task, root: Path, *, whole: bool = True) -> Checkout:
         at=_at(git),
         shallow=is_shallow(git),
         changed=changed_files(git) if whole else (),
-        modules=tuple(_state(git, module, needed) for module in submodules.walk(git)) if needed else (),
+        modules=_states(task, git, lacking) if whole else (),
+        fix=lacking.fix,
         cut_off=cut_off.was_cut_off(root / files.STATE_DIR) or bool(note and note.moving),
         lost=lost_alternates(git),
         notes=_notes(task, git),
@@ -149,6 +153,23 @@ def _at(git: Git) -> str:
         or git.output("describe", "--tags", "--exact-match")
         or ""
     )
+
+
+def _states(task: Task, git: Git, lacking: Lacking) -> tuple[ModuleState, ...]:
+    """Return every submodule; of those that hold nothing what the plan says."""
+    needed = task.needs(git.folder)
+    found = {module.top: _state(git, module, needed) for module in submodules.walk(git)}
+    for state in _empty(lacking):
+        there = found.get(state.path)
+        found[state.path] = replace(state, wanted=there.wanted) if there else state
+    return tuple(found.values())
+
+
+def _empty(lacking: Lacking) -> Iterator[ModuleState]:
+    for path in lacking.missing:
+        yield ModuleState(path=path, wanted="", there=None, state="missing")
+    for path in lacking.unneeded:
+        yield ModuleState(path=path, wanted="", there=None, state="unneeded")
 
 
 def _state(git: Git, module: submodules.Module, needed: Callable[[str], bool]) -> ModuleState:

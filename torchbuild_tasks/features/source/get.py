@@ -23,6 +23,7 @@ from torchbuild_tasks.features.source.choose import (
 )
 from torchbuild_tasks.features.source.places import Note
 from torchbuild_tasks.model import Facts
+from torchbuild_tasks.model.source import Lacking
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.torch_ref import read_word
 from torchbuild_tasks.system import files, lock
@@ -49,6 +50,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
         store: the folder of our checkouts and mirrors.
         url: the repository; `config` are settings that go with each git.
         needs: says of a checkout which of its submodules the plan needs.
+        lacking: says of a checkout which of its submodules hold nothing, as a plan sees it.
         newest: what is got without a word.
     """
 
@@ -59,6 +61,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     config: tuple[str, ...]
     needs: Needs
+    lacking: Callable[[Path], Lacking] = lambda root: Lacking()
     newest: str = "latest"
 
     def git(self, folder: Path) -> Git:

@@ -53,10 +53,10 @@ def _checkout(one: Checkout) -> str:
     text += "".join(f"Note: {note}\n" for note in one.notes)
     if one.changed:
         text += f"{len(one.changed)} changed files: {_some(one.changed)}\n"
-    return text + _modules(one.modules) + "\n"
+    return text + _modules(one.modules, one.fix) + "\n"
 
 
-def _modules(modules: tuple[ModuleState, ...]) -> str:
+def _modules(modules: tuple[ModuleState, ...], fix: str) -> str:
     if not modules:
         return ""
     counts = {state: sum(each.state == state for each in modules) for state in _STATES}
@@ -69,7 +69,9 @@ def _modules(modules: tuple[ModuleState, ...]) -> str:
             text += f"  {each.path}: at {(each.there or '')[:10]}, wanted is {each.wanted[:10]}\n"
         elif each.state == "changed":
             text += f"  {each.path}: {_some(each.changed)}\n"
-    if counts["missing"] or counts["elsewhere"]:
+    if fix:
+        text += f"-> {fix}\n"
+    elif counts["missing"] or counts["elsewhere"]:
         text += "source update completes them.\n"
     return text
 

@@ -1,0 +1,196 @@
+"""Which submodules a build needs, by setup.py, by the rows and by what git names; and the way out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.machines import found, linux_facts, modern_tree, plan_of, statuses, tree, with_tree
+from torchbuild_tasks.catalog import load_catalog
+from torchbuild_tasks.model import Facts, Host, Tree
+from torchbuild_tasks.plan.submodules import fetched_word
+from torchbuild_tasks.values import replace
+
+ASMJIT = "third_party/fbgemm/third_party/asmjit"
+EVERY = tuple(row.path for row in load_catalog().submodule)
+CHECKED = (ASMJIT, "third_party/cpuinfo", "third_party/cutlass", "third_party/fbgemm", "third_party/gloo")
+
+
+def bare(version: str = "2.6.0a0", **changes: Any) -> Facts:
+    """An unpacked archive: no git, no .gitmodules, no folder of a submodule."""
+    values: dict[str, Any] = {"absent": EVERY, "empty": CHECKED, "checked": CHECKED, **changes}
+    return linux_facts(tree=tree(version=version, git=False, commit=None, **values))
+
+
+def lacks(facts: Facts, **flags: Any) -> str:
+    """What the plan says is missing; "" where nothing is."""
+    findings = [each for each in plan_of(facts, **flags).findings if each.id == "submodules"]
+    return findings[0].text if findings and findings[0].status == "error" else ""
+
+
+def without(*paths: str, version: str = "2.6.0a0", arch: str = "x86_64", os: str = "linux") -> Facts:
+    """An archive that has all folders but these, and a setup.py that asks for none."""
+    facts = bare(version, absent=paths, checked=(), empty=())
+    return replace(facts, host=Host(os=os, arch=arch))
+
+
+# ---------------- an archive without any
+
+
+def test_an_archive_without_submodules_is_refused_with_what_needs_each() -> None:
+    text = lacks(bare(), set=("USE_XNNPACK=1",))
+    for said in (
+        "third_party/fmt",
+        "(every build of torch 2.6)",
+        "third_party/gloo (setup.py looks there",
+        "third_party/ideep (USE_MKLDNN, on by default)",
+        "third_party/XNNPACK, third_party/pthreadpool (USE_XNNPACK=1)",
+        "third_party/nlohmann",
+        "third_party/tensorpipe (USE_DISTRIBUTED and USE_TENSORPIPE, on by default)",
+    ):
+        assert said in text
+    assert "mkl-dnn" not in text  # it lies in ideep
+    for gone in ("foxi", "zstd", "eigen-", "googletest", "nccl", "kineto"):
+        assert gone not in text
+
+
+def test_the_sample_has_no_third_party_of_pytorch() -> None:
+    assert lacks(bare(sample=True, empty=(), checked=())) == ""
+
+
+@pytest.mark.parametrize(
+    ("version", "has", "has_not"),
+    [
+        ("1.0.0", ("QNNPACK",), ("foxi", "fmt", "tensorpipe")),
+        ("1.4.0", ("foxi",), ("fmt", "XNNPACK")),
+        ("2.0.0", ("foxi", "fmt"), ("opentelemetry-cpp", "nlohmann")),
+        ("2.4.0", ("opentelemetry-cpp", "cpp-httplib"), ("QNNPACK", "nlohmann")),
+        ("2.6.0", ("nlohmann",), ("foxi", "QNNPACK")),
+        ("2.15.0", ("fmt", "protobuf"), ("foxi", "psimd", "eigen")),
+    ],
+)
+def test_each_release_has_its_own(version: str, has: tuple[str, ...], has_not: tuple[str, ...]) -> None:
+    text = lacks(bare(version, checked=(), empty=()), preset="full") + ","
+    assert [name for name in has if f"third_party/{name}" not in text] == []
+    assert [name for name in has_not if f"third_party/{name}" in text] == []
+
+
+# ---------------- by setting
+
+
+@pytest.mark.parametrize(
+    ("path", "on", "off"),
+    [
+        ("third_party/ideep", (), ("USE_MKLDNN=0",)),
+        ("third_party/ideep/mkl-dnn", ("USE_MKLDNN=1",), ("USE_MKLDNN=0",)),
+        ("third_party/kineto", ("USE_KINETO=1",), ()),
+        ("third_party/XNNPACK", ("USE_XNNPACK=1",), ("USE_XNNPACK=1", "USE_SYSTEM_XNNPACK=1")),
+        ("third_party/tensorpipe", (), ("USE_TENSORPIPE=0",)),
+        ("third_party/tensorpipe", (), ("USE_DISTRIBUTED=OFF",)),
+        ("third_party/gloo", (), ("USE_GLOO=0",)),
+        ("third_party/protobuf", (), ("BUILD_CUSTOM_PROTOBUF=0",)),
+        ("third_party/pthreadpool", ("USE_XNNPACK=1",), ()),
+        ("third_party/FXdiv", ("USE_PYTORCH_QNNPACK=1",), ()),
+        ("third_party/googletest", ("BUILD_TEST=1",), ()),
+        ("third_party/sleef", (), ("USE_SYSTEM_LIBS=1",)),
+        ("third_party/composable_kernel", ("USE_ROCM=1",), ()),
+        ("third_party/nccl/nccl", ("USE_CUDA=1",), ("USE_CUDA=1", "USE_NCCL=0")),
+        ("third_party/nccl/nccl", ("USE_CUDA=1",), ("USE_CUDA=1", "USE_SYSTEM_NCCL=1")),
+        ("third_party/cutlass", ("USE_CUDA=1",), ()),
+        ("third_party/cudnn_frontend", ("USE_CUDA=1", "USE_CUDNN=1"), ("USE_CUDA=1", "USE_CUDNN=0")),
+        ("third_party/NVTX", ("USE_CUDA=1",), ("USE_CUDA=1", "USE_SYSTEM_NVTX=1")),
+    ],
+)
+def test_a_setting_decides(path: str, on: tuple[str, ...], off: tuple[str, ...]) -> None:
+    assert path in lacks(without(path), set=on)
+    assert lacks(without(path), set=off) == ""
+
+
+def test_a_default_depends_on_the_machine() -> None:
+    assert lacks(without("third_party/ideep", arch="aarch64")) == ""
+    assert "USE_MKLDNN=1" in lacks(without("third_party/ideep", arch="aarch64"), set=("USE_MKLDNN=1",))
+    assert lacks(without("third_party/tensorpipe", os="windows")) == ""
+    assert "USE_MIMALLOC" in lacks(without("third_party/mimalloc", os="windows"))
+    assert lacks(without("third_party/mimalloc")) == ""
+
+
+# ---------------- what setup.py looks into, whatever is off
+
+
+def test_what_setup_py_looks_into_is_needed_whatever_is_off() -> None:
+    facts = linux_facts(tree=tree(version="2.6.0a0", empty=(ASMJIT,), checked=CHECKED))
+    assert ASMJIT in lacks(facts, preset="minimal")
+    assert "setup.py looks there" in lacks(facts, set=("USE_FBGEMM=0",))
+    assert lacks(facts, set=("USE_SYSTEM_LIBS=1", "USE_FBGEMM=0")) == ""
+    inner = "third_party/fbgemm/third_party/googletest"
+    other = linux_facts(tree=tree(version="2.6.0a0", empty=(inner,), checked=CHECKED))
+    assert statuses(plan_of(other, preset="minimal").findings, "submodules") == ["ok"]
+
+
+@pytest.mark.parametrize(
+    ("version", "path", "needed"),
+    [
+        ("2.6.0", ASMJIT, True),
+        ("1.13.1", ASMJIT, True),
+        ("1.1.0", ASMJIT, False),
+        ("2.0.0", "third_party/onnx/third_party/benchmark", True),
+        ("2.6.0", "third_party/onnx/third_party/benchmark", False),
+        ("2.0.0", "third_party/kineto", True),
+        ("1.8.0", "third_party/kineto", False),
+        ("1.4.0", "third_party/tbb", True),
+    ],
+)
+def test_rows_know_it_where_setup_py_could_not_be_read(version: str, path: str, needed: bool) -> None:
+    facts = linux_facts(tree=tree(version=version, empty=(path,), checked=None))
+    assert bool(lacks(facts, preset="minimal")) is needed
+
+
+def test_the_later_build_system_looks_into_none_of_them() -> None:
+    facts = linux_facts(tree=modern_tree(empty=("third_party/fbgemm",)))
+    assert statuses(plan_of(facts, set=("USE_FBGEMM=0",)).findings, "submodules") == ["ok"]
+    assert lacks(facts, set=("USE_FBGEMM=1",))
+    assert "named by .gitmodules" in lacks(linux_facts(tree=modern_tree(empty=("third_party/new",))))
+
+
+# ---------------- the way out, by what this folder is
+
+
+@pytest.mark.parametrize(
+    ("changes", "fix"),
+    [
+        ({}, "torchbuild source update --source /src/pytorch"),
+        ({"git": False}, "torchbuild source get 2.8.0 --source /src/pytorch-git gets"),
+        ({"linkless": ("third_party/fmt",)}, "torchbuild source get 2.8.0 --source /src/pytorch-git gets"),
+        ({"linkless": ("third_party/other",)}, "torchbuild source update --source /src/pytorch"),
+        ({"root": "/my src/pytorch"}, 'torchbuild source update --source "/my src/pytorch"'),
+        ({"root": "/my src/pt/", "git": False}, 'torchbuild source get 2.8.0 --source "/my src/pt-git" gets'),
+    ],
+)
+def test_the_fix_is_one_that_works_here(changes: dict[str, Any], fix: str) -> None:
+    facts = with_tree(linux_facts(), **{"empty": ("third_party/fmt", "third_party/onnx"), **changes})
+    finding = found(plan_of(facts).findings, "submodules")
+    assert "third_party/fmt, third_party/onnx" in finding.text
+    assert finding.fix.startswith(fix)
+
+
+@pytest.mark.parametrize(
+    ("version", "word"),
+    [
+        ("2.6.0a0", "2.6.0"),
+        ("2.6.0", "2.6.0"),
+        ("1.13.1", "1.13.1"),
+        ("1.4.0a0", "v1.4.0"),
+        ("9.1.0a0", "main"),
+        (None, "main"),
+    ],
+)
+def test_what_is_got_is_the_torch_that_is_here(version: str | None, word: str) -> None:
+    assert fetched_word(Tree(root="/x", version=version), load_catalog()) == word
+
+
+def test_many_are_counted() -> None:
+    names = tuple(f"third_party/m{number}" for number in range(40))
+    text = lacks(with_tree(linux_facts(), empty=names))
+    assert text.startswith("40 ")
+    assert "and 28 more" in text

@@ -1,0 +1,175 @@
+"""Submodules: which folders hold nothing, which git can fetch, and which setup.py looks into itself."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from torchbuild_tasks.facts.probe import Probe
+
+THIRD_PARTY = "third_party"
+# Submodules of submodules of submodules exist (tensorpipe); a link in a circle must end.
+MAX_DEPTH = 5
+# Names that setup.py of 0.4 to 2.13 gives to the functions that look, and to the one that lists the folders.
+CHECKS = ("check_file", "check_for_files")
+LISTS = ("get_submodule_folders", "check_submodules")
+
+
+class Submodules(NamedTuple):
+    """What `Tree` says of them, by the same names."""
+
+    empty: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
+    linkless: tuple[str, ...] = ()
+    checked: tuple[str, ...] | None = None
+
+
+def look_at_submodules(probe: Probe, root: str, folders: Sequence[str], *, git: bool) -> Submodules:
+    """Look at the submodules of a checkout.
+
+    Args:
+        probe: the machine.
+        root: the checkout.
+        folders: those that rows know of any release; looked at where no .gitmodules names its own.
+        git: whether the root is the top of a repository.
+    """
+    checked = checked_folders(probe, root)
+    looked = {path for path in checked or () if _holds_nothing(probe, probe.join(root, path))}
+    empty = tuple(sorted({*empty_submodules(probe, root), *looked}))
+    absent: tuple[str, ...] = ()
+    if not probe.is_file(probe.join(root, ".gitmodules")):
+        missing = {path for path in folders if _holds_nothing(probe, probe.join(root, path))}
+        absent = tuple(sorted(missing - set(empty)))
+    linkless = _linkless(probe, root, (*empty, *absent)) if git else ()
+    return Submodules(empty, absent, linkless, checked)
+
+
+def empty_submodules(probe: Probe, root: str) -> tuple[str, ...]:
+    """Return the folders that .gitmodules files name and that hold nothing, sorted.
+
+    Paths are relative to `root`, with / on every system, as git writes them. A folder that
+    does not exist, or holds only git's link file, holds nothing. Without .gitmodules (a
+    release archive) the folders that exist are looked at themselves.
+    """
+    if not probe.is_file(probe.join(root, ".gitmodules")):
+        children = [f"{THIRD_PARTY}/{name}" for name in probe.children(probe.join(root, THIRD_PARTY))]
+        places = {path: probe.join(root, path) for path in children}
+        return tuple(p for p, place in places.items() if probe.is_dir(place) and _holds_nothing(probe, place))
+    named = submodule_paths(probe, root)
+    return tuple(sorted({empty for path in named for empty in _empty_below(probe, root, path, MAX_DEPTH)}))
+
+
+def submodule_paths(probe: Probe, folder: str) -> tuple[str, ...]:
+    """Return the submodule paths that a folder's .gitmodules names, relative to that folder."""
+    found = []
+    for line in (probe.read(probe.join(folder, ".gitmodules")) or "").splitlines():
+        key, equals, value = line.partition("=")
+        path = value.strip().strip('"').rstrip("/")
+        if equals and key.strip().lower() == "path" and path and ".." not in path.split("/"):
+            found.append(path)
+    return tuple(found)
+
+
+def _empty_below(probe: Probe, root: str, path: str, depth: int) -> Iterator[str]:
+    place = probe.join(root, path)
+    if _holds_nothing(probe, place):
+        yield path
+    elif depth:
+        for inner in submodule_paths(probe, place):
+            yield from _empty_below(probe, root, f"{path}/{inner}", depth - 1)
+
+
+def _holds_nothing(probe: Probe, folder: str) -> bool:
+    return set(probe.children(folder)) <= {".git"}
+
+
+def _linkless(probe: Probe, root: str, missing: Sequence[str]) -> tuple[str, ...]:
+    """Return those that git's index knows no submodule for, themselves or around them.
+
+    A repository that somebody made of an unpacked archive has none: `git submodule update` does nothing
+    there.
+    """
+    git = probe.which("git")
+    if not missing or git is None:
+        return ()
+    ask = (git, "--no-optional-locks", "-C", root, "ls-files", "--stage", "-z", "--")
+    output = probe.run((*ask, *submodule_paths(probe, root), *missing))
+    if output is None or output.rc != 0:
+        return ()
+    links = [entry.partition("\t")[2] for entry in output.stdout.split("\0") if entry.startswith("160000 ")]
+    return tuple(path for path in missing if not _has_link(probe, root, path, links))
+
+
+def _has_link(probe: Probe, root: str, path: str, links: Sequence[str]) -> bool:
+    """Say whether a path is a submodule, or lies in one that is checked out."""
+    if path in links:
+        return True
+    around = next((link for link in links if path.startswith(f"{link}/")), "")
+    return around != "" and probe.exists(probe.join(root, around, ".git"))
+
+
+# ---------------- what setup.py insists on, whatever is switched off
+
+
+def checked_folders(probe: Probe, root: str) -> tuple[str, ...] | None:
+    """Return the folders that setup.py looks into before it builds; None where that cannot be read.
+
+    The list is read from the text of this very setup.py: up to 1.8 it names every folder, from 1.9 on it
+    takes all of .gitmodules, and names nested ones and those for where there is no .gitmodules.
+    """
+    text = probe.read(probe.join(root, "setup.py"))
+    if text is None:
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of escapes in the strings of old ones
+            module = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    functions = {node.name: node for node in ast.walk(module) if isinstance(node, ast.FunctionDef)}
+    if not functions.keys() & {*CHECKS, *LISTS}:
+        return None
+    found = [*_named_in_calls(module)]
+    listed = [path for name in LISTS if name in functions for path in _named_in_lists(functions[name])]
+    if LISTS[0] in functions and probe.is_file(probe.join(root, ".gitmodules")):
+        listed = list(submodule_paths(probe, root))
+    return tuple(sorted({*found, *listed}))
+
+
+def _named_in_calls(module: ast.Module) -> Iterator[str]:
+    """Yield the folders that the checking functions are called with."""
+    for node in ast.walk(module):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CHECKS:
+            parts = _parts(node.args[0]) if node.args else None
+            if parts and node.func.id == CHECKS[0]:
+                parts.pop()  # it is given a file
+            if parts and parts[0] == THIRD_PARTY and len(parts) > 1:
+                yield "/".join(parts)
+
+
+def _named_in_lists(function: ast.FunctionDef) -> Iterator[str]:
+    """Yield the folders of lists that a function goes through; plain names lie in third_party."""
+    for node in ast.walk(function):
+        if isinstance(node, (ast.For, ast.comprehension)) and isinstance(node.iter, (ast.List, ast.Tuple)):
+            for item in node.iter.elts:
+                if isinstance(item, ast.Constant) and isinstance(item.value, str):
+                    below = item.value.startswith(f"{THIRD_PARTY}/")
+                    yield item.value if below else f"{THIRD_PARTY}/{item.value}"
+
+
+def _parts(node: ast.expr) -> list[str] | None:
+    """Return the parts of `os.path.join(third_party_path, "a")` or `THIRD_PARTY_DIR / "a"`, else None."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value.split("/")
+    if isinstance(node, ast.Name):
+        return [THIRD_PARTY] if THIRD_PARTY in node.id.lower() else [] if node.id.lower() == "cwd" else None
+    pieces: Sequence[ast.expr] = ()
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+        pieces = (node.left, node.right)
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "join":
+        pieces = node.args
+    found = [_parts(piece) for piece in pieces]
+    known = [each for each in found if each is not None]
+    return [part for each in known for part in each] if pieces and len(known) == len(found) else None

@@ -1,0 +1,185 @@
+"""Which submodules a build needs and for what, which of them are missing, and what really brings them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from packaging.version import Version
+
+from torchbuild_tasks.catalog import Catalog, SubmoduleRow
+from torchbuild_tasks.catalog.match import admits, applies, parse_version, torch_row
+from torchbuild_tasks.model import Finding, Tree
+from torchbuild_tasks.model.source import Lacking
+from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.plan.torch_ref import MAIN, releases
+from torchbuild_tasks.plan.variables import is_off
+
+LOOKS_AT_ALL = ">=1.9,<2.14"  # the releases whose setup.py looks into every folder of .gitmodules
+_ALL = "USE_SYSTEM_LIBS"
+_SHOWN = 12
+_BY_SETUP = "setup.py looks there, whatever is switched off"
+_BY_GIT = "named by .gitmodules, and nothing says that this build does without"
+
+
+class Needs:
+    """What a build of these settings needs of third_party; `variables` are the decided ones."""
+
+    def __init__(self, question: Question, variables: Mapping[str, str]) -> None:
+        """Take the question and the values that its layers and choices have given."""
+        self._question, self._variables = question, variables
+        # Main says 2.6.0a0 for months before it is 2.6, and has its submodules.
+        self._version = Version((question.version or Version(question.row.version)).base_version)
+
+    def why(self, path: str) -> str:
+        """Return why a build needs this folder of third_party; "" where it does without."""
+        if self._is_checked(path):
+            return _BY_SETUP
+        row = self._row(path)
+        return self._why_by_row(row) if row else _BY_GIT
+
+    def lacking(self) -> Lacking:
+        """Return the folders that hold nothing; none that lies in another of them."""
+        tree = self._question.facts.tree
+        known = [path for path in tree.absent if not tree.sample and self._exists(path)]
+        whole = sorted({*tree.empty, *known})
+        outer = [path for path in whole if not any(path.startswith(f"{other}/") for other in whole)]
+        missing = {path: why for path in outer if (why := self.why(path))}
+        unneeded = tuple(path for path in outer if path not in missing)
+        fix = way_out(self._question, missing) if missing else ""
+        return Lacking(missing=missing, unneeded=unneeded, fix=fix)
+
+    def _row(self, path: str) -> SubmoduleRow | None:
+        return next(
+            (row for row in self._question.catalog.submodule if f"{path}/".startswith(f"{row.path}/")), None
+        )
+
+    def _exists(self, path: str) -> bool:
+        """Say whether this release has a folder that only a row names."""
+        row = self._row(path)
+        return row is not None and (applies(row.torch, self._version) or self._is_checked(path))
+
+    def _is_checked(self, path: str) -> bool:
+        """Say whether setup.py looks into it itself; with USE_SYSTEM_LIBS, of any value, it does not."""
+        if self._question.era != "setuptools" or self._variables.get(_ALL):
+            return False
+        checked = self._question.facts.tree.checked
+        if checked is not None:
+            return path in checked
+        row = next((row for row in self._question.catalog.submodule if row.path == path), None)
+        if row and row.checked and admits(row.checked, self._version):
+            return True
+        return path.count("/") == 1 and path in self._question.facts.tree.empty and self._looks_at_all()
+
+    def _looks_at_all(self) -> bool:
+        return bool(admits(LOOKS_AT_ALL, self._version))
+
+    def _why_by_row(self, row: SubmoduleRow) -> str:
+        host = self._question.facts.host
+        if row.os not in ("", host.os) or any(self._is_on(name, "0") for name in self._system(row)):
+            return ""
+        if not all(self._is_on(name, default) for name, default in row.needs.items()):
+            return ""
+        needed = [*row.needs.items()]
+        if row.any:
+            needed += [item for item in row.any.items() if self._is_on(*item)][:1]
+            if len(needed) == len(row.needs):
+                return ""
+        return self._said([name for name, _ in needed]) or f"every build of torch {self._series()}"
+
+    def _system(self, row: SubmoduleRow) -> tuple[str, ...]:
+        return (*row.system, _ALL) if row.system else ()
+
+    def _is_on(self, name: str, default: str) -> bool:
+        """Say whether a variable is on; the default is 1, 0, or the system or architecture where it is 1."""
+        value = self._variables.get(name)
+        if value is not None:
+            return value != "" and not is_off(value)
+        host = self._question.facts.host
+        return default in ("1", host.os, host.arch)
+
+    def _said(self, names: Sequence[str]) -> str:
+        said = [f"{name}={self._variables[name]}" for name in names if name in self._variables]
+        silent = " and ".join(name for name in names if name not in self._variables)
+        return " and ".join([*said, *([f"{silent}, on by default"] if silent else [])])
+
+    def _series(self) -> str:
+        return ".".join(map(str, self._version.release[:2]))
+
+
+def check_submodules(question: Question, variables: Mapping[str, str]) -> tuple[Finding, ...]:
+    """Report the folders of third_party that hold nothing: an error where the build needs one."""
+    lacking = Needs(question, variables).lacking()
+    if lacking.missing:
+        text = missing_text(lacking.missing)
+        return (Finding(id="submodules", status="error", text=text, fix=lacking.fix),)
+    if not lacking.unneeded:
+        return ()
+    count = len(lacking.unneeded)
+    text = f"{count} empty third_party folders are not needed by what is planned: {_some(lacking.unneeded)}"
+    return (Finding(id="submodules", status="ok", text=text),)
+
+
+def missing_text(missing: Mapping[str, str]) -> str:
+    """Say which folders hold nothing, by what needs them."""
+    reasons: dict[str, list[str]] = {}
+    for path, why in missing.items():
+        reasons.setdefault(why, []).append(path)
+    said = "; ".join(f"{_some(paths)} ({why})" for why, paths in reasons.items())
+    what = "1 folder of a submodule is" if len(missing) == 1 else f"{len(missing)} folders of submodules are"
+    return f"{what} empty or not there: {said}"
+
+
+def _some(paths: Iterable[str]) -> str:
+    paths = tuple(paths)
+    more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
+    return ", ".join(paths[:_SHOWN]) + more
+
+
+# ---------------- what really brings them
+
+
+def can_fetch(tree: Tree, missing: Iterable[str]) -> bool:
+    """Say whether git can fetch these into this folder: its index has them as submodules."""
+    return tree.git and not set(missing) & set(tree.linkless)
+
+
+def fetched_word(tree: Tree, catalog: Catalog) -> str:
+    """Return the word of `source get` for the torch that this folder is."""
+    known = releases(catalog)
+    version = parse_version(tree.version)
+    base = Version(version.base_version) if version else None
+    if base in known:
+        return str(base)
+    row, exact = torch_row(catalog, version)
+    if exact:
+        return row.latest
+    return f"v{base}" if base and base < max(known) else MAIN  # older than the table: by its tag
+
+
+def folder_beside(tree: Tree) -> str:
+    """Return a folder beside this one for a checkout of the same torch."""
+    return tree.root.rstrip("/\\") + "-git"
+
+
+def way_out(question: Question, missing: Iterable[str]) -> str:
+    """Return what to do about missing submodules: a command that works for what this folder is."""
+    tree = question.facts.tree
+    if can_fetch(tree, missing):
+        return f"torchbuild source update --source {as_word(tree.root)}"
+    word, beside = fetched_word(tree, question.catalog), as_word(folder_beside(tree))
+    why = "knows no submodules here" if tree.git else "cannot be asked, for this is no git checkout"
+    release = f"https://github.com/pytorch/pytorch/releases/download/v{word}/pytorch-v{word}.tar.gz"
+    archive = (
+        ""
+        if not word[0].isdecimal()
+        else f". Or unpack the release's own archive, which holds them: {release}"
+    )
+    return (
+        f"torchbuild source get {word} --source {beside} gets a checkout that has them (git {why}); "
+        f"build that one: --source {beside}{archive}"
+    )
+
+
+def as_word(path: str) -> str:
+    """Return a path as one word of sh, cmd and PowerShell alike."""
+    return f'"{path}"' if any(each.isspace() for each in path) else path
