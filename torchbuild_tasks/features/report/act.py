@@ -30,6 +30,7 @@ from torchbuild_tasks.ninja.log import NinjaLog, Step, last_run, steps_within
 from torchbuild_tasks.ninja.step_times import builds_before, compiler_of, differences, gone_outputs, hits
 from torchbuild_tasks.ninja.timeline import critical_path, lanes, trace_events
 from torchbuild_tasks.system.files import STATE_DIR, state_dir, translate_errors, write_atomic
+from torchbuild_tasks.system.reading import read_bytes, read_text
 
 PAGE: Final = "report.html"
 
@@ -138,7 +139,7 @@ def _damage(log: NinjaLog, build_dir: Path) -> list[str]:
 def _manifest(path: Path) -> tuple[Manifest | None, list[str]]:
     """Return the manifest of the last build; None with a note when there is none that can be read."""
     try:
-        return read_manifest(path.read_bytes(), str(path)), []
+        return read_manifest(read_bytes(path), str(path)), []
     except FileNotFoundError:
         return None, [f"There is no manifest of this build ({path}): the stages are not known."]
     except (OSError, ManifestError) as problem:
@@ -167,8 +168,8 @@ def _machine(facts: Facts) -> str:
 
 def _version(root: Path) -> str:
     """Return the version in the checkout, where no manifest says what was built."""
-    with contextlib.suppress(OSError, UnicodeDecodeError):
-        return (root / "version.txt").read_text("utf-8").strip()[:40] or "of unknown version"
+    with contextlib.suppress(OSError):
+        return read_text(root / "version.txt").strip()[:40] or "of unknown version"
     return "of unknown version"
 
 

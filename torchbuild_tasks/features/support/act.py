@@ -27,6 +27,7 @@ from torchbuild_tasks.model import BuildPlan, Facts
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.system.files import STATE_DIR, write_atomic
 from torchbuild_tasks.system.log import log_ends
+from torchbuild_tasks.system.reading import read_bytes
 from torchbuild_tasks.text.redaction import OWN_RULES, RULES, Redactor
 from torchbuild_tasks.values import dumps, to_json
 
@@ -179,7 +180,7 @@ def _settings(request: BuildRequest, root: Path) -> Path:
 
 
 def _read(path: Path) -> str | None:
-    return path.read_text("utf-8", "replace") if path.is_file() else None
+    return read_bytes(path).decode("utf-8", "replace") if path.is_file() else None
 
 
 def _log(path: Path, redactor: Redactor) -> dict[str, str]:
