@@ -38,6 +38,7 @@ ROLES: tuple[tuple[str, str], ...] = (
     ),
     ("value", "__init__.py */__init__.py */*/__init__.py verbs.py errors.py values.py options.py about.py"),
     ("value", "model/*.py catalog/*.py features/*/flags.py"),
+    ("value", "text/visible.py"),  # needed wherever a text leaves: by values, doors and fronts
     ("choose", "text/*.py plan/*.py plan/cuda/*.py ninja/*.py"),
     ("door", "system/*.py system/*/*.py"),
     ("choose", "build/hints.py build/out_of_memory.py build/outputs.py build/time_left.py"),

@@ -21,6 +21,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.text.visible import visible_json
 
 T = TypeVar("T")
 DEEPEST: Final = 64  # levels of nesting; what is read here has at most ten
@@ -81,10 +82,9 @@ def dumps(value: object, *, ascii: bool = False) -> str:
     """Write one JSON object as text, for people and programs: indented, Unicode as it is.
 
     A name that is no valid Unicode (a byte of an old file system), which `msgspec.json.encode` refuses,
-    is escaped; with `ascii` everything beyond ASCII is.
+    is escaped, as is what no person would see; with `ascii` everything beyond ASCII is.
     """
-    text = json.dumps(to_json(value), indent=2, ensure_ascii=ascii)
-    return text.encode("utf-8", "backslashreplace").decode("utf-8") + "\n"
+    return visible_json(json.dumps(to_json(value), indent=2, ensure_ascii=ascii)) + "\n"
 
 
 class Malformed(ValueError):
@@ -222,6 +222,8 @@ def from_json(kind: type[T], data: object, place: str = "") -> T:
         return msgspec.convert(data, kind)
     except msgspec.ValidationError as error:
         raise _refusal(kind, data, place or kind.__name__, str(error)) from None
+    except UnicodeEncodeError:  # half a letter where msgspec looks into a text: a number, a time, a key
+        raise UsageError(f"{place or kind.__name__} holds a text that is no Unicode") from None
 
 
 def _refusal(kind: type, data: object, place: str, message: str) -> UsageError:

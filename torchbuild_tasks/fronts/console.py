@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+import traceback
+from types import TracebackType
+
 from invoke.exceptions import Exit, ParseError
 from invoke.program import Program
 
@@ -9,6 +13,7 @@ from torchbuild_tasks import version
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.fronts.invoke_tasks import make_namespace
 from torchbuild_tasks.fronts.parsing import unknown_word
+from torchbuild_tasks.text.visible import visible
 
 
 class TorchbuildProgram(Program):
@@ -22,11 +27,17 @@ class TorchbuildProgram(Program):
             text = str(error)
             if text.startswith("No idea what '"):
                 text = unknown_word(text.split("'")[1])
-            raise Exit(text, code=UsageError.exit_code) from None
+            raise Exit(visible(text), code=UsageError.exit_code) from None
+
+
+def _tell_bug(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Print the traceback of a bug; the error in it may hold a name of somebody else's."""
+    sys.stderr.write(visible("".join(traceback.format_exception(kind, error, trace))))
 
 
 def main() -> None:
     """Entry point of the console script."""
+    sys.excepthook = _tell_bug
     TorchbuildProgram(name="torchbuild", namespace=make_namespace(), version=version()).run()
 
 

@@ -5,10 +5,8 @@ Results go to stdout, everything else to stderr; with --json stdout holds one JS
 
 from __future__ import annotations
 
-import sys
-
 from torchbuild_tasks.errors import TorchbuildError
-from torchbuild_tasks.fronts.output import error_object, error_text, json_text, out
+from torchbuild_tasks.fronts.output import err, error_object, error_text, json_text, out
 from torchbuild_tasks.fronts.parsing import load
 from torchbuild_tasks.fronts.reporter import ConsoleReporter
 from torchbuild_tasks.options import BuildRequest
@@ -45,4 +43,4 @@ def show_error(error: TorchbuildError, *, as_json: bool) -> None:
     if as_json:
         out(json_text(error_object(error)))
     else:
-        sys.stderr.write(error_text(error))
+        err(error_text(error))

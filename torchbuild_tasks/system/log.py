@@ -11,6 +11,7 @@ from typing import Final, Self
 
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.system.files import replace, translate_errors
+from torchbuild_tasks.text.visible import visible
 
 KEPT: Final = 5
 HEAD: Final = 64 << 10  # bytes
@@ -68,7 +69,7 @@ def open_log(folder: Path, name: str, argv: Sequence[str] = ()) -> Log:
         _rotate(folder, name)
         log = Log(path, previous)
     now = datetime.now().astimezone().isoformat(timespec="milliseconds")
-    log.write(f"# {now} {' '.join(argv)}".rstrip().encode(errors="replace") + b"\n")
+    log.write(f"# {now} {visible(' '.join(argv))}".rstrip().encode(errors="replace") + b"\n")
     return log
 
 

@@ -31,6 +31,7 @@ from torchbuild_tasks.ninja.step_times import builds_before, compiler_of, differ
 from torchbuild_tasks.ninja.timeline import critical_path, lanes, trace_events
 from torchbuild_tasks.system.files import STATE_DIR, state_dir, translate_errors, write_atomic
 from torchbuild_tasks.system.reading import read_bytes, read_text
+from torchbuild_tasks.text.visible import visible_json
 
 PAGE: Final = "report.html"
 
@@ -71,7 +72,7 @@ def make_report(
     if trace is not None:
         stages = [(name, seconds) for name, seconds, _ in report.stages]
         title = f"torch {report.torch}, {report.when}"
-        _write(trace, json.dumps(trace_events(report.timeline, title, stages)))
+        _write(trace, visible_json(json.dumps(trace_events(report.timeline, title, stages))))
     return ReportFiles(page=page, trace=trace, steps=len(steps), notes=tuple(notes))
 
 

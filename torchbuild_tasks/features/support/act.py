@@ -29,6 +29,7 @@ from torchbuild_tasks.system.files import STATE_DIR, write_atomic
 from torchbuild_tasks.system.log import log_ends
 from torchbuild_tasks.system.reading import read_bytes
 from torchbuild_tasks.text.redaction import OWN_RULES, RULES, Redactor
+from torchbuild_tasks.text.visible import visible, visible_json
 from torchbuild_tasks.values import dumps, to_json
 
 R = TypeVar("R")
@@ -108,7 +109,8 @@ def make_support(
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in members.items():
-            archive.writestr(name, text)
+            shown = visible(text) if name.endswith(".txt") else visible_json(text)
+            archive.writestr(name, shown.encode("utf-8", "backslashreplace"))
     write_atomic(path, data.getvalue(), error=UsageError)
     problems = tuple(map(redactor.text, attempts.problems))
     return SupportFile(path=str(path), members=tuple(members), redacted=counts, problems=problems)
