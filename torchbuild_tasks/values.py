@@ -33,6 +33,7 @@ _WHOLE: Final = range(-(2**63), 2**64)  # what TOML, msgspec and every file syst
 # What Python's decoder takes and JSON has not, or makes an infinity of.
 _SUSPECT: Final = re.compile(r"\d{19}|[eE]\+?\d{3}|NaN|Infinity")
 _KEY_BEFORE: Final = re.compile(r'"([^"\\\n]{1,80})"\s*:\s*[\[\s-]*\Z')
+_KEY: Final = 500  # letters of a key of TOML: [mirrors] has addresses
 _DIGITS: Final = re.compile(r"[0-9_]{4301,}")  # of which Python makes no int: sys.int_info
 # The parts of a place as msgspec 0.22 writes it: `$.rows[1].set[...]`, where [...] is any key of a mapping.
 _STEP: Final = re.compile(r"\.[^.\[]+|\[[^]]+\]")
@@ -183,6 +184,8 @@ def _leaves(value: object, key: str) -> Iterator[tuple[str, object]]:
     """Yield every value with its dotted key; its keys, too, are texts."""
     if isinstance(value, dict):
         for name, item in value.items():
+            if len(name) > _KEY:
+                raise Malformed(f"{name[:40]}... is a key of {len(name)} letters")
             yield from _leaves(item, f"{key}.{name}" if key else name)
             yield key or repr(name), name
     elif isinstance(value, list):
@@ -263,7 +266,8 @@ def _unknown(place: str, key: str, known: Sequence[str]) -> UsageError:
 
     near = difflib.get_close_matches(key, known, n=1)
     hint = f"; did you mean {near[0]}?" if near else ""
-    return UsageError(f"{place} has an unknown key: {key}{hint}", looked=(f"known: {', '.join(known)}",))
+    shown = key if len(key) <= _KEY else f"{key[:40]}..."
+    return UsageError(f"{place} has an unknown key: {shown}{hint}", looked=(f"known: {', '.join(known)}",))
 
 
 def _values_at(value: Any, steps: Sequence[str]) -> Iterator[tuple[str, object]]:

@@ -28,7 +28,7 @@ from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.system.files import STATE_DIR, write_atomic
 from torchbuild_tasks.system.log import log_ends
 from torchbuild_tasks.system.reading import read_bytes
-from torchbuild_tasks.text.redaction import OWN_RULES, RULES, Redactor
+from torchbuild_tasks.text.redaction import OWN_RULES, Redactor, rules
 from torchbuild_tasks.text.visible import visible, visible_json
 from torchbuild_tasks.values import dumps, to_json
 
@@ -208,7 +208,7 @@ def _diagnose(log: Path, facts: Facts | None, plan: BuildPlan | None, catalog: C
 
 
 def _about(writer: str, counts: Mapping[str, int], members: tuple[str, ...]) -> str:
-    what = {**{rule.id: rule.what for rule in RULES}, **OWN_RULES}
+    what = {**{rule.id: rule.what for rule in rules()}, **OWN_RULES}
     lines = [
         f"{writer}, Python {platform.python_version()}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         "Look through it before you hand it on. To plan from it elsewhere: torchbuild plan --facts FILE.zip",
