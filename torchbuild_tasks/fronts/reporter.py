@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Self, TextIO
 from torchbuild_tasks.fronts.transfers import Transfers
 from torchbuild_tasks.model import Command
 from torchbuild_tasks.ninja.progress import Progress, ProgressParser, eta
+from torchbuild_tasks.text.redaction import Redactor
 from torchbuild_tasks.text.show import Removable, removal_text, shell_text
 from torchbuild_tasks.text.visible import Printed, output, visible
 
@@ -70,6 +71,7 @@ class ConsoleReporter:
         self._total, self._total_start, self._skipped = 0, 0.0, 0
         self._left: float | None = None
         self._newest: Progress | None = None
+        self._redactor: Redactor | None = None
         self._lock = threading.RLock()  # what watches a build beside it says things too
         self._transfers = Transfers(say=self.note, live=self._live)
 
@@ -138,7 +140,11 @@ class ConsoleReporter:
         return sys.stdin.readline().strip().lower() in ("y", "yes")
 
     def _say(self, text: str) -> None:
-        if self._bar and not self._quiet:
+        if self._quiet:
+            return
+        self._redactor = self._redactor or Redactor(os.environ, people=False)
+        text = self._redactor.text(text)
+        if self._bar:
             self._bar.console.print(visible(text), markup=False, highlight=False, emoji=False, soft_wrap=True)
         else:
             self._write(f"{text}\n")

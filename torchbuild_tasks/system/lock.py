@@ -35,7 +35,7 @@ def hold(root: Path, what: str) -> Iterator[None]:
         except filelock.Timeout:  # an OSError, too
             raise _busy(root, about) from None
     try:
-        write_atomic(about, json.dumps(_myself(what)).encode(), error=UsageError)
+        write_atomic(about, json.dumps(_myself(what)).encode(), error=UsageError, private=True)
         yield
     finally:
         # First the note, then the lock: the note must never be of a run that is over.

@@ -32,6 +32,9 @@ class Log:
         self.previous_time = previous_time
         self.problem: str | None = None
         # Unbuffered: after a kill the time of the last write tells what the build made.
+        # For this user's eyes: a build prints what it was given. A file that is there keeps its rights.
+        path.unlink(missing_ok=True)
+        path.touch(0o600)
         self._file = path.open("wb", buffering=0)
 
     def write(self, data: bytes, /) -> None:

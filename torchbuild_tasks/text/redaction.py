@@ -153,6 +153,14 @@ def _strong(words: tuple[str, ...]) -> bool:
     return pairs or (bool(rest) and any(_takes(row.words, row.where, rest) for row in rows))
 
 
+def without_forms(text: str, instead: str) -> str:
+    """Return a text without what looks like a secret by itself, `instead` in its place."""
+    for rule in rules():
+        if not rule.named and not rule.person:
+            text = rule.pattern.sub(rule.instead.replace(GONE, instead), text)
+    return text
+
+
 class Redactor:
     """Takes out what the rules name, and counts how often each did.
 
@@ -245,7 +253,8 @@ class Redactor:
             parts.append(text[at : found.end(2)])
             at = found.end(2)
             if is_secret(found[1].lstrip("-")) and said.strip("\"'\\").lower() not in _PLAIN:
-                parts.append(GONE)
+                quote = next((mark for mark in ('\\"', '"', "'") if said.startswith(mark)), "")
+                parts.append(f"{quote}{GONE}{quote}")
                 at = found.end()
                 self.counts[rule.id] += 1
         return "".join((*parts, text[at:]))

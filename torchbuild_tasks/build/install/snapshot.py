@@ -196,9 +196,9 @@ def write(build_dir: Path, snapshot: Snapshot, inputs: Mapping[str, str]) -> Non
             path: (each.changed, each.names, each.folders) for path, each in snapshot.folders.items()
         },
     }
-    write_atomic(build_dir / SNAPSHOT_FILE, json.dumps(data).encode(), error=BuildFailed)
+    write_atomic(build_dir / SNAPSHOT_FILE, json.dumps(data).encode(), error=BuildFailed, private=True)
     inputs_file = json.dumps({"schema": SCHEMA, "inputs": dict(inputs)}).encode()
-    write_atomic(build_dir / INSTALL_FILE, inputs_file, error=BuildFailed)
+    write_atomic(build_dir / INSTALL_FILE, inputs_file, error=BuildFailed, private=True)
 
 
 def forget(build_dir: Path) -> None:

@@ -351,7 +351,7 @@ def flags_of(memory: Bisection, request: BisectRequest, session: Session, config
 
 def write_memory(session: Session, memory: Bisection) -> Bisection:
     """Write the memory, and the log of it for a person."""
-    files.write_atomic(session.folder / _STATE, dumps(memory).encode(), error=SourceError)
+    files.write_atomic(session.folder / _STATE, dumps(memory).encode(), error=SourceError, private=True)
     files.write_atomic(session.log, log_text(memory).encode("utf-8", "backslashreplace"), error=SourceError)
     return memory
 

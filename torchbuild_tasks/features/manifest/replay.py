@@ -141,6 +141,6 @@ def write_diffs(manifest: Manifest, folder: Path) -> tuple[str, ...]:
         path = folder / diff_name(repository.path)
         with files.translate_errors(ManifestError, path):
             folder.mkdir(parents=True, exist_ok=True)
-        files.write_atomic(path, data, error=ManifestError)
+        files.write_atomic(path, data, error=ManifestError, private=True)
         written.append(str(path))
     return tuple(written)

@@ -193,4 +193,4 @@ def load_page() -> Page:
 def _write(path: Path, text: str) -> None:
     with translate_errors(UsageError, path):
         path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(path, text.encode("utf-8", "backslashreplace"), error=UsageError)
+    write_atomic(path, text.encode("utf-8", "backslashreplace"), error=UsageError, private=True)

@@ -30,7 +30,7 @@ from torchbuild_tasks.system.log import log_ends
 from torchbuild_tasks.system.reading import read_bytes
 from torchbuild_tasks.text.redaction import OWN_RULES, Redactor, rules
 from torchbuild_tasks.text.visible import visible, visible_json
-from torchbuild_tasks.values import dumps, to_json
+from torchbuild_tasks.values import Malformed, dumps, parse_json, to_json
 
 R = TypeVar("R")
 
@@ -111,7 +111,7 @@ def make_support(
         for name, text in members.items():
             shown = visible(text) if name.endswith(".txt") else visible_json(text)
             archive.writestr(name, shown.encode("utf-8", "backslashreplace"))
-    write_atomic(path, data.getvalue(), error=UsageError)
+    write_atomic(path, data.getvalue(), error=UsageError, private=True)
     problems = tuple(map(redactor.text, attempts.problems))
     return SupportFile(path=str(path), members=tuple(members), redacted=counts, problems=problems)
 
@@ -157,8 +157,16 @@ def _members(
     files = {"manifest.json": last_manifest(build_dir), "torchbuild.toml": _settings(request, root)}
     for name, file in files.items():
         if (text := attempts(name, lambda file=file: _read(file))) is not None:  # type: ignore[misc]
-            members[name] = redactor.text(text)
+            members[name] = _handed_on(text, redactor)
     return members
+
+
+def _handed_on(text: str, redactor: Redactor) -> str:
+    """Return a file without secrets; JSON stays JSON."""
+    try:
+        return dumps(redactor.value(parse_json(text)))
+    except Malformed:
+        return redactor.text(text)
 
 
 def _environ(catalog: Catalog, redactor: Redactor) -> dict[str, str]:

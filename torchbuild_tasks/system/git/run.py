@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +11,7 @@ import msgspec
 
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.system import process
+from torchbuild_tasks.system.git.settings import with_settings
 
 # What a hook sets for its own repository would send our commands there.
 _SET_BY_HOOKS: Final = (
@@ -38,14 +39,17 @@ class Git(msgspec.Struct, frozen=True, kw_only=True):
 
     def argv(self, words: Sequence[str]) -> tuple[str, ...]:
         """Return the whole command line of one git command."""
-        settings = tuple(word for setting in self.config for word in ("-c", setting))
         # git enters core.worktree, and fails where that is gone, unless another one is named.
         where = ("--work-tree=.",) if self.bare else ()
-        return ("git", *settings, "-C", str(self.folder), *where, *words)
+        return ("git", "-C", str(self.folder), *where, *words)
+
+    def settings(self, environ: Mapping[str, str]) -> dict[str, str]:
+        """Return an environment that brings `config` to a command: an address in it can hold a login."""
+        return with_settings(environ, self.config)
 
     def ask(self, *words: str, timeout: float | None = 60.0) -> process.Captured:
         """Run a short command, which may fail."""
-        return process.capture(self.argv(words), env=git_environment(), timeout=timeout)
+        return process.capture(self.argv(words), env=self.settings(git_environment()), timeout=timeout)
 
     def output(self, *words: str, timeout: float | None = 60.0) -> str | None:
         """Return what a short command prints, without its last line end; None when it fails."""
