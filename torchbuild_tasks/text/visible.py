@@ -82,7 +82,8 @@ def output(text: str, *, colours: bool) -> str:
 def _line(line: str, colours: bool) -> str:
     if "\x1b" not in line:
         return visible(line)
-    parts, at, last = [], 0, ""
+    parts: list[str] = []
+    at, last = 0, ""
     for found in _COLOUR.finditer(line):
         last = found[0] if colours else ""
         parts += (visible(line[at : found.start()]), last)

@@ -11,8 +11,8 @@ import msgspec
 
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.system import process
-from torchbuild_tasks.system.git.settings import with_settings
 
+_COUNT: Final = "GIT_CONFIG_COUNT"  # of git 2.31; with _KEY_n and _VALUE_n, read behind all files
 # What a hook sets for its own repository would send our commands there.
 _SET_BY_HOOKS: Final = (
     "GIT_DIR",
@@ -91,3 +91,16 @@ def git_environment() -> dict[str, str]:
     """Return our environment in the C locale, without what a hook sets or questions at a terminal."""
     kept = {name: value for name, value in os.environ.items() if name not in _SET_BY_HOOKS}
     return {**kept, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"}
+
+
+def with_settings(environ: Mapping[str, str], settings: Sequence[str]) -> dict[str, str]:
+    """Return an environment in which git has these NAME=VALUE settings, too.
+
+    Not as `-c`: anybody on the machine reads a command line, and `url.<base>.insteadOf` can hold a login.
+    """
+    count = int(environ.get(_COUNT) or 0) if (environ.get(_COUNT) or "0").isdigit() else 0
+    more = {_COUNT: str(count + len(settings))} if settings else {}
+    for number, setting in enumerate(settings, count):
+        name, _, value = setting.partition("=")
+        more |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
+    return {**environ, **more}
