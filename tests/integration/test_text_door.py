@@ -8,12 +8,17 @@ import re
 import subprocess
 import sys
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.support.capabilities import needs, takes_odd_names
 from tests.support.sample import materialise
+from torchbuild_tasks.fronts.parsing import parse
+from torchbuild_tasks.fronts.run import run_verb
+from torchbuild_tasks.system import process
 from torchbuild_tasks.text.visible import UNSEEN
 from torchbuild_tasks.verbs import VERBS
 
@@ -73,6 +78,8 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     if takes_odd_names(folder):
         (root / "torch" / f"a{POISON}.py").write_text("x", "utf-8")
+        (root / "third_party" / f"x{POISON}").mkdir()
+        (root / "third_party" / f"x{POISON}" / "x").write_text("x", "utf-8")
     build = root / "build"
     build.mkdir()
     manifest = {
@@ -177,6 +184,33 @@ def test_what_is_written_holds_neither(tree: Path) -> None:
         line for line in (tree / "env_set.sh").read_text("utf-8").splitlines() if line.startswith("#")
     ]
     assert not UNSEEN.search("\n".join(comments))
+    if sys.platform != "win32":  # where the rights of the user's profile say who may read it
+        for name in ("env_set.sh", "report.html", "support.zip"):
+            assert (tree / name).stat().st_mode & 0o077 == 0, name
+    check((tree / "report.html").read_text("utf-8"))
+
+
+@pytest.mark.parametrize(
+    "verb", ["plan", *(pytest.param(one, marks=pytest.mark.slow) for one in ("doctor", "env", "source"))]
+)
+def test_no_secret_is_in_the_command_line_of_a_program(
+    tree: Path, verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Anybody on the machine can list them."""
+    seen: list[str] = []
+    door = process._open
+
+    def start(argv: Sequence[str], *how: Any, **more: Any) -> Any:
+        seen.extend([argv] if isinstance(argv, str) else argv)
+        return door(argv, *how, **more)
+
+    monkeypatch.setattr(process, "_open", start)
+    monkeypatch.chdir(tree)
+    for name, value in environ(tree).items():
+        monkeypatch.setenv(name, value)
+    run_verb(verb, parse(verb, (*WORDS[verb], "--source", ".", "--set", f"MY_TOKEN={SECRET}")))
+    assert len(seen) > 5
+    assert not [word for word in seen if SECRET in word or NAMED in word]
 
 
 @needs(sys.platform != "win32", "pty")

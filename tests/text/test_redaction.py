@@ -274,3 +274,10 @@ def test_what_stands_everywhere_is_not_sought() -> None:
 )
 def test_what_pytorch_says_is_no_secret(text: str) -> None:
     assert Redactor({}, people=False).text(text) == text
+
+
+def test_json_stays_json() -> None:
+    text = json.dumps({"a_token": SECRET, "b": [f"MY_PASS={SECRET}"], "n": json.dumps({"password": SECRET})})
+    said = redactor().text(text)
+    assert SECRET not in said
+    assert json.loads(json.loads(said)["n"]) == {"password": GONE}
