@@ -9,7 +9,7 @@ import os
 import string
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -295,10 +295,10 @@ documents = st.one_of(
 )
 
 
-def _read_by_all(folder: Path, data: bytes) -> None:
-    for name, read in READERS.items():
+def _read_by(names: Iterable[str], folder: Path, data: bytes) -> None:
+    for name in names:
         try:
-            read(folder, data)
+            READERS[name](folder, data)
         except TorchbuildError as error:
             assert error.exit_code > 1, name
             assert len(error.what) < 2000, name
@@ -312,14 +312,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @settings(max_examples=examples(60, 500))
 @given(documents)
 def test_no_reader_falls_over_what_it_reads(folder: Path, data: bytes) -> None:
-    _read_by_all(folder, data)
+    _read_by(READERS, folder, data)
 
 
 @pytest.mark.slow
 @settings(max_examples=100_000)
-@given(documents)
-def test_no_reader_falls_over_a_hundred_thousand(folder: Path, data: bytes) -> None:
-    _read_by_all(folder, data)
+@given(st.sampled_from(sorted(READERS)), documents)
+def test_no_reader_falls_over_a_hundred_thousand(folder: Path, name: str, data: bytes) -> None:
+    _read_by((name,), folder, data)
 
 
 BOMBS = {
@@ -343,5 +343,5 @@ BOMBS = {
 @pytest.mark.parametrize("bomb", BOMBS)
 def test_no_reader_falls_over_a_bomb(folder: Path, bomb: str) -> None:
     began = time.perf_counter()
-    _read_by_all(folder, BOMBS[bomb])
+    _read_by(READERS, folder, BOMBS[bomb])
     assert time.perf_counter() - began < 30
