@@ -171,6 +171,15 @@ def test_no_line_can_hold_it_up() -> None:
     """Twice the text, about twice the time: a rule that goes back over what it read takes four times."""
     hard = ["token" * 3000, "-----BEGIN PRIVATE KEY-----" * 500, "a@" * 8000, "/home/" * 3000, "Ab1=" * 4000]
     hard += [(S * 2 + "\n") * 300, "--" * 8000, "http://" * 2000, "x-" * 8000, "eyJ" * 5000]
+    hard += ["http://a:b" * 4000, "a:b" * 8000, "curl " * 8000, "curl -u a" * 4000, "mysql " * 8000]
+    hard += [
+        "password " * 8000,
+        "password" + " " * 30000,
+        "machine " * 8000,
+        "a_token" + " " * 30000,
+        "a=" * 9000,
+    ]
+    hard += ["docker login " * 4000, "https://hooks.slack.com/" * 2000, "<password>" * 4000, "bearer " * 8000]
     start = time.monotonic()
     for text in hard:
         redactor().text(text)
