@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import math
 import os
 from collections.abc import Iterator
@@ -29,8 +28,9 @@ from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.settings import Settings, check_settings, check_value, split_assignment
 from torchbuild_tasks.plan.variables import may_be_cuda
 from torchbuild_tasks.system import files
+from torchbuild_tasks.system.reading import read_bytes
 from torchbuild_tasks.system.signals import interruptible
-from torchbuild_tasks.values import from_json, replace
+from torchbuild_tasks.values import from_json, parse_json, replace
 
 if TYPE_CHECKING:
     from torchbuild_tasks.build.work import Fetching, Reporter
@@ -46,7 +46,7 @@ def read_facts(path: Path) -> Facts:
         UsageError: no such file, no JSON, or not such a dump.
     """
     try:
-        data: Any = json.loads(_dump(path).decode("utf-8"))
+        data: Any = parse_json(_dump(path))
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from None
     except ValueError as error:
@@ -56,7 +56,7 @@ def read_facts(path: Path) -> Facts:
 
 def _dump(path: Path) -> bytes:
     """Return the bytes of a dump; of an archive those of its facts."""
-    data = path.read_bytes()
+    data = read_bytes(path)
     if not data.startswith(b"PK"):
         return data
     import io

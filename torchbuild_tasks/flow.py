@@ -116,7 +116,7 @@ def write_env(request: BuildRequest) -> BuildPlan:
         place_linker(plan)
         for env_file in plan.env_files:
             data = encode(env_file.shell, env_file.text)
-            files.write_atomic(Path(env_file.path), data, error=EnvFileError)
+            files.write_atomic(Path(env_file.path), data, error=EnvFileError, private=True)
     return plan
 
 

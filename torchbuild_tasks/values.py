@@ -1,5 +1,8 @@
 """Values: how one is changed, shown, turned into JSON and read back, checked.
 
+`parse_json` and `parse_toml` are the only readers of either: whatever wrote a text, it cannot take minutes,
+gigabytes or the whole stack, and holds no number that only Python knows.
+
 Values, rows and decisions are frozen `msgspec.Struct`s; what a JSON file or a row may hold follows
 from their fields. What does not fit is refused with its place ("facts.cpu.cores"), so that a
 dump that was edited by hand does not fail three functions later.
@@ -10,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
@@ -17,8 +21,20 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.text.visible import visible_json
 
 T = TypeVar("T")
+DEEPEST: Final = 64  # levels of nesting; what is read here has at most ten
+LONGEST: Final = 64 << 20  # characters of JSON: the listing of a built tree has 20 MiB
+LONGEST_TOML: Final = 1 << 20  # tomllib (3.11) takes about a second for it
+_MOST: Final = 4_000_000  # commas and brackets, each of which can be 50 bytes of Python
+_DOTS: Final = 500  # in a line: tomllib takes the square of a key's parts
+_WHOLE: Final = range(-(2**63), 2**64)  # what TOML, msgspec and every file system know
+# What Python's decoder takes and JSON has not, or makes an infinity of.
+_SUSPECT: Final = re.compile(r"\d{19}|[eE]\+?\d{3}|NaN|Infinity")
+_KEY_BEFORE: Final = re.compile(r'"([^"\\\n]{1,80})"\s*:\s*[\[\s-]*\Z')
+_KEY: Final = 500  # letters of a key of TOML: [mirrors] has addresses
+_DIGITS: Final = re.compile(r"[0-9_]{4301,}")  # of which Python makes no int: sys.int_info
 # The parts of a place as msgspec 0.22 writes it: `$.rows[1].set[...]`, where [...] is any key of a mapping.
 _STEP: Final = re.compile(r"\.[^.\[]+|\[[^]]+\]")
 _MISTYPED: Final = re.compile(r"Expected `([^`]+)`, got `([^`]+)`$")
@@ -67,10 +83,131 @@ def dumps(value: object, *, ascii: bool = False) -> str:
     """Write one JSON object as text, for people and programs: indented, Unicode as it is.
 
     A name that is no valid Unicode (a byte of an old file system), which `msgspec.json.encode` refuses,
-    is escaped; with `ascii` everything beyond ASCII is.
+    is escaped, as is what no person would see; with `ascii` everything beyond ASCII is.
     """
-    text = json.dumps(to_json(value), indent=2, ensure_ascii=ascii)
-    return text.encode("utf-8", "backslashreplace").decode("utf-8") + "\n"
+    return visible_json(json.dumps(to_json(value), indent=2, ensure_ascii=ascii)) + "\n"
+
+
+class Malformed(ValueError):
+    """A text that is not JSON or TOML, or is more than anybody writes; says why, and where."""
+
+
+def parse_json(data: bytes | str) -> Any:
+    """Decode JSON, in the Unicode encoding that it has.
+
+    Raises:
+        Malformed: it is none, is too long or too deep, or holds a number that is none of JSON's or has
+            more than 64 bits; the text names its key.
+    """
+    if len(data) > LONGEST:
+        raise Malformed(f"it has more than {LONGEST >> 20} MiB")
+    try:
+        # A lone surrogate stands for a byte of an old file system: `dumps` writes it so.
+        text = data.decode(json.detect_encoding(data), "surrogatepass") if isinstance(data, bytes) else data
+    except UnicodeDecodeError as error:
+        raise Malformed(f"it is not UTF-8 text: {error.reason} at byte {error.start}") from None
+    if sum(map(text.count, ",[{")) > _MOST:
+        raise Malformed(f"it has more than {_MOST} values")
+    strict: dict[str, Any] = {}
+    if _SUSPECT.search(text):
+        strict = {
+            "parse_int": lambda word: _number(text, word, int),
+            "parse_float": lambda word: _number(text, word, float),
+            "parse_constant": lambda word: _number(text, word, None),
+        }
+    try:
+        value = json.loads(text.removeprefix("\ufeff"), **strict)
+    except RecursionError:
+        raise Malformed("it is nested too deep") from None
+    except json.JSONDecodeError as error:
+        raise Malformed(str(error)) from None
+    _check_depth(value)
+    return value
+
+
+def _number(text: str, word: str, kind: type[int] | type[float] | None) -> int | float:
+    value = kind(word) if kind is not None and len(word) < 400 else None
+    if value is not None and (value in _WHOLE if isinstance(value, int) else math.isfinite(value)):
+        return value
+    key = _KEY_BEFORE.search(text[: text.find(word)][-200:])
+    raise Malformed(_of_no_size(word) + (f" (key {key[1]})" if key else ""))
+
+
+def _of_no_size(word: str) -> str:
+    shown = word if len(word) <= 40 else f"{word[:20]}... ({len(word)} digits)"
+    return f"{shown} is no number of 64 bits"
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Decode TOML.
+
+    Raises:
+        Malformed: it is none, is too long or too deep, or holds a number or letter that nothing here can
+            use; the text ends with the place in the file, or begins with the key.
+    """
+    import tomllib  # what reads only JSON does without
+
+    if len(text) > LONGEST_TOML:
+        raise Malformed(f"it has more than {LONGEST_TOML >> 20} MiB")
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.count(".") > _DOTS and line.count('"') + line.count("'") < _DOTS // 10:
+            raise Malformed(f"more than {_DOTS} dots in one line (at line {number}, column 1)")
+    try:
+        data = tomllib.loads(text)
+    except RecursionError:
+        raise Malformed("it is nested too deep") from None
+    except tomllib.TOMLDecodeError as error:
+        raise Malformed(str(error)) from None
+    except ValueError:  # the only one that tomllib lets through is int's
+        at = found.start() if (found := _DIGITS.search(text)) else 0
+        word = found[0] if found else "a number"
+        place = f" (at line {text.count(chr(10), 0, at) + 1}, column 1)"
+        raise Malformed(f"{_of_no_size(word)}{place}") from None
+    _check_depth(data)
+    for key, value in _leaves(data, ""):
+        if problem := _unusable(value):
+            raise Malformed(f"key {key}: {problem}")
+    return data
+
+
+def _unusable(value: object) -> str:
+    if isinstance(value, int) and value not in _WHOLE:
+        return _of_no_size(str(value))
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"{value} is no number"
+    return (
+        "a text with a NUL in it, which no program takes" if isinstance(value, str) and "\0" in value else ""
+    )
+
+
+def _leaves(value: object, key: str) -> Iterator[tuple[str, object]]:
+    """Yield every value with its dotted key; its keys, too, are texts."""
+    if isinstance(value, dict):
+        for name, item in value.items():
+            if len(name) > _KEY:
+                raise Malformed(f"{name[:40]}... is a key of {len(name)} letters")
+            yield from _leaves(item, f"{key}.{name}" if key else name)
+            yield key or repr(name), name
+    elif isinstance(value, list):
+        for item in value:
+            yield from _leaves(item, key)
+    else:
+        yield key, value
+
+
+def _check_depth(value: object) -> None:
+    """Refuse what a function that calls itself could not walk; level by level, for that has no depth."""
+    level = [value]
+    for _ in range(DEEPEST):
+        level = [
+            item
+            for above in level
+            for item in (above.values() if type(above) is dict else above if type(above) is list else ())
+            if type(item) is dict or type(item) is list
+        ]
+        if not level:
+            return
+    raise Malformed("it is nested too deep")
 
 
 def from_json(kind: type[T], data: object, place: str = "") -> T:
@@ -88,6 +225,8 @@ def from_json(kind: type[T], data: object, place: str = "") -> T:
         return msgspec.convert(data, kind)
     except msgspec.ValidationError as error:
         raise _refusal(kind, data, place or kind.__name__, str(error)) from None
+    except UnicodeEncodeError:  # half a letter where msgspec looks into a text: a number, a time, a key
+        raise UsageError(f"{place or kind.__name__} holds a text that is no Unicode") from None
 
 
 def _refusal(kind: type, data: object, place: str, message: str) -> UsageError:
@@ -127,7 +266,8 @@ def _unknown(place: str, key: str, known: Sequence[str]) -> UsageError:
 
     near = difflib.get_close_matches(key, known, n=1)
     hint = f"; did you mean {near[0]}?" if near else ""
-    return UsageError(f"{place} has an unknown key: {key}{hint}", looked=(f"known: {', '.join(known)}",))
+    shown = key if len(key) <= _KEY else f"{key[:40]}..."
+    return UsageError(f"{place} has an unknown key: {shown}{hint}", looked=(f"known: {', '.join(known)}",))
 
 
 def _values_at(value: Any, steps: Sequence[str]) -> Iterator[tuple[str, object]]:

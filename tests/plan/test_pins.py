@@ -20,7 +20,7 @@ TEXT = HEAD + (
     f'sha256 = "{"ab" * 32}"\nsize = 12\nurl = "https://example.org/mkl_2020.2.254.7z"\n'
 )
 
-texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30)
 pins = st.builds(
     Pin,
     id=texts,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
+from tests.support.capabilities import needs
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.system.log import KEPT, last_write, open_log
 
@@ -66,3 +68,19 @@ def test_a_log_that_cannot_be_opened_is_told(folder: Path) -> None:
     (folder / "logs").write_text("a file of the user")
     with pytest.raises(UsageError, match=r"logs.*cannot be written"):
         open_log(folder / "logs", "build")
+
+
+@needs(sys.platform != "win32", "modes of files")
+def test_a_log_is_for_one_users_eyes(tmp_path: Path) -> None:
+    """A build prints what it was given; a log that is there with other rights is not written on."""
+    for _ in range(2):
+        with open_log(tmp_path, "build") as log:
+            log.write(b"x\n")
+        assert (tmp_path / "build.log").stat().st_mode & 0o777 == 0o600
+        (tmp_path / "build.log").chmod(0o666)
+
+
+def test_the_first_line_shows_what_would_act(tmp_path: Path) -> None:
+    with open_log(tmp_path, "build", ("x\x1b]0;t\x07",)):
+        pass
+    assert (tmp_path / "build.log").read_text("utf-8").endswith("x\\x1b]0;t\\x07\n")

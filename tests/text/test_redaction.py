@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 
 import pytest
 
-from torchbuild_tasks.text.redaction import OWN_RULES, RULES, Redactor, is_secret
+from torchbuild_tasks.catalog import load_catalog
+from torchbuild_tasks.text.redaction import GONE, OWN_RULES, Redactor, is_secret, rules
 
 S = "Zq9" + "xK3vT7" * 5  # made up, and in no pattern's own shape
 
@@ -56,7 +58,10 @@ def test_a_secret_goes_and_the_rest_stays(rule: str, text: str, stays: str) -> N
 
 
 def test_every_rule_is_tried() -> None:
-    assert {rule.id for rule in RULES} == {rule for rule, _, _ in PLANTED} | {"private-key"}
+    assert {rule.id for rule in rules()} == {
+        *("private-key", *(rule for rule, _, _ in PLANTED)),
+        *(row.id for row in load_catalog().secret_form if row.samples),
+    }
 
 
 KEY = "\n".join(["-----BEGIN RSA PRIVATE KEY-----", *[S * 2] * 3, "-----END RSA PRIVATE KEY-----"])
@@ -166,6 +171,15 @@ def test_no_line_can_hold_it_up() -> None:
     """Twice the text, about twice the time: a rule that goes back over what it read takes four times."""
     hard = ["token" * 3000, "-----BEGIN PRIVATE KEY-----" * 500, "a@" * 8000, "/home/" * 3000, "Ab1=" * 4000]
     hard += [(S * 2 + "\n") * 300, "--" * 8000, "http://" * 2000, "x-" * 8000, "eyJ" * 5000]
+    hard += ["http://a:b" * 4000, "a:b" * 8000, "curl " * 8000, "curl -u a" * 4000, "mysql " * 8000]
+    hard += [
+        "password " * 8000,
+        "password" + " " * 30000,
+        "machine " * 8000,
+        "a_token" + " " * 30000,
+        "a=" * 9000,
+    ]
+    hard += ["docker login " * 4000, "https://hooks.slack.com/" * 2000, "<password>" * 4000, "bearer " * 8000]
     start = time.monotonic()
     for text in hard:
         redactor().text(text)
@@ -173,5 +187,106 @@ def test_no_line_can_hold_it_up() -> None:
 
 
 def test_rules_have_names_of_their_own() -> None:
-    names = [rule.id for rule in RULES] + list(OWN_RULES)
+    names = [rule.id for rule in rules()] + list(OWN_RULES)
     assert len(names) == len(set(names))
+
+
+NAMES = [(row.harmless, row.samples, row.near) for row in load_catalog().secret_name]
+
+
+@pytest.mark.parametrize(("harmless", "samples", "near"), NAMES)
+def test_true_and_false_friends(harmless: bool, samples: tuple[str, ...], near: tuple[str, ...]) -> None:
+    for name in samples:
+        assert is_secret(name) is not harmless, name
+    for name in near:
+        assert is_secret(name) is harmless, name
+
+
+def test_names_that_a_build_knows_are_no_secrets() -> None:
+    """A variable of a build that was taken for a secret could not be compared or replayed."""
+    names = [row.name for row in load_catalog().variable]
+    names += ["PATH", "LD_LIBRARY_PATH", "CMAKE_PREFIX_PATH", "USE_PRECOMPILED_HEADERS", "CCACHE_SLOPPINESS"]
+    names += ["PYTHONPATH", "XDG_RUNTIME_DIR", "PYTORCH_BUILD_VERSION", "TORCH_CUDA_ARCH_LIST", "MAX_JOBS"]
+    assert [name for name in names if is_secret(name)] == []
+
+
+SECRET = "S3cr3tV4lue99"
+
+
+@pytest.mark.parametrize(
+    ("rule", "sample"), [(row.id, each) for row in load_catalog().secret_form for each in row.samples]
+)
+def test_a_form_of_secrets_goes(rule: str, sample: str) -> None:
+    made = redactor()
+    said = made.text(sample.format(S=SECRET))
+    assert SECRET not in said and said != sample
+    assert GONE in said
+
+
+@pytest.mark.parametrize("text", [each for row in load_catalog().secret_form for each in row.near])
+def test_what_looks_like_a_form_stays(text: str) -> None:
+    assert Redactor({}, people=False).text(text) == text
+
+
+OTHER_FORMS = """
+DB_PASS={S}|--db-pass {S}|--password={S}|password: {S}|"password":"{S}"|AccountKey={S}==;EndpointSuffix=x
+SharedAccessKey={S}|_authToken={S}|//registry/:_authToken={S}|https://h/x?access_token={S}
+https://h/x?sv=2020&sig={S}%3D|https://h/x?X-Amz-Signature={S}|CONAN_LOGIN_USERNAME=x CONAN_PASSWORD={S}
+set "MY_TOKEN={S}"|$env:MY_TOKEN = '{S}'|-DMY_TOKEN={S}|-DMY_TOKEN:STRING={S}|MY_TOKEN:STRING={S}
+{{'token': '{S} with space'}}|identitytoken: {S}|export SSHPASS='{S}'|SLACK_WEBHOOK={S}|SENTRY_DSN={S}
+DB_CONN={S}|{{"auths": {{"ghcr.io": {{"auth": "{S}"}}}}}}
+"private_key_id": "{S}"|client-secret {S}|clientSecret={S}
+DefaultEndpointsProtocol=https;AccountName=x;AccountKey={S}|SharedAccessSignature={S}|FTP_PW={S}|REDISCLI_AUTH={S}
+"""
+
+
+@pytest.mark.parametrize("form", re.split(r"[|\n]", OTHER_FORMS.strip()))
+def test_a_name_of_secrets_wherever_it_stands(form: str) -> None:
+    assert SECRET not in redactor().text(form.format(S=SECRET))
+
+
+def test_a_hash_of_a_password_and_a_commit_are_no_secrets() -> None:
+    for text in (
+        "$2b$12$KIXQ4Y7Q9Xo5r3y1uO8ZyO",
+        "0123456789abcdef0123456789abcdef01234567",
+        "sha256:0123abcd",
+    ):
+        assert redactor().text(text) == text
+
+
+def test_what_stands_everywhere_is_not_sought() -> None:
+    environ = {
+        "SOME_AUTH": "enabled",
+        "A_TOKEN": "/home/x/tokens/a.txt",
+        "B_TOKEN": r"C:\x\y",
+        "C_KEY": "ab12cd34",
+    }
+    text = r"enabled in /home/x/tokens/a.txt and C:\x\y, not ab12cd34"
+    assert Redactor(environ, people=False).text(text) == text.replace("ab12cd34", GONE)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "c10::DispatchKey::CUDA",
+        "dispatch_key = CUDA",
+        "-- Performing Test COMPILER_PASS: Success",
+        "PASS_REGULAR_EXPRESSION: x",
+        "note: 'token' is a keyword; use 'tokens: 5'",
+        "tokenizers 0.21 and tokens=12",
+        "Cache-Key-Version: 3",
+        "[12/90] Building CXX object caffe2/CMakeFiles/torch_cpu.dir/jit/passes/pass_manager.cpp.o",
+        "https://download.pytorch.org/whl/cu128?x=1",
+        "auth_type = none",
+        "ninja: build stopped: subcommand failed.",
+    ],
+)
+def test_what_pytorch_says_is_no_secret(text: str) -> None:
+    assert Redactor({}, people=False).text(text) == text
+
+
+def test_json_stays_json() -> None:
+    text = json.dumps({"a_token": SECRET, "b": [f"MY_PASS={SECRET}"], "n": json.dumps({"password": SECRET})})
+    said = redactor().text(text)
+    assert SECRET not in said
+    assert json.loads(json.loads(said)["n"]) == {"password": GONE}

@@ -26,6 +26,7 @@ from torchbuild_tasks.ninja.step_times import hits, remember
 from torchbuild_tasks.ninja.timeline import wall_seconds
 from torchbuild_tasks.system import process
 from torchbuild_tasks.system.files import write_atomic
+from torchbuild_tasks.system.reading import read_bytes, read_json
 from torchbuild_tasks.values import from_json, to_json
 
 HISTORY: Final = "history"
@@ -66,7 +67,7 @@ def write_peaks(store: Path, peaks: PastPeaks) -> str:
 
 def _read_value(kind: type[T], path: Path) -> T | None:
     with contextlib.suppress(OSError, ValueError, UsageError):
-        data = json.loads(path.read_text("utf-8"))
+        data = read_json(path)
         if isinstance(data, dict):
             data = {name: each for name, each in data.items() if name not in _OLD}
         found = from_json(kind, data)
@@ -232,7 +233,7 @@ def read_ninja_log(build_dir: Path) -> NinjaLog:
     """
     path = build_dir / NINJA_LOG
     try:
-        return parse_ninja_log(path.read_text("utf-8", errors="surrogateescape"))
+        return parse_ninja_log(read_bytes(path).decode("utf-8", "surrogateescape"))
     except OSError as problem:
         raise UsageError(
             f"{path} cannot be read: {problem.strerror or problem}.",
@@ -258,7 +259,7 @@ def ninja_graph(build_dir: Path) -> Graph | None:
 def build_program(build_dir: Path, name: str, path: str | None = None) -> str:
     """Return the program that the tree was configured with, else the one on `path`, else ""."""
     with contextlib.suppress(OSError):
-        found = _MAKE_PROGRAM.search((build_dir / "CMakeCache.txt").read_text("utf-8", errors="replace"))
+        found = _MAKE_PROGRAM.search(read_bytes(build_dir / "CMakeCache.txt").decode("utf-8", "replace"))
         if found and Path(found[1]).is_file():
             return found[1]
     return shutil.which(name, path=path) or ""

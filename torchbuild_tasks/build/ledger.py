@@ -148,7 +148,7 @@ class Ledger:
         with files.translate_errors(BuildFailed, self.manifest_path):
             self._build_dir.mkdir(parents=True, exist_ok=True)
         data = dumps(self._redact(self.manifest)).encode()
-        files.write_atomic(self.manifest_path, data, error=BuildFailed)
+        files.write_atomic(self.manifest_path, data, error=BuildFailed, private=True)
         # Only now: a run that is killed in between leaves the older word, and has changed nothing yet.
         record = self._build_dir / RECORD_FILE
         with files.translate_errors(BuildFailed, record):

@@ -29,6 +29,7 @@ from torchbuild_tasks.system.files import (
     write_atomic,
 )
 from torchbuild_tasks.system.log import last_write_of, name_newest
+from torchbuild_tasks.system.reading import read_json
 from torchbuild_tasks.system.remove import Scope, Stamp, is_folder, is_link, snapshot
 
 BEFORE: Final = "before.json"
@@ -52,7 +53,7 @@ class Outputs(Scope, Protocol):
 def read(root: Path, name: str) -> dict[str, Stamp] | None:
     """Return a listing; None when there is none that can be read, and then nothing is claimed by it."""
     with contextlib.suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
-        items = json.loads((root / STATE_DIR / name).read_bytes())["paths"].items()
+        items = read_json(root / STATE_DIR / name)["paths"].items()
         return {path: (m, s, c) for path, (m, s, c) in items}
     return None
 
@@ -65,7 +66,7 @@ def write(root: Path, name: str, listing: Listing, log: str = "") -> None:
 
 def _log_of(root: Path, name: str) -> str:
     with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
-        return str(json.loads((root / STATE_DIR / name).read_bytes())["log"])
+        return str(read_json(root / STATE_DIR / name)["log"])
     return ""
 
 

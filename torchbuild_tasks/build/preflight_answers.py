@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
+
+from torchbuild_tasks.values import parse_json
 
 # What makes each cache compile anew and keep the result: the first pass has to compile really.
 ANEW: Final[Mapping[str, str]] = {"ccache": "CCACHE_RECACHE", "sccache": "SCCACHE_RECACHE"}
@@ -77,7 +78,7 @@ def sccache_answer(before: str, after: str) -> Answer:
     One nvcc command is several entries in that cache, and all of them must be there.
     """
     try:
-        old, new = (json.loads(text)["stats"] for text in (before, after))
+        old, new = (parse_json(text)["stats"] for text in (before, after))
         hits, misses = (_count(new, name) - _count(old, name) for name in ("cache_hits", "cache_misses"))
         refused = {k: v for k, v in new["not_cached"].items() if v > old["not_cached"].get(k, 0)}
     except (ValueError, TypeError, KeyError, AttributeError):

@@ -118,7 +118,7 @@ def write_env_files(work: Work) -> Work:
         data = env_files.encode(env_file.shell, env_file.text)
         path = Path(env_file.path)
         if not (path.is_file() and path.read_bytes() == data):
-            files.write_atomic(path, data, error=EnvFileError)
+            files.write_atomic(path, data, error=EnvFileError, private=True)
     return work
 
 

@@ -50,6 +50,8 @@ from torchbuild_tasks.catalog.rows import (
     OutputRow,
     PackageRow,
     PresetRow,
+    SecretFormRow,
+    SecretNameRow,
     SubmoduleRow,
     SwitchRow,
     TorchRow,
@@ -199,6 +201,8 @@ class Catalog:
     linker = Table(LinkerRow, "linkers.toml")
     switch = Table(SwitchRow, "presets.toml")
     installer = Table(InstallerRow, "linkers.toml")
+    secret_name = Table(SecretNameRow, "secrets.toml")
+    secret_form = Table(SecretFormRow, "secrets.toml")
     failure = Table(FailureRow, *(f"failures/{phase}.toml" for phase in PHASES))
     package = Table(PackageRow, "packages.toml")
     companion = Table(CompanionRow, "companions.toml")

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import fnmatch
+from typing import Final
 
 from packaging.specifiers import SpecifierSet
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from torchbuild_tasks.catalog import Catalog, EntryRow, MemoryRow, PresetRow, TorchRow, VariableRow
+
+_LONGEST: Final = 200  # characters of a version
 
 
 def parse_version(text: str | None) -> Version | None:
     """Read a version, or None when there is none or it is not PEP 440."""
     try:
-        return Version(text) if text else None
-    except InvalidVersion:
+        return Version(text) if text and len(text) <= _LONGEST else None
+    except ValueError:  # also of int, which takes 4,300 digits
         return None
 
 

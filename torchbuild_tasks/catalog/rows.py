@@ -423,6 +423,36 @@ class FailureRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     confirmed: bool = True
 
 
+class SecretNameRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Words in the names of variables, keys and flags that make their values secrets, or `harmless`.
+
+    `where` they stand in a name; data/secrets.toml says how a name is cut.
+    """
+
+    words: tuple[str, ...]
+    where: Literal["anywhere", "last", "end", "whole", "first of key", "behind key"]
+    harmless: bool = False
+    samples: tuple[str, ...] = ()
+    near: tuple[str, ...] = ()
+
+
+class SecretFormRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a secret looks like: a pattern of `re` (`flags`: its letters), and what stands there then.
+
+    One that is `about` a person goes only where a text is handed on. In `samples` {S} is a secret.
+    """
+
+    id: str
+    what: str
+    pattern: str
+    source: str
+    instead: str = "REDACTED"
+    flags: Literal["", "i", "m"] = ""
+    about: Literal["secret", "person"] = "secret"
+    samples: tuple[str, ...] = ()
+    near: tuple[str, ...] = ()
+
+
 class PackageRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What each package manager calls a thing; `*` in the name stands for a version ("g++-*").
 

@@ -22,6 +22,7 @@ import msgspec
 
 from torchbuild_tasks.facts.names import Names, native_names
 from torchbuild_tasks.system.process import capture
+from torchbuild_tasks.system.reading import read_bytes
 
 if sys.platform == "win32":
     from torchbuild_tasks.facts import system_windows as system
@@ -177,9 +178,9 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
         return self.names.file_of(self.root, path) if self.root else Path(path)
 
     def read_bytes(self, path: str) -> bytes | None:
-        """Return the content of a regular file; None for anything that is not one or cannot be read."""
+        """Return the content of a regular file; None for what is none, is too long or cannot be read."""
         try:
-            return self.at(path).read_bytes() if self.at(path).is_file() else None
+            return read_bytes(self.at(path))
         except (OSError, ValueError):
             return None
 

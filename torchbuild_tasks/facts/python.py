@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from torchbuild_tasks.facts.probe import Output, Probe, map_parallel
 from torchbuild_tasks.model import Python
+from torchbuild_tasks.values import parse_json
 
 REPORT: Final = Path(__file__).with_name("python_report.py")
 TIMEOUT: Final = 20.0
@@ -129,7 +129,7 @@ def _parse_report(output: Output | None) -> Mapping[str, Any] | None:
     """Return the last line that is a JSON object with an executable and a version."""
     for line in reversed(output.stdout.splitlines() if output else []):
         try:
-            data = json.loads(line)
+            data = parse_json(line)
         except (ValueError, RecursionError):
             continue
         if isinstance(data, dict) and all(

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
@@ -14,6 +13,8 @@ from typing import Final
 import msgspec
 
 from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.system.reading import read_text
+from torchbuild_tasks.values import LONGEST_TOML, Malformed, parse_toml
 
 NAME: Final = "torchbuild.toml"
 
@@ -51,7 +52,7 @@ def find_settings(explicit: str | None, source: str) -> SettingsFile | None:
             )
         return read_settings(path)
     for folder in (Path(), Path(source).expanduser()):
-        if (folder / NAME).is_file():
+        if (folder / NAME).exists():  # a folder or a pipe of that name is an error, and not no settings
             return read_settings(folder / NAME)
     return None
 
@@ -63,17 +64,13 @@ def read_settings(path: Path) -> SettingsFile:
         UsageError: it cannot be opened, is not UTF-8, or is not TOML; names file, line and key.
     """
     path = path.absolute()
-    if path.is_dir():  # which Windows calls "Permission denied"
-        raise UsageError(f"{path} cannot be read: it is a directory")
     try:
-        text = path.read_text("utf-8-sig")
+        text = read_text(path, most=LONGEST_TOML)
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}") from None
     try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        data = parse_toml(text)
+    except Malformed as error:
         raise _broken(path, text, str(error)) from None
     return SettingsFile(path=str(path), data=data, lines=_lines(text, data))
 
@@ -82,13 +79,15 @@ def _broken(path: Path, text: str, message: str) -> UsageError:
     """Say which line and key the decoder stumbled over; its text has the line at the end."""
     lines = text.splitlines() or [""]
     place = re.search(r" \(at line (\d+), column \d+\)$", message)
+    if not place and not message.endswith("(at end of document)"):
+        return UsageError(f"{path}: {message}")
     number = int(place[1]) if place else len(lines)
     line = lines[min(number, len(lines)) - 1]
     key = _KEY.match(line)
     where = f"{path}, line {number}" + (f", key {key[1]}" if key else "")
     return UsageError(
         f"{where}: {re.sub(r' [(]at [^()]*[)]$', '', message)}",
-        looked=(line.strip(),) if line.strip() else (),
+        looked=(line.strip()[:200],) if line.strip() else (),
         next_step='Text stands in quotes, true and false do not: preset = "dev", cuda = true.',
     )
 

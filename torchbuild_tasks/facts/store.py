@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.model import Store
 from torchbuild_tasks.model.history import HISTORY_SCHEMA, PEAKS, PastPeak, PastPeaks
-from torchbuild_tasks.values import from_json
+from torchbuild_tasks.values import from_json, parse_json
 
 VARIABLE = "TORCHBUILD_CACHE"
 UNPACKED = "unpacked"
@@ -51,7 +49,7 @@ def _digest(probe: Probe, marker: str, name: str) -> str | None:
     The marker of a folder that is still being unpacked has no time at which it was finished.
     """
     try:
-        data = json.loads(probe.read(marker) or "")
+        data = parse_json(probe.read(marker) or "")
     except (ValueError, RecursionError):
         return None
     if not isinstance(data, dict) or data.get("id") != name or data.get("finished", "") is None:
@@ -62,7 +60,7 @@ def _digest(probe: Probe, marker: str, name: str) -> str | None:
 def _peaks(text: str | None) -> tuple[PastPeak, ...]:
     """Return the peaks of earlier builds; none where the file is missing, damaged or of another version."""
     try:
-        found = from_json(PastPeaks, json.loads(text or "{}"))
+        found = from_json(PastPeaks, parse_json(text or "{}"))
     except (ValueError, RecursionError, UsageError):
         return ()
     return found.peaks if found.schema == HISTORY_SCHEMA else ()
@@ -70,6 +68,8 @@ def _peaks(text: str | None) -> tuple[PastPeak, ...]:
 
 def _pins(probe: Probe, lock_file: str) -> dict[str, str]:
     text = probe.read(lock_file)
+    if text is None and probe.exists(lock_file):  # no pins would be a reason to trust what is downloaded
+        raise UsageError(f"{lock_file} cannot be read: it is no file, is too long, or is not yours to read.")
     if text is None:
         return {}
     from torchbuild_tasks.plan.pins import read_pins

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import fnmatch
 import hashlib
-import json
 import os
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -18,6 +17,7 @@ from torchbuild_tasks.facts.submodules import look_at_submodules
 from torchbuild_tasks.model import CMakeCache, Era, OwnPatch, Previous, Tree
 from torchbuild_tasks.model.record import MANIFEST_FILE, RECORD_FILE
 from torchbuild_tasks.options import flag_name
+from torchbuild_tasks.values import Malformed, parse_json, parse_toml
 
 MARKS = ("version.txt", "CMakeLists.txt", "torch/__init__.py", "c10")
 DIGESTED = ("version.txt", "pyproject.toml", "setup.py", "requirements.txt", "CMakeLists.txt")
@@ -108,7 +108,7 @@ def _is_checkout(probe: Probe, folder: str) -> bool:
 
 def _version(probe: Probe, root: str) -> str | None:
     words = (probe.read(probe.join(root, "version.txt")) or "").split()
-    return words[0] if words else None
+    return words[0][:200] if words else None
 
 
 def _digests(probe: Probe, root: str, front_end: Sequence[str]) -> dict[str, str]:
@@ -161,8 +161,8 @@ def look_at_pyproject(probe: Probe, root: str) -> Project:
     """
     text = probe.read(probe.join(root, "pyproject.toml")) or ""
     try:
-        data = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        data = parse_toml(text)
+    except Malformed as error:
         return Project(problem=f"pyproject.toml cannot be read: {error}")
     system = _table(data, "build-system")
     backend = system.get("build-backend")
@@ -344,7 +344,7 @@ def look_at_manifest(probe: Probe, build_dir: str | None) -> Previous | None:
     record = probe.read(probe.join(build_dir, RECORD_FILE))
     text = probe.read(probe.join(build_dir, MANIFEST_FILE)) if record is None else record
     try:
-        data = json.loads(text or "")
+        data = parse_json(text or "")
     except (ValueError, RecursionError):
         return None
     if not isinstance(data, dict) or not isinstance(data.get("result"), str):
@@ -366,7 +366,7 @@ def look_at_install(probe: Probe, build_dir: str | None) -> Mapping[str, str] | 
     """Return the inputs of the last editable install that this tool finished; None when there is none."""
     text = probe.read(probe.join(build_dir, INSTALL_FILE)) if build_dir else None
     try:
-        inputs = json.loads(text or "")["inputs"]
+        inputs = parse_json(text or "")["inputs"]
     except (ValueError, RecursionError, LookupError, TypeError):
         return None
     good = isinstance(inputs, dict) and all(isinstance(value, str) for value in inputs.values())

@@ -6,13 +6,13 @@ Studio 2022 or later; which installation fits is decided in `plan`.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.model import Toolset, VisualStudio, Windows
+from torchbuild_tasks.values import parse_json
 
 
 def look_at_windows(probe: Probe, root: str) -> Windows:
@@ -79,7 +79,7 @@ def _vswhere(probe: Probe) -> tuple[list[VisualStudio], tuple[str, ...]]:
     if output.rc != 0:
         return [], (f"{path} (ended with {output.rc})",)
     try:
-        data = json.loads(output.stdout)
+        data = parse_json(output.stdout)
     except (ValueError, RecursionError):
         return [], (f"{path} (answered with something that is not JSON)",)
     items = [item for item in data if isinstance(item, dict)] if isinstance(data, list) else []

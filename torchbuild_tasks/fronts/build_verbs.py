@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -106,7 +105,7 @@ def _watch(request: BuildRequest, report: Reporter) -> Outcome:
 
 
 def _build_once(request: BuildRequest, report: Reporter, *, first: bool = False) -> None:
-    from torchbuild_tasks.fronts.output import error_text
+    from torchbuild_tasks.fronts.output import err, error_text
     from torchbuild_tasks.fronts.run import show_outcome
 
     try:
@@ -117,7 +116,7 @@ def _build_once(request: BuildRequest, report: Reporter, *, first: bool = False)
         if first and not isinstance(error, BuildFailed | VerifyFailed):
             raise
         report.note("Not built:")
-        sys.stderr.write(error_text(error))
+        err(error_text(error))
 
 
 def verify(request: VerifyRequest, report: Reporter) -> Outcome:

@@ -6,6 +6,7 @@ import dataclasses
 import os
 import sys
 from collections.abc import Sequence
+from types import TracebackType
 
 from torchbuild_tasks import version
 from torchbuild_tasks.errors import TorchbuildError
@@ -25,8 +26,18 @@ torchbuild --version
 SIGPIPE_CODE = 141  # what a shell shows for a program that ended by SIGPIPE
 
 
+def _tell_bug(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Print the traceback of a bug; the error in it may hold a name of somebody else's."""
+    import traceback
+
+    from torchbuild_tasks.text.visible import visible
+
+    sys.stderr.write(visible("".join(traceback.format_exception(kind, error, trace))))
+
+
 def main() -> None:
     """Entry point of the console script."""
+    sys.excepthook = _tell_bug
     try:
         try:
             code = run(sys.argv[1:])

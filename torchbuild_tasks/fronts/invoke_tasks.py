@@ -72,8 +72,9 @@ class VerbTask(Task[Any]):
                     own = words
         except UsageError as error:
             from torchbuild_tasks.fronts.output import error_text
+            from torchbuild_tasks.text.visible import visible
 
-            raise Exit(error_text(error), code=error.exit_code) from None
+            raise Exit(visible(error_text(error)), code=error.exit_code) from None
         return arguments(verb, own)
 
 

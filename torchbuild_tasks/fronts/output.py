@@ -8,6 +8,7 @@ from typing import Any
 from torchbuild_tasks.errors import BuildFailed, PlanRefused, TorchbuildError
 from torchbuild_tasks.features.diagnosis.show import diagnoses_text
 from torchbuild_tasks.text.show import finding_text
+from torchbuild_tasks.text.visible import visible
 from torchbuild_tasks.values import dumps
 
 
@@ -17,10 +18,15 @@ def json_text(value: object) -> str:
 
 
 def out(text: str) -> None:
-    """Print a result; a letter that the code page of a pipe lacks is escaped."""
+    """Print a result; what acts on a terminal is escaped, and a letter that the code page of a pipe lacks."""
     encoding = sys.stdout.encoding or "utf-8"
-    sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    sys.stdout.write(visible(text).encode(encoding, "backslashreplace").decode(encoding))
     sys.stdout.flush()
+
+
+def err(text: str) -> None:
+    """Print an error, as `out` does; stderr escapes letters that it lacks by itself."""
+    sys.stderr.write(visible(text))
 
 
 # ---------------- errors and findings as paragraphs to a person, or as an object for a program

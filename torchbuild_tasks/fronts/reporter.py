@@ -11,12 +11,14 @@ import sys
 import threading
 import time
 from types import TracebackType
-from typing import TYPE_CHECKING, BinaryIO, Self
+from typing import TYPE_CHECKING, Self, TextIO
 
 from torchbuild_tasks.fronts.transfers import Transfers
 from torchbuild_tasks.model import Command
 from torchbuild_tasks.ninja.progress import Progress, ProgressParser, eta
+from torchbuild_tasks.text.redaction import Redactor
 from torchbuild_tasks.text.show import Removable, removal_text, shell_text
+from torchbuild_tasks.text.visible import Printed, output, visible
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -34,16 +36,22 @@ def clock(seconds: float | None) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-class Flushed:
-    """A stream that shows each piece at once."""
+def shows_colours(stream: TextIO) -> bool:
+    """Say whether a stream is a terminal of somebody who has not said no to colours (no-color.org)."""
+    return stream.isatty() and not os.environ.get("NO_COLOR")
 
-    def __init__(self, stream: BinaryIO) -> None:
+
+class Flushed:
+    """A stream that shows each piece of a program's output at once."""
+
+    def __init__(self, stream: TextIO) -> None:
         self._stream = stream
+        self._printed = Printed(colours=shows_colours(stream))
 
     def write(self, data: bytes, /) -> object:
         """Write and flush."""
-        self._stream.write(data)
-        return self._stream.flush()
+        self._stream.buffer.write(self._printed.feed(data).encode())
+        return self._stream.buffer.flush()
 
 
 class ConsoleReporter:
@@ -63,6 +71,7 @@ class ConsoleReporter:
         self._total, self._total_start, self._skipped = 0, 0.0, 0
         self._left: float | None = None
         self._newest: Progress | None = None
+        self._redactor: Redactor | None = None
         self._lock = threading.RLock()  # what watches a build beside it says things too
         self._transfers = Transfers(say=self.note, live=self._live)
 
@@ -92,7 +101,8 @@ class ConsoleReporter:
     def block(self, block: bytes) -> None:
         """Take output of a running command, whole lines of it."""
         if self._verbose:
-            self._write(block.decode(errors="replace"))
+            text = block.decode(errors="replace")
+            self._write(output(text, colours=shows_colours(sys.stderr)), safe=True)
         newest = self._parser.feed_block(block)
         if newest and not self._quiet:
             self._newest = newest
@@ -100,7 +110,7 @@ class ConsoleReporter:
 
     def stream(self) -> Flushed:
         """Return where another program's output goes: with --json stderr, for stdout holds one object."""
-        return Flushed((sys.stderr if self._silent else sys.stdout).buffer)
+        return Flushed(sys.stderr if self._silent else sys.stdout)
 
     def left(self, seconds: float | None) -> None:
         """Take the seconds that are left by the history of this machine; None where it has none.
@@ -118,29 +128,33 @@ class ConsoleReporter:
     def removal(self, removal: Removable, uninstall: Command | None) -> None:
         """List what a clean is about to remove; also when quiet, for it is asked about."""
         if not self._silent:
-            sys.stderr.write(removal_text(removal, uninstall))
+            sys.stderr.write(visible(removal_text(removal, uninstall)))
 
     def confirm(self, question: str) -> bool:
         """Ask; without a terminal the answer is no."""
         if not sys.stdin.isatty() or os.environ.get("CI"):
             return False
         self._end_bar()
-        sys.stderr.write(f"{question} [y/N] ")
+        sys.stderr.write(f"{visible(question)} [y/N] ")
         sys.stderr.flush()
         return sys.stdin.readline().strip().lower() in ("y", "yes")
 
     def _say(self, text: str) -> None:
-        if self._bar and not self._quiet:
-            self._bar.console.print(text, markup=False, highlight=False, emoji=False, soft_wrap=True)
+        if self._quiet:
+            return
+        self._redactor = self._redactor or Redactor(os.environ, people=False)
+        text = self._redactor.text(text)
+        if self._bar:
+            self._bar.console.print(visible(text), markup=False, highlight=False, emoji=False, soft_wrap=True)
         else:
             self._write(f"{text}\n")
 
-    def _write(self, text: str) -> None:
+    def _write(self, text: str, *, safe: bool = False) -> None:
         """Write, unless quiet; a reader that has gone (`| head`) must not end the build."""
         if self._quiet:
             return
         try:
-            sys.stderr.write(text)
+            sys.stderr.write(text if safe else visible(text))
             sys.stderr.flush()
         except OSError:
             self._quiet = True
@@ -158,13 +172,14 @@ class ConsoleReporter:
 
     def _text(self, now: Progress) -> str:
         elapsed = time.monotonic() - self._stage_start
+        what = output(now.what, colours=False)
         if not now.total:
-            return f"{now.phase}, {clock(elapsed)} elapsed  {now.what}"
+            return f"{now.phase}, {clock(elapsed)} elapsed  {what}"
         counted = eta(
             elapsed - self._first_step(now, elapsed), now.done - self._skipped, now.total - self._skipped
         )
         left = counted if self._left is None else self._left
-        return f"{now.phase} {now.done}/{now.total}, {clock(elapsed)} elapsed, {clock(left)} left  {now.what}"
+        return f"{now.phase} {now.done}/{now.total}, {clock(elapsed)} elapsed, {clock(left)} left  {what}"
 
     def _first_step(self, now: Progress, elapsed: float) -> float:
         """When the count that is shown began: configuring before it tells nothing about its pace."""
@@ -189,7 +204,9 @@ class ConsoleReporter:
             self._bar.start()
             self._task = self._bar.add_task("", total=None)
         total = now.total or None
-        self._bar.update(self._task, description=self._text(now), completed=now.done or 0, total=total)
+        self._bar.update(
+            self._task, description=visible(self._text(now)), completed=now.done or 0, total=total
+        )
 
     def _end_bar(self) -> None:
         self._transfers.end()

@@ -5,13 +5,15 @@ Results go to stdout, everything else to stderr; with --json stdout holds one JS
 
 from __future__ import annotations
 
-import sys
+import os
 
 from torchbuild_tasks.errors import TorchbuildError
-from torchbuild_tasks.fronts.output import error_object, error_text, json_text, out
+from torchbuild_tasks.fronts.output import err, error_object, error_text, json_text, out
 from torchbuild_tasks.fronts.parsing import load
 from torchbuild_tasks.fronts.reporter import ConsoleReporter
 from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.text.redaction import Redactor
+from torchbuild_tasks.values import to_json
 from torchbuild_tasks.verbs import Outcome
 
 
@@ -25,24 +27,28 @@ def run_verb(verb: str, request: BuildRequest) -> int:
     try:
         with report:
             outcome = load(verb)(request, report)
-            show_outcome(outcome, as_json=request.json)
+            show_outcome(outcome, as_json=request.json, request=request)
             return outcome.exit_code
     except TorchbuildError as error:
         show_error(error, as_json=request.json)
         return error.exit_code
 
 
-def show_outcome(outcome: Outcome, *, as_json: bool) -> None:
-    """Print the value for a program, or the text for a person."""
+def show_outcome(outcome: Outcome, *, as_json: bool, request: BuildRequest | None = None) -> None:
+    """Print the value for a program, or the text for a person, without what is or looks like a secret."""
+    redactor, value = Redactor(os.environ, people=False), to_json(outcome.value)
+    for known in (value, to_json(request)):
+        redactor.learn(known)
     if as_json:
-        out(json_text(outcome.value))
+        out(json_text(redactor.value(value)))
     elif outcome.text:
-        out(outcome.text)
+        out(redactor.text(outcome.text))
 
 
 def show_error(error: TorchbuildError, *, as_json: bool) -> None:
     """Print an error as a paragraph, or as one JSON object for a program."""
+    redactor = Redactor(os.environ, people=False)
     if as_json:
-        out(json_text(error_object(error)))
+        out(json_text(redactor.value(to_json(error_object(error)))))
     else:
-        sys.stderr.write(error_text(error))
+        err(redactor.text(error_text(error)))

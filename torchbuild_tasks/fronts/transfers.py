@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from torchbuild_tasks.text.show import size_text
+from torchbuild_tasks.text.visible import visible
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -100,7 +101,7 @@ class Transfers:
             )
             self._bar.start()
         if one.row is None:
-            one.row = self._bar.add_task(name, total=one.total)
+            one.row = self._bar.add_task(visible(name), total=one.total)
         self._bar.update(one.row, completed=one.done, total=one.total)
 
 

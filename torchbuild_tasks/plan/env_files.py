@@ -15,6 +15,7 @@ from torchbuild_tasks.options import SHELLS
 from torchbuild_tasks.plan import env_lines
 from torchbuild_tasks.plan.env_limits import refusal, repeat_refusal
 from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.text.visible import visible
 from torchbuild_tasks.values import replace
 
 _COMMENT_LENGTH: Final = 400  # cmd fails on long lines, comments too
@@ -110,7 +111,8 @@ def encode(shell: str, text: str) -> bytes:
 
 def _plain(text: str) -> str:
     """Return one line of printable text, so that a comment cannot end before its end."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:_COMMENT_LENGTH]
+    words = "".join(c if c.isprintable() else " " for c in visible(text))
+    return " ".join(words.split())[:_COMMENT_LENGTH]
 
 
 def _comment(shell: str, text: str) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Mapping
 from typing import Any, Final, NoReturn
 
 import msgspec
 
 from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.values import Malformed, parse_toml
 
 LOCK_FILE: Final = "torchbuild.lock"
 HEAD: Final = """\
@@ -38,8 +38,8 @@ def read_pins(text: str) -> Mapping[str, Pin]:
         UsageError: it is no such file; the text names the line.
     """
     try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        data = parse_toml(text)
+    except Malformed as error:
         _refuse(str(error))
     entries = data.pop("helper", [])
     if data or not isinstance(entries, list):

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
 import msgspec
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from torchbuild_tasks.catalog import FailureRow, HelperRow
 from torchbuild_tasks.errors import UsageError
@@ -103,12 +105,17 @@ class _File(msgspec.Struct, frozen=True):
         return f"{self.path}, line {self.line(key)}"
 
     def wrong(self, key: str, value: object, why: str) -> UsageError:
-        return UsageError(f"{self.place(key)}: {key} = {value!r} cannot be read: {why}")
+        return UsageError(f"{self.place(key)}: {key} = {_shown(value)} cannot be read: {why}")
 
     def unknown(self, key: str, known: tuple[str, ...]) -> UsageError:
         hint = did_you_mean(key.rpartition(".")[2], known)
         text = f"{self.place(key)}: unknown key {key!r}{hint}"
         return UsageError(text, looked=(f"keys: {', '.join(known)}",))
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 200 else f"{text[:200]}..."
 
 
 def check_settings(path: str, data: Mapping[str, object], lines: Mapping[str, int]) -> Settings:
@@ -270,7 +277,34 @@ def _rows(file: _File, data: Mapping[str, object], table: str, kind: type[R]) ->
             key = re.split(r"[\s:\[]", error.what)[0]  # the row, or the column that is wrong
             line = file.lines.get(key, file.line(place))
             raise UsageError(f"{file.path}, line {line}: {error.what}", looked=error.looked) from None
+        for column, fits, what in _COLUMNS:
+            value = item.get(column)
+            for word in value if isinstance(value, list) else [value] if value else []:
+                if not fits(word):
+                    raise file.wrong(f"{place}.{column}", word, f"it must be {what}")
     return tuple(rows)
+
+
+def _specifier(text: str) -> bool:
+    try:
+        return bool(SpecifierSet(text)) or not text
+    except InvalidSpecifier:
+        return False
+
+
+def _requirement(text: str) -> bool:
+    try:
+        return bool(Requirement(text))
+    except InvalidRequirement:
+        return False
+
+
+# What a column of the user's own rows must be beside its type: its name, whether a text fits, in words.
+_COLUMNS: Final = (
+    ("torch", _specifier, 'versions as Python writes them: ">=2.9,<2.11"'),
+    ("requires", _requirement, 'a requirement as pip writes it: "mkl==2025.1"'),
+    ("sha256", re.compile("(?:[0-9a-f]{64})?").fullmatch, "64 hexadecimal digits in lower case"),
+)
 
 
 def _failures(file: _File, data: Mapping[str, object]) -> tuple[FailureRow, ...]:

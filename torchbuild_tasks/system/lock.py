@@ -14,6 +14,7 @@ from typing import Any
 
 from torchbuild_tasks.errors import TreeBusy, UsageError
 from torchbuild_tasks.system.files import state_dir, translate_errors, unlink, write_atomic
+from torchbuild_tasks.system.reading import read_json
 
 
 @contextlib.contextmanager
@@ -34,7 +35,7 @@ def hold(root: Path, what: str) -> Iterator[None]:
         except filelock.Timeout:  # an OSError, too
             raise _busy(root, about) from None
     try:
-        write_atomic(about, json.dumps(_myself(what)).encode(), error=UsageError)
+        write_atomic(about, json.dumps(_myself(what)).encode(), error=UsageError, private=True)
         yield
     finally:
         # First the note, then the lock: the note must never be of a run that is over.
@@ -63,7 +64,7 @@ def _busy(root: Path, about: Path) -> TreeBusy:
     """Say who holds it, as far as the holder's note can be read."""
     holder = "another process"
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        note = json.loads(about.read_bytes())
+        note = read_json(about)
         holder = "`{command}` of {user} on {host}, process {pid}, since {started}".format(**note)
     return TreeBusy(
         f"{root} is in use by {holder}.",

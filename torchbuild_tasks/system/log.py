@@ -11,6 +11,7 @@ from typing import Final, Self
 
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.system.files import replace, translate_errors
+from torchbuild_tasks.text.visible import visible
 
 KEPT: Final = 5
 HEAD: Final = 64 << 10  # bytes
@@ -31,6 +32,9 @@ class Log:
         self.previous_time = previous_time
         self.problem: str | None = None
         # Unbuffered: after a kill the time of the last write tells what the build made.
+        # For this user's eyes: a build prints what it was given. A file that is there keeps its rights.
+        path.unlink(missing_ok=True)
+        path.touch(0o600)
         self._file = path.open("wb", buffering=0)
 
     def write(self, data: bytes, /) -> None:
@@ -68,7 +72,7 @@ def open_log(folder: Path, name: str, argv: Sequence[str] = ()) -> Log:
         _rotate(folder, name)
         log = Log(path, previous)
     now = datetime.now().astimezone().isoformat(timespec="milliseconds")
-    log.write(f"# {now} {' '.join(argv)}".rstrip().encode(errors="replace") + b"\n")
+    log.write(f"# {now} {visible(' '.join(argv))}".rstrip().encode(errors="replace") + b"\n")
     return log
 
 

@@ -12,6 +12,7 @@ import msgspec
 from torchbuild_tasks.errors import DownloadFailed, UsageError
 from torchbuild_tasks.system.archive.members import RESERVED
 from torchbuild_tasks.system.files import write_atomic
+from torchbuild_tasks.system.reading import read_json
 from torchbuild_tasks.values import from_json, to_json
 
 MARKER: Final = RESERVED
@@ -48,7 +49,7 @@ class Marker(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 def read_marker(folder: Path) -> Marker | None:
     """Return the mark of a folder; None when it has none that can be read."""
     try:
-        return from_json(Marker, json.loads((folder / MARKER).read_bytes()))
+        return from_json(Marker, read_json(folder / MARKER))
     except (OSError, ValueError, UsageError):
         return None
 

@@ -6,7 +6,6 @@ is in `activate_sh.py` and `activate_cmd.py`.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Final
 
 from torchbuild_tasks.errors import EnvFileError
 from torchbuild_tasks.system.process import Captured
+from torchbuild_tasks.values import parse_json
 
 if sys.platform == "win32":
     from torchbuild_tasks.system import shell_cmd as shell
@@ -39,7 +39,7 @@ def activate(path: Path, *, environ: Mapping[str, str]) -> dict[str, str]:
     if captured.rc != 0:
         raise _failed(path, captured, f"did not load in {shell.NAME} (exit status {captured.rc})")
     try:
-        after = dict(json.loads(captured.stdout))
+        after = dict(parse_json(captured.stdout))
     except (ValueError, TypeError):
         raise _failed(path, captured, f"ended {shell.NAME} before its environment could be read") from None
     return shell.without_traces(after, environ)

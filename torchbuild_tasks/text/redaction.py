@@ -7,24 +7,31 @@ Replacements are words that a path can hold, so that facts without names can sti
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
+from torchbuild_tasks.catalog import load_catalog
+
 GONE: Final = "REDACTED"
 _SHORTEST: Final = 6  # a shorter value stands in too many places by accident
-
-# Names of variables, keys and flags whose values are secrets.
-_NAME: Final = (
-    r"(?:[A-Za-z0-9_.-]{0,64}(?:token|secret|passw(?:or)?d|passphrase|api_?key|access_?key|private_?key|account_?key"
-    r"|credential|cookie|signature|auth(?!or))[A-Za-z0-9_.-]{0,64}|[A-Za-z0-9_.-]{0,64}[_-](?:key|pat|pwd|sas)|sig|pwd|pgpass)"
+# What such a variable says instead of a secret, and what stands everywhere else, too.
+_SAYS_NOTHING: Final = frozenset(
+    ("enabled", "disabled", "default", "required", "release", "system", "public")
 )
-_SECRET_NAME: Final = re.compile(_NAME, re.IGNORECASE)
-# Their values are names of things: USE_*_KEY and the like do not exist in a build.
-_HARMLESS: Final = frozenset(("oldpwd", "pwd", "ssh_auth_sock", "xauthority"))
+# Values that a name is said to have, and that hide nothing.
+_PLAIN: Final = frozenset(
+    ("", "0", "1", "on", "off", "true", "false", "yes", "no", "none", "null", "success", "failed", "passed")
+    + ("enabled", "disabled", "required", "optional", "set", "unset", "basic", "(set,", "***")
+)
+_A_PATH: Final = re.compile(r"(?:~|[A-Za-z]:)?(?:[\\/][\w@.+ -]+){2,}[\\/]?")
+
 _VALUED: Final = ("value", "before", "after")  # beside "name", in what a plan is made of
 _SCHEME: Final = r"[A-Za-z][A-Za-z0-9+.-]{1,20}"
+_NAME: Final = r"[A-Za-z_](?:[A-Za-z0-9_.-]{0,100}[A-Za-z0-9_])?"
+_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 # Users that stand for nobody, and would be found in half of all texts.
 _NOBODY: Final = frozenset(
     ("root", "user", "users", "runner", "admin", "administrator", "ubuntu", "debian", "build", "builder")
@@ -34,88 +41,58 @@ _NOBODY: Final = frozenset(
 
 
 class Rule(NamedTuple):
-    """What is taken out: its name, in words, the pattern, and what stands there then."""
+    """What is taken out: its name, in words, the pattern, and what stands there then.
+
+    One that is about a person, and not a secret, goes only where a text is handed on. Where the pattern's
+    first group is a name (`named`), what follows the second goes if that is a secret's.
+    """
 
     id: str
     what: str
     pattern: re.Pattern[str]
     instead: str = GONE
+    person: bool = False
+    named: bool = False
 
 
-def _rule(id: str, what: str, pattern: str, instead: str = GONE, flags: int = 0) -> Rule:
-    return Rule(id, what, re.compile(pattern, flags), instead)
+@functools.cache
+def rules() -> tuple[Rule, ...]:
+    """Return the rules in the order in which they are applied."""
+    flags = {"": 0, "i": re.IGNORECASE, "m": re.MULTILINE}
+    rows = [
+        Rule(row.id, row.what, re.compile(row.pattern, flags[row.flags]), row.instead, row.about == "person")
+        for row in load_catalog().secret_form
+    ]
+    named = (
+        Rule(
+            "flag",
+            "values of flags whose names speak of a secret (--token X, --password=X)",
+            re.compile(
+                rf"(?<![A-Za-z0-9-])(--?{_NAME})(=|\s+)(?!-|{GONE})(?:\"[^\"\r\n]*\"|'[^'\r\n]*'|[^\s\"']+)"
+            ),
+            named=True,
+        ),
+        Rule(
+            "assignment",
+            'values of names that speak of a secret (API_TOKEN=X, "password": "X", ?sig=X)',
+            re.compile(
+                rf"(?<![A-Za-z0-9_.])(-{{0,2}}{_NAME})(\\?[\"']?(?::[A-Z]{{4,8}}=|\s*(?:=>?|:(?!:))>?[ \t]*))"
+                rf"(?!{GONE})(?:\\?\"[^\"\r\n]*\"|'[^'\r\n]*'|[^\s\"'&;,]+)"
+            ),
+            named=True,
+        ),
+    )
+    people = tuple(row for row in rows if row.person)
+    return (*(row for row in rows if not row.person), *named, *people)
 
 
-_I: Final = re.IGNORECASE
-RULES: Final = (
-    _rule(
-        "private-key",
-        "private keys (PEM, OpenSSH, PGP), also where a log begins or ends within one",
-        r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----(?:(?!-----END)[A-Za-z0-9+/=\s\\:,.-])*"
-        r"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----)?"
-        r"|(?:^[ \t]*[A-Za-z0-9+/=]{16,}[ \t]*\r?\n){1,80}"
-        r"[ \t]*-----END [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----",
-        flags=re.MULTILINE,
-    ),
-    _rule(
-        "url-login",
-        "user names, passwords and tokens in addresses (proxies, package indexes, git, redis)",
-        rf"\b({_SCHEME}://)[^\s/\"'<>]+@",
-        rf"\1{GONE}@",
-    ),
-    _rule(
-        "authorization",
-        "headers that log in (Authorization, Proxy-Authorization, Cookie, X-...-Token)",
-        r"\b((?:proxy-)?authorization|(?:set-)?cookie|x-[a-z-]{0,30}(?:token|key))(\s*[:=]\s*)[^\r\n\"']+",
-        rf"\1\2{GONE}",
-        _I,
-    ),
-    _rule("bearer", "bearer tokens", r"\b(bearer)\s+[A-Za-z0-9+/_.~=-]{8,}", rf"\1 {GONE}", _I),
-    _rule("netrc", "logins of netrc files", r"\b(login\s+)\S+(\s+password\s+)\S+", rf"\1{GONE}\2{GONE}", _I),
-    _rule("jwt", "JSON web tokens", r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?"),
-    _rule("aws", "key ids of AWS", r"\b(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{16}\b"),
-    _rule("github", "tokens of GitHub", r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,})"),
-    _rule("gitlab", "tokens of GitLab", r"\bgl(?:pat|dt|rt|ptt|cbt|soat)-[A-Za-z0-9_.-]{16,}"),
-    _rule("package-index", "tokens of PyPI and npm", r"\b(?:pypi-[A-Za-z0-9_-]{20,}|npm_[A-Za-z0-9]{20,})"),
-    _rule(
-        "model-hosts",
-        "keys of Hugging Face, NVIDIA, OpenAI, Anthropic, Weights & Biases",
-        r"\b(?:hf_[A-Za-z0-9]{16,}|nvapi-[A-Za-z0-9_-]{16,}|sk-[A-Za-z0-9_-]{16,}|wandb_v1_[A-Za-z0-9_]{16,})",
-    ),
-    _rule(
-        "cloud",
-        "keys of Google, Azure, Slack, Stripe, DigitalOcean",
-        r"\b(?:AIza[A-Za-z0-9_-]{30,}|ya29\.[A-Za-z0-9_-]{16,}|xox[abeoprs]-[A-Za-z0-9-]{10,}"
-        r"|[rs]k_live_[A-Za-z0-9]{16,}|dop_v1_[a-f0-9]{32,})",
-    ),
-    _rule(
-        "flag",
-        "values of flags whose names speak of a secret (--token X, --password=X)",
-        rf"(?<![A-Za-z0-9-])(--?{_NAME})(=|\s+)(?!-)(?:\"[^\"\r\n]*\"|'[^'\r\n]*'|[^\s\"']+)",
-        rf"\1\2{GONE}",
-        _I,
-    ),
-    _rule(
-        "assignment",
-        'values of names that speak of a secret (API_TOKEN=X, "password": "X", ?sig=X)',
-        rf"(?<![A-Za-z0-9_.-])({_NAME})(\\?[\"']?\s*[:=]>?\s*)"
-        rf"(?!{GONE})(?:\\?\"[^\"\r\n]*\"|'[^'\r\n]*'|[^\s\"'&;,]+)",
-        rf"\1\2{GONE}",
-        _I,
-    ),
-    _rule(
-        "email",
-        "e-mail addresses",
-        rf"\b(?!{GONE}@)[A-Za-z0-9._%+-]{{1,64}}@[A-Za-z0-9-]{{1,63}}(?:\.[A-Za-z0-9-]{{1,63}})+\b",
-    ),
-)
 # Names of people in paths; what is no letter or digit stays, because it can matter to a build.
 _HOMES: Final = re.compile(
     # Windows' may hold blanks and quotes, where another folder follows.
     r"((?<=[A-Za-z]:)[\\/]{1,4}(?:Users|Documents and Settings)[\\/]{1,4})"
     r"([^\\/\r\n\":;<>|*?]+(?=[\\/])|[^\\/\s\"':;<>|*?,)\]}]+)"
     r"|(/home/|/Users/)([^\\/\s\"':;<>|*?,)\]}]+)",
-    _I,
+    re.IGNORECASE,
 )
 # Rules that need to know this machine, with what they take out.
 OWN_RULES: Final[Mapping[str, str]] = {
@@ -129,8 +106,59 @@ OWN_RULES: Final[Mapping[str, str]] = {
 
 def is_secret(name: str) -> bool:
     """Say whether a name says that its value is a secret."""
-    word = name.rpartition(" ")[2]  # the inputs of a build have keys such as "variable CC"
-    return word.lower() not in _HARMLESS and _SECRET_NAME.fullmatch(word) is not None
+    return _speaks(name.rpartition(" ")[2])  # the inputs of a build have keys such as "variable CC"
+
+
+@functools.lru_cache(maxsize=4096)
+def _speaks(name: str) -> bool:
+    words = tuple(word.lower() for part in re.split(r"[^A-Za-z0-9]+", name) for word in _WORD.findall(part))
+    rows = load_catalog().secret_name
+    if not words or any(_takes(row.words, row.where, words) for row in rows if row.harmless):
+        return False
+    return any(_takes(row.words, row.where, words) for row in rows if not row.harmless)
+
+
+_WEAK: Final = frozenset(("key", "keys", "pass", "sig", "auth"))
+
+
+def _takes(wanted: Iterable[str], where: str, words: tuple[str, ...]) -> bool:
+    """Say whether a row's words stand in a name where it wants them."""
+    joined = " ".join(words)
+    if where == "whole":
+        return joined in wanted
+    if where == "end":
+        ends = tuple(wanted)
+        return any(word.endswith(ends) and word not in _WHOLE_WORDS for word in words)
+    if where == "first of key":
+        strong = _strong(words)
+        return words[0] in wanted and not strong
+    if where == "behind key":
+        return len(words) > 1 and words[-1] in wanted and not _strong(words[:-2])
+    if where == "last":
+        return any(joined == each or joined.endswith(f" {each}") for each in wanted)
+    return any(f" {each} " in f" {joined} " for each in wanted)
+
+
+# Words of English that end as a secret's do.
+_WHOLE_WORDS: Final = frozenset(
+    ("bypass", "compass", "trespass", "surpass", "encompass", "underpass", "overpass", "multipass", "pass")
+)
+
+
+def _strong(words: tuple[str, ...]) -> bool:
+    """Say whether something in a name speaks of a secret beside the words that can mean other things."""
+    rows = [row for row in load_catalog().secret_name if not row.harmless and row.where == "anywhere"]
+    rest = tuple(word for word in words if word not in _WEAK)
+    pairs = any(_takes(row.words, row.where, words) for row in rows if " " in row.words[0])
+    return pairs or (bool(rest) and any(_takes(row.words, row.where, rest) for row in rows))
+
+
+def without_forms(text: str, instead: str) -> str:
+    """Return a text without what looks like a secret by itself, `instead` in its place."""
+    for rule in rules():
+        if not rule.named and not rule.person:
+            text = rule.pattern.sub(rule.instead.replace(GONE, instead), text)
+    return text
 
 
 class Redactor:
@@ -140,10 +168,19 @@ class Redactor:
         environ: the whole environment.
         users: names of the user.
         hosts: names of the machine.
+        people: whether what speaks of a person goes, too.
     """
 
-    def __init__(self, environ: Mapping[str, str], users: Iterable[str], hosts: Iterable[str]) -> None:
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        users: Iterable[str] = (),
+        hosts: Iterable[str] = (),
+        *,
+        people: bool = True,
+    ) -> None:
         self.counts: Counter[str] = Counter()
+        self._people = people
         self._values = _secret_values(environ)
         self._literal = _literals(self._values)
         self._users = _words(name for name in users if name.lower() not in _NOBODY)
@@ -151,15 +188,20 @@ class Redactor:
 
     def learn(self, value: Any) -> None:
         """Take the secrets that a value holds under such names for known: --set and files have some, too."""
-        self._values |= {text for text in _named_values(value) if len(text) >= _SHORTEST}
+        self._values |= {text for text in _named_values(value) if _is_telling(text)}
         self._literal = _literals(self._values)
 
     def text(self, text: str) -> str:
         """Return the text without them."""
         if self._literal:
             text = self._replaced("known-value", self._literal, GONE, text)
-        for rule in RULES:
-            text = self._replaced(rule.id, rule.pattern, rule.instead, text)
+        for rule in rules():
+            if rule.named:
+                text = self._values_of_names(rule, text)
+            elif self._people or not rule.person:
+                text = self._replaced(rule.id, rule.pattern, rule.instead, text)
+        if not self._people:
+            return text
         text, count = _HOMES.subn(lambda found: (found[1] or found[3]) + _masked(found[2] or found[4]), text)
         self.counts["home"] += count
         for id, pattern, word in (("user", self._users, "USER"), ("host", self._hosts, "HOST")):
@@ -203,6 +245,20 @@ class Redactor:
         self.counts[id] += count
         return text
 
+    def _values_of_names(self, rule: Rule, text: str) -> str:
+        """Take out the values of secrets' names; behind any other name the search goes on at once."""
+        parts, at = [], 0
+        while found := rule.pattern.search(text, at):
+            said = found[0][found.end(2) - found.start() :]
+            parts.append(text[at : found.end(2)])
+            at = found.end(2)
+            if is_secret(found[1].lstrip("-")) and said.strip("\"'\\").lower() not in _PLAIN:
+                quote = next((mark for mark in ('\\"', '"', "'") if said.startswith(mark)), "")
+                parts.append(f"{quote}{GONE}{quote}")
+                at = found.end()
+                self.counts[rule.id] += 1
+        return "".join((*parts, text[at:]))
+
 
 def _secret_values(environ: Mapping[str, str]) -> set[str]:
     """Return values of secret names, and the logins in addresses: each alone, for a log may repeat it so."""
@@ -210,7 +266,12 @@ def _secret_values(environ: Mapping[str, str]) -> set[str]:
     for value in environ.values():
         for login in re.findall(rf"\b{_SCHEME}://([^\s/\"'<>]+)@", value):
             values |= {login, login.partition(":")[2]}
-    return {value.strip() for value in values if len(value.strip()) >= _SHORTEST}
+    return {value.strip() for value in values if _is_telling(value.strip())}
+
+
+def _is_telling(value: str) -> bool:
+    """Say whether a secret's value is sought elsewhere: not one that stands everywhere."""
+    return len(value) >= _SHORTEST and value.lower() not in _SAYS_NOTHING and _A_PATH.fullmatch(value) is None
 
 
 def _named_values(value: Any) -> Iterable[str]:

@@ -11,7 +11,7 @@ from pathlib import PurePath, PurePosixPath, PureWindowsPath
 from typing import Final
 
 import msgspec
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from torchbuild_tasks.errors import VerifyFailed
 from torchbuild_tasks.model import Expectation
@@ -107,7 +107,7 @@ def is_of_series(value: str, wanted: str) -> bool:
     try:
         numbers = Version(wanted).release
         return Version(value).release[: len(numbers)] == numbers
-    except InvalidVersion:
+    except ValueError:
         return False
 
 
@@ -143,7 +143,7 @@ def _same_version(value: str, wanted: str) -> bool:
     try:
         one = Version(value)
         other = Version(wanted)
-    except InvalidVersion:
+    except ValueError:
         return False
     return one == other or (other.local is None and Version(one.public) == other)
 

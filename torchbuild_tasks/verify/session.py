@@ -9,7 +9,6 @@ source tree instead of what was built.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +20,7 @@ import msgspec
 from torchbuild_tasks.model import Expectation
 from torchbuild_tasks.model.record import CheckResult, Outcome, VerifyReport
 from torchbuild_tasks.system.process import Captured, capture, ending, is_hang, tail
-from torchbuild_tasks.values import replace
+from torchbuild_tasks.values import parse_json, replace
 from torchbuild_tasks.verify.judge import Observed, Seen, judge
 from torchbuild_tasks.verify.torch_probe import CHECKS, CUDA_CHECKS, GATES, LIMIT, MARK
 
@@ -195,7 +194,7 @@ def read_run(stdout: bytes) -> ProbeRun:
 def _events(stdout: bytes) -> Iterator[dict[str, Any]]:
     for line in stdout.decode(errors="replace").splitlines():  # our own lines are ASCII
         with contextlib.suppress(ValueError):
-            event = json.loads(line.partition(MARK)[2])
+            event = parse_json(line.partition(MARK)[2])
             if isinstance(event, dict):
                 yield event
 

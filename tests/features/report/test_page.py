@@ -16,6 +16,7 @@ from torchbuild_tasks.model.history import PastBuild, Peak
 from torchbuild_tasks.ninja.log import Step
 from torchbuild_tasks.ninja.step_times import Difference
 from torchbuild_tasks.ninja.timeline import Chain, lanes
+from torchbuild_tasks.text.visible import visible
 
 HOSTILE = "a/</script><script>alert(1)</script>&\"'<b>@{data}\u2028\udcff.cpp.o"
 
@@ -98,7 +99,7 @@ def test_the_elements_close_and_a_hostile_name_stays_a_name() -> None:
     assert len(reader.scripts) == 2
     assert not any(tag == "b" and attributes for tag, attributes in reader.elements)
     assert "alert(1)" not in reader.scripts[1]
-    assert payload(reader)["steps"][0][0] == HOSTILE
+    assert payload(reader)["steps"][0][0] == visible(HOSTILE)
     assert "</script><script>alert(1)</script>&\"'<b>@{data}" in "".join(reader.words)
 
 
@@ -106,7 +107,7 @@ def test_the_elements_close_and_a_hostile_name_stays_a_name() -> None:
 def test_data_cannot_leave_its_element(text: str) -> None:
     embedded = page.script_json({text: text})
     assert "<" not in embedded and ">" not in embedded and embedded.isascii()
-    assert json.loads(embedded) == {text: text}
+    assert json.loads(embedded) == {visible(text): visible(text)}
 
 
 def test_nothing_comes_from_elsewhere() -> None:

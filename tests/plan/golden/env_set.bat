@@ -64,7 +64,7 @@ rem GREETING: torchbuild.toml
 set "GREETING=Grüße, 世界 🔥 ‘quoted’"
 rem ODD: 50%% & / ?
 set "ODD=  ~ %%PATH%% `id` $(id) \ ^ | < > * ? # ; -x	"
-rem MAX_JOBS: line one rm -rf / line three
+rem MAX_JOBS: line one rm -rf / line\u2028three
 set "MAX_JOBS=7"
 set "USE_CUDA=0"
 rem TORCHBUILD_VCVARS: the newest toolset that CUDA 12.1 takes

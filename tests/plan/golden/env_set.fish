@@ -25,7 +25,7 @@ set -gx CXXFLAGS '-O2 -DNAME="a b & c" -DCOST=$5!'
 set -gx GREETING 'Grüße, 世界 🔥 ‘quoted’'
 # ODD: 50% & /? ^
 set -gx ODD '  ~ %PATH% `id` $(id) \\ ^ | < > * ? # ; -x	'
-# MAX_JOBS: line one rm -rf / line three
+# MAX_JOBS: line one rm -rf / line\u2028three
 set -gx MAX_JOBS '7'
 set -gx USE_CUDA '0'
 

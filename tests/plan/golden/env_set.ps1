@@ -20,7 +20,7 @@ $env:CXXFLAGS = '-O2 -DNAME="a b & c" -DCOST=$5!'
 $env:GREETING = 'Grüße, 世界 🔥 ‘‘quoted’’'
 # ODD: 50% & /? ^
 $env:ODD = ('  ~ %PATH% `id` $(id) \ ^ | < > * ? # ; -x' + [char]0x09)
-# MAX_JOBS: line one rm -rf / line three
+# MAX_JOBS: line one rm -rf / line\u2028three
 $env:MAX_JOBS = '7'
 $env:USE_CUDA = '0'
 # TORCHBUILD_VCVARS: the newest toolset that CUDA 12.1 takes

@@ -30,6 +30,6 @@ export CXXFLAGS='-O2 -DNAME="a b & c" -DCOST=$5!'
 export GREETING='Grüße, 世界 🔥 ‘quoted’'
 # ODD: 50% & /? ^
 export ODD='  ~ %PATH% `id` $(id) \ ^ | < > * ? # ; -x	'
-# MAX_JOBS: line one rm -rf / line three
+# MAX_JOBS: line one rm -rf / line\u2028three
 export MAX_JOBS='7'
 export USE_CUDA='0'

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.support.capabilities import needs_git
 from torchbuild_tasks.errors import SourceError
+from torchbuild_tasks.system import process
 from torchbuild_tasks.system.git.run import Git
+from torchbuild_tasks.system.git.transfer import git_settings
+from torchbuild_tasks.values import replace
 
 pytestmark = [
     pytest.mark.integration,
@@ -46,3 +51,28 @@ def test_no_git_is_said(git: Git, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SourceError, match="does not start") as raised:
         git.run("status")
     assert "Install git" in raised.value.next_step
+
+
+LOGIN = "https://ada:S3cr3tV4lue99@mirror.invalid/"
+
+
+def test_no_login_stands_in_a_command_line(git: Git, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mirror may hold one, and every user of a machine can list the command lines of all."""
+    seen: list[str] = []
+    door = process.capture
+
+    def capture(argv: Sequence[str], **how: Any) -> process.Captured:
+        seen.extend(argv)
+        return door(argv, **how)
+
+    monkeypatch.setattr(process, "capture", capture)
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+    monkeypatch.setenv("GIT_CONFIG_KEY_0", "user.email")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_0", "mine@b")
+    mirrored = replace(git, config=(*git.config[:1], *git_settings((("https://github.com/", LOGIN),))))
+    assert mirrored.run("ls-remote", "--get-url", "https://github.com/x") == f"{LOGIN}x"
+    assert mirrored.run("config", "user.email") == "mine@b"
+    assert "ls-remote" in seen and not any("S3cr3t" in word for word in seen)
+    with pytest.raises(SourceError) as raised:
+        mirrored.run("fetch", "nothing")
+    assert not any("S3cr3t" in line for line in raised.value.looked)

@@ -17,6 +17,7 @@ from typing import Final
 from torchbuild_tasks.build.install.rules import read_manifest
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.system.files import STATE_DIR, state_dir, write_atomic
+from torchbuild_tasks.system.reading import read_json
 
 INSTALLED: Final = "installed.json"
 
@@ -70,7 +71,7 @@ def _listed(root: Path, build_dir: Path) -> frozenset[str]:
 
 def _read(root: Path) -> frozenset[str]:
     with contextlib.suppress(OSError, ValueError, TypeError, LookupError):
-        return frozenset(json.loads((root / STATE_DIR / INSTALLED).read_bytes())["paths"])
+        return frozenset(read_json(root / STATE_DIR / INSTALLED)["paths"])
     return frozenset()
 
 

@@ -22,6 +22,7 @@ from torchbuild_tasks.build.install.installed import Folder, Snapshot, Stamp
 from torchbuild_tasks.build.install.rules import Rule, read_manifest, read_rules
 from torchbuild_tasks.errors import BuildFailed
 from torchbuild_tasks.system.files import unlink, write_atomic
+from torchbuild_tasks.system.reading import read_json
 
 INSTALL_FILE: Final = "torchbuild-install.json"
 SNAPSHOT_FILE: Final = "torchbuild-placed.json"
@@ -158,7 +159,7 @@ def _folder(places: Places, path: str, place: str, changed: int) -> Folder:
 def read(build_dir: Path) -> Snapshot | None:
     """Return the snapshot after the last complete install; None when there is none that can be read."""
     try:
-        data = json.loads((build_dir / SNAPSHOT_FILE).read_bytes())
+        data = read_json(build_dir / SNAPSHOT_FILE)
         if data["schema"] != SCHEMA:
             return None
         return Snapshot(
@@ -195,9 +196,9 @@ def write(build_dir: Path, snapshot: Snapshot, inputs: Mapping[str, str]) -> Non
             path: (each.changed, each.names, each.folders) for path, each in snapshot.folders.items()
         },
     }
-    write_atomic(build_dir / SNAPSHOT_FILE, json.dumps(data).encode(), error=BuildFailed)
+    write_atomic(build_dir / SNAPSHOT_FILE, json.dumps(data).encode(), error=BuildFailed, private=True)
     inputs_file = json.dumps({"schema": SCHEMA, "inputs": dict(inputs)}).encode()
-    write_atomic(build_dir / INSTALL_FILE, inputs_file, error=BuildFailed)
+    write_atomic(build_dir / INSTALL_FILE, inputs_file, error=BuildFailed, private=True)
 
 
 def forget(build_dir: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -17,6 +16,7 @@ from torchbuild_tasks.facts.cuda import pci, pci_windows
 from torchbuild_tasks.facts.cuda.toolkit_folder import multiarch_triplet
 from torchbuild_tasks.facts.probe import Output, Probe, map_parallel
 from torchbuild_tasks.model import Driver, GpuSeen, Tegra
+from torchbuild_tasks.values import parse_json
 
 WSL = "/usr/lib/wsl"
 
@@ -167,7 +167,7 @@ def _json_object(stdout: str) -> Mapping[str, Any] | None:
     """Return the last line, when it is a JSON object."""
     lines = stdout.strip().splitlines()
     try:
-        data = json.loads(lines[-1]) if lines else None
+        data = parse_json(lines[-1]) if lines else None
     except (ValueError, RecursionError):
         return None
     return data if isinstance(data, dict) else None

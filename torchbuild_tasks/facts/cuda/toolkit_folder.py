@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -11,6 +10,7 @@ import msgspec
 
 from torchbuild_tasks.facts.probe import Output, Probe, map_parallel
 from torchbuild_tasks.model import Toolkit
+from torchbuild_tasks.values import parse_json
 
 # Part -> its library (None: headers only) and its header.
 PARTS: dict[str, tuple[str | None, str]] = {
@@ -114,7 +114,7 @@ def _version(probe: Probe, root: str, folders: Folders, release: str | None) -> 
 def _version_in_json(text: str | None) -> str | None:
     """Return cuda.version of a version.json; None for one that is broken."""
     try:
-        version = json.loads(text or "")["cuda"]["version"]
+        version = parse_json(text or "")["cuda"]["version"]
     except (ValueError, LookupError, TypeError, RecursionError):
         return None
     return version if isinstance(version, str) and _NUMBERS.fullmatch(version) else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
@@ -12,6 +11,7 @@ from torchbuild_tasks.facts.probe import Probe, map_parallel
 from torchbuild_tasks.facts.python import is_free_threaded
 from torchbuild_tasks.model import Python, Toolkit
 from torchbuild_tasks.plan.cuda.managed import TOOLKITS
+from torchbuild_tasks.values import parse_json
 
 ASKED: Final = "--cuda-toolkit"
 # Their rows, with sources, are in data/variables.toml.
@@ -188,7 +188,7 @@ def _numbers(name: str) -> list[int]:
 
 def _mark(text: str | None) -> dict[str, Any]:
     try:
-        data = json.loads(text or "")
+        data = parse_json(text or "")
     except (ValueError, RecursionError):
         return {}
     return data if isinstance(data, dict) else {}

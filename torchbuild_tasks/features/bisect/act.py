@@ -40,6 +40,7 @@ from torchbuild_tasks.system.files import translate_errors, write_atomic
 from torchbuild_tasks.system.git import cut_off, worktree
 from torchbuild_tasks.system.git.fetch import Access, is_shallow
 from torchbuild_tasks.system.git.run import Git, git_error
+from torchbuild_tasks.system.reading import read_bytes
 from torchbuild_tasks.system.remove import rename_and_remove
 from torchbuild_tasks.system.shell import activate
 from torchbuild_tasks.values import dumps, replace
@@ -275,7 +276,7 @@ def open_session(root: Path, config: tuple[str, ...] = ()) -> Session:
 def read_memory(session: Session) -> Bisection | None:
     """Read what is known of the bisect in this checkout; None when there is none."""
     path = session.folder / _STATE
-    return read_bisection(path.read_bytes(), str(path)) if path.is_file() else None
+    return read_bisection(read_bytes(path), str(path)) if path.is_file() else None
 
 
 def begin(session: Session, request: BisectRequest) -> Bisection:
@@ -350,7 +351,7 @@ def flags_of(memory: Bisection, request: BisectRequest, session: Session, config
 
 def write_memory(session: Session, memory: Bisection) -> Bisection:
     """Write the memory, and the log of it for a person."""
-    files.write_atomic(session.folder / _STATE, dumps(memory).encode(), error=SourceError)
+    files.write_atomic(session.folder / _STATE, dumps(memory).encode(), error=SourceError, private=True)
     files.write_atomic(session.log, log_text(memory).encode("utf-8", "backslashreplace"), error=SourceError)
     return memory
 

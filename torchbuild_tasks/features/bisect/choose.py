@@ -6,14 +6,13 @@ replay` reads, so nothing but this memory has to survive a kill.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
 import msgspec
 
 from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.values import from_json
+from torchbuild_tasks.values import from_json, parse_json
 
 BISECT_SCHEMA: Final = 1
 Verdict = Literal["good", "bad", "skip"]
@@ -66,7 +65,7 @@ def read_bisection(data: bytes, path: str) -> Bisection:
     """
     remedy = "torchbuild bisect --reset   removes it with its worktree."
     try:
-        found: Any = json.loads(data)
+        found: Any = parse_json(data)
         schema = int(found["schema"])
     except (ValueError, TypeError, KeyError):
         raise UsageError(f"{path} is damaged.", next_step=remedy) from None

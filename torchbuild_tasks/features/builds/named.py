@@ -17,6 +17,7 @@ from torchbuild_tasks.model.source import Last
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.settings import NamedBuild, Settings, pick
 from torchbuild_tasks.system.files import STATE_DIR, state_dir, write_atomic
+from torchbuild_tasks.system.reading import read_json
 from torchbuild_tasks.values import from_json, replace, to_json
 
 NOTE: Final = "build.json"
@@ -34,7 +35,7 @@ class Note(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 def read_note(folder: Path) -> Note | None:
     """Return the note of a folder; None when it is no named build's, or cannot be read."""
     with contextlib.suppress(OSError, ValueError, UsageError):
-        return from_json(Note, json.loads((folder / STATE_DIR / NOTE).read_bytes()))
+        return from_json(Note, read_json(folder / STATE_DIR / NOTE))
     return None
 
 
@@ -48,7 +49,7 @@ def last_build(folder: Path) -> Last | None:
     found = (path for name in (MANIFEST_FILE, RECORD_FILE) for path in folder.glob(f"*/{name}"))
     newest = sorted(found, key=lambda path: path.stat().st_mtime)
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError, IndexError):
-        data: Any = json.loads(newest[-1].read_bytes())
+        data: Any = read_json(newest[-1])
         choices = {choice["name"]: str(choice["value"]) for choice in data["choices"]}
         return Last(
             result=str(data["result"]),

@@ -17,6 +17,7 @@ import msgspec
 
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.system.files import write_atomic
+from torchbuild_tasks.system.reading import read_json
 
 # With less than this (bytes) a cache would only evict, and the build needs the space itself.
 LEAST: Final = 256 << 20
@@ -78,7 +79,7 @@ class Memory:
         self._seen: dict[str, list[dict[str, str]]] = {}
         self._made: list[str] = []
         with contextlib.suppress(OSError, ValueError, TypeError, AttributeError, RecursionError):
-            data = json.loads(path.read_text("utf-8")) if path else {}
+            data = read_json(path) if path else {}
             self._seen = {str(k): [_texts(each) for each in v] for k, v in data.get("seen", {}).items()}
             self._made = [str(folder) for folder in data.get("made", [])]
 

@@ -26,6 +26,7 @@ import msgspec
 
 from torchbuild_tasks.system import process
 from torchbuild_tasks.system.process_tree import end_tree
+from torchbuild_tasks.values import parse_json
 
 _LONGEST: Final = 100  # bytes; a socket's path may have 107
 STOP: Final = 20.0  # seconds; it waits 10 s for what is being compiled
@@ -356,7 +357,7 @@ def sccache_home(program: str, environ: Mapping[str, str]) -> tuple[Path | None,
     no_server = {"SCCACHE_SERVER_UDS": os.devnull} if os.name == "posix" else {"SCCACHE_SERVER_PORT": "9"}
     done = process.capture((program, *_STATS), env={**disk_only(environ), **no_server}, timeout=15.0)
     with contextlib.suppress(ValueError, TypeError, KeyError, AttributeError):
-        output = json.loads(done.stdout)
+        output = parse_json(done.stdout)
         where = re.fullmatch(r'Local disk: "(.*)"', output["cache_location"])
         folder = Path(where[1].replace("\\\\", "\\")) if where else None
         return folder, int(output["max_cache_size"] or 0)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from torchbuild_tasks.model import CacheReport
+from torchbuild_tasks.values import parse_json
 
 # Below this share of hits a hint is given, if there were enough compilations to judge.
 POOR: Final = 0.5
@@ -28,7 +28,7 @@ OTHER: Final = "other"
 def sccache_report(before: str, after: str) -> CacheReport | None:
     """Return the difference of two answers of `sccache --show-stats` in JSON; None if unreadable."""
     try:
-        old, new = (json.loads(text)["stats"] for text in (before, after))
+        old, new = (parse_json(text)["stats"] for text in (before, after))
         return CacheReport(
             tool="sccache",
             hits=_less(new["cache_hits"]["counts"], old["cache_hits"]["counts"]),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 import tempfile
@@ -16,6 +15,7 @@ from torchbuild_tasks.features.closure.choose import close, looked_words
 from torchbuild_tasks.features.closure.loader import read_loader
 from torchbuild_tasks.model.closure import Closure, Image, Symbol
 from torchbuild_tasks.system.process import Captured, capture, ending, tail
+from torchbuild_tasks.values import parse_json
 from torchbuild_tasks.verify.closure_probe import MARK
 
 if TYPE_CHECKING:
@@ -147,6 +147,6 @@ def _read_report(captured: Captured) -> Mapping[str, Any]:
     """Return what the probe printed about its process; a `problem` where it printed nothing."""
     for line in captured.stdout.decode(errors="replace").splitlines():
         if MARK in line:
-            report: dict[str, Any] = json.loads(line.partition(MARK)[2])
+            report: dict[str, Any] = parse_json(line.partition(MARK)[2])
             return report
     return {"problem": f"{ending(captured)} before it printed anything{tail(captured.stderr)}"}

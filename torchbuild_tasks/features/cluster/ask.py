@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -15,6 +13,8 @@ import msgspec
 from torchbuild_tasks.errors import ClusterError, UsageError
 from torchbuild_tasks.model import Cluster
 from torchbuild_tasks.system import files
+from torchbuild_tasks.system.reading import read_bytes, read_text
+from torchbuild_tasks.values import parse_json, parse_toml
 
 if TYPE_CHECKING:
     from http.client import HTTPConnection
@@ -66,7 +66,7 @@ def _status(url: str, seconds: float) -> Answer:
     if response.status != 200:
         return Answer(problem=_NO_SCHEDULER)
     try:
-        status = json.loads(text)
+        status = parse_json(text)
         return Answer(
             servers=int(status["num_servers"]), cpus=int(status["num_cpus"]), busy=int(status["in_progress"])
         )
@@ -163,7 +163,7 @@ def value(path: Path, *names: str) -> str:
         names: the table and the key: `client_auth`, `token`.
     """
     try:
-        found: Any = tomllib.loads(path.read_text("utf-8"))
+        found: Any = parse_toml(read_text(path))
     except (OSError, ValueError):
         return ""
     for name in names:
@@ -178,7 +178,7 @@ def read_token(path: Path) -> str:
         UsageError: there is no such file, or no token in it.
     """
     try:
-        token = path.read_text("utf-8", "replace").strip()
+        token = read_bytes(path, most=_LONGEST).decode("utf-8", "replace").strip()
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from None
     if not token or len(token) > LONGEST or not (token.isascii() and token.isprintable()) or " " in token:

@@ -19,6 +19,7 @@ from torchbuild_tasks.model import Choice, Cluster, Distribution, Finding
 from torchbuild_tasks.plan.jobs import POOL, usable_cores
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_cuda
+from torchbuild_tasks.values import parse_json
 
 NAME: Final = "distributed compiles"
 LINKS: Final = "torchbuild_link"
@@ -314,7 +315,7 @@ def address_in(token: str) -> str:
     if len(parts) != 3:
         return ""
     try:
-        claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+        claims = parse_json(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
     except (ValueError, RecursionError):
         return ""
     address = claims.get("server_id") if isinstance(claims, dict) else None

@@ -19,6 +19,7 @@ from torchbuild_tasks.features.companions.choose import FOLDER
 from torchbuild_tasks.model import Command, Companion, Python
 from torchbuild_tasks.model.record import VerifyReport
 from torchbuild_tasks.system import files
+from torchbuild_tasks.system.reading import read_json
 from torchbuild_tasks.system.remove import UNPACKING, discard, leftovers, temporary_name
 from torchbuild_tasks.values import replace
 
@@ -174,7 +175,7 @@ def _built_from(work: Work, companion: Companion) -> dict[str, str] | None:
     A build of torch that finds nothing to do leaves the manifest as it is, with the time at which it began.
     """
     try:
-        began = str(json.loads(last_manifest(work.build_dir).read_bytes())["started"])
+        began = str(read_json(last_manifest(work.build_dir))["started"])
     except (OSError, ValueError, TypeError, KeyError):
         return None
     if not companion.state:
@@ -189,7 +190,7 @@ def _is_built(work: Work, companion: Companion) -> bool:
     if not any(companion.name in python.packages for python in _pythons(work)):
         return False
     try:
-        return wanted is not None and json.loads(_mark(work, companion).read_bytes()) == wanted
+        return wanted is not None and read_json(_mark(work, companion)) == wanted
     except (OSError, ValueError):
         return False
 

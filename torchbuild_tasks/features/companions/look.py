@@ -46,7 +46,7 @@ def _look(probe: Probe, name: str, path: str) -> CompanionSource:
     return CompanionSource(
         name=name,
         path=root,
-        version=words[0] if words else None,
+        version=words[0][:200] if words else None,
         commit=repository.commit,
         dirty=repository.dirty,
     )

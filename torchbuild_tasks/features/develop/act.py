@@ -33,6 +33,7 @@ from torchbuild_tasks.features.develop.jsonc import NotEditable, with_entries
 from torchbuild_tasks.model import Finding
 from torchbuild_tasks.system import process
 from torchbuild_tasks.system.files import STATE_DIR, state_dir, translate_errors, write_atomic
+from torchbuild_tasks.system.reading import read_bytes
 from torchbuild_tasks.text.words import did_you_mean
 
 COMMANDS: Final = "compile_commands.json"
@@ -75,7 +76,7 @@ def write_debug_config(root: Path, debugging: Debugging, *, dry_run: bool) -> De
 
 def _write_entries(path: Path, empty: Mapping[str, Any], lists: Lists, dry_run: bool) -> Written:
     try:
-        before = path.read_bytes()
+        before = read_bytes(path)
         text = before.decode("utf-8")
     except FileNotFoundError:
         before = b""

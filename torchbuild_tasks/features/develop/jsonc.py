@@ -13,6 +13,8 @@ from typing import Any, Final
 
 import msgspec
 
+from torchbuild_tasks.values import parse_json
+
 _BLANK: Final = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _SCALAR: Final = re.compile(r'"(?:[^"\\\n]|\\.)*"|true|false|null|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?')
 # A comment behind an item, on the same line.
@@ -76,7 +78,7 @@ class _Reader:
         if not match:
             raise self.wrong("this is no JSON")
         try:
-            value = json.loads(match[0])
+            value = parse_json(match[0])
         except ValueError as error:
             raise self.wrong(str(error)) from None
         self.at = match.end()

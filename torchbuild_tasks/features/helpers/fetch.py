@@ -32,6 +32,7 @@ from torchbuild_tasks.system.mark import Origin, read_marker
 from torchbuild_tasks.system.net import download, pip
 from torchbuild_tasks.system.net.client import Net, redact
 from torchbuild_tasks.system.net.transfer import Remote, Tell
+from torchbuild_tasks.system.reading import read_text
 from torchbuild_tasks.system.remove import DOWNLOADING, discard, leftovers, temporary_name
 
 AT_ONCE: Final = 4  # downloads
@@ -395,11 +396,11 @@ def _reason_lines(one: Wanted, error: DownloadFailed, net: Net) -> list[str]:
 
 def _read_lock(lock_file: Path) -> Mapping[str, Pin]:
     try:
-        return read_pins(lock_file.read_text("utf-8"))
+        return read_pins(read_text(lock_file))
     except FileNotFoundError:
         return {}
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{lock_file} cannot be read: {error}.") from error
+    except OSError as error:
+        raise UsageError(f"{lock_file} cannot be read: {error.strerror}.") from error
 
 
 def _pin(folder: Path, lock_file: Path, ids: Sequence[str], note: Callable[[str], None]) -> None:

@@ -22,6 +22,7 @@ from torchbuild_tasks.model import Artifact, Finding
 from torchbuild_tasks.system.archive.members import fault, parts_of
 from torchbuild_tasks.system.files import translate_errors, write_atomic
 from torchbuild_tasks.system.mark import MARKER, Marker, read_marker
+from torchbuild_tasks.system.reading import read_json
 from torchbuild_tasks.system.remove import (
     is_folder,
     leftovers,
@@ -133,7 +134,7 @@ def discard(store: Path, artifact_id: str) -> None:
 def read_toolkit_marker(folder: Path) -> ToolkitMarker | None:
     """Return the mark of a folder; None when it has none that can be read."""
     try:
-        return from_json(ToolkitMarker, json.loads((folder / TOOLKIT_MARKER).read_bytes()))
+        return from_json(ToolkitMarker, read_json(folder / TOOLKIT_MARKER))
     except (OSError, ValueError, UsageError):
         return None
 

@@ -20,7 +20,7 @@ from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.fresh import conceal
 from torchbuild_tasks.plan.settings import Settings, check_settings
 from torchbuild_tasks.plan.variables import DECIDED_APART
-from torchbuild_tasks.text.redaction import is_secret
+from torchbuild_tasks.text.redaction import is_secret, without_forms
 from torchbuild_tasks.values import replace
 
 HIDDEN: Final = "***"
@@ -97,7 +97,9 @@ def _text(text: str, secrets: Mapping[str, str], names: list[str]) -> str:
     clean = redacted(text)
     if clean != text:
         names.append("a login in an address")
-    return clean
+    if (bare := without_forms(clean, HIDDEN)) != clean:
+        names.append("what looks like a secret")
+    return bare
 
 
 def _repository(repository: Repository, names: list[str]) -> Repository:

@@ -9,7 +9,6 @@ understood without it makes a new schema, which is refused.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -18,7 +17,7 @@ import msgspec
 from torchbuild_tasks.errors import ManifestError, UsageError
 from torchbuild_tasks.features.manifest.choose import without_secrets
 from torchbuild_tasks.model.record import MANIFEST_FILE, MANIFEST_SCHEMA, Manifest
-from torchbuild_tasks.values import from_json
+from torchbuild_tasks.values import from_json, parse_json
 
 _WHERE: Final = f"Every build writes one: {MANIFEST_FILE} in the build tree."
 _FIRST: Final = "torchbuild_tasks 0.1.0"
@@ -38,7 +37,7 @@ def read_manifest(data: bytes, path: str) -> Manifest:
     if not data.strip():
         raise ManifestError(f"{path} is empty.", next_step=_WHERE)
     try:
-        found: Any = json.loads(data)
+        found: Any = parse_json(data)
     except ValueError as error:  # also bytes that are no UTF-8
         what = "is cut off or damaged" if data.lstrip()[:1] == b"{" else "is no manifest"
         raise ManifestError(f"{path} {what}: {error}.", next_step=_WHERE) from None

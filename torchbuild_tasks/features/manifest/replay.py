@@ -24,6 +24,7 @@ from torchbuild_tasks.features.manifest.remedies import KNOWN_BEFORE, Place, dif
 from torchbuild_tasks.model import BuildPlan, Facts
 from torchbuild_tasks.model.record import MANIFEST_FILE, Manifest
 from torchbuild_tasks.system import files
+from torchbuild_tasks.system.reading import read_bytes
 from torchbuild_tasks.text.redaction import is_secret
 
 
@@ -57,7 +58,7 @@ def load(name: str) -> Manifest:
             next_step=f"Name the file: {found}" if found else "A build writes one into its build tree.",
         )
     try:
-        data = path.read_bytes()
+        data = read_bytes(path)
     except OSError as error:
         why = "there is no such file" if error.errno == errno.ENOENT else error.strerror
         raise ManifestError(
@@ -140,6 +141,6 @@ def write_diffs(manifest: Manifest, folder: Path) -> tuple[str, ...]:
         path = folder / diff_name(repository.path)
         with files.translate_errors(ManifestError, path):
             folder.mkdir(parents=True, exist_ok=True)
-        files.write_atomic(path, data, error=ManifestError)
+        files.write_atomic(path, data, error=ManifestError, private=True)
         written.append(str(path))
     return tuple(written)

@@ -7,7 +7,6 @@ of the Python that has them.
 from __future__ import annotations
 
 import hashlib
-import json
 import shutil
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -19,6 +18,7 @@ from torchbuild_tasks.model.record import FileSeen, Installed, Program, Reposito
 from torchbuild_tasks.system import process
 from torchbuild_tasks.system.git.run import Git, git_error
 from torchbuild_tasks.system.git.submodules import submodule_settings
+from torchbuild_tasks.values import parse_json
 
 _SECONDS: Final = 120.0
 _MOST_DIFF: Final = 16 << 20  # bytes that are kept of one diff
@@ -180,7 +180,7 @@ def list_installed(python: str) -> tuple[Installed, ...]:
         return ()
     answer = process.capture((python, "-c", _LIST), cwd=Path(python).parent, timeout=_TOOL_SECONDS)
     try:
-        found = json.loads(answer.stdout) if answer.rc == 0 else {}
+        found = parse_json(answer.stdout) if answer.rc == 0 else {}
     except ValueError:
         found = {}
     return tuple(_distribution(name, found[name]) for name in sorted(found, key=str.lower))
@@ -203,7 +203,7 @@ def _distribution(name: str, entry: Mapping[str, str | None]) -> Installed:
 def _direct(text: str | None) -> tuple[str | None, str]:
     """Return the archive's hash and the address, from direct_url.json (PEP 610)."""
     try:
-        answer = json.loads(text or "{}")
+        answer = parse_json(text or "{}")
         url = str(answer.get("url", ""))
         if "archive_info" in answer:
             info = answer["archive_info"]

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import itertools
-import json
 import os
 import re
 import stat
@@ -26,6 +25,7 @@ from torchbuild_tasks.features.patches.choose import PATCH_RECORD
 from torchbuild_tasks.model import Patch
 from torchbuild_tasks.system import process
 from torchbuild_tasks.system.files import STATE_DIR, state_dir, translate_errors, unlink, write_atomic
+from torchbuild_tasks.system.reading import read_json
 from torchbuild_tasks.text.diffs import Section, sections
 from torchbuild_tasks.values import dumps, from_json
 
@@ -94,7 +94,7 @@ def recorded(root: Path) -> Record:
     """
     path = root / STATE_DIR / PATCH_RECORD
     try:
-        record = from_json(Record, json.loads(path.read_bytes()), PATCH_RECORD)
+        record = from_json(Record, read_json(path), PATCH_RECORD)
     except FileNotFoundError:
         return Record()
     except (OSError, ValueError, UsageError) as error:

@@ -30,6 +30,8 @@ from torchbuild_tasks.ninja.log import NinjaLog, Step, last_run, steps_within
 from torchbuild_tasks.ninja.step_times import builds_before, compiler_of, differences, gone_outputs, hits
 from torchbuild_tasks.ninja.timeline import critical_path, lanes, trace_events
 from torchbuild_tasks.system.files import STATE_DIR, state_dir, translate_errors, write_atomic
+from torchbuild_tasks.system.reading import read_bytes, read_text
+from torchbuild_tasks.text.visible import visible_json
 
 PAGE: Final = "report.html"
 
@@ -70,7 +72,7 @@ def make_report(
     if trace is not None:
         stages = [(name, seconds) for name, seconds, _ in report.stages]
         title = f"torch {report.torch}, {report.when}"
-        _write(trace, json.dumps(trace_events(report.timeline, title, stages)))
+        _write(trace, visible_json(json.dumps(trace_events(report.timeline, title, stages))))
     return ReportFiles(page=page, trace=trace, steps=len(steps), notes=tuple(notes))
 
 
@@ -138,7 +140,7 @@ def _damage(log: NinjaLog, build_dir: Path) -> list[str]:
 def _manifest(path: Path) -> tuple[Manifest | None, list[str]]:
     """Return the manifest of the last build; None with a note when there is none that can be read."""
     try:
-        return read_manifest(path.read_bytes(), str(path)), []
+        return read_manifest(read_bytes(path), str(path)), []
     except FileNotFoundError:
         return None, [f"There is no manifest of this build ({path}): the stages are not known."]
     except (OSError, ManifestError) as problem:
@@ -167,8 +169,8 @@ def _machine(facts: Facts) -> str:
 
 def _version(root: Path) -> str:
     """Return the version in the checkout, where no manifest says what was built."""
-    with contextlib.suppress(OSError, UnicodeDecodeError):
-        return (root / "version.txt").read_text("utf-8").strip()[:40] or "of unknown version"
+    with contextlib.suppress(OSError):
+        return read_text(root / "version.txt").strip()[:40] or "of unknown version"
     return "of unknown version"
 
 
@@ -191,4 +193,4 @@ def load_page() -> Page:
 def _write(path: Path, text: str) -> None:
     with translate_errors(UsageError, path):
         path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(path, text.encode("utf-8", "backslashreplace"), error=UsageError)
+    write_atomic(path, text.encode("utf-8", "backslashreplace"), error=UsageError, private=True)

@@ -20,6 +20,7 @@ from torchbuild_tasks.ninja.log import Step, kind_of
 from torchbuild_tasks.ninja.progress import short_path
 from torchbuild_tasks.ninja.step_times import Difference, is_hit
 from torchbuild_tasks.ninja.timeline import Chain, Placed, by_kind, seconds_alone, slowest, wall_seconds
+from torchbuild_tasks.text.visible import visible, visible_value
 
 _SLOWEST: Final = 25
 # The colours of page.css by kind: one accent in three strengths, and greys.
@@ -386,7 +387,7 @@ def changes_table(differences: Sequence[Difference], gone: int, source: str) -> 
 
 def script_json(value: object) -> str:
     """Return JSON for a script element: nothing in it can end the element or begin markup."""
-    data = json.dumps(value, separators=(",", ":"))
+    data = json.dumps(visible_value(value), separators=(",", ":"))
     return data.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
@@ -410,7 +411,7 @@ def clock(seconds: float) -> str:
 
 def escape(words: str) -> str:
     """Return words as HTML, for an element or an attribute."""
-    return html.escape(words, quote=True)
+    return html.escape(visible(words), quote=True)
 
 
 def section(id: str, title: str, inside: str, control: str = "") -> str:

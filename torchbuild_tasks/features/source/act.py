@@ -18,6 +18,7 @@ from torchbuild_tasks.system.git import cut_off, submodules
 from torchbuild_tasks.system.git.checkout import changed_files
 from torchbuild_tasks.system.git.fetch import MIRRORS, is_shallow, lost_alternates, mirrors_in
 from torchbuild_tasks.system.git.run import Git
+from torchbuild_tasks.system.reading import read_text
 from torchbuild_tasks.values import replace
 
 
@@ -105,7 +106,7 @@ def describe(task: Task, root: Path, *, whole: bool = True) -> Checkout:
     note = places.read_note(root)
     version = None
     with contextlib.suppress(OSError):
-        version = (root / "version.txt").read_text("utf-8").strip() or None
+        version = read_text(root / "version.txt").strip()[:200] or None
     lacking = task.lacking(root) if whole else Lacking()
     if not _is_top(git):
         return Checkout(

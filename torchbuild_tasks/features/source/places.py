@@ -16,6 +16,7 @@ import msgspec
 
 from torchbuild_tasks.errors import SourceError, UsageError
 from torchbuild_tasks.system import files
+from torchbuild_tasks.system.reading import read_json
 from torchbuild_tasks.values import from_json, to_json
 
 SOURCES: Final = "sources"
@@ -100,7 +101,7 @@ def remove_growing_folder(place: Path) -> None:
 def read_note(folder: Path) -> Note | None:
     """Return the note of a checkout; None where there is none that can be read."""
     try:
-        return from_json(Note, json.loads((folder / files.STATE_DIR / NOTE).read_bytes()))
+        return from_json(Note, read_json(folder / files.STATE_DIR / NOTE))
     except (OSError, ValueError, UsageError):
         return None
 

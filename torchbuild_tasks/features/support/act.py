@@ -27,8 +27,10 @@ from torchbuild_tasks.model import BuildPlan, Facts
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.system.files import STATE_DIR, write_atomic
 from torchbuild_tasks.system.log import log_ends
-from torchbuild_tasks.text.redaction import OWN_RULES, RULES, Redactor
-from torchbuild_tasks.values import dumps, to_json
+from torchbuild_tasks.system.reading import read_bytes
+from torchbuild_tasks.text.redaction import OWN_RULES, Redactor, rules
+from torchbuild_tasks.text.visible import visible, visible_json
+from torchbuild_tasks.values import Malformed, dumps, parse_json, to_json
 
 R = TypeVar("R")
 
@@ -107,8 +109,9 @@ def make_support(
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in members.items():
-            archive.writestr(name, text)
-    write_atomic(path, data.getvalue(), error=UsageError)
+            shown = visible(text) if name.endswith(".txt") else visible_json(text)
+            archive.writestr(name, shown.encode("utf-8", "backslashreplace"))
+    write_atomic(path, data.getvalue(), error=UsageError, private=True)
     problems = tuple(map(redactor.text, attempts.problems))
     return SupportFile(path=str(path), members=tuple(members), redacted=counts, problems=problems)
 
@@ -154,8 +157,16 @@ def _members(
     files = {"manifest.json": last_manifest(build_dir), "torchbuild.toml": _settings(request, root)}
     for name, file in files.items():
         if (text := attempts(name, lambda file=file: _read(file))) is not None:  # type: ignore[misc]
-            members[name] = redactor.text(text)
+            members[name] = _handed_on(text, redactor)
     return members
+
+
+def _handed_on(text: str, redactor: Redactor) -> str:
+    """Return a file without secrets; JSON stays JSON."""
+    try:
+        return dumps(redactor.value(parse_json(text)))
+    except Malformed:
+        return redactor.text(text)
 
 
 def _environ(catalog: Catalog, redactor: Redactor) -> dict[str, str]:
@@ -179,7 +190,7 @@ def _settings(request: BuildRequest, root: Path) -> Path:
 
 
 def _read(path: Path) -> str | None:
-    return path.read_text("utf-8", "replace") if path.is_file() else None
+    return read_bytes(path).decode("utf-8", "replace") if path.is_file() else None
 
 
 def _log(path: Path, redactor: Redactor) -> dict[str, str]:
@@ -205,7 +216,7 @@ def _diagnose(log: Path, facts: Facts | None, plan: BuildPlan | None, catalog: C
 
 
 def _about(writer: str, counts: Mapping[str, int], members: tuple[str, ...]) -> str:
-    what = {**{rule.id: rule.what for rule in RULES}, **OWN_RULES}
+    what = {**{rule.id: rule.what for rule in rules()}, **OWN_RULES}
     lines = [
         f"{writer}, Python {platform.python_version()}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         "Look through it before you hand it on. To plan from it elsewhere: torchbuild plan --facts FILE.zip",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +12,7 @@ import msgspec
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.system import process
 
+_COUNT: Final = "GIT_CONFIG_COUNT"  # of git 2.31; with _KEY_n and _VALUE_n, read behind all files
 # What a hook sets for its own repository would send our commands there.
 _SET_BY_HOOKS: Final = (
     "GIT_DIR",
@@ -38,14 +39,17 @@ class Git(msgspec.Struct, frozen=True, kw_only=True):
 
     def argv(self, words: Sequence[str]) -> tuple[str, ...]:
         """Return the whole command line of one git command."""
-        settings = tuple(word for setting in self.config for word in ("-c", setting))
         # git enters core.worktree, and fails where that is gone, unless another one is named.
         where = ("--work-tree=.",) if self.bare else ()
-        return ("git", *settings, "-C", str(self.folder), *where, *words)
+        return ("git", "-C", str(self.folder), *where, *words)
+
+    def settings(self, environ: Mapping[str, str]) -> dict[str, str]:
+        """Return an environment that brings `config` to a command: an address in it can hold a login."""
+        return with_settings(environ, self.config)
 
     def ask(self, *words: str, timeout: float | None = 60.0) -> process.Captured:
         """Run a short command, which may fail."""
-        return process.capture(self.argv(words), env=git_environment(), timeout=timeout)
+        return process.capture(self.argv(words), env=self.settings(git_environment()), timeout=timeout)
 
     def output(self, *words: str, timeout: float | None = 60.0) -> str | None:
         """Return what a short command prints, without its last line end; None when it fails."""
@@ -87,3 +91,16 @@ def git_environment() -> dict[str, str]:
     """Return our environment in the C locale, without what a hook sets or questions at a terminal."""
     kept = {name: value for name, value in os.environ.items() if name not in _SET_BY_HOOKS}
     return {**kept, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"}
+
+
+def with_settings(environ: Mapping[str, str], settings: Sequence[str]) -> dict[str, str]:
+    """Return an environment in which git has these NAME=VALUE settings, too.
+
+    Not as `-c`: anybody on the machine reads a command line, and `url.<base>.insteadOf` can hold a login.
+    """
+    count = int(environ.get(_COUNT) or 0) if (environ.get(_COUNT) or "0").isdigit() else 0
+    more = {_COUNT: str(count + len(settings))} if settings else {}
+    for number, setting in enumerate(settings, count):
+        name, _, value = setting.partition("=")
+        more |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
+    return {**environ, **more}

@@ -114,7 +114,7 @@ def run(
     try:
         rc = process.stream(
             git.argv(words),
-            env={**git_environment(), TREE: watch.tree},
+            env={**git.settings(git_environment()), TREE: watch.tree},
             cwd=None,
             log=_Nowhere(),
             on_block=listener.block,

@@ -26,6 +26,7 @@ from torchbuild_tasks.system.git.fetch import Access
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.git.submodules import changes
 from torchbuild_tasks.system.git.transfer import Watch
+from torchbuild_tasks.system.reading import read_json
 from torchbuild_tasks.system.remove import leftovers, remove_tree, rename_and_remove
 
 State = Literal["adding", "here"]  # "here": added whole; entries on disk have these words
@@ -49,7 +50,7 @@ def entries(git: Git) -> tuple[Entry, ...]:
     found = []
     for file in sorted((_common(git).joinpath(*_ENTRIES)).glob("*.json")):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            data = json.loads(file.read_bytes())
+            data = read_json(file)
             folder = Path(data["folder"])
             found.append(Entry(file=file, folder=folder, state=data["state"], commit=data["commit"]))
     return tuple(found)
@@ -219,7 +220,7 @@ def _unknown(tree: Git) -> list[str]:
 def _unfinished_switch(note: Path) -> tuple[str, ...]:
     """Return both commits of a switch that was cut off; none where none was."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        data = json.loads(note.read_bytes())
+        data = read_json(note)
         return (str(data["from"]), str(data["to"]))
     return ()
 

@@ -10,7 +10,6 @@ import contextlib
 import hashlib
 import importlib.util
 import io
-import json
 import os
 import shutil
 import sys
@@ -27,6 +26,7 @@ from torchbuild_tasks.system import process
 from torchbuild_tasks.system.files import translate_errors
 from torchbuild_tasks.system.net.client import Net, redact
 from torchbuild_tasks.system.net.transfer import Tell
+from torchbuild_tasks.values import parse_json
 
 DEFAULT_INDEX: Final = "https://pypi.org/simple"
 SECONDS: Final = 60.0
@@ -88,7 +88,7 @@ def read_settings(environ: Mapping[str, str]) -> PipSettings:
             looked=tuple(done.stderr.decode("utf-8", errors="replace").strip().splitlines()[-3:]),
             next_step=f"Put right what pip names here: {sys.executable} -m pip config debug",
         )
-    given = json.loads(done.stdout)
+    given = parse_json(done.stdout)
     indexes = (given["index_url"], *given["extra_index_urls"])
     return PipSettings(
         index_urls=() if given["no_index"] else tuple(url.strip() for url in indexes if url),

@@ -35,6 +35,7 @@ from torchbuild_tasks.system.net.client import (
     status_text,
     translate_network_errors,
 )
+from torchbuild_tasks.system.reading import read_json
 
 if TYPE_CHECKING:
     import requests
@@ -279,7 +280,7 @@ class Part:
     def recall(self) -> None:
         """Take up what an earlier run left, as far as its note vouches for it."""
         try:
-            note = json.loads(self.note_path.read_bytes())
+            note = read_json(self.note_path)
             done, origin = int(note["done"]), Origin(**note["origin"])
             with self._mine():
                 self._file = file = self.path.open("r+b", buffering=0)

@@ -1,0 +1,347 @@
+"""Whatever stands in a file that is read: one error in words, or nothing known; never a traceback."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import json
+import os
+import string
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import torchbuild_tasks
+from tests.support.examples import examples
+from torchbuild_tasks.build import history, owned
+from torchbuild_tasks.build.install import listed, snapshot
+from torchbuild_tasks.context import read_facts
+from torchbuild_tasks.errors import TorchbuildError, UsageError
+from torchbuild_tasks.facts import store as store_facts
+from torchbuild_tasks.facts import tree
+from torchbuild_tasks.facts.probe import Probe
+from torchbuild_tasks.facts.settings import read_settings
+from torchbuild_tasks.features.bisect.choose import Bisection, read_bisection
+from torchbuild_tasks.features.builds import named
+from torchbuild_tasks.features.helpers.store import TOOLKIT_MARKER, read_toolkit_marker
+from torchbuild_tasks.features.manifest.read import read_manifest
+from torchbuild_tasks.features.patches import apply
+from torchbuild_tasks.features.patches.choose import PATCH_RECORD
+from torchbuild_tasks.features.source import places
+from torchbuild_tasks.model import Facts
+from torchbuild_tasks.model.history import PEAKS
+from torchbuild_tasks.model.record import MANIFEST_FILE, RECORD_FILE, Manifest
+from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.plan.pins import LOCK_FILE
+from torchbuild_tasks.plan.settings import check_settings
+from torchbuild_tasks.system.files import STATE_DIR
+from torchbuild_tasks.system.mark import MARKER, read_marker
+from torchbuild_tasks.system.reading import read_bytes, read_json, read_text
+from torchbuild_tasks.values import Malformed, parse_json, parse_toml
+
+PACKAGE = Path(torchbuild_tasks.__file__).parent
+# The door itself, rows of our own, and a program that runs in another Python.
+MAY_DECODE = ("values.py", "catalog/__init__.py", "facts/python_report.py")
+DECODERS = {
+    *("json.load", "json.loads", "tomllib.load", "tomllib.loads", "json.JSONDecoder"),
+    *("msgspec.json.decode", "msgspec.toml.decode", "msgspec.json.Decoder"),
+}
+
+
+def test_nobody_else_decodes() -> None:
+    """A reader of its own would have no limits."""
+    found = []
+    for path in PACKAGE.rglob("*.py"):
+        name = path.relative_to(PACKAGE).as_posix()
+        if name in MAY_DECODE:
+            continue
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Attribute) and ast.unparse(node) in DECODERS:
+                found.append(f"{name}:{node.lineno}")
+            if isinstance(node, ast.ImportFrom) and node.module in ("json", "tomllib", "msgspec.json"):
+                found.append(f"{name}:{node.lineno}")
+    assert found == []
+
+
+NINES = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[" * 100_000, "deep"),
+        ('{"a":' * 100_000, "deep"),
+        ("[" * 100 + "]" * 100, "deep"),
+        (f'{{"a": {{"jobs": {NINES}}}}}', r"5000 digits.*key jobs"),
+        (f'{{"jobs": -{NINES}}}', "key jobs"),
+        ('{"size": 18446744073709551616}', "18446744073709551616 is no number of 64 bits .key size"),
+        ('{"a": NaN}', "NaN"),
+        ('{"a": [-Infinity]}', "-Infinity"),
+        ('{"a": 1e999}', "1e999"),
+        (f'{{"a": {NINES}.5}}', "key a"),
+        ("", "Expecting value"),
+        ("[1,]", "column"),
+        (b"\xff\xff{}", "not UTF-8"),
+        ("[" + "1," * 5_000_000 + "1]", "values"),
+    ],
+    ids=lambda text: str(text[:12]),
+)
+def test_json_that_nobody_writes(text: str | bytes, said: str) -> None:
+    began = time.perf_counter()
+    with pytest.raises(Malformed, match=said) as refused:
+        parse_json(text)
+    assert len(str(refused.value)) < 300
+    assert time.perf_counter() - began < 5
+
+
+@pytest.mark.parametrize(
+    "value",
+    [{"a": [1, -1.5, True, None, "NaN 1e999 " + NINES]}, {"size": 2**64 - 1}, {"e": 1e300}, "\udcff", []],
+)
+def test_json_that_is_fine(value: object) -> None:
+    text = json.dumps(value)
+    assert parse_json(text) == parse_json(text.encode()) == value
+    for encoding in ("utf-8-sig", "utf-16", "utf-32"):  # what PowerShell makes of a redirected answer
+        assert parse_json(text.encode(encoding)) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("x = " + "[" * 100_000, "deep"),
+        ("x = " + "{a=" * 50_000, "deep"),
+        (".".join("a" * 5000) + " = 1", "line 1"),
+        ("[" + ".".join("a" * 100) + "]\nx = 1", "deep"),
+        ("[" + ".".join("a" * 400_000) + "]\nx = 1", "line 1"),
+        (f"a = 1\njobs = {NINES}", r"5000 digits.*line 2"),
+        ("[t]\njobs = 99999999999999999999", "key t.jobs"),
+        ("a = 0x1ffffffffffffffffff", "key a"),
+        ("[[h]]\nx = nan", "key h.x"),
+        ("x = -inf", "key x"),
+        ('x = ["a\\u0000b"]', "key x: .*NUL"),
+        ('"a\\u0000" = 1', "NUL"),
+        ("x = \0", "line 1"),
+        ("# " + "x" * (1 << 20), "MiB"),
+    ],
+    ids=lambda text: str(text[:12]),
+)
+def test_toml_that_nobody_writes(text: str, said: str) -> None:
+    began = time.perf_counter()
+    with pytest.raises(Malformed, match=said) as refused:
+        parse_toml(text)
+    assert len(str(refused.value)) < 300
+    assert time.perf_counter() - began < 5
+
+
+def test_a_settings_file_is_refused_with_its_name_and_key(tmp_path: Path) -> None:
+    path = tmp_path / "torchbuild.toml"
+    for data, said in (
+        (f"[set]\nX = {NINES}".encode(), "line 2, key X: .*5000 digits"),
+        (b"x = " + b"[" * 100_000, "deep"),
+        (b"\xff\xfex\0=\0001\0", "not UTF-8 text"),
+        (b"x" * (2 << 20), "longer than 1024 KiB"),
+        (b"jobs = [[[[[1]]]]]", "jobs"),
+        (b"preset = 2020-01-01", "preset"),
+        (
+            b'[[helper]]\nname="a"\nversion="1"\nos=""\nneeded="asked"\nunpack="zip"\nsource=""\ntorch=">>1"',
+            "line 8",
+        ),
+        (b'[[failure]]\nid="x"\nphase="link"\ncause="c"\nsource=""\ntorch="?"', "failure.0.torch"),
+    ):
+        path.write_bytes(data)
+        with pytest.raises(UsageError, match=said) as refused:
+            found = read_settings(path)
+            check_settings(found.path, found.data, found.lines)
+        assert str(path) in refused.value.what
+    path.write_bytes(b"\xef\xbb\xbfjobs = 3\r\n")
+    assert read_settings(path).data == {"jobs": 3}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no FIFOs and no /dev/zero")
+def test_what_is_no_file_is_no_file_at_once(tmp_path: Path) -> None:
+    fifo, loop, folder = tmp_path / "fifo", tmp_path / "loop", tmp_path / "folder"
+    os.mkfifo(fifo)
+    loop.symlink_to(loop)
+    folder.mkdir()
+    for path, said in (
+        (fifo, "pipe or a device"),
+        (Path("/dev/zero"), "pipe or a device"),
+        (loop, "symbolic"),
+        (folder, "directory"),
+        (tmp_path / "none", "No such"),
+        (Path("a\0b"), "no file has such a name"),
+    ):
+        for read in (read_bytes, read_text, read_json, read_settings):
+            with pytest.raises((OSError, UsageError)) as refused:
+                read(path)
+            assert said in str(refused.value)
+        assert Probe(environ={}).read(str(path)) is None
+
+
+def test_a_file_is_read_up_to_a_size(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(b"a" * 2048)
+    assert read_bytes(path, most=2048) == b"a" * 2048
+    with pytest.raises(OSError, match="longer than 1 KiB"):
+        read_bytes(path, most=2047)
+
+
+@pytest.mark.skipif(not Path("/proc/meminfo").exists(), reason="no /proc")
+def test_a_file_without_a_size_is_read() -> None:
+    assert b"MemTotal" in read_bytes(Path("/proc/meminfo"))
+
+
+# ---------------- every reader, with what no writer wrote
+
+Reader = Callable[[Path, bytes], object]
+
+
+def _below(folder: Path, name: str, data: bytes) -> Path:
+    path = folder / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(data)
+    return folder
+
+
+def _settings(folder: Path, data: bytes) -> object:
+    found = read_settings(_below(folder, "torchbuild.toml", data) / "torchbuild.toml")
+    return check_settings(found.path, found.data, found.lines)
+
+
+def _probed(name: str, read: Callable[[Probe, str], object]) -> Reader:
+    return lambda folder, data: read(Probe(environ={}), str(_below(folder, name, data)))
+
+
+def _path(name: str, read: Callable[[Path], object]) -> Reader:
+    return lambda folder, data: read(_below(folder, name, data))
+
+
+READERS: dict[str, Reader] = {
+    "torchbuild.toml": _settings,
+    LOCK_FILE: _probed(LOCK_FILE, lambda probe, folder: store_facts._pins(probe, f"{folder}/{LOCK_FILE}")),
+    "pyproject.toml": _probed("pyproject.toml", tree.look_at_pyproject),
+    "version.txt": _probed("version.txt", tree._version),
+    "record": _probed(RECORD_FILE, tree.look_at_manifest),
+    "install": _probed(tree.INSTALL_FILE, tree.look_at_install),
+    "manifest": lambda folder, data: read_manifest(data, "x"),
+    "bisection": lambda folder, data: read_bisection(data, "x"),
+    "facts": _path("facts.json", lambda folder: read_facts(folder / "facts.json")),
+    "mark": _path(MARKER, read_marker),
+    "toolkit mark": _path(TOOLKIT_MARKER, read_toolkit_marker),
+    "made": _path(f"{STATE_DIR}/made.json", lambda folder: owned.read(folder, "made.json")),
+    "installed": _path(f"{STATE_DIR}/{listed.INSTALLED}", listed._read),
+    "snapshot": _path(snapshot.SNAPSHOT_FILE, snapshot.read),
+    "peaks": _path(PEAKS, history.read_peaks),
+    "place": _path(f"{STATE_DIR}/{places.NOTE}", places.read_note),
+    "build": _path(f"{STATE_DIR}/{named.NOTE}", named.read_note),
+    "last build": _path(f"build/{MANIFEST_FILE}", named.last_build),
+    "patches": _path(f"{STATE_DIR}/{PATCH_RECORD}", apply.recorded),
+}
+
+
+@functools.cache
+def _names() -> list[str]:
+    """Return the names of all fields that a file can have, so that what is made up comes near to one."""
+    found = {"paths", "log", "inputs", "set", "helper", "failure", "builds", "mirrors", "sha256", "schema"}
+    todo: list[Any] = [Manifest, Facts, Bisection]
+    while todo:
+        kind = msgspec.inspect.type_info(todo.pop())
+        found |= {field.name for field in getattr(kind, "fields", ())}
+    found |= {field.replace("_", "-") for field in BuildRequest.__dataclass_fields__}
+    return sorted(found)
+
+
+keys = st.sampled_from(_names()) | st.text(string.ascii_letters + ".\0\n\x1b", max_size=5)
+leaves = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.sampled_from((2**63, 2**64, -(2**70), 10**20, -1, 0, 1)),
+    st.floats(),
+    st.text(max_size=8),
+    st.sampled_from(("\0", "\ud800", "..", "../../x", "/", "ok", "1.2", "9" * 5000, "\x1b]0;x\x07")),
+)
+values = st.recursive(
+    leaves,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(keys, inner, max_size=5),
+    max_leaves=12,
+)
+
+
+def _toml(value: object) -> str:
+    """Write TOML in inline tables; what it lacks is written all the same, for nobody must fall over it."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(key)} = {_toml(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    return str(value) if isinstance(value, float) else json.dumps(value)
+
+
+documents = st.one_of(
+    st.binary(max_size=60),
+    values.map(lambda value: json.dumps(value).encode("utf-8", "surrogatepass")),
+    st.dictionaries(keys, values, max_size=5).map(
+        lambda table: "".join(f"{json.dumps(key)} = {_toml(item)}\n" for key, item in table.items()).encode(
+            "utf-8", "surrogatepass"
+        )
+    ),
+)
+
+
+def _read_by(names: Iterable[str], folder: Path, data: bytes) -> None:
+    for name in names:
+        try:
+            READERS[name](folder, data)
+        except TorchbuildError as error:
+            assert error.exit_code > 1, name
+            assert len(error.what) < 2000, name
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("readers")
+
+
+@settings(max_examples=examples(60, 500))
+@given(documents)
+def test_no_reader_falls_over_what_it_reads(folder: Path, data: bytes) -> None:
+    _read_by(READERS, folder, data)
+
+
+@pytest.mark.slow
+@settings(max_examples=100_000)
+@given(st.sampled_from(sorted(READERS)), documents)
+def test_no_reader_falls_over_a_hundred_thousand(folder: Path, name: str, data: bytes) -> None:
+    _read_by((name,), folder, data)
+
+
+BOMBS = {
+    "deep": b"[" * 200_000,
+    "deep objects": b'{"a":' * 200_000,
+    "deep toml": b"a = " + b"[" * 200_000,
+    "digits": f'{{"schema": {NINES}, "result": {NINES}}}'.encode(),
+    "digits toml": f"jobs = {NINES}".encode(),
+    "number": b'{"schema": 1e999, "paths": {"a": [NaN, 1e999, 1]}}',
+    "a list": b"[1]",
+    "a word": b'"x"',
+    "utf-16": "{}".encode("utf-16"),
+    "mark": b"\xef\xbb\xbf{}",
+    "zeros": bytes(100),
+    "all bytes": bytes(range(256)),
+    "digits alone": b"9" * 1_000_000,
+    "wrong": b'{"schema": 1, "env": 5, "inputs": [], "paths": {"a": 5}, "result": 3, "helper": 4}',
+}
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_no_reader_falls_over_a_bomb(folder: Path, bomb: str) -> None:
+    began = time.perf_counter()
+    _read_by(READERS, folder, BOMBS[bomb])
+    assert time.perf_counter() - began < 30

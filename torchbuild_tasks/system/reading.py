@@ -1,0 +1,82 @@
+"""The one door to a file that is read whole: a regular file, up to a size; never a wait, never a flood.
+
+Only reads, so what looks at a machine goes through it, too.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import Any, Final
+
+from torchbuild_tasks.values import LONGEST, parse_json
+
+MOST: Final = LONGEST  # bytes
+# A pipe without a writer would wait for one; Windows has neither, and ends of lines of its own.
+_FLAGS: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+
+
+def read_bytes(path: Path, *, most: int = MOST) -> bytes:
+    """Return the content of a regular file.
+
+    Args:
+        path: the file, or a link to it.
+        most: bytes; nothing of a longer file is returned.
+
+    Raises:
+        OSError: it cannot be read, is no regular file, or is longer; `strerror` says which in words.
+    """
+    try:
+        descriptor = os.open(path, _FLAGS)
+    except ValueError:
+        raise OSError(errno.EINVAL, "no file has such a name", str(path)) from None
+    except PermissionError:
+        if path.is_dir():  # Windows denies to open one
+            raise IsADirectoryError(errno.EISDIR, "it is a directory", str(path)) from None
+        raise
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, "it is a directory", str(path))
+        if not stat.S_ISREG(mode):
+            raise OSError(errno.EINVAL, "it is a pipe or a device, and no file", str(path))
+        data = _read(descriptor, most)
+    finally:
+        os.close(descriptor)
+    if len(data) > most:
+        raise OSError(errno.EFBIG, f"it is longer than {most >> 10} KiB", str(path))
+    return data
+
+
+def _read(descriptor: int, most: int) -> bytes:
+    """Read one byte more than the most: what grows meanwhile, or has no size in /proc, ends there, too."""
+    parts, left = [], most + 1
+    while left > 0 and (part := os.read(descriptor, min(left, 1 << 20))):
+        parts.append(part)
+        left -= len(part)
+    return b"".join(parts)
+
+
+def read_text(path: Path, *, most: int = MOST) -> str:
+    """Return a file as UTF-8, without a mark of an editor at its begin.
+
+    Raises:
+        OSError: as for `read_bytes`, and where it is not UTF-8.
+    """
+    try:
+        return read_bytes(path, most=most).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        why = f"it is not UTF-8 text: {error.reason} at byte {error.start}"
+        raise OSError(errno.EILSEQ, why, str(path)) from None
+
+
+def read_json(path: Path, *, most: int = MOST) -> Any:
+    """Return the JSON in a file.
+
+    Raises:
+        OSError: as for `read_bytes`.
+        Malformed: as for `parse_json`; a `ValueError`.
+    """
+    return parse_json(read_bytes(path, most=most))

@@ -1,0 +1,112 @@
+"""What no terminal, page or reader may act on, shown as what it is: control characters, invisible letters.
+
+A log, a file's name, a version or a setting can hold a sequence that writes the clipboard, moves the cursor
+over what was said, or turns a line around (Trojan Source, CVE-2021-42574). Whatever leaves goes through here
+once, where it leaves. Of what a running program prints, a terminal gets the colours, and nothing else.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from typing import Any, Final
+
+# C0 but tab and newline, DEL, C1; soft hyphen, marks and overrides of direction, what has no width, ends of
+# lines and paragraphs, invisible operators, deprecated and annotating marks, tags; halves of surrogate pairs:
+# Unicode 16, categories Cc, Cf, Cs, Zl, Zp without the signs of Arabic, Syriac and Kaithi numbers (seen).
+_UNSEEN: Final = (
+    "\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
+    "\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+UNSEEN: Final = re.compile(f"[{_UNSEEN}]")
+# Select Graphic Rendition (ECMA-48, 8.3.117) as compilers use it: weight, slope, underline, colour; neither
+# "conceal" (8) nor "blink" (5).
+_ONE: Final = (
+    r"(?:0{0,2}[0-47]?|2[1-47]|3[0-79]|4[0-79]|9[0-7]|10[0-7]"
+    r"|[34]8[;:](?:5[;:]\d{1,3}|2(?:[;:]{1,2}\d{1,3}){3}))"
+)
+_COLOUR: Final = re.compile(rf"\x1b\[{_ONE}(?:;{_ONE})*m")
+_ERASE: Final = re.compile(r"\x1b\[0?K")  # to the end of the line: GCC writes one behind each colour
+_RESET: Final = "\x1b[0m"
+# What a chunk may end within; the longest colour of three numbers has less than this.
+_CUT: Final = re.compile(r"(?:\r|\x1b(?:\[[0-9;:]{0,60})?)\Z")
+
+
+def _escaped(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def visible(text: str) -> str:
+    """Return a text with each such character as an escape (`\\x1b`); newlines and tabs stay."""
+    return UNSEEN.sub(_escaped, text.replace("\r\n", "\n"))
+
+
+def visible_json(text: str) -> str:
+    """Return JSON or TOML of the same meaning: such characters stand in their strings alone."""
+
+    def escaped(found: re.Match[str]) -> str:
+        code = ord(found[0])
+        pair = code >= 0x10000
+        high, low = 0xD800 + ((code - 0x10000) >> 10), 0xDC00 + (code & 0x3FF)
+        return f"\\u{high:04x}\\u{low:04x}" if pair else f"\\u{code:04x}"
+
+    return UNSEEN.sub(escaped, text)
+
+
+def visible_value(value: Any) -> Any:
+    """Return a value as JSON has it, with every text in it as `visible` shows it."""
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, (list, tuple)):
+        return [visible_value(item) for item in value]
+    if isinstance(value, dict):
+        return {visible_value(key): visible_value(item) for key, item in value.items()}
+    return value
+
+
+def output(text: str, *, colours: bool) -> str:
+    """Return what a program printed: its colours, where they are wanted, and nothing else that acts.
+
+    A lone carriage return, with which a program writes over its own line, begins a new line.
+
+    Args:
+        text: whole lines, or all but what `Printed` holds back.
+        colours: whether they stay; a line that leaves one on is ended without it.
+    """
+    lines = _ERASE.sub("", text).replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return "\n".join(_line(line, colours) for line in lines)
+
+
+def _line(line: str, colours: bool) -> str:
+    if "\x1b" not in line:
+        return visible(line)
+    parts: list[str] = []
+    at, last = 0, ""
+    for found in _COLOUR.finditer(line):
+        last = found[0] if colours else ""
+        parts += (visible(line[at : found.start()]), last)
+        at = found.end()
+    open_ = last and not re.fullmatch(r"\x1b\[0*m", last)
+    return "".join((*parts, visible(line[at:]), _RESET if open_ else ""))
+
+
+class Printed:
+    """Bytes of a running program, in chunks that end anywhere, as text to show.
+
+    Args:
+        colours: as for `output`.
+    """
+
+    def __init__(self, *, colours: bool) -> None:
+        self._colours = colours
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._held = ""
+
+    def feed(self, data: bytes) -> str:
+        """Return what can be shown now; half a sequence waits for its other half."""
+        text = self._held + self._decoder.decode(data)
+        cut = _CUT.search(text)
+        self._held = cut[0] if cut else ""
+        return output(text[: len(text) - len(self._held)], colours=self._colours)
