@@ -131,7 +131,8 @@ class Tree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     `empty` lists third_party folders that .gitmodules (or the folder itself) names and
     that hold nothing. `commit` is None outside git; `dirty` counts tracked files only.
     `tags` are the commit's own, None when nobody asked. `requires` is what its build system needs,
-    `asks` what it tells its builders to install.
+    `asks` what it tells its builders to install, `depends` what the built torch asks for when it is
+    installed; None where only running its code could tell.
     """
 
     root: str
@@ -144,6 +145,7 @@ class Tree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     build_dir: str | None = None
     requires: tuple[str, ...] = ()
     asks: tuple[str, ...] = ()
+    depends: tuple[str, ...] | None = None
     git: bool = False
     commit: str | None = None
     dirty: bool | None = None
