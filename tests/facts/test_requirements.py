@@ -86,8 +86,8 @@ def test_what_setup_py_gives_to_install_requires_is_read_and_not_run(tmp_path: P
     [
         ("sys.version_info < (3, 8)", 'python_version < "3.8"'),
         ("sys.version_info[0] == 2", 'python_version == "2.*"'),
-        ("platform.system() == 'Windows'", 'platform_system == "Windows"'),
-        ("sys.platform != 'win32'", 'sys_platform != "win32"'),
+        ("platform.system() == 'Windows'", "platform_system == 'Windows'"),
+        ("sys.platform != 'win32'", "sys_platform != 'win32'"),
     ],
 )
 def test_a_condition_becomes_the_marker_that_asks_the_same(
@@ -144,7 +144,7 @@ def test_a_provider_of_dynamic_metadata_is_read(tool: dict[str, object], tmp_pat
     """The way of 2.14 and later."""
     folder = tmp_path / "tools" / "metadata"
     folder.mkdir(parents=True)
-    text = "BASE_DEPENDENCIES = ['filelock', 'sympy>=1.13.3']\nOTHER: list[str] = ['x']\ndef dynamic_metadata(field): ...\n"
+    text = "BASE_DEPENDENCIES = ['filelock', 'sympy>=1.13.3']\nOTHER: list[str] = ['x']\n"
     (folder / "needs.py").write_text(text, "utf-8")
     data = {"project": {"name": "torch", "dynamic": ["dependencies"]}, "tool": tool}
     assert install_requirements(PROBE, str(tmp_path), data) == ("filelock", "sympy>=1.13.3")

@@ -249,3 +249,30 @@ def test_the_strongest_need_decides_and_all_changes_are_named() -> None:
 def test_a_setting_in_the_file_counts_too() -> None:
     plan = plan_of(built(), settings(variables={"USE_MKLDNN": "0"}))
     assert plan.freshness.needs == "reconfigure"
+
+
+def after(configured: str, brought: str | None, on_path: str = "3.28.1") -> Facts:
+    """The machine after its first build, which has put this CMake into the Python of the build."""
+    facts = built(replace(linux_facts(), tools=(tool("cmake", on_path), tool("ninja", "1.11.1"))))
+    assert facts.tree.cache is not None
+    cache = replace(facts.tree.cache, cmake=configured)
+    packages = dict(facts.pythons[0].packages) | ({"cmake": brought} if brought else {})
+    facts = replace(facts, pythons=(replace(facts.pythons[0], packages=packages), *facts.pythons[1:]))
+    return with_tree(facts, cache=cache)
+
+
+@pytest.mark.parametrize(
+    ("configured", "brought", "needs"),
+    [
+        ("4.4.4", "4.4.4", "nothing"),  # installed after the plan that was recorded with 3.28.1
+        ("3.28.1", None, "nothing"),
+        ("3.28.4", "3.28.4.post1", "nothing"),
+        ("3.28.1", "4.4.4", "reconfigure"),
+    ],
+)
+def test_the_cmake_that_configured_is_held_against_the_one_that_would(
+    configured: str, brought: str | None, needs: str
+) -> None:
+    plan = plan_of(after(configured, brought))
+    assert plan.freshness.needs == needs
+    assert needs != "nothing" or plan.way.name == "install"

@@ -74,9 +74,7 @@ _MARKERS: Final = {
 }
 
 
-def install_requirements(
-    probe: Probe, root: str, pyproject: Mapping[str, object]
-) -> tuple[str, ...] | None:
+def install_requirements(probe: Probe, root: str, pyproject: Mapping[str, object]) -> tuple[str, ...] | None:
     """Return the requirements (PEP 508 texts) of what is built, as its files write them.
 
     Args:
@@ -228,14 +226,14 @@ def _marker(test: ast.expr, *, otherwise: bool) -> str | None:
         if sign and left.startswith("sys.version_info"):
             return _version_marker(sign, right)
         if sign and left in _MARKERS and isinstance(right, ast.Constant):
-            return f'{_MARKERS[left]} {sign} "{right.value}"'
+            return f"{_MARKERS[left]} {sign} {ast.unparse(right)}"
     return None
 
 
 def _version_marker(sign: str, right: ast.expr) -> str | None:
     """Return a marker for `sys.version_info < (3, 8)` and `sys.version_info[0] == 2`."""
     numbers = right.elts if isinstance(right, ast.Tuple) else [right]
-    version = ".".join(str(number.value) for number in numbers if isinstance(number, ast.Constant))
+    version = ".".join(ast.unparse(number) for number in numbers if isinstance(number, ast.Constant))
     if len(numbers) == 1 and sign in ("==", "!="):
         version += ".*"
     return f'python_version {sign} "{version}"' if version else None

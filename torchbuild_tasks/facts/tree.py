@@ -10,7 +10,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.facts.probe import Probe
@@ -323,6 +323,7 @@ def look_at_cache(probe: Probe, build_dir: str | None) -> CMakeCache | None:
     if text is None:
         return None
     entries = _cache_entries(text)
+    release = [entries.get(f"CMAKE_CACHE_{part}_VERSION") for part in ("MAJOR", "MINOR", "PATCH")]
     return CMakeCache(
         home=entries.get("CMAKE_HOME_DIRECTORY"),
         generator=entries.get("CMAKE_GENERATOR"),
@@ -330,6 +331,7 @@ def look_at_cache(probe: Probe, build_dir: str | None) -> CMakeCache | None:
         python=next((entries[key] for key in PYTHON_KEYS if key in entries), None),
         compiler=entries.get("CMAKE_CXX_COMPILER"),
         prefix=entries.get("CMAKE_INSTALL_PREFIX"),
+        cmake=".".join(part for part in release if part) if all(release) else None,
     )
 
 

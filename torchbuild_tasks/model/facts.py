@@ -103,7 +103,10 @@ class Python(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class CMakeCache(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What an existing build tree remembers of its making; `prefix` is where its install rules go."""
+    """What an existing build tree remembers of its making; `prefix` is where its install rules go.
+
+    `cmake` is the version of the CMake that configured it.
+    """
 
     home: str | None = None
     generator: str | None = None
@@ -111,6 +114,7 @@ class CMakeCache(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     python: str | None = None
     compiler: str | None = None
     prefix: str | None = None
+    cmake: str | None = None
 
 
 class Previous(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -72,6 +72,12 @@ def gate(question: Question, name: str) -> SpecifierSet:
     return SpecifierSet(",".join(fits))
 
 
+def named(text: str, name: str) -> Requirement | None:
+    """Return the requirement (PEP 508) where it is one of this package."""
+    found = _parsed(text)
+    return found if found and canonicalize_name(found.name) == name else None
+
+
 def _parsed(text: str) -> Requirement | None:
     try:
         return Requirement(text)
