@@ -265,6 +265,11 @@ class BuildRequest:
         verbs=("doctor", "support", "build", "helpers", "replay", "source", "bisect"),
         default=False,
     )
+    machine_tools: bool = flag(
+        "take ninja and compiler cache as the machine has them, none that is only better from PyPI",
+        verbs=("doctor", "build", "helpers", "replay", "bisect"),
+        default=False,
+    )
     full: bool = flag(
         "get all history, and every submodule, not only what a build needs",
         verbs=("source",),

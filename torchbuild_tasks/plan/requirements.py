@@ -171,7 +171,7 @@ def check_offline(question: Question, missing: tuple[str, ...]) -> tuple[Finding
     if not missing or not question.given("offline") or question.value("wheels", ""):
         return ()
     text = f"--offline, and the build needs in its Python: {', '.join(missing)}"
-    command = f"pip download --dest wheels {' '.join(map(repr, missing))}"
+    command = question.line("pip", "download", "--dest", "wheels", *missing)
     fix = f"Where there is a network: {command}; then say --wheels wheels here"
     return (Finding(id="requirements", status="error", text=text, fix=fix),)
 
