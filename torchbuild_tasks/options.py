@@ -27,7 +27,7 @@ EVERY: Final = tuple(VERBS)
 PRESETS: Final = ("dev", "minimal", "full", "debug", "jetson")
 BUILD_TYPES: Final = ("Release", "Debug", "RelWithDebInfo", "MinSizeRel")
 MODES: Final = ("develop", "wheel")
-MANAGERS: Final = ("apt", "dnf", "pacman", "zypper", "winget", "choco", "conda")
+MANAGERS: Final = ("apt", "dnf", "pacman", "zypper", "apk", "winget", "choco", "conda")
 JOBSERVER: Final = ("auto", "off")
 SHELLS: Final = ("sh", "bat", "ps1", "fish", "all")
 

@@ -9,6 +9,7 @@ import pytest
 from tests.support.machines import base_python, built, linux_facts, plan_of, python, tool, with_tree
 from tests.support.windows import windows_facts
 from torchbuild_tasks.model import BuildPlan, Facts, Host
+from torchbuild_tasks.text.words import shell_line
 from torchbuild_tasks.values import replace
 
 BARE = linux_facts(pythons=(base_python(),))
@@ -86,3 +87,16 @@ def test_a_command_for_windows_is_quoted_for_its_shells() -> None:
     facts = replace(facts, tools=(*tools, tool("ninja", "1.12.1")))
     fixes = [finding.fix for finding in plan_of(facts).findings if finding.id == "ninja"]
     assert all('"ninja>=1.13"' in fix for fix in fixes)
+
+
+@pytest.mark.parametrize(
+    ("word", "shown"),
+    [
+        ("ninja>=1.13", '"ninja>=1.13"'),
+        ("a<2 ; x", '"a<2 ; x"'),
+        ("C:\\b c\\d", '"C:\\b c\\d"'),
+        ("-m", "-m"),
+    ],
+)
+def test_no_word_of_a_command_redirects_in_cmd(word: str, shown: str) -> None:
+    assert shell_line(("py", word), windows=True) == f"py {shown}"

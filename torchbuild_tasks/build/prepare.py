@@ -190,7 +190,7 @@ def install(work: Work, command: Command) -> None:
         return
     if rc != 0:
         raise RequirementsError(
-            f"{' '.join(command.argv)} ended with exit code {rc}.",
+            f"{shell_text(command.argv)} ended with exit code {rc}.",
             looked=tuple(tail),
             next_step=f"The whole output is in {work.ledger.log.path}. Without network, point pip at a "
             "folder of wheels: --offline --wheels folder",
