@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -70,7 +71,9 @@ if __name__ == "__main__":
 """
 
 
-def asked_by(setup: str, tmp_path: Path, project: dict[str, object] | None = None) -> tuple[str, ...] | None:
+def asked_by(
+    setup: str, tmp_path: Path, project: Mapping[str, object] | None = None
+) -> tuple[str, ...] | None:
     (tmp_path / "setup.py").write_text(setup, "utf-8")
     return install_requirements(PROBE, str(tmp_path), {"project": project} if project else {})
 

@@ -276,3 +276,25 @@ def test_the_cmake_that_configured_is_held_against_the_one_that_would(
     plan = plan_of(after(configured, brought))
     assert plan.freshness.needs == needs
     assert needs != "nothing" or plan.way.name == "install"
+
+
+@pytest.mark.parametrize(
+    ("cached", "on_path", "needs"),
+    [
+        ("/usr/bin/ninja", "/usr/bin/ninja", "reconfigure"),  # 1.11 would go on building
+        ("/venv/bin/ninja", "/usr/bin/ninja", "nothing"),
+        ("/venv/bin/ninja", "/venv/bin/ninja", "nothing"),  # the venv is active
+        ("/opt/other/ninja", "/usr/bin/ninja", "nothing"),
+    ],
+)
+def test_a_ninja_that_came_into_the_python_needs_a_cmake_that_finds_it(
+    cached: str, on_path: str, needs: str
+) -> None:
+    facts = built()
+    tools = (tool("cmake", "3.28.1"), tool("ninja", "1.11.1", on_path))
+    packages = {**facts.pythons[0].packages, "ninja": "1.13.2"}
+    assert facts.tree.cache is not None
+    facts = with_tree(facts, cache=replace(facts.tree.cache, make_program=cached))
+    first = replace(facts.pythons[0], packages=packages)
+    plan = plan_of(replace(facts, tools=tools, pythons=(first, *facts.pythons[1:])))
+    assert (plan.freshness.needs, plan.way.name == "install") == (needs, needs == "nothing")

@@ -331,6 +331,7 @@ def look_at_cache(probe: Probe, build_dir: str | None) -> CMakeCache | None:
         python=next((entries[key] for key in PYTHON_KEYS if key in entries), None),
         compiler=entries.get("CMAKE_CXX_COMPILER"),
         prefix=entries.get("CMAKE_INSTALL_PREFIX"),
+        make_program=entries.get("CMAKE_MAKE_PROGRAM"),
         cmake=".".join(part for part in release if part) if all(release) else None,
     )
 

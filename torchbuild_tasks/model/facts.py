@@ -105,7 +105,7 @@ class Python(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class CMakeCache(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What an existing build tree remembers of its making; `prefix` is where its install rules go.
 
-    `cmake` is the version of the CMake that configured it.
+    `cmake` is the version of the CMake that configured it, `make_program` its Ninja's path.
     """
 
     home: str | None = None
@@ -115,6 +115,7 @@ class CMakeCache(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     compiler: str | None = None
     prefix: str | None = None
     cmake: str | None = None
+    make_program: str | None = None
 
 
 class Previous(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

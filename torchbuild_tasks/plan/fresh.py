@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 ORDER: tuple[Need, ...] = ("nothing", "build", "reconfigure", "clean", "first")
 ABSENT = "(not set)"
+OWN_NINJA = "of the build's Python"
 
 
 def fingerprint(decisions: Decisions) -> dict[str, str]:
@@ -37,6 +38,7 @@ def fingerprint(decisions: Decisions) -> dict[str, str]:
         "generator": decisions.generator.value,
         "build type": decisions.build_type.value,
         "cmake": cmake_version(decisions),
+        "ninja": _ninja(decisions),
         "version": str(tree.version),
         "mode": decisions.mode.value,
     }
@@ -93,13 +95,33 @@ def cmake_version(decisions: Decisions) -> str:
     return version.base_version if version else text
 
 
-def as_configured(question: Question, before: Mapping[str, str]) -> dict[str, str]:
-    """Return recorded inputs with the CMake that has really configured the tree.
+def _ninja(decisions: Decisions) -> str:
+    """Return the Ninja that the build will find first: the Python's own, else the path of the machine's."""
+    question, python = decisions.question, decisions.python
+    if any(named(text, "ninja") for text in (*python.missing, *python.better)):
+        return OWN_NINJA
+    if python.target and "ninja" in python.target.packages:
+        return OWN_NINJA
+    return next((str(t.path) for t in question.facts.tools if t.name == "ninja" and t.path), "")
 
-    It was installed after the plan that was recorded.
+
+def as_configured(question: Question, before: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str]:
+    """Return recorded inputs with the CMake and the Ninja that have really configured the tree.
+
+    Those may have been installed after the plan that was recorded. CMake keeps the path of its Ninja, so
+    one of the machine goes on building where a better one has come into the Python; any other path is taken
+    for the one that is planned, for a program has several.
     """
     cache = question.facts.tree.cache
-    return {**before, "cmake": cache.cmake} if cache and cache.cmake else dict(before)
+    found = {**before, "ninja": now["ninja"]}
+    if cache and cache.cmake:
+        found["cmake"] = cache.cmake
+    if cache and cache.make_program and now["ninja"] == OWN_NINJA:
+        own = _path(now["python"].rpartition(" ")[0]).rsplit("/", 2)[0]  # an active venv is on PATH, too
+        tools = [_path(t.path) for t in question.facts.tools if t.name == "ninja" and t.path]
+        machine = [path for path in tools if not path.startswith(f"{own}/")]
+        found["ninja"] = cache.make_program if _path(cache.make_program) in machine else OWN_NINJA
+    return found
 
 
 def compare(decisions: Decisions, inputs: Mapping[str, str]) -> Freshness:
@@ -115,7 +137,7 @@ def compare(decisions: Decisions, inputs: Mapping[str, str]) -> Freshness:
             because = "the build tree was not made by this tool, so it is configured anew"
             return Freshness(needs="reconfigure", because=because)
         return Freshness(needs="first", because="nothing was built here yet")
-    changes = _changes(question, as_configured(question, tree.previous.inputs), inputs)
+    changes = _changes(question, as_configured(question, tree.previous.inputs, inputs), inputs)
     needs: Need = max((change.needs for change in changes), key=ORDER.index, default=ORDER[0])
     if ORDER.index(needs) >= ORDER.index("reconfigure"):
         return Freshness(needs=needs, because=_because(changes, needs), changes=changes)

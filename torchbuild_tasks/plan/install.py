@@ -63,7 +63,7 @@ def _for_front_end(
     if tree.installed is None:
         yield "no editable install by this tool is recorded here"
     else:
-        yield from _changed(question, as_configured(question, tree.installed), inputs)
+        yield from _changed(question, as_configured(question, tree.installed, inputs), inputs)
     prefix = (tree.cache.prefix if tree.cache else None) or "an unknown folder"
     if not (_below(prefix, tree.root) or _below(prefix, build_dir)):  # else into the making of a wheel
         newer = "; scikit-build-core 1.1 can do without"
