@@ -89,9 +89,7 @@ def _install_better(work: Work, command: Command) -> None:
     try:
         install(work, command)
     except RequirementsError:
-        work.report.note(
-            f"Left out, for it cannot be had: {command.because}. --machine-tools does not ask for it."
-        )
+        work.report.note(f"Left out, for it cannot be had: {command.because} (--machine-tools asks for none)")
 
 
 def _pip_variables(work: Work) -> dict[str, str]:

@@ -38,6 +38,13 @@ def is_own(question: Question) -> bool:
     return python is not None and (_target(question, python) != python.executable or python.managed is True)
 
 
+def brought_version(question: Question, package: str) -> str | None:
+    """Return the version of a package in the environment that gets torch; None where it is not there."""
+    python = _first(question)
+    target = _target(question, python) if python else ""
+    return next((p.packages.get(package) for p in question.facts.pythons if p.executable == target), None)
+
+
 def _first(question: Question) -> Python | None:
     """Return the first interpreter that fits, else the first that runs, else the first at all."""
     found = _asked_for(question)
