@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from torchbuild_tasks.model import Diagnosis, Finding
 
 
+INSTALL_GIT = "Install git: apt, dnf, zypper, pacman and apk call it git, winget calls it Git.Git."
+
+
 class TorchbuildError(Exception):
     """Base of everything a user can be told.
 

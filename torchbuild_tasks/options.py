@@ -27,7 +27,7 @@ EVERY: Final = tuple(VERBS)
 PRESETS: Final = ("dev", "minimal", "full", "debug", "jetson")
 BUILD_TYPES: Final = ("Release", "Debug", "RelWithDebInfo", "MinSizeRel")
 MODES: Final = ("develop", "wheel")
-MANAGERS: Final = ("apt", "dnf", "pacman", "zypper", "winget", "choco", "conda")
+MANAGERS: Final = ("apt", "dnf", "pacman", "zypper", "apk", "winget", "choco", "conda")
 JOBSERVER: Final = ("auto", "off")
 SHELLS: Final = ("sh", "bat", "ps1", "fish", "all")
 
@@ -263,6 +263,11 @@ class BuildRequest:
     offline: bool = flag(
         "download nothing; name what is missing",
         verbs=("doctor", "support", "build", "helpers", "replay", "source", "bisect"),
+        default=False,
+    )
+    machine_tools: bool = flag(
+        "take ninja and compiler cache as the machine has them, none that is only better from PyPI",
+        verbs=("doctor", "build", "helpers", "replay", "bisect"),
         default=False,
     )
     full: bool = flag(

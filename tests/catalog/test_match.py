@@ -61,13 +61,13 @@ def test_the_row_of_a_series_or_the_nearest_older(version: str | None, series: s
 @pytest.mark.parametrize(
     ("era", "mode", "version", "words"),
     [
-        ("setuptools", "develop", "2.8.0a0", "setup.py develop"),
-        ("setuptools", "develop", "1.13.1", "setup.py develop"),
-        ("setuptools", "develop", "2.9.0a0", "-m pip install --no-build-isolation -v -e ."),
-        ("setuptools", "develop", "2.13.0", "-m pip install --no-build-isolation -v -e ."),
+        ("setuptools", "develop", "2.8.0a0", "setup.py develop --no-deps"),
+        ("setuptools", "develop", "1.13.1", "setup.py develop --no-deps"),
+        ("setuptools", "develop", "2.9.0a0", "-m pip install --no-build-isolation --no-deps -v -e ."),
+        ("setuptools", "develop", "2.13.0", "-m pip install --no-build-isolation --no-deps -v -e ."),
         ("setuptools", "wheel", "1.13.1", "setup.py bdist_wheel"),
         ("setuptools", "wheel", "2.13.0", "setup.py bdist_wheel"),
-        ("scikit-build-core", "develop", "2.14.0a0", "-m pip install --no-build-isolation -v -e ."),
+        ("scikit-build-core", "develop", "2.14.0a0", "-m pip install --no-build-isolation --no-deps -v -e ."),
         ("scikit-build-core", "wheel", "2.15.0", "-m build --wheel --no-isolation"),
     ],
 )

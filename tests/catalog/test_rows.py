@@ -212,6 +212,7 @@ def test_inputs_are_unique() -> None:
 HELPERS = CATALOG.helper
 TAGS = {
     ("windows", "x86_64"): "win_amd64",
+    ("windows", "aarch64"): "win_arm64",
     ("linux", "x86_64"): r"manylinux[0-9_]+_x86_64",
     ("linux", "aarch64"): r"manylinux[0-9_]+_aarch64",
 }

@@ -66,11 +66,18 @@ def test_lines_that_say_nothing(line: str) -> None:
         ("%p ", "[%f/%t] %p "),
         ("[%f/%t] ", "[%f/%t] "),
         ("[%f/%t] %e ", "[%f/%t] %e "),
+        ("%p\n", "[%f/%t] %p"),
     ],
 )
 def test_ninja_counts_in_front_of_the_users_own_status(own: str | None, status: str | None) -> None:
     environ = {"PATH": "/bin"} | ({} if own is None else {"NINJA_STATUS": own})
     assert counting(environ) == {"PATH": "/bin"} | ({} if status is None else {"NINJA_STATUS": status})
+
+
+def test_a_status_of_the_users_own_without_a_space_hides_no_step() -> None:
+    found = ProgressParser().feed("[3/30] mine 10%:Building CXX object c10/CMakeFiles/c10.dir/a.cpp.o")
+    assert found is not None
+    assert (found.phase, found.done, found.total, found.what) == ("compile", 3, 30, "c10/a.cpp")
 
 
 def test_an_inner_cmake_does_not_bring_the_build_back_to_configuring() -> None:

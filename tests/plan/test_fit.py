@@ -27,7 +27,8 @@ def with_disk(free: int | None, **changes: Any) -> Facts:
 
 
 def test_a_sound_machine_is_ok() -> None:
-    plan = plan_of(linux_facts(tools=(*linux_facts().tools, tool("ccache", "4.7.5"), tool("mold", "2.4.0"))))
+    names = {"cmake": "3.28.1", "ninja": "1.13.2", "ccache": "4.7.5", "mold": "2.4.0"}
+    plan = plan_of(linux_facts(tools=tuple(tool(*each) for each in names.items())))
     assert plan.verdict == "ok"
     assert {finding.status for finding in plan.findings} == {"ok"}
 

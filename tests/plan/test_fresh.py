@@ -249,3 +249,52 @@ def test_the_strongest_need_decides_and_all_changes_are_named() -> None:
 def test_a_setting_in_the_file_counts_too() -> None:
     plan = plan_of(built(), settings(variables={"USE_MKLDNN": "0"}))
     assert plan.freshness.needs == "reconfigure"
+
+
+def after(configured: str, brought: str | None, on_path: str = "3.28.1") -> Facts:
+    """The machine after its first build, which has put this CMake into the Python of the build."""
+    facts = built(replace(linux_facts(), tools=(tool("cmake", on_path), tool("ninja", "1.11.1"))))
+    assert facts.tree.cache is not None
+    cache = replace(facts.tree.cache, cmake=configured)
+    packages = dict(facts.pythons[0].packages) | ({"cmake": brought} if brought else {})
+    facts = replace(facts, pythons=(replace(facts.pythons[0], packages=packages), *facts.pythons[1:]))
+    return with_tree(facts, cache=cache)
+
+
+@pytest.mark.parametrize(
+    ("configured", "brought", "needs"),
+    [
+        ("4.4.4", "4.4.4", "nothing"),  # installed after the plan that was recorded with 3.28.1
+        ("3.28.1", None, "nothing"),
+        ("3.28.4", "3.28.4.post1", "nothing"),
+        ("3.28.1", "4.4.4", "reconfigure"),
+    ],
+)
+def test_the_cmake_that_configured_is_held_against_the_one_that_would(
+    configured: str, brought: str | None, needs: str
+) -> None:
+    plan = plan_of(after(configured, brought))
+    assert plan.freshness.needs == needs
+    assert needs != "nothing" or plan.way.name == "install"
+
+
+@pytest.mark.parametrize(
+    ("cached", "on_path", "needs"),
+    [
+        ("/usr/bin/ninja", "/usr/bin/ninja", "reconfigure"),  # 1.11 would go on building
+        ("/venv/bin/ninja", "/usr/bin/ninja", "nothing"),
+        ("/venv/bin/ninja", "/venv/bin/ninja", "nothing"),  # the venv is active
+        ("/opt/other/ninja", "/usr/bin/ninja", "nothing"),
+    ],
+)
+def test_a_ninja_that_came_into_the_python_needs_a_cmake_that_finds_it(
+    cached: str, on_path: str, needs: str
+) -> None:
+    facts = built()
+    tools = (tool("cmake", "3.28.1"), tool("ninja", "1.11.1", on_path))
+    packages = {**facts.pythons[0].packages, "ninja": "1.13.2"}
+    assert facts.tree.cache is not None
+    facts = with_tree(facts, cache=replace(facts.tree.cache, make_program=cached))
+    first = replace(facts.pythons[0], packages=packages)
+    plan = plan_of(replace(facts, tools=tools, pythons=(first, *facts.pythons[1:])))
+    assert (plan.freshness.needs, plan.way.name == "install") == (needs, needs == "nothing")

@@ -26,7 +26,7 @@ def test_the_python_that_gets_torch_comes_first_on_the_path() -> None:
     assert by_name()["PATH"] == EnvOp(
         op="prepend", name="PATH", value="/venv/bin", because=by_name()["PATH"].because
     )
-    ours = by_name(linux_facts(pythons=(base_python(),)))["PATH"]
+    ours = by_name(linux_facts(pythons=(base_python(),)), machine_tools=True)["PATH"]
     assert ours.value == "/src/pytorch/.torchbuild/venv-3.11/bin"
 
 

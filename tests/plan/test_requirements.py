@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from packaging.requirements import Requirement
 
 from tests.support.machines import ask, base_python, linux_facts, plan_of, python, settings, statuses, tool
 from tests.support.windows import windows_facts
 from torchbuild_tasks.model import Command, Facts
-from torchbuild_tasks.plan.requirements import required
+from torchbuild_tasks.plan.requirements import missing_requirements, required
 from torchbuild_tasks.values import replace
 
 
@@ -104,3 +106,39 @@ def test_the_users_own_environment_gets_only_what_the_build_imports() -> None:
     install = command(plan_of(asking("expecttest", facts=own)).environment.install)
     assert "setuptools" in install
     assert "expecttest" not in install
+
+
+def depending(*texts: str, facts: Facts) -> Facts:
+    return replace(facts, tree=replace(facts.tree, depends=texts))
+
+
+@pytest.mark.parametrize("era", ["setuptools", "scikit-build-core"])
+@pytest.mark.parametrize("mode", ["develop", "wheel"])
+def test_what_torch_asks_for_is_installed_before_and_never_by_the_build(era: Any, mode: str) -> None:
+    """`setup.py develop` would have easy_install fetch it after the compile, past pip's settings."""
+    own = replace(linux_facts(), pythons=(python(packages={"pip": "24.0", "sympy": "1.14.0"}),))
+    facts = depending('sympy==1.13.1 ; python_version >= "3.9"', "old ; python_version < '3.9'", facts=own)
+    plan = plan_of(replace(facts, tree=replace(facts.tree, era=era)), mode=mode)
+    install = command(plan.environment.install)
+    assert "sympy==1.13.1" in install
+    assert "old" not in install
+    assert mode == "wheel" or "--no-deps" in plan.compile.argv
+
+
+def test_a_build_whose_files_do_not_say_what_it_asks_for_installs_that_itself() -> None:
+    facts = linux_facts()
+    assert "--no-deps" not in plan_of(replace(facts, tree=replace(facts.tree, depends=None))).compile.argv
+
+
+def test_requirements_that_a_variable_adds_go_by_the_markers_of_the_machine_that_is_planned() -> None:
+    more = (
+        "nccl==2 ; platform_system == 'Linux' | intel ; platform_machine == 'AMD64'|any|x ; os_name == 'nt'"
+    )
+    said = settings(variables={"PYTORCH_EXTRA_INSTALL_REQUIREMENTS": more})
+    here = [Requirement(text).name for text in missing_requirements(ask(linux_facts(), said), None, python())]
+    there = [
+        Requirement(text).name for text in missing_requirements(ask(windows_facts(), said), None, python())
+    ]
+    names = ("nccl", "intel", "any", "x")
+    assert [name for name in names if name in here] == ["nccl", "any"]
+    assert [name for name in names if name in there] == ["intel", "any", "x"]

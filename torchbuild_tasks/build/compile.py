@@ -19,6 +19,8 @@ from torchbuild_tasks.build.install import listed
 from torchbuild_tasks.build.install.inner_loop import choose_route, confirm_route, next_route
 from torchbuild_tasks.build.work import Work, where_to_read
 from torchbuild_tasks.errors import BuildFailed
+from torchbuild_tasks.facts.probe import Probe
+from torchbuild_tasks.facts.tree import look_at_cache
 from torchbuild_tasks.model import Command
 from torchbuild_tasks.values import replace
 
@@ -54,7 +56,15 @@ def build_torch(work: Work) -> Work:
         for command in route.commands:
             work = run_build(work, command)
         route = next_route(work, route)
+    _note_cmake(work)
     return replace(work, front_end_skipped=front_end_skipped)
+
+
+def _note_cmake(work: Work) -> None:
+    """Record the CMake that has configured the tree, which may have been installed after the plan."""
+    cache = look_at_cache(Probe(environ=work.env), str(work.build_dir))
+    if cache and cache.cmake:
+        work.ledger.note(inputs={**work.ledger.manifest.inputs, "cmake": cache.cmake})
 
 
 def run_build(work: Work, command: Command) -> Work:

@@ -48,7 +48,13 @@ def _recorded(work: Work, plan: CachePlan) -> Iterator[Running]:
     files.state_dir(work.root)  # ccache writes down there what it did
     note = work.report.note
     context = cache_running(
-        plan, work.cache_addresses, work.env, work.root, note, distributor=client_of(plan.distribution)
+        plan,
+        work.cache_addresses,
+        work.env,
+        work.root,
+        note,
+        distributor=client_of(plan.distribution),
+        whole=not work.request.target,
     )
     try:
         with context as running:

@@ -9,8 +9,8 @@ from typing import Final
 import msgspec
 
 from torchbuild_tasks.catalog import GIB
-from torchbuild_tasks.features.cache.choose import NONE, NOTHING_HERE, built_without
-from torchbuild_tasks.model import BuildPlan, Choice, Diagnosis, Finding, Host, Tool
+from torchbuild_tasks.features.cache.choose import NONE, NOTHING_HERE, SCCACHE, built_without
+from torchbuild_tasks.model import BuildPlan, Choice, Diagnosis, Finding, Tool
 
 _LONG: Final = 20 * 60.0  # seconds of compiling after which the next build is worth a thought
 _SWAP: Final = GIB // 2  # a system moves a little of unused memory out at any time
@@ -59,19 +59,18 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     given: frozenset[str] = frozenset()
 
 
-def advice(plan: BuildPlan, tools: Sequence[Tool], host: Host) -> Advice:
+def advice(plan: BuildPlan, tools: Sequence[Tool]) -> Advice:
     """Return what can be done on this machine about a build that is slow.
 
     Args:
         plan: its choices say what the build has, and who decided it.
         tools: the programs that were looked for.
-        host: the system.
     """
     chosen = {choice.name: choice for choice in plan.choices}
     jobs = chosen["jobs"].value if "jobs" in chosen else ""
     here = {tool.name for tool in tools if tool.path}
     return Advice(
-        cache=_cache_advice(chosen.get("compiler cache"), here, host),
+        cache=_cache_advice(chosen.get("compiler cache"), here, plan.findings),
         linker=_linker_advice(chosen.get("linker"), here, plan.findings),
         jobs=int(jobs) if jobs.isdecimal() else 1,
     )
@@ -133,21 +132,20 @@ def _alone_text(state: State, can: Advice) -> str:
     return f"{text}; {can.linker}" if can.linker else f"{text}."
 
 
-def _cache_advice(choice: Choice | None, here: set[str], host: Host) -> str:
+def _cache_advice(choice: Choice | None, here: set[str], findings: Sequence[Finding]) -> str:
     """Return what to do about no cache; "" where there is one, or the user wants none."""
     if choice is None or choice.value != NONE or choice.source != "default":
         return ""
     found = next((name for name in _CACHES if name in here), "")
     if built_without(choice):
-        return f"{found} is here: --clean takes it." if found else _get_cache(host)
+        return f"{found} is here: --clean takes it." if found else _get_cache(findings)
     # One that is here and not taken was declined (USE_CCACHE=0), or a launcher of the user's is.
-    return _get_cache(host) if choice.because == NOTHING_HERE and not found else ""
+    return _get_cache(findings) if choice.because == NOTHING_HERE and not found else ""
 
 
-def _get_cache(host: Host) -> str:
-    if any(name in (host.distribution or "") for name in ("Debian", "Ubuntu")):
-        return "Get one: sudo apt install ccache, or --with-helper sccache."
-    return "Get one: --with-helper sccache."
+def _get_cache(findings: Sequence[Finding]) -> str:
+    offered = next((finding.fix for finding in findings if finding.id == "cache" and finding.fix), "")
+    return offered or f"{SCCACHE}."
 
 
 def _linker_advice(choice: Choice | None, here: set[str], findings: Sequence[Finding]) -> str:

@@ -34,7 +34,7 @@ _EVERY: Final = 1.0  # seconds between two answers of how much is left
 @contextlib.contextmanager
 def monitor_build(work: Work, pace: Pace, first_error: Callable[[], str]) -> Iterator[None]:
     """Watch the build of the body; what its processes took at most is in the ledger afterwards."""
-    can = advice(work.plan, work.facts.tools, work.facts.host)
+    can = advice(work.plan, work.facts.tools)
     processes = build_processes(work.env)
     monitor = Monitor(pace, Sizes(program_kind, processes), can, work.report, first_error)
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from pathlib import Path
 
 from torchbuild_tasks.build import owned
@@ -17,6 +16,8 @@ from torchbuild_tasks.plan import env_files
 from torchbuild_tasks.plan.requirements import missing_from_files
 from torchbuild_tasks.system import files, process, shell, venv
 from torchbuild_tasks.system.log import last_write
+from torchbuild_tasks.text.show import shell_text
+from torchbuild_tasks.text.words import shell_line
 from torchbuild_tasks.values import replace
 
 
@@ -43,12 +44,14 @@ def prepare_python(work: Work) -> Work:
     if environment.foreign and changes and not is_agreed(work, _question(environment.python, changes)):
         raise RequirementsError(
             f"{environment.python} has to be changed for this build, and it is an environment of yours.",
-            looked=tuple(f"{shlex.join(change.argv)}  ({change.because})" for change in changes),
+            looked=tuple(f"{shell_text(change.argv)}  ({change.because})" for change in changes),
             next_step="Do that yourself, or say --yes, or leave --python out to get a venv in the checkout.",
         )
     _check_wheels(work, environment.install)
     for change in changes:
         install(work, change)
+    if environment.better:
+        _install_better(work, environment.better)
     environ = work.env
     return replace(work, environ={**environ, **_pip_variables(work)})
 
@@ -73,12 +76,20 @@ def _check_wheels(work: Work, command: Command | None) -> None:
     folder = Path(command.argv[at]).expanduser()
     names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
     if missing := missing_from_files(names, command.argv[at + 1 :]):
+        line = shell_line(("pip", "download", "--dest", "wheels", *missing), windows=os.name == "nt")
         raise RequirementsError(
             f"{len(missing)} packages that the build needs are not in {folder}.",
             looked=missing,
-            next_step=f"Where there is a network: pip download --dest wheels {' '.join(map(repr, missing))}\n"
-            "and put the files into that folder.",
+            next_step=f"Where there is a network: {line}\nand put the files into that folder.",
         )
+
+
+def _install_better(work: Work, command: Command) -> None:
+    """Install what the build is only better with; where that cannot be had, it goes on without."""
+    try:
+        install(work, command)
+    except RequirementsError:
+        work.report.note(f"Left out, for it cannot be had: {command.because} (--machine-tools asks for none)")
 
 
 def _pip_variables(work: Work) -> dict[str, str]:
@@ -152,7 +163,7 @@ def _clean_for(work: Work) -> None:
 
 
 def _question(python: str, changes: list[Command]) -> str:
-    listed = "".join(f"  {shlex.join(change.argv)}\n" for change in changes)
+    listed = "".join(f"  {shell_text(change.argv)}\n" for change in changes)
     return f"This changes {python}:\n{listed}Go on?"
 
 
@@ -177,7 +188,7 @@ def install(work: Work, command: Command) -> None:
         return
     if rc != 0:
         raise RequirementsError(
-            f"{' '.join(command.argv)} ended with exit code {rc}.",
+            f"{shell_text(command.argv)} ended with exit code {rc}.",
             looked=tuple(tail),
             next_step=f"The whole output is in {work.ledger.log.path}. Without network, point pip at a "
             "folder of wheels: --offline --wheels folder",

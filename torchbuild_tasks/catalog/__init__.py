@@ -27,6 +27,7 @@ from torchbuild_tasks.catalog.cuda import (
 )
 from torchbuild_tasks.catalog.rows import (
     BackportRow,
+    BringRow,
     CacheRow,
     CharacterRow,
     CheckRow,
@@ -183,6 +184,7 @@ class Catalog:
     submodule = Table(SubmoduleRow, "submodules.toml")
     backport = Table(BackportRow, "backports.toml")
     gate = Table(GateRow, "gates.toml")
+    bring = Table(BringRow, "gates.toml")
     left_out = Table(LeftOutRow, "gates.toml")
     character = Table(CharacterRow, "characters.toml")
     helper = Table(HelperRow, "helpers.toml")

@@ -161,6 +161,21 @@ class GateRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     source: str
 
 
+class BringRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A program that PyPI has for these systems ("linux x86_64"), and that a build is better with.
+
+    `fits` are the releases that do what is wanted, `python` the Pythons that their wheels install into.
+    """
+
+    name: str
+    fits: str = ""
+    python: str = ""
+    systems: tuple[str, ...]
+    libc: str = ""
+    lacks: str
+    source: str
+
+
 class LeftOutRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A package that checkouts ask for and neither a build nor a test needs."""
 

@@ -8,10 +8,11 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.facts.probe import Probe
+from torchbuild_tasks.facts.requirements import build_requirements, install_requirements
 from torchbuild_tasks.facts.submodules import look_at_submodules
 from torchbuild_tasks.model import CMakeCache, Era, OwnPatch, Previous, Tree
 from torchbuild_tasks.model.record import MANIFEST_FILE, RECORD_FILE
@@ -61,6 +62,7 @@ def look_at_tree(
         build_dir=project.build_dir,
         requires=project.requires,
         asks=project.asks,
+        depends=project.depends,
         git=repository.is_top,
         commit=repository.commit,
         dirty=repository.dirty,
@@ -142,7 +144,7 @@ def _files_of_pattern(probe: Probe, root: str, pattern: str) -> list[str]:
 class Project(NamedTuple):
     """The `[build-system]` of a checkout; `era` is None for one that we do not know.
 
-    `asks` are the requirements that it wants builders to install.
+    `asks` are the requirements that it wants builders to install, `depends` those of what is built.
     """
 
     problem: str | None = None
@@ -151,6 +153,7 @@ class Project(NamedTuple):
     requires: tuple[str, ...] = ()
     build_dir: str | None = None
     asks: tuple[str, ...] = ()
+    depends: tuple[str, ...] | None = None
 
 
 def look_at_pyproject(probe: Probe, root: str) -> Project:
@@ -172,8 +175,14 @@ def look_at_pyproject(probe: Probe, root: str) -> Project:
     build_dir = _build_dir(data, era)
     if build_dir is not None:
         build_dir = probe.names.normal(probe.join(root, build_dir))
-    asks = build_requirements(probe, root, data)
-    return Project(era=era, backend=backend, requires=requires, build_dir=build_dir, asks=asks)
+    return Project(
+        era=era,
+        backend=backend,
+        requires=requires,
+        build_dir=build_dir,
+        asks=build_requirements(probe, root, data),
+        depends=install_requirements(probe, root, data),
+    )
 
 
 def _era(backend: str | None, requires: tuple[str, ...], in_tree: bool, setup_py: bool) -> Era | None:
@@ -205,52 +214,6 @@ def _table(data: Mapping[str, object], key: str) -> Mapping[str, object]:
 
 def _texts(value: object) -> tuple[str, ...]:
     return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
-
-
-# ---------------- what builders shall install: the group `dev` (from 2.9), else requirements.txt
-
-REQUIREMENTS_GROUP: Final = "dev"
-REQUIREMENTS_FILE: Final = "requirements.txt"
-_INCLUDES: Final = re.compile(r"(?:-r|--requirement)[\s=]*(\S.*)")
-
-
-def build_requirements(probe: Probe, root: str, pyproject: Mapping[str, object]) -> tuple[str, ...]:
-    """Return the requirements (PEP 508 texts) in their order, each once.
-
-    Args:
-        probe: reads requirements.txt and what it includes.
-        root: the checkout.
-        pyproject: its pyproject.toml.
-    """
-    groups = pyproject.get("dependency-groups")
-    if isinstance(groups, dict) and REQUIREMENTS_GROUP in groups:
-        return tuple(dict.fromkeys(_requirements_of_group(groups, REQUIREMENTS_GROUP, ())))
-    return tuple(dict.fromkeys(_requirements_of_file(probe, root, REQUIREMENTS_FILE, ())))
-
-
-def _requirements_of_group(groups: Mapping[str, object], name: str, above: tuple[str, ...]) -> list[str]:
-    """Read a group of PEP 735; a group that includes itself is not followed."""
-    items = groups.get(name)
-    found: list[str] = []
-    for item in items if isinstance(items, list) and name not in above else ():
-        if isinstance(item, str):
-            found.append(item.strip())
-        elif isinstance(item, dict) and isinstance(other := item.get("include-group"), str):
-            found += _requirements_of_group(groups, other, (*above, name))
-    return found
-
-
-def _requirements_of_file(probe: Probe, root: str, name: str, above: tuple[str, ...]) -> list[str]:
-    """Read pip's format; of its options only `-r FILE` brings more to install."""
-    found: list[str] = []
-    text = "" if name in above else probe.read(probe.join(root, name)) or ""
-    for line in text.splitlines():
-        words = re.sub(r"(^|\s)#.*", "", line).strip()
-        if included := _INCLUDES.fullmatch(words):
-            found += _requirements_of_file(probe, root, included[1], (*above, name))
-        elif words and not words.startswith("-"):
-            found.append(words.partition(" --")[0].strip())
-    return found
 
 
 # ---------------- git: the commit, and whether tracked files were changed
@@ -312,6 +275,7 @@ def look_at_cache(probe: Probe, build_dir: str | None) -> CMakeCache | None:
     if text is None:
         return None
     entries = _cache_entries(text)
+    release = [entries.get(f"CMAKE_CACHE_{part}_VERSION") for part in ("MAJOR", "MINOR", "PATCH")]
     return CMakeCache(
         home=entries.get("CMAKE_HOME_DIRECTORY"),
         generator=entries.get("CMAKE_GENERATOR"),
@@ -319,6 +283,8 @@ def look_at_cache(probe: Probe, build_dir: str | None) -> CMakeCache | None:
         python=next((entries[key] for key in PYTHON_KEYS if key in entries), None),
         compiler=entries.get("CMAKE_CXX_COMPILER"),
         prefix=entries.get("CMAKE_INSTALL_PREFIX"),
+        make_program=entries.get("CMAKE_MAKE_PROGRAM"),
+        cmake=".".join(part for part in release if part) if all(release) else None,
     )
 
 

@@ -103,7 +103,10 @@ class Python(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class CMakeCache(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What an existing build tree remembers of its making; `prefix` is where its install rules go."""
+    """What an existing build tree remembers of its making; `prefix` is where its install rules go.
+
+    `cmake` is the version of the CMake that configured it, `make_program` its Ninja's path.
+    """
 
     home: str | None = None
     generator: str | None = None
@@ -111,6 +114,8 @@ class CMakeCache(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     python: str | None = None
     compiler: str | None = None
     prefix: str | None = None
+    cmake: str | None = None
+    make_program: str | None = None
 
 
 class Previous(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -134,7 +139,8 @@ class Tree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     setup.py looks into itself, None where it could not be read. `commit` is None outside git;
     `dirty` counts tracked files only.
     `tags` are the commit's own, None when nobody asked. `requires` is what its build system needs,
-    `asks` what it tells its builders to install.
+    `asks` what it tells its builders to install, `depends` what the built torch asks for when it is
+    installed; None where only running its code could tell.
     """
 
     root: str
@@ -147,6 +153,7 @@ class Tree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     build_dir: str | None = None
     requires: tuple[str, ...] = ()
     asks: tuple[str, ...] = ()
+    depends: tuple[str, ...] | None = None
     git: bool = False
     commit: str | None = None
     dirty: bool | None = None

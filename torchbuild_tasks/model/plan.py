@@ -87,7 +87,7 @@ class Artifact(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     store. A file has `urls`, the best first; a wheel has `project`, `version` and the
     platform `tag` that its file name ends with ("win_amd64"; "" for any). `sha256` is None
     where nobody publishes one; `size` is bytes. `holds` are paths inside the unpacked
-    folder that must be there.
+    folder that must be there. A build goes on without an `optional` one.
     """
 
     id: str
@@ -101,6 +101,7 @@ class Artifact(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     unpack: Literal["7z", "zip", "tar.bz2", "tar.xz", "conda", "file"]
     holds: tuple[str, ...] = ()
     because: str = ""
+    optional: bool = False
 
 
 class ManagedToolkit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -169,8 +170,9 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """The Python that gets torch, and how it comes to be complete.
 
     `create` makes the managed venv when it is not there yet, `remove` takes away a torch
-    that would be imported instead, `install` brings in missing requirements; `foreign` is
-    true when that changes an environment which the user made, so that it needs a yes.
+    that would be imported instead, `install` brings in missing requirements, `better` what the
+    build could do without; `foreign` is true when that changes an environment which the user
+    made, so that it needs a yes.
     `install_options` say where packages come from, where that is not the index.
     """
 
@@ -180,6 +182,7 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     remove: Command | None = None
     install: Command | None = None
     install_options: tuple[str, ...] = ()
+    better: Command | None = None
     foreign: bool = False
 
 

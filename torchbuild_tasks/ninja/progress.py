@@ -71,7 +71,7 @@ def counting(environ: Mapping[str, str]) -> dict[str, str]:
     wanted = environ.get(_STATUS)
     if wanted is None or wanted.startswith(_COUNTED):
         return dict(environ)
-    return {**environ, _STATUS: _COUNTED + wanted}
+    return {**environ, _STATUS: _COUNTED + " ".join(wanted.splitlines())}  # a second line would hide the step
 
 
 class ProgressParser:
@@ -146,10 +146,8 @@ def _step(text: str) -> Progress | None:
         done, total, words = int(make[1]), 100, make[2]
     else:
         return None
-    # A status of the user's own may stand between the count and what the step does.
-    phase: Phase | None = next(
-        (phase for start, phase in _STEPS if words.startswith(start) or f" {start}" in words), None
-    )
+    # A status of the user's own may stand between the count and what the step does, with or without a space.
+    phase: Phase | None = next((phase for start, phase in _STEPS if start in words), None)
     if phase is not None:
         return Progress(phase=phase, done=done, total=total, what=short_path(words.rpartition(" ")[2]))
     return _command(done, total, words)

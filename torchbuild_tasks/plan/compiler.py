@@ -9,6 +9,7 @@ import msgspec
 from torchbuild_tasks.catalog.match import admits
 from torchbuild_tasks.model import Choice, Finding, Tool
 from torchbuild_tasks.plan.cuda.chosen import NO_LIMITS, HostLimits
+from torchbuild_tasks.plan.packages import how_to_install
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.toolset import ChosenToolset
 from torchbuild_tasks.plan.variables import decide
@@ -161,7 +162,8 @@ def check_compilers(question: Question, compilers: Compilers) -> tuple[Finding, 
     if compilers.cxx is None:
         looked = "; ".join(f"{t.name}: {', '.join(t.looked)}" for t in question.facts.compilers if not t.path)
         text = f"no C++ compiler was found{f' ({looked})' if looked else ''}"
-        return (Finding(id="compiler", status="error", text=text, fix="Install one: sudo apt install g++"),)
+        fix = f"Install one: {_install(question, 'g++')}"
+        return (Finding(id="compiler", status="error", text=text, fix=fix),)
     if tool is None:
         return _not_found(question, compilers.cxx)
     fits = _fits(question, tool)
@@ -171,7 +173,8 @@ def check_compilers(question: Question, compilers: Compilers) -> tuple[Finding, 
         return (Finding(id="compiler", status="unknown", text=text),)
     if not fits:
         text = f"{named} cannot compile torch {row.version}: C++{row.cxx} needs GCC {row.gcc}"
-        fix = f"Install a newer one (sudo apt install g++-{_wanted_major(row.gcc)}) or name it: --set CXX=…"
+        newer = _install(question, f"g++-{_wanted_major(row.gcc)}")
+        fix = f"Install a newer one ({newer}) or name it: --set CXX=…"
         return (Finding(id="compiler", status="error", text=text, fix=fix),)
     return (Finding(id="compiler", status="ok", text=f"{named} fits GCC {row.gcc} for C++{row.cxx}"),)
 
@@ -197,14 +200,18 @@ def check_host(question: Question, compilers: Compilers, limits: HostLimits) -> 
     if host is not None:
         text += f"; nvcc gets {host.value}, everything else {tool.path}"
         return (Finding(id="host-compiler", status="warn", text=text),)
-    fix = _host_fix(tool, limits)
+    fix = _host_fix(question, tool, limits)
     return (Finding(id="host-compiler", status="error", text=text, fix=fix),)
 
 
-def _host_fix(tool: Tool, limits: HostLimits) -> str:
+def _install(question: Question, package: str) -> str:
+    return how_to_install(question.facts, question.catalog, package)
+
+
+def _host_fix(question: Question, tool: Tool, limits: HostLimits) -> str:
     family, newest = ("clang", limits.clang) if "clang" in tool.name else ("g++", limits.gcc)
     package = f"clang-{newest}" if family == "clang" else f"g++-{newest}"
-    return f"Install a fitting one (sudo apt install {package}), or take a newer toolkit: --cuda-toolkit."
+    return f"Install a fitting one ({_install(question, package)}), or take a newer toolkit: --cuda-toolkit."
 
 
 def _not_found(question: Question, cxx: Choice) -> tuple[Finding, ...]:

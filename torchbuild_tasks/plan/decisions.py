@@ -17,6 +17,7 @@ from torchbuild_tasks.features.companions.choose import (
 from torchbuild_tasks.features.helpers.choose import Helpers, choose_helpers, helper_choices, helper_decisions
 from torchbuild_tasks.features.patches.choose import choose_patches
 from torchbuild_tasks.model import Choice, Companion, Patch
+from torchbuild_tasks.plan.bring import say_brought
 from torchbuild_tasks.plan.compiler import Compilers, choose_compilers
 from torchbuild_tasks.plan.cuda.chosen import ChosenCuda
 from torchbuild_tasks.plan.environment import ChosenPython, choose_python
@@ -69,7 +70,9 @@ class Decisions(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         distribution = filter(None, (self.distribution.choice,))
         companions = companion_choices(self.question, self.companions)
         how = (*how, *helpers, self.cache.choice, *distribution, self.linker.choice, *companions)
-        return (*_subject(self.question), self.python.choice, *how, *self.variable_choices)
+        cache = next((helper.artifact.id for helper in self.helpers.chosen if helper.artifact.optional), "")
+        brought = filter(None, (say_brought(self.question, self.python.better, cache),))
+        return (*_subject(self.question), self.python.choice, *brought, *how, *self.variable_choices)
 
 
 def decide_build(question: Question) -> Decisions:

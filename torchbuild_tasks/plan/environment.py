@@ -6,6 +6,7 @@ import msgspec
 
 from torchbuild_tasks.catalog.match import admits, entry_row, series
 from torchbuild_tasks.model import Choice, Command, Environment, Finding, Python
+from torchbuild_tasks.plan.bring import better, check_better
 from torchbuild_tasks.plan.packages import install_line
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.requirements import (
@@ -14,6 +15,7 @@ from torchbuild_tasks.plan.requirements import (
     missing_requirements,
     wheel_options,
 )
+from torchbuild_tasks.values import replace
 
 
 class ChosenPython(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,6 +29,27 @@ class ChosenPython(msgspec.Struct, frozen=True, kw_only=True):
     environment: Environment
     choice: Choice
     missing: tuple[str, ...] = ()
+    better: tuple[str, ...] = ()
+
+
+def is_own(question: Question) -> bool:
+    """Say whether the environment that gets torch is the tool's own, not one of the user's."""
+    python = _first(question)
+    return python is not None and (_target(question, python) != python.executable or python.managed is True)
+
+
+def brought_version(question: Question, package: str) -> str | None:
+    """Return the version of a package in the environment that gets torch; None where it is not there."""
+    python = _first(question)
+    target = _target(question, python) if python else ""
+    return next((p.packages.get(package) for p in question.facts.pythons if p.executable == target), None)
+
+
+def _first(question: Question) -> Python | None:
+    """Return the first interpreter that fits, else the first that runs, else the first at all."""
+    found = _asked_for(question)
+    python = next((p for p in found if fits(question, p)), None)
+    return python or next((p for p in found if not p.problem), None) or (found[0] if found else None)
 
 
 def fits(question: Question, python: Python) -> bool | None:
@@ -41,9 +64,7 @@ def choose_python(question: Question, also: tuple[str, ...] = ()) -> ChosenPytho
 
     `also` are requirements (PEP 508) on top of those of the build itself.
     """
-    found = _asked_for(question)
-    python = next((p for p in found if fits(question, p)), None)
-    python = python or next((p for p in found if not p.problem), None) or (found[0] if found else None)
+    python = _first(question)
     if python is None:
         nothing = Choice(name="python", value="", because="no interpreter was found")
         return ChosenPython(python=None, target=None, environment=Environment(python=""), choice=nothing)
@@ -56,6 +77,8 @@ def choose_python(question: Question, also: tuple[str, ...] = ()) -> ChosenPytho
     installed = next((p for p in question.facts.pythons if p.executable == target), None)
     foreign = target == python.executable and not python.managed
     missing = missing_requirements(question, installed, python, also, ours=not foreign)
+    more = () if foreign else better(question, installed, python)
+    brought = install_command(question, target, more)
     environment = Environment(
         python=target,
         version=python.version,
@@ -63,11 +86,17 @@ def choose_python(question: Question, also: tuple[str, ...] = ()) -> ChosenPytho
         remove=_remove(question, installed),
         install=install_command(question, target, missing),
         install_options=wheel_options(question),
+        better=replace(brought, because=", ".join(more)) if brought else None,
         foreign=foreign,
     )
     choice = Choice(name="python", value=target, because=because, source=given[1] if given else "default")
     return ChosenPython(
-        python=python, target=installed, environment=environment, choice=choice, missing=missing
+        python=python,
+        target=installed,
+        environment=environment,
+        choice=choice,
+        missing=missing,
+        better=more,
     )
 
 
@@ -142,6 +171,7 @@ def check_python(question: Question, chosen: ChosenPython) -> tuple[Finding, ...
         *_check_version(question, python),
         *_check_parts(question, python, chosen),
         *check_offline(question, chosen.missing),
+        *check_better(question, chosen.target or python, foreign=chosen.environment.foreign),
     )
 
 

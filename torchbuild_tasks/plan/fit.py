@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.catalog.match import admits, preset_rows, torch_row
 from torchbuild_tasks.model import Finding
+from torchbuild_tasks.plan.environment import brought_version
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.submodules import check_submodules
 from torchbuild_tasks.plan.torch_ref import check_torch
@@ -77,7 +78,9 @@ def _check_arch(question: Question) -> tuple[Finding, ...]:
 
 
 def _check_cmake(question: Question) -> tuple[Finding, ...]:
-    """Report a CMake that cannot configure this tree; a fitting one is installed instead."""
+    """Report a CMake that cannot configure this tree; a fitting one is installed instead, or was."""
+    if admits(question.row.cmake, brought_version(question, "cmake")):
+        return ()
     for tool in question.facts.tools:
         if tool.name == "cmake" and tool.path and admits(question.row.cmake, tool.version) is False:
             text = (

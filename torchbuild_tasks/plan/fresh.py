@@ -11,15 +11,17 @@ import hashlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from torchbuild_tasks.catalog.match import series, variable_row
+from torchbuild_tasks.catalog.match import admits, parse_version, series, variable_row
 from torchbuild_tasks.model import Change, Freshness, Need
 from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.plan.requirements import named
 
 if TYPE_CHECKING:
     from torchbuild_tasks.plan.decisions import Decisions  # which imports inner_loop, and that this
 
 ORDER: tuple[Need, ...] = ("nothing", "build", "reconfigure", "clean", "first")
 ABSENT = "(not set)"
+OWN_NINJA = "of the build's Python"
 
 
 def fingerprint(decisions: Decisions) -> dict[str, str]:
@@ -35,7 +37,8 @@ def fingerprint(decisions: Decisions) -> dict[str, str]:
         "c compiler": decisions.compilers.cc.value if decisions.compilers.cc else "",
         "generator": decisions.generator.value,
         "build type": decisions.build_type.value,
-        "cmake": cmake_version(question),
+        "cmake": cmake_version(decisions),
+        "ninja": _ninja(decisions),
         "version": str(tree.version),
         "mode": decisions.mode.value,
     }
@@ -72,10 +75,53 @@ def is_same(before: str | None, now: str | None) -> bool:
     return before == now or (None not in (before, now) and before == conceal(str(now)))
 
 
-def cmake_version(question: Question) -> str:
-    """Return the CMake on PATH; one that the build's Python brings is pinned by its requirements."""
-    found = next((t for t in question.facts.tools if t.name == "cmake" and t.path), None)
-    return str(found.version) if found else "from the build's Python"
+def cmake_version(decisions: Decisions) -> str:
+    """Return the CMake that the build will find first: its Python's own, else the one on PATH.
+
+    Of one that is yet to be installed only the wanted range is known; the one that configured the tree
+    stands for it where it is in that range.
+    """
+    question, python = decisions.question, decisions.python
+    cache = question.facts.tree.cache
+    wanted = next((found for text in python.missing if (found := named(text, "cmake"))), None)
+    if wanted is not None:
+        before = cache.cmake if cache else None
+        known = before is not None and admits(str(wanted.specifier), before)
+        return str(before) if known else f"{wanted.specifier} from PyPI".lstrip()
+    own = python.target.packages.get("cmake") if python.target else None
+    tool = next((t for t in question.facts.tools if t.name == "cmake" and t.path), None)
+    text = str(own or (tool.version if tool else "") or "")
+    version = parse_version(text.partition("-")[0])  # Visual Studio's is called 3.31.6-msvc6
+    return version.base_version if version else text
+
+
+def _ninja(decisions: Decisions) -> str:
+    """Return the Ninja that the build will find first: the Python's own, else the path of the machine's."""
+    question, python = decisions.question, decisions.python
+    if any(named(text, "ninja") for text in (*python.missing, *python.better)):
+        return OWN_NINJA
+    if python.target and "ninja" in python.target.packages:
+        return OWN_NINJA
+    return next((str(t.path) for t in question.facts.tools if t.name == "ninja" and t.path), "")
+
+
+def as_configured(question: Question, before: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str]:
+    """Return recorded inputs with the CMake and the Ninja that have really configured the tree.
+
+    Those may have been installed after the plan that was recorded. CMake keeps the path of its Ninja, so
+    one of the machine goes on building where a better one has come into the Python; any other path is taken
+    for the one that is planned, for a program has several.
+    """
+    cache = question.facts.tree.cache
+    found = {**before, "ninja": now["ninja"]}
+    if cache and cache.cmake:
+        found["cmake"] = cache.cmake
+    if cache and cache.make_program and now["ninja"] == OWN_NINJA:
+        own = _path(now["python"].rpartition(" ")[0]).rsplit("/", 2)[0]  # an active venv is on PATH, too
+        tools = [_path(t.path) for t in question.facts.tools if t.name == "ninja" and t.path]
+        machine = [path for path in tools if not path.startswith(f"{own}/")]
+        found["ninja"] = cache.make_program if _path(cache.make_program) in machine else OWN_NINJA
+    return found
 
 
 def compare(decisions: Decisions, inputs: Mapping[str, str]) -> Freshness:
@@ -91,7 +137,7 @@ def compare(decisions: Decisions, inputs: Mapping[str, str]) -> Freshness:
             because = "the build tree was not made by this tool, so it is configured anew"
             return Freshness(needs="reconfigure", because=because)
         return Freshness(needs="first", because="nothing was built here yet")
-    changes = _changes(question, tree.previous.inputs, inputs)
+    changes = _changes(question, as_configured(question, tree.previous.inputs, inputs), inputs)
     needs: Need = max((change.needs for change in changes), key=ORDER.index, default=ORDER[0])
     if ORDER.index(needs) >= ORDER.index("reconfigure"):
         return Freshness(needs=needs, because=_because(changes, needs), changes=changes)

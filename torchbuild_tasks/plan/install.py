@@ -15,7 +15,7 @@ from packaging.version import Version
 from torchbuild_tasks.catalog import FrontEndRow
 from torchbuild_tasks.catalog.match import applies, variable_row
 from torchbuild_tasks.model import Choice, Command, Finding, Freshness, Python, Way
-from torchbuild_tasks.plan.fresh import is_same
+from torchbuild_tasks.plan.fresh import as_configured, is_same
 from torchbuild_tasks.plan.question import Question
 
 if TYPE_CHECKING:  # decisions takes its variables from here
@@ -63,7 +63,7 @@ def _for_front_end(
     if tree.installed is None:
         yield "no editable install by this tool is recorded here"
     else:
-        yield from _changed(question, tree.installed, inputs)
+        yield from _changed(question, as_configured(question, tree.installed, inputs), inputs)
     prefix = (tree.cache.prefix if tree.cache else None) or "an unknown folder"
     if not (_below(prefix, tree.root) or _below(prefix, build_dir)):  # else into the making of a wheel
         newer = "; scikit-build-core 1.1 can do without"

@@ -104,11 +104,11 @@ def _program(question: Question, python: ChosenPython, row: JobserverRow) -> tup
     if row.off:
         return row.off, ""
     own = python.target
+    if any(Requirement(text).name == row.program for text in (*python.missing, *python.better)):
+        return "", f"{row.program} from PyPI"
     if row.program in (own.packages if own else {}):
         assert own is not None
         version, where = own.packages[row.program], f"of {own.executable}"
-    elif any(Requirement(text).name == row.program for text in python.missing):
-        return "", f"{row.program} from PyPI"
     else:
         tool = next((t for t in question.facts.tools if t.name == row.program and t.path), None)
         if tool is None:

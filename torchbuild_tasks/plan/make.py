@@ -172,5 +172,7 @@ def _cache(decisions: Decisions, compiler: str) -> CachePlan | None:
 def _compile(decisions: Decisions) -> Command:
     question, python = decisions.question, decisions.python.environment.python
     row = entry_row(question.catalog, question.era, decisions.mode.value, question.version)
-    argv = tuple(word.replace("{python}", python) for word in row.argv)
+    unread = question.facts.tree.depends is None  # then the build itself fetches what torch asks for
+    words = (word for word in row.argv if not (unread and word == "--no-deps"))
+    argv = tuple(word.replace("{python}", python) for word in words)
     return Command(argv=argv, cwd=question.facts.tree.root, because=row.because)

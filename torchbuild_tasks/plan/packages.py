@@ -40,3 +40,8 @@ def install_line(facts: Facts, catalog: Catalog, package: str) -> str:
     """Return the command that installs it, as one would type it; "" where no row has it."""
     name = package_name(catalog, system_manager(facts, catalog), package)
     return installer(facts, catalog).format(package=shlex.quote(name)) if name else ""
+
+
+def how_to_install(facts: Facts, catalog: Catalog, package: str) -> str:
+    """Return that command, or in words what to install where no row has a name for it."""
+    return install_line(facts, catalog, package) or f"the package of this system for {package}"

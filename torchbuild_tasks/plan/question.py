@@ -18,6 +18,7 @@ from torchbuild_tasks.catalog import match as rows
 from torchbuild_tasks.model import Choice, Cuda, Era, Facts, Source
 from torchbuild_tasks.options import BuildRequest, flag_name
 from torchbuild_tasks.plan.settings import Settings, split_assignment
+from torchbuild_tasks.text.words import shell_line
 
 _DEVICES = (("cpu", "0"), ("cuda", "1"))  # the flag, and the USE_CUDA that it means
 LAYERS: tuple[Source, ...] = ("flag", "environment", "torchbuild.toml", "preset", "helper", "default")
@@ -59,6 +60,10 @@ class Question(msgspec.Struct, frozen=True, dict=True):
     def join(self, *parts: str) -> str:
         """Join parts to the checkout's root, in the style of the host that is planned for."""
         return self.separator.join((self.facts.tree.root.rstrip("/\\"), *parts))
+
+    def line(self, *argv: str) -> str:
+        """Return a command as one would type it on the machine that is planned for."""
+        return shell_line(argv, windows=self.facts.host.os == "windows")
 
     def given(self, name: str) -> tuple[Any, Source, str] | None:
         """Return what the flags or the settings file say of a field, with the layer and the reason."""

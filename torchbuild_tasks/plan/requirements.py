@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
@@ -19,12 +20,17 @@ from packaging.version import Version
 from torchbuild_tasks.catalog.match import admits, series
 from torchbuild_tasks.model import Command, Finding, Python
 from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.plan.variables import decide
+
+EXTRA: Final = "PYTORCH_EXTRA_INSTALL_REQUIREMENTS"
+_WINDOWS_MACHINES: Final = {"x86_64": "AMD64", "aarch64": "ARM64"}  # platform.machine() there
 
 
 def required(question: Question, installed: Python | None = None, *, ours: bool = True) -> tuple[str, ...]:
     """Return everything the build needs in the target Python, as PEP 508 texts.
 
-    In an environment of `ours` also what the checkout asks its builders to have, for tests and wheels.
+    Also what the built torch asks for: the build itself installs none of it. In an environment of `ours`
+    also what the checkout asks its builders to have, for tests and wheels.
 
     The rows' pins are added to what the checkout requires, so that both hold. CMake and Ninja are programs:
     one that fits may come from the environment's own packages, which stand first on PATH, or from the
@@ -37,7 +43,7 @@ def required(question: Question, installed: Python | None = None, *, ours: bool 
         programs[name] &= gate(question, name)
     tree, left_out = question.facts.tree, {row.name for row in question.catalog.left_out}
     named_by_tree = {requirement.name for text in tree.requires if (requirement := _parsed(text))}
-    for text in (*tree.requires, *(tree.asks if ours else ())):
+    for text in (*tree.requires, *run_time(question), *(tree.asks if ours else ())):
         requirement = _parsed(text)
         if requirement and requirement.name in programs:
             programs[requirement.name] &= requirement.specifier
@@ -52,11 +58,24 @@ def required(question: Question, installed: Python | None = None, *, ours: bool 
     return tuple(dict.fromkeys(texts))
 
 
+def run_time(question: Question) -> tuple[str, ...]:
+    """Return what the built torch asks for (PEP 508), with what a variable of PyTorch's own adds."""
+    more = decide(question, EXTRA)
+    added = (text.strip() for text in (more.value if more else "").split("|"))
+    return (*(question.facts.tree.depends or ()), *filter(None, added))
+
+
 def gate(question: Question, name: str) -> SpecifierSet:
     """Return the releases of a build tool that build torch on this system, as far as rows speak of it."""
     rows = [row for row in question.catalog.gate if row.name == name]
     fits = [row.fits for row in rows if row.os in ("", question.facts.host.os)]
     return SpecifierSet(",".join(fits))
+
+
+def named(text: str, name: str) -> Requirement | None:
+    """Return the requirement (PEP 508) where it is one of this package."""
+    found = _parsed(text)
+    return found if found and canonicalize_name(found.name) == name else None
 
 
 def _parsed(text: str) -> Requirement | None:
@@ -113,7 +132,7 @@ def _markers(question: Question, python: Python) -> dict[str, str]:
     windows = host.os == "windows"
     markers = {
         "os_name": "nt" if windows else "posix",
-        "platform_machine": host.arch,
+        "platform_machine": _WINDOWS_MACHINES.get(host.arch, host.arch) if windows else host.arch,
         "platform_system": "Windows" if windows else "Linux",
         "sys_platform": "win32" if windows else "linux",
     }
@@ -152,7 +171,7 @@ def check_offline(question: Question, missing: tuple[str, ...]) -> tuple[Finding
     if not missing or not question.given("offline") or question.value("wheels", ""):
         return ()
     text = f"--offline, and the build needs in its Python: {', '.join(missing)}"
-    command = f"pip download --dest wheels {' '.join(map(repr, missing))}"
+    command = question.line("pip", "download", "--dest", "wheels", *missing)
     fix = f"Where there is a network: {command}; then say --wheels wheels here"
     return (Finding(id="requirements", status="error", text=text, fix=fix),)
 

@@ -7,7 +7,6 @@ is printed here.
 from __future__ import annotations
 
 import re
-import shlex
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
@@ -26,6 +25,7 @@ from torchbuild_tasks.model import (
     Windows,
 )
 from torchbuild_tasks.model.record import VerifyReport
+from torchbuild_tasks.text.words import shell_line
 
 MARK = {"ok": "ok     ", "warn": "warning", "error": "error  ", "unknown": "unknown", "skipped": "skipped"}
 WAYS = {
@@ -38,11 +38,7 @@ _OF_WINDOWS = re.compile(r"[A-Za-z]:[\\/]|.*\.(?:exe|bat|cmd)$", re.IGNORECASE)
 
 def shell_text(argv: Sequence[str]) -> str:
     """Return a command as it could be typed into a shell of the system that its program is of."""
-    if argv and _OF_WINDOWS.match(argv[0]):
-        from subprocess import list2cmdline
-
-        return list2cmdline(argv)
-    return shlex.join(argv)
+    return shell_line(argv, windows=bool(argv and _OF_WINDOWS.match(argv[0])))
 
 
 def finding_text(finding: Finding) -> str:
@@ -107,7 +103,14 @@ def _expected(key: str, wanted: str) -> str:
 def commands(plan: BuildPlan) -> Iterable[Command]:
     """Return the commands of a plan in their order."""
     environment = plan.environment
-    steps = (environment.create, environment.remove, environment.install, plan.way.ninja, plan.compile)
+    steps = (
+        environment.create,
+        environment.remove,
+        environment.install,
+        environment.better,
+        plan.way.ninja,
+        plan.compile,
+    )
     return (step for step in steps if step is not None)
 
 

@@ -2,8 +2,24 @@
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+# What cmd and PowerShell read as something else than a part of a word: `ninja>=1.13` would write a file.
+_OF_SHELLS: Final = re.compile(r"[<>|&^();,'`{}@#*?\[\]]")
+
+
+def shell_line(argv: Sequence[str], *, windows: bool) -> str:
+    """Return a command as it is typed: into a POSIX shell, or into cmd and PowerShell alike."""
+    if not windows:
+        return shlex.join(argv)
+    from subprocess import list2cmdline
+
+    words = (list2cmdline((word,)) for word in argv)
+    quoted = (f'"{word}"' if _OF_SHELLS.search(word) and word[:1] != '"' else word for word in words)
+    return " ".join(quoted)
 
 
 def flag_words(text: str) -> tuple[str, ...]:

@@ -37,7 +37,7 @@ def problems(folder: Path) -> str:
 
 def test_no_bubblewrap(tmp_path: Path, path: Path) -> None:
     (found,) = server.find_sandbox(tmp_path).problems
-    assert "is not on PATH" in found[0] and "apt install bubblewrap" in found[1]
+    assert "is not on PATH" in found[0] and "package bubblewrap" in found[1]
 
 
 @pytest.mark.parametrize(

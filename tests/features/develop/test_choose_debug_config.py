@@ -57,7 +57,7 @@ def test_nothing_stands_in_the_way() -> None:
 @pytest.mark.parametrize(
     ("change", "id", "told"),
     [
-        ({"gdb": None}, "gdb", "apt-get install gdb"),
+        ({"gdb": None}, "gdb", "package gdb"),
         ({"ptrace_scope": 1}, "ptrace", "sudo tee /proc/sys/kernel/yama/ptrace_scope"),
         ({"ptrace_scope": 2}, "ptrace", "as root"),
         ({"ptrace_scope": 3}, "ptrace", "reboot"),

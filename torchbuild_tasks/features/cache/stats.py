@@ -178,13 +178,14 @@ def _counted(counts: Mapping[str, int], most: int = 5) -> str:
     return ", ".join(f"{count} x {name}" for name, count in list(ordered)[:most])
 
 
-def hint(report: CacheReport, *, first: bool, drifted: bool) -> str:
+def hint(report: CacheReport, *, first: bool, drifted: bool, whole: bool = True) -> str:
     """Return why so little was found, when it was little; "" when there is nothing to say.
 
     Args:
         report: one cache's.
         first: no build with these settings has used the folder before.
         drifted: a setting that it compares has changed (reported before the build).
+        whole: all of torch was compiled; of a part nothing follows.
     """
     rate = hit_rate(report)
     looked = sum(report.hits.values()) + sum(report.misses.values())
@@ -192,13 +193,13 @@ def hint(report: CacheReport, *, first: bool, drifted: bool) -> str:
     if passed > ENOUGH and passed > looked:
         reason = max(report.not_cached.items(), key=lambda item: item[1])[0]
         return f"Most commands were passed on by {report.tool}, which cannot keep them: {reason}."
-    if rate is None or rate >= POOR or looked < ENOUGH or drifted:
+    if rate is None or rate >= POOR or looked < ENOUGH or drifted or not whole:
         return ""
     if first:
         return (
             f"This build has filled {report.tool}: the next clean build, also in another checkout, is fast."
         )
     return (
-        f"Few hits, though {report.tool} was used with these settings before: the sources differ much from "
-        "those built then, or what they made has been evicted (--cache-size)."
+        f"Few hits, though {report.tool} was used with these settings before: the sources, the flags or the "
+        "build type differ from what was built then, or what that made has been evicted (--cache-size)."
     )

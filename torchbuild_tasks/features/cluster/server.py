@@ -129,7 +129,7 @@ def _user_problems() -> list[tuple[str, str]]:
 
 
 def _bubblewrap_problems(program: str, version: str) -> list[tuple[str, str]]:
-    install = "Install it: sudo apt install bubblewrap"
+    install = "Install the package bubblewrap, as apt, dnf, zypper, pacman and apk call it"
     if not program:
         return [("bubblewrap (bwrap), in which a server compiles, is not on PATH", install)]
     numbers = tuple(int(part) for part in version.split(".") if part.isdecimal())

@@ -14,7 +14,8 @@ from torchbuild_tasks.model import Finding
 class Debugging(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """All that attaching a debugger to the built torch depends on.
 
-    `python` is the interpreter of `environment` without links, `gdb` the debugger's path. `ptrace_scope` is
+    `python` is the interpreter of `environment` without links, `gdb` the debugger's path, `install_gdb` how
+    one gets it. `ptrace_scope` is
     Yama's (None where there is no Yama). `debug_info` lists torch's built libraries, each with whether it has
     any (None: unknown). `gdbinit` is that of the checkout, `commands` the build's compile_commands.json.
     """
@@ -22,6 +23,7 @@ class Debugging(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     environment: str
     python: str
     gdb: str | None = None
+    install_gdb: str = "Install the package gdb."
     debugpy: bool = False
     ptrace_scope: int | None = None
     debug_info: tuple[tuple[str, bool | None], ...] = ()
@@ -123,7 +125,7 @@ def _gdb(debugging: Debugging) -> Iterator[Finding]:
         yield Finding(id="gdb", status="ok", text=f"gdb is {debugging.gdb}")
     else:
         text = "gdb is not installed, and attaching to C++ needs it"
-        yield Finding(id="gdb", status="warn", text=text, fix="sudo apt-get install gdb")
+        yield Finding(id="gdb", status="warn", text=text, fix=debugging.install_gdb)
     if debugging.gdbinit:
         text = f"PyTorch's commands for gdb come with {debugging.gdbinit}, which gdb reads only when it may"
         fix = f"Add to ~/.gdbinit: add-auto-load-safe-path {debugging.gdbinit}"

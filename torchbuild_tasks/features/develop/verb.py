@@ -24,8 +24,10 @@ from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.features.develop.choose import Debugging
 from torchbuild_tasks.features.develop.look import look_at_debugging
 from torchbuild_tasks.model import Finding
+from torchbuild_tasks.plan.packages import how_to_install
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.text.show import findings_text
+from torchbuild_tasks.values import replace
 
 
 class _File(Protocol):
@@ -65,7 +67,8 @@ def debugging(question: Question, python: str) -> Debugging:
     tree, probe = question.facts.tree, Probe(environ=dict(os.environ))
     packages = (each.packages for each in question.facts.pythons if each.executable == python)
     build_dir = tree.build_dir or probe.join(tree.root, "build")
-    return look_at_debugging(tree.root, build_dir, python, tuple(next(packages, ())), probe)
+    found = look_at_debugging(tree.root, build_dir, python, tuple(next(packages, ())), probe)
+    return replace(found, install_gdb=how_to_install(question.facts, question.catalog, "gdb"))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

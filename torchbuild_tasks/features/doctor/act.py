@@ -7,7 +7,6 @@ cannot be broken off, and must not hold up a look at the machine.
 from __future__ import annotations
 
 import os
-import shlex
 import socket
 import threading
 import time
@@ -26,6 +25,7 @@ from torchbuild_tasks.model import BuildPlan, Facts, Reached
 from torchbuild_tasks.system.net.client import Again, Net, Refused, status_text, translate_network_errors
 from torchbuild_tasks.system.net.pip import DEFAULT_INDEX, read_settings
 from torchbuild_tasks.system.net.transfer import http_date
+from torchbuild_tasks.text.show import shell_text
 
 LIMIT: Final = 1.5  # seconds for all hosts together
 _PROXY_LOGIN: Final = 407
@@ -168,7 +168,7 @@ def repair(todo: Sequence[Repair], report: Reporter, *, yes: bool) -> bool:
     """Run each repair that the user agrees to, and report it; say whether any was done."""
     done = False
     for each in todo:
-        line = shlex.join(each.command.argv)
+        line = shell_text(each.command.argv)
         if not (yes or report.confirm(f"{each.id}: run {line} ({each.command.because})?")):
             report.note(f"{each.id}: left as it is; it would have been: {line}")
             continue

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from torchbuild_tasks.build.work import Fetching, Reporter, Work
-from torchbuild_tasks.errors import CleanRefused, PlanRefused
+from torchbuild_tasks.errors import ArchiveRefused, CleanRefused, DownloadFailed, HashRefused, PlanRefused
 from torchbuild_tasks.features.helpers import store
 from torchbuild_tasks.features.helpers.choose import (
     HelperReport,
@@ -32,9 +32,21 @@ CHECK_SECONDS = 60.0
 
 def fetch_helpers(work: Work) -> Work:
     """Have every helper of the plan in the store: the first thing, so that a failure costs nothing."""
-    if work.plan.artifacts:
-        fetch(work.plan.artifacts, work.fetching, work.report)
+    needed = tuple(artifact for artifact in work.plan.artifacts if not artifact.optional)
+    if needed:
+        fetch(needed, work.fetching, work.report)
+    for artifact in work.plan.artifacts:
+        if artifact.optional:
+            _fetch_optional(artifact, work)
     return work
+
+
+def _fetch_optional(artifact: Artifact, work: Work) -> None:
+    """Fetch what the build is only better with; what starts it later does without, too."""
+    try:
+        fetch((artifact,), work.fetching, work.report)
+    except (DownloadFailed, HashRefused, ArchiveRefused) as error:
+        work.report.note(f"{artifact.id} cannot be had, so the build goes on without it: {error}")
 
 
 def fetch(artifacts: tuple[Artifact, ...], fetching: Fetching, report: Reporter) -> Mapping[str, Path]:

@@ -10,10 +10,13 @@ from packaging.version import Version
 from torchbuild_tasks.catalog import HelperRow
 from torchbuild_tasks.catalog.match import admits, parse_version
 from torchbuild_tasks.model import Artifact, Choice, EnvOp, Finding
+from torchbuild_tasks.plan import bring
 from torchbuild_tasks.plan.artifacts import artifact_of, is_unpacked, unpacked_folder
+from torchbuild_tasks.plan.environment import is_own
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_cuda, is_off
 from torchbuild_tasks.text.words import did_you_mean
+from torchbuild_tasks.values import replace
 
 NONE = "none"
 
@@ -71,9 +74,13 @@ def machine_rows(question: Question) -> tuple[HelperRow, ...]:
 def make_helper(question: Question, row: HelperRow) -> Helper:
     """Return a row as a helper of the machine that is planned for."""
     name = artifact_id(row)
+    given = question.given("with_helper")
+    spared = (
+        row.name == bring.CACHE and not question.given("distribute") and not (given and row.name in given[0])
+    )
     return Helper(
         row=row,
-        artifact=artifact_of(question, row, name, row.because),
+        artifact=replace(artifact_of(question, row, name, row.because), optional=spared),
         folder=unpacked_folder(question, name),
         here=is_unpacked(question, name),
     )
@@ -139,7 +146,16 @@ def asked_names(question: Question) -> tuple[str, ...]:
     names = tuple(given[0]) if given else ()
     here = any(tool.name == "sccache" and tool.path for tool in question.facts.tools)
     linux = question.facts.host.os == "linux"
-    return (*names, "sccache") if question.given("distribute") and linux and not here else names
+    if question.given("distribute") and linux and not here:
+        return (*names, bring.CACHE)
+    return (*names, bring.CACHE) if NONE not in names and _brings_cache(question) else names
+
+
+def _brings_cache(question: Question) -> bool:
+    """Say whether sccache is taken because the machine has no compiler cache, into an environment of ours."""
+    rows = [row for row in machine_rows(question) if row.name == bring.CACHE]
+    here = any(is_unpacked(question, artifact_id(row)) for row in rows)
+    return bool(rows) and bring.brings_cache(question, here=here) and is_own(question)
 
 
 def _wanted(question: Question, row: HelperRow) -> bool:

@@ -20,7 +20,7 @@ from typing import Final
 
 import msgspec
 
-from torchbuild_tasks.errors import PatchRefused, UsageError
+from torchbuild_tasks.errors import INSTALL_GIT, PatchRefused, UsageError
 from torchbuild_tasks.features.patches.choose import PATCH_RECORD
 from torchbuild_tasks.model import Patch
 from torchbuild_tasks.system import process
@@ -377,7 +377,7 @@ def _git(root: Path, reverse: bool) -> str:
         raise PatchRefused(
             "The source has to be patched, and git, which does that, does not start. Nothing was changed.",
             looked=(done.stderr.decode(errors="replace").strip(),),
-            next_step="Install git: sudo apt-get install git, winget install Git.Git",
+            next_step=INSTALL_GIT,
         )
     if done.rc != 0:
         output = (done.stderr or done.stdout).decode(errors="replace").strip()

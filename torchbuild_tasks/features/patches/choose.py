@@ -9,6 +9,7 @@ from torchbuild_tasks.catalog import PatchRow
 from torchbuild_tasks.catalog.match import admits
 from torchbuild_tasks.model import Finding, OwnPatch, Patch, Tool
 from torchbuild_tasks.plan.jetson import board
+from torchbuild_tasks.plan.packages import how_to_install
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import is_cuda
 from torchbuild_tasks.text.diffs import problem, sections
@@ -46,7 +47,7 @@ def check_patches(question: Question) -> tuple[Finding, ...]:
     if git.path:
         return findings
     text = "git is not here, and the source has to be patched with it"
-    fix = "sudo apt-get install git; on Windows: winget install Git.Git"
+    fix = how_to_install(question.facts, question.catalog, "git")
     return (*findings, Finding(id="patch", status="error", text=text, fix=fix))
 
 

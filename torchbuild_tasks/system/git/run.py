@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from torchbuild_tasks.errors import SourceError
+from torchbuild_tasks.errors import INSTALL_GIT, SourceError
 from torchbuild_tasks.system import process
 
 _COUNT: Final = "GIT_CONFIG_COUNT"  # of git 2.31; with _KEY_n and _VALUE_n, read behind all files
@@ -79,7 +79,7 @@ def git_error(argv: Sequence[str], done: process.Captured) -> SourceError:
         return SourceError(
             "git is needed here, and it does not start.",
             looked=(done.stderr.decode(errors="replace").strip(),),
-            next_step="Install git: sudo apt-get install git, winget install Git.Git",
+            next_step=INSTALL_GIT,
         )
     if done.timed_out:
         return SourceError("git did not end in time.", looked=(command,))

