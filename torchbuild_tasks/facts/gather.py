@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from torchbuild_tasks.facts.compilers import look_for_compilers
@@ -39,6 +39,7 @@ def gather(
     front_end: Sequence[str] = (),
     tags: bool = False,
     probe: Probe | None = None,
+    around: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {}),
 ) -> Facts:
     """Look at the machine and the checkout; waits for the slowest program, not for all in turn.
 
@@ -47,13 +48,16 @@ def gather(
         patterns: names of variables that a build reads; only these are kept.
         cuda, cuda_toolkit: whether to look for GPUs and toolkits; the toolkit asked for, if any.
         front_end, tags, probe: what `look_at_tree` is asked for; what is asked about the machine.
+        around: build variables of flags, and of settings files and presets; what they name is looked at
+            as if the environment named it. `environ` of the facts is the environment alone.
 
     Raises:
         UsageError: the checkout's torchbuild.lock cannot be understood.
     """
     from concurrent.futures import ThreadPoolExecutor
 
-    door = probe or Probe(environ=dict(os.environ))
+    plain = probe or Probe(environ=dict(os.environ))
+    door = plain.with_settings(*around)
     root = door.realpath(door.absolute(source))
     with ThreadPoolExecutor(max_workers=8) as pool:  # Windows first: tools and compilers wait for it
         windows = pool.submit(_look_at_windows, door, root)
@@ -61,7 +65,7 @@ def gather(
         tools = pool.submit(lambda: look_for_tools(door, windows.result()))
         compilers = pool.submit(lambda: look_for_compilers(door, windows.result()))
         tree = pool.submit(look_at_tree, door, root, front_end, tags=tags)
-        store = pool.submit(look_at_store, door, door.join(root, LOCK_FILE))
+        store = pool.submit(look_at_store, plain, door.join(root, LOCK_FILE))
         # The GPUs at once: a driver that nothing uses takes seconds to wake up.
         before = (store, pythons, pool.submit(_look_for_gpus, door)) if cuda else None
         found = pool.submit(_look_at_cuda, door, cuda_toolkit, *before) if before else None
@@ -77,7 +81,7 @@ def gather(
             windows=windows.result(),
             store=store.result(),
             cuda=found.result() if found else None,
-            environ=relevant_environ(door.environ, patterns, ignore_case=door.windows),
+            environ=relevant_environ(plain.environ, patterns, ignore_case=door.windows),
             cut=tuple(sorted(set(door.cut))),  # last, when all were asked
         )
 

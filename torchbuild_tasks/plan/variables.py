@@ -8,8 +8,8 @@ from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.catalog.match import preset_rows, variable_row
 from torchbuild_tasks.model import Choice, EnvOp, Finding
 from torchbuild_tasks.options import BuildRequest
-from torchbuild_tasks.plan.question import LAYERS, Question
-from torchbuild_tasks.plan.settings import Settings
+from torchbuild_tasks.plan.question import DEFAULT_PRESET, LAYERS, Question
+from torchbuild_tasks.plan.settings import Settings, split_assignment
 from torchbuild_tasks.text.words import nearest
 from torchbuild_tasks.values import replace
 
@@ -133,6 +133,20 @@ def may_be_cuda(
         or any(settings.values.get(name) for name in ("cuda", "cuda_toolkit", "arch"))
         or "USE_CUDA" in {*variables, *presets}
     )
+
+
+def layers_around_environment(
+    request: BuildRequest, settings: Settings, catalog: Catalog, *, windows: bool
+) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """Return the build variables that stand over the environment (flags), and those below it (file, preset).
+
+    What a look goes by is all of these: a folder counts in whichever way it is named.
+    """
+    preset = request.preset or settings.values.get("preset") or DEFAULT_PRESET
+    below: dict[str, str] = {}
+    for row in preset_rows(catalog, str(preset), "windows" if windows else "linux"):
+        below |= row.variables
+    return dict(split_assignment(text) for text in request.set), {**below, **settings.variables}
 
 
 # ---------------- the CMake build type
