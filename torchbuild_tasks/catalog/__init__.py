@@ -46,10 +46,13 @@ from torchbuild_tasks.catalog.rows import (
     ManagerRow,
     MemoryRow,
     MsvcRow,
+    NeedRow,
     OptionRow,
     OutputRow,
     PackageRow,
     PresetRow,
+    ReaderRow,
+    RenamedRow,
     SubmoduleRow,
     SwitchRow,
     TorchRow,
@@ -91,12 +94,15 @@ __all__ = [
     "ManagerRow",
     "MemoryRow",
     "MsvcRow",
+    "NeedRow",
     "OptionRow",
     "OutputRow",
     "PackageRow",
     "PartRow",
     "PatchRow",
     "PresetRow",
+    "ReaderRow",
+    "RenamedRow",
     "SubmoduleRow",
     "SwitchRow",
     "TorchRow",
@@ -172,6 +178,9 @@ class Catalog:
     entry = Table(EntryRow, "entries.toml")
     preset = Table(PresetRow, "presets.toml")
     variable = Table(VariableRow, "variables.toml")
+    reader = Table(ReaderRow, "readers.toml")
+    renamed = Table(RenamedRow, "readers.toml")
+    need = Table(NeedRow, "needs.toml")
     input = Table(InputRow, "inputs.toml")
     check = Table(CheckRow, "checks.toml")
     front_end = Table(FrontEndRow, "front_end.toml")

@@ -58,13 +58,20 @@ def gather(
 
     plain = probe or Probe(environ=dict(os.environ))
     door = plain.with_settings(*around)
+    environ = relevant_environ(plain.environ, patterns, ignore_case=plain.windows)
+    asked = (*around[0], *around[1], *environ)
     root = door.realpath(door.absolute(source))
     with ThreadPoolExecutor(max_workers=8) as pool:  # Windows first: tools and compilers wait for it
         windows = pool.submit(_look_at_windows, door, root)
         pythons = pool.submit(look_for_pythons, door, python, root)
         tools = pool.submit(lambda: look_for_tools(door, windows.result()))
         compilers = pool.submit(lambda: look_for_compilers(door, windows.result()))
-        tree = pool.submit(look_at_tree, door, root, front_end, tags=tags)
+        asked = (
+            *around[0],
+            *around[1],
+            *relevant_environ(plain.environ, patterns, ignore_case=plain.windows),
+        )
+        tree = pool.submit(look_at_tree, plain, root, front_end, tags=tags, asked=asked)
         store = pool.submit(look_at_store, plain, door.join(root, LOCK_FILE))
         # The GPUs at once: a driver that nothing uses takes seconds to wake up.
         before = (store, pythons, pool.submit(_look_for_gpus, door)) if cuda else None

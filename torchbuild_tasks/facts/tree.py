@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.facts.probe import Probe
+from torchbuild_tasks.facts.tree_reads import look_at_reads
 from torchbuild_tasks.model import CMakeCache, Era, OwnPatch, Previous, Tree
 from torchbuild_tasks.model.record import MANIFEST_FILE, RECORD_FILE
 from torchbuild_tasks.options import flag_name
@@ -24,11 +25,13 @@ SAMPLE_MARK = "__sample__"
 _ARCHIVE_NAME = re.compile(r"pytorch-[\w.-]+")
 
 
-def look_at_tree(probe: Probe, root: str, front_end: Sequence[str] = (), *, tags: bool = False) -> Tree:
+def look_at_tree(
+    probe: Probe, root: str, front_end: Sequence[str] = (), *, tags: bool = False, asked: Sequence[str] = ()
+) -> Tree:
     """Look at everything about the folder `root`; `problem` when it is no checkout that can be read.
 
     `front_end` are the files, relative to it, that the Python front end reads (`*` in the last part);
-    with `tags` git is also asked which tags the commit has.
+    with `tags` git is also asked which tags the commit has. `asked` are names of variables that are set.
 
     The root is reported without symbolic links, as CMake and pip will record it. A
     checkout from which only the submodules are missing is read in full all the same.
@@ -64,6 +67,7 @@ def look_at_tree(probe: Probe, root: str, front_end: Sequence[str] = (), *, tags
         cache=look_at_cache(probe, build_dir),
         previous=look_at_manifest(probe, build_dir),
         installed=look_at_install(probe, build_dir),
+        reads=look_at_reads(probe, root, asked),
     )
 
 

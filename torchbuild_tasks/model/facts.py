@@ -123,6 +123,32 @@ class Previous(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     left_out: tuple[str, ...] = ()
 
 
+class Switch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An option() of the checkout's CMake files.
+
+    `default` is what it is set to, `needs` the condition of a cmake_dependent_option: where that does not
+    hold, the switch is off whatever it is set to. `place` is file and line.
+    """
+
+    name: str
+    default: str
+    place: str
+    needs: str = ""
+
+
+class TreeReads(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the checkout's own files read: CMake's variables, and those of the environment (`direct`).
+
+    `flags` are those that setup.py takes for true or false, `values` what a variable may be.
+    """
+
+    names: tuple[str, ...] = ()
+    direct: tuple[str, ...] = ()
+    switches: tuple[Switch, ...] = ()
+    flags: tuple[str, ...] = ()
+    values: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+
+
 class Tree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The source tree: `problem` is None when it is a torch checkout that can be read.
 
@@ -154,6 +180,7 @@ class Tree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     cache: CMakeCache | None = None
     previous: Previous | None = None
     installed: Mapping[str, str] | None = None
+    reads: TreeReads | None = None
 
 
 class VisualStudio(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
