@@ -19,6 +19,7 @@ from torchbuild_tasks.features.patches.choose import choose_patches
 from torchbuild_tasks.model import Choice, Companion, Patch
 from torchbuild_tasks.plan.compiler import Compilers, choose_compilers
 from torchbuild_tasks.plan.cuda.chosen import ChosenCuda
+from torchbuild_tasks.plan.dependent import Blocked, settle_switches
 from torchbuild_tasks.plan.environment import ChosenPython, choose_python
 from torchbuild_tasks.plan.install import editable_variables
 from torchbuild_tasks.plan.jobs import choose_heavy_jobs, choose_jobs
@@ -52,6 +53,7 @@ class Decisions(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     patches: tuple[Patch, ...]
     companions: tuple[Companion, ...]
     variable_choices: tuple[Choice, ...]
+    blocked: tuple[Blocked, ...] = ()
 
     @cached_property
     def variables(self) -> Mapping[str, str]:
@@ -97,6 +99,7 @@ def decide_build(question: Question) -> Decisions:
         *distribution.choices,
         *editable_variables(question, python.target, mode.value, build_dir(question)),
     )
+    settled = settle_switches(question, _merge(lower, decide_all(question), decisive, linker.choices))
     return Decisions(
         question=question,
         python=python,
@@ -118,7 +121,8 @@ def decide_build(question: Question) -> Decisions:
         linker=linker,
         patches=choose_patches(question),
         companions=choose_companions(question, python.environment.python),
-        variable_choices=_merge(lower, decide_all(question), decisive, linker.choices),
+        variable_choices=settled.choices,
+        blocked=settled.blocked,
     )
 
 
