@@ -182,6 +182,7 @@ def _facts(
         front_end=tuple(row.path for row in catalog.front_end if row.role == "reads"),
         tags=bool(request.torch or settings.values.get("torch")),
         probe=Probe(environ=dict(os.environ), patience=patience),
+        blas=catalog.blas,
         around=layers_around_environment(request, settings, catalog, windows=os.name == "nt"),
     )
     if companions := request.with_ or settings.values.get("with_"):

@@ -27,6 +27,7 @@ from torchbuild_tasks.catalog.cuda import (
 )
 from torchbuild_tasks.catalog.rows import (
     BackportRow,
+    BlasRow,
     CacheRow,
     CharacterRow,
     CheckRow,
@@ -68,6 +69,7 @@ GIB = 1 << 30
 __all__ = [
     "ArchRow",
     "BackportRow",
+    "BlasRow",
     "BoardRow",
     "CacheRow",
     "Catalog",
@@ -181,6 +183,7 @@ class Catalog:
     reader = Table(ReaderRow, "readers.toml")
     renamed = Table(RenamedRow, "readers.toml")
     need = Table(NeedRow, "needs.toml")
+    blas = Table(BlasRow, "blas.toml")
     input = Table(InputRow, "inputs.toml")
     check = Table(CheckRow, "checks.toml")
     front_end = Table(FrontEndRow, "front_end.toml")

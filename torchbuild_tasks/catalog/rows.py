@@ -113,6 +113,18 @@ class NeedRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     torch: str = ""
 
 
+class BlasRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A library for BLAS and LAPACK: what `BLAS=` and torch call it, and what must be in its folders."""
+
+    name: str
+    info: str
+    libraries: tuple[str, ...]
+    source: str
+    headers: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+
+
 class InputRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An input of a build other than a variable, and what a change of it needs."""
 

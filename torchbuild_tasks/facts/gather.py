@@ -19,11 +19,12 @@ from torchbuild_tasks.facts.python import look_for_pythons
 from torchbuild_tasks.facts.store import look_at_store
 from torchbuild_tasks.facts.tools import look_for_tools
 from torchbuild_tasks.facts.tree import look_at_tree
-from torchbuild_tasks.model import Cuda, Facts, Python, Store, Windows
+from torchbuild_tasks.model import Cuda, Facts, Library, Python, Store, Windows
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
+    from torchbuild_tasks.catalog import BlasRow
     from torchbuild_tasks.facts.cuda.gpus import Gpus
 
 LOCK_FILE = "torchbuild.lock"
@@ -39,6 +40,7 @@ def gather(
     front_end: Sequence[str] = (),
     tags: bool = False,
     probe: Probe | None = None,
+    blas: Sequence[BlasRow] = (),
     around: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {}),
 ) -> Facts:
     """Look at the machine and the checkout; waits for the slowest program, not for all in turn.
@@ -48,6 +50,7 @@ def gather(
         patterns: names of variables that a build reads; only these are kept.
         cuda, cuda_toolkit: whether to look for GPUs and toolkits; the toolkit asked for, if any.
         front_end, tags, probe: what `look_at_tree` is asked for; what is asked about the machine.
+        blas: the libraries for BLAS that are looked for, if any.
         around: build variables of flags, and of settings files and presets; what they name is looked at
             as if the environment named it. `environ` of the facts is the environment alone.
 
@@ -66,11 +69,6 @@ def gather(
         pythons = pool.submit(look_for_pythons, door, python, root)
         tools = pool.submit(lambda: look_for_tools(door, windows.result()))
         compilers = pool.submit(lambda: look_for_compilers(door, windows.result()))
-        asked = (
-            *around[0],
-            *around[1],
-            *relevant_environ(plain.environ, patterns, ignore_case=plain.windows),
-        )
         tree = pool.submit(look_at_tree, plain, root, front_end, tags=tags, asked=asked)
         store = pool.submit(look_at_store, plain, door.join(root, LOCK_FILE))
         # The GPUs at once: a driver that nothing uses takes seconds to wake up.
@@ -88,7 +86,8 @@ def gather(
             windows=windows.result(),
             store=store.result(),
             cuda=found.result() if found else None,
-            environ=relevant_environ(plain.environ, patterns, ignore_case=door.windows),
+            blas=_look_for_blas(door, blas, pythons.result()) if blas else None,
+            environ=environ,
             cut=tuple(sorted(set(door.cut))),  # last, when all were asked
         )
 
@@ -101,7 +100,14 @@ def _look_at_windows(probe: Probe, root: str) -> Windows | None:
     return look_at_windows(probe, root)
 
 
-# A build for the CPU imports nothing of facts/cuda.
+def _look_for_blas(probe: Probe, rows: Sequence[BlasRow], pythons: Sequence[Python]) -> tuple[Library, ...]:
+    from torchbuild_tasks.facts.blas import look_for_blas
+
+    prefixes = [python.prefix for python in pythons if python.environment == "conda" and python.prefix]
+    return look_for_blas(probe, rows, prefixes)
+
+
+# A build for the CPU imports nothing of facts/cuda that looks for it.
 
 
 def _look_for_gpus(probe: Probe) -> Gpus:

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from torchbuild_tasks.model.cuda import Cuda
+from torchbuild_tasks.model.cuda import Cuda, Library
 from torchbuild_tasks.model.history import PastPeak
 
 Era = Literal["setuptools", "scikit-build-core"]
@@ -381,6 +381,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     cluster: Cluster | None = None
     companions: tuple[CompanionSource, ...] = ()
     patches: tuple[OwnPatch, ...] = ()
+    blas: tuple[Library, ...] | None = None
     environ: Mapping[str, str] = msgspec.field(default_factory=dict)
     cut: tuple[str, ...] = ()
     health: Health | None = None

@@ -132,6 +132,7 @@ def _findings(decisions: Decisions, ops: tuple[EnvOp, ...]) -> tuple[Finding, ..
         *check_jobs(question, decisions.jobs.value, decisions.build_type.value),
         *check_variables(question),
         *check_switches(question, decisions.blocked),
+        *decisions.blas.problems,
         *check_env_files(question, ops),
     )
 
