@@ -24,9 +24,9 @@ READS = TreeReads(
 )
 
 
-def asked(*words: str, environ: dict[str, str] | None = None, **file: str) -> Question:
+def asked(*words: str, environ: dict[str, str] | None = None, file: dict[str, str] | None = None) -> Question:
     facts = with_tree(linux_facts(environ=environ or {}), reads=READS)
-    return ask(facts, settings(variables=file), set=words)
+    return ask(facts, settings(variables=file or {}), set=words)
 
 
 def told(question: Question) -> list[Finding]:
@@ -48,7 +48,7 @@ def told(question: Question) -> list[Finding]:
     ],
 )
 def test_a_name_that_this_checkout_does_not_have(name: str, meant: str) -> None:
-    for question in (asked(f"{name}=1"), asked(**{name: "1"})):
+    for question in (asked(f"{name}=1"), asked(file={name: "1"})):
         (finding,) = told(question)
         assert finding.status == "warn"
         assert meant in finding.fix if meant else "Did you mean" not in finding.fix
@@ -103,7 +103,7 @@ def test_values_that_are_none(word: str, why: str) -> None:
     name, _, value = word.partition("=")
     layers: list[tuple[Any, str]] = [
         (asked(word), "error"),
-        (asked(**{name: value}), "error"),
+        (asked(file={name: value}), "error"),
         (asked(environ={name: value}), "warn"),
     ]
     for question, status in layers:

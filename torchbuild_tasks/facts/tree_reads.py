@@ -42,7 +42,7 @@ _FLAG: Final = re.compile(r"check_(?:negative_)?env_flag\(\s*[\"'](\w+)[\"']")
 
 
 def look_at_reads(probe: Probe, root: str, asked: Iterable[str] = ()) -> TreeReads | None:
-    """Return what this checkout reads; None where it has no CMakeLists.txt.
+    """Return what this checkout reads; None where its CMake files have no option().
 
     Args:
         probe: reads the files.
@@ -64,6 +64,8 @@ def look_at_reads(probe: Probe, root: str, asked: Iterable[str] = ()) -> TreeRea
         names |= unknown & _submodule_names(probe, root)
     flags = {name for text in python.values() for name in _FLAG.findall(text)}
     switches = {switch.name: switch for path, text in files.items() for switch in _switches(path, text)}
+    if not switches:  # not the files of a build
+        return None
     return TreeReads(
         names=tuple(sorted(name for name in names if name.startswith(FORWARDED))),
         direct=tuple(sorted(filter(_SETTING.fullmatch, direct))),

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from torchbuild_tasks.catalog.match import applies
-from torchbuild_tasks.model import Choice, Finding
+from torchbuild_tasks.model import Choice, Finding, Status
 from torchbuild_tasks.plan.names import FALSE_WORDS, TRUE_WORDS
 from torchbuild_tasks.plan.question import Question
 
@@ -76,7 +76,7 @@ def check_switches(question: Question, blocked: tuple[Blocked, ...]) -> tuple[Fi
         fix = f"Drop {choice.name}{_other_way(question, off)}."
         if choice.source != "flag":
             fix = f"It is off in this build. {fix}"
-        status = "error" if choice.source == "flag" else "warn"
+        status: Status = "error" if choice.source == "flag" else "warn"
         found.append(Finding(id="switches", status=status, text=text, fix=fix))
     return tuple(found)
 

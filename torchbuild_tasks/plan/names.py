@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from torchbuild_tasks.catalog import VariableRow
 from torchbuild_tasks.catalog.match import variable_row
-from torchbuild_tasks.model import Choice, Finding
+from torchbuild_tasks.model import Choice, Finding, Status
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.text.words import close_to
 
@@ -92,7 +92,7 @@ def check_values(question: Question) -> Iterator[Finding]:
     for choice in question.decided.values():
         if choice.source in ("flag", "environment", "torchbuild.toml") and (why := _wrong(question, choice)):
             text = f"{choice.name}={choice.value} ({choice.because}) cannot be: {why}"
-            status = "warn" if choice.source == "environment" else "error"
+            status: Status = "warn" if choice.source == "environment" else "error"
             fix = f"Correct {choice.name}, or drop it."
             yield Finding(id="variable", status=status, text=text, fix=fix)
 

@@ -163,7 +163,7 @@ def test_cuda_without_cudnn_is_told() -> None:
 
 
 def test_a_named_folder_without_the_library_is_refused() -> None:
-    (text,) = findings("magma", plan(set=("MAGMA_HOME=/nothing",)))
+    (text,) = findings("library", plan(set=("MAGMA_HOME=/nothing",)))
     assert text.startswith("error: MAGMA_HOME=/nothing (--set on the command line) holds no magma")
     named = Library(name="magma", include="/m/include", found_via="CONDA_PREFIX")
-    assert not findings("magma", plan(cuda_facts(toolkit(), libraries=(named,)), set=("MAGMA_HOME=/m/",)))
+    assert not findings("library", plan(cuda_facts(toolkit(), libraries=(named,)), set=("MAGMA_HOME=/m/",)))

@@ -246,7 +246,7 @@ def check_named_libraries(question: Question) -> tuple[Finding, ...]:
                     text = f"{choice.name}={choice.value} ({choice.because}) was not looked into"
                     status = "unknown"
                 fix = f"Name the folder that has its include and lib folders, or drop {choice.name}."
-                found.append(Finding(id=name, status=status, text=text, fix=fix))
+                found.append(Finding(id="library", status=status, text=text, fix=fix))
     return tuple(found)
 
 
