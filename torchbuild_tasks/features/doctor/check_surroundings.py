@@ -93,6 +93,8 @@ def check_names(view: View) -> Findings:
     plain = [row.name for row in question.catalog.variable if "*" not in row.name]
     for name in (*view.facts.environ, *view.health.strangers):
         said = unread(question, name)
+        if said and said[1] and name in view.facts.environ:  # the plan's own `variable` says it
+            continue
         if said and (said[1] or name in plain):  # any other name belongs to another program
             found += one_finding("names", "warn", said[0], said[1] or f"unset {name}")
     if found:
