@@ -26,7 +26,7 @@ from torchbuild_tasks.plan.linker import refuse_linker
 from torchbuild_tasks.plan.make import make_plan
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.settings import Settings, check_settings, check_value, split_assignment
-from torchbuild_tasks.plan.variables import may_be_cuda
+from torchbuild_tasks.plan.variables import layers_around_environment, may_be_cuda
 from torchbuild_tasks.system import files
 from torchbuild_tasks.system.reading import read_bytes
 from torchbuild_tasks.system.signals import interruptible
@@ -183,6 +183,8 @@ def _facts(
         folders=tuple(row.path for row in catalog.submodule),
         tags=bool(request.torch or settings.values.get("torch")),
         probe=Probe(environ=dict(os.environ), patience=patience),
+        blas=catalog.blas,
+        around=layers_around_environment(request, settings, catalog, windows=os.name == "nt"),
     )
     if companions := request.with_ or settings.values.get("with_"):
         from torchbuild_tasks.features.companions.look import with_companions

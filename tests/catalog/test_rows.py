@@ -158,7 +158,8 @@ def test_check_rows(row: CheckRow) -> None:
     assert row.because
     assert bool(row.key) == bool(row.wanted or row.variable)
     assert not (row.wanted and row.variable)
-    row.wanted.format(folder="", version="", commit="", debug="", build_type="", cuda="", arch_list="")
+    promises = ("folder", "version", "commit", "debug", "build_type", "cuda", "arch_list", "blas")
+    row.wanted.format_map(dict.fromkeys(promises, ""))
 
 
 @pytest.mark.parametrize("row", CATALOG.output, ids=lambda row: row.era + row.pattern)

@@ -40,3 +40,26 @@ def test_nothing_is_asked_for(tmp_path: Path) -> None:
     cuda = gather(source="/src", python=None, patterns=[], probe=workstation(tmp_path)).cuda
     assert cuda is not None
     assert [one.found_via for one in cuda.toolkits] == ["NVIDIA's wheels", "managed"]
+
+
+def test_a_folder_counts_in_whichever_way_it_is_named(tmp_path: Path) -> None:
+    """A flag stands over the environment, the settings file below it; facts keep the environment alone."""
+    header = "#define CUDNN_MAJOR {}\n#define CUDNN_MINOR 1\n#define CUDNN_PATCHLEVEL 0\n"
+    files = {f"/{n}/include/cudnn_version.h": header.format(n) for n in (7, 8, 9)}
+    nccl = {"/n/include/nccl.h": "#define NCCL_MAJOR 2\n#define NCCL_MINOR 21\n#define NCCL_PATCH 5\n"}
+    lt = {"/lt/include/cusparseLt.h": "", "/lt/lib/libcusparseLt.so": ""}
+
+    def seen(environ: dict[str, str], flags: dict[str, str], file: dict[str, str]) -> dict[str, str | None]:
+        door = machine(tmp_path, files={**files, **nccl, **lt}, environ=environ)
+        facts = gather(source="/src", python=None, patterns=["CUDNN_*"], probe=door, around=(flags, file))
+        assert facts.environ == environ
+        assert facts.cuda
+        found: dict[str, str | None] = {}
+        for library in facts.cuda.libraries:
+            found.setdefault(library.name, library.version)
+        return found
+
+    low = {"CUDNN_ROOT": "/7", "NCCL_ROOT": "/n", "CUSPARSELT_ROOT": "/lt"}
+    assert seen({}, {}, low) == {"cudnn": "7.1.0", "nccl": "2.21.5", "cusparselt": None}
+    assert seen({"CUDNN_ROOT": "/8"}, {}, low)["cudnn"] == "8.1.0"
+    assert seen({"CUDNN_ROOT": "/8"}, {"CUDNN_ROOT": "/9"}, low)["cudnn"] == "9.1.0"

@@ -27,6 +27,7 @@ from torchbuild_tasks.catalog.cuda import (
 )
 from torchbuild_tasks.catalog.rows import (
     BackportRow,
+    BlasRow,
     BringRow,
     CacheRow,
     CharacterRow,
@@ -47,10 +48,13 @@ from torchbuild_tasks.catalog.rows import (
     ManagerRow,
     MemoryRow,
     MsvcRow,
+    NeedRow,
     OptionRow,
     OutputRow,
     PackageRow,
     PresetRow,
+    ReaderRow,
+    RenamedRow,
     SecretFormRow,
     SecretNameRow,
     SubmoduleRow,
@@ -68,6 +72,7 @@ GIB = 1 << 30
 __all__ = [
     "ArchRow",
     "BackportRow",
+    "BlasRow",
     "BoardRow",
     "CacheRow",
     "Catalog",
@@ -94,12 +99,15 @@ __all__ = [
     "ManagerRow",
     "MemoryRow",
     "MsvcRow",
+    "NeedRow",
     "OptionRow",
     "OutputRow",
     "PackageRow",
     "PartRow",
     "PatchRow",
     "PresetRow",
+    "ReaderRow",
+    "RenamedRow",
     "SubmoduleRow",
     "SwitchRow",
     "TorchRow",
@@ -175,6 +183,10 @@ class Catalog:
     entry = Table(EntryRow, "entries.toml")
     preset = Table(PresetRow, "presets.toml")
     variable = Table(VariableRow, "variables.toml")
+    reader = Table(ReaderRow, "readers.toml")
+    renamed = Table(RenamedRow, "readers.toml")
+    need = Table(NeedRow, "needs.toml")
+    blas = Table(BlasRow, "blas.toml")
     input = Table(InputRow, "inputs.toml")
     check = Table(CheckRow, "checks.toml")
     front_end = Table(FrontEndRow, "front_end.toml")

@@ -70,7 +70,8 @@ class VariableRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """A variable, or a pattern of names, that a PyTorch build reads.
 
     `needs` says what an existing build tree needs when it changes. `refused` gives the
-    reason why it must not be in the environment of a build.
+    reason why it must not be in the environment of a build. `kind` and `values` say what it may
+    be: a switch (on or off), a whole number above 0, or one of these words in any case.
     """
 
     name: str
@@ -78,7 +79,50 @@ class VariableRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     torch: str = ""
     needs: Need = "reconfigure"
     refused: str = ""
+    kind: Literal["", "switch", "number"] = ""
+    values: tuple[str, ...] = ()
     source: str = ""
+
+
+class ReaderRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Variables (names or patterns) that another program of a build reads, so that none is called unread."""
+
+    program: str
+    names: tuple[str, ...]
+    source: str
+
+
+class RenamedRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A name that recipes use and no torch reads, and what says the same."""
+
+    old: str
+    new: str
+    source: str
+
+
+class NeedRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A switch that PyTorch's build turns off by itself unless one of the switches `any` is on.
+
+    An "and" is two rows. `os` are the systems on which it can be on at all (none: every one).
+    """
+
+    names: tuple[str, ...]
+    source: str
+    any: tuple[str, ...] = ()
+    os: str = ""
+    torch: str = ""
+
+
+class BlasRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A library for BLAS and LAPACK: what `BLAS=` and torch call it, and what must be in its folders."""
+
+    name: str
+    info: str
+    libraries: tuple[str, ...]
+    source: str
+    headers: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
 
 
 class InputRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from torchbuild_tasks.facts.compilers import look_for_compilers
@@ -19,11 +19,12 @@ from torchbuild_tasks.facts.python import look_for_pythons
 from torchbuild_tasks.facts.store import look_at_store
 from torchbuild_tasks.facts.tools import look_for_tools
 from torchbuild_tasks.facts.tree import look_at_tree
-from torchbuild_tasks.model import Cuda, Facts, Python, Store, Windows
+from torchbuild_tasks.model import Cuda, Facts, Library, Python, Store, Windows
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
+    from torchbuild_tasks.catalog import BlasRow
     from torchbuild_tasks.facts.cuda.gpus import Gpus
 
 LOCK_FILE = "torchbuild.lock"
@@ -40,6 +41,8 @@ def gather(
     folders: Sequence[str] = (),
     tags: bool = False,
     probe: Probe | None = None,
+    blas: Sequence[BlasRow] = (),
+    around: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {}),
 ) -> Facts:
     """Look at the machine and the checkout; waits for the slowest program, not for all in turn.
 
@@ -48,21 +51,27 @@ def gather(
         patterns: names of variables that a build reads; only these are kept.
         cuda, cuda_toolkit: whether to look for GPUs and toolkits; the toolkit asked for, if any.
         front_end, folders, tags, probe: what `look_at_tree` is asked for; what is asked about the machine.
+        blas: the libraries for BLAS that are looked for, if any.
+        around: build variables of flags, and of settings files and presets; what they name is looked at
+            as if the environment named it. `environ` of the facts is the environment alone.
 
     Raises:
         UsageError: the checkout's torchbuild.lock cannot be understood.
     """
     from concurrent.futures import ThreadPoolExecutor
 
-    door = probe or Probe(environ=dict(os.environ))
+    plain = probe or Probe(environ=dict(os.environ))
+    door = plain.with_settings(*around)
+    environ = relevant_environ(plain.environ, patterns, ignore_case=plain.windows)
+    asked = (*around[0], *around[1], *environ)
     root = door.realpath(door.absolute(source))
     with ThreadPoolExecutor(max_workers=8) as pool:  # Windows first: tools and compilers wait for it
         windows = pool.submit(_look_at_windows, door, root)
         pythons = pool.submit(look_for_pythons, door, python, root)
         tools = pool.submit(lambda: look_for_tools(door, windows.result()))
         compilers = pool.submit(lambda: look_for_compilers(door, windows.result()))
-        tree = pool.submit(look_at_tree, door, root, front_end, folders=folders, tags=tags)
-        store = pool.submit(look_at_store, door, door.join(root, LOCK_FILE))
+        tree = pool.submit(look_at_tree, plain, root, front_end, folders=folders, tags=tags, asked=asked)
+        store = pool.submit(look_at_store, plain, door.join(root, LOCK_FILE))
         # The GPUs at once: a driver that nothing uses takes seconds to wake up.
         before = (store, pythons, pool.submit(_look_for_gpus, door)) if cuda else None
         found = pool.submit(_look_at_cuda, door, cuda_toolkit, *before) if before else None
@@ -78,7 +87,8 @@ def gather(
             windows=windows.result(),
             store=store.result(),
             cuda=found.result() if found else None,
-            environ=relevant_environ(door.environ, patterns, ignore_case=door.windows),
+            blas=_look_for_blas(door, blas, pythons.result()) if blas else None,
+            environ=environ,
             cut=tuple(sorted(set(door.cut))),  # last, when all were asked
         )
 
@@ -91,7 +101,14 @@ def _look_at_windows(probe: Probe, root: str) -> Windows | None:
     return look_at_windows(probe, root)
 
 
-# A build for the CPU imports nothing of facts/cuda.
+def _look_for_blas(probe: Probe, rows: Sequence[BlasRow], pythons: Sequence[Python]) -> tuple[Library, ...]:
+    from torchbuild_tasks.facts.blas import look_for_blas
+
+    prefixes = [python.prefix for python in pythons if python.environment == "conda" and python.prefix]
+    return look_for_blas(probe, rows, prefixes)
+
+
+# A build for the CPU imports nothing of facts/cuda that looks for it.
 
 
 def _look_for_gpus(probe: Probe) -> Gpus:

@@ -23,6 +23,7 @@ import msgspec
 from torchbuild_tasks.facts.names import Names, native_names
 from torchbuild_tasks.system.process import capture
 from torchbuild_tasks.system.reading import read_bytes
+from torchbuild_tasks.values import replace
 
 if sys.platform == "win32":
     from torchbuild_tasks.facts import system_windows as system
@@ -76,6 +77,17 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
     def variable(self, name: str) -> str:
         """Return the value of an environment variable; empty when it is not set."""
         return self.names.lookup(self.environ, name) or ""
+
+    def with_settings(self, stronger: Mapping[str, str], weaker: Mapping[str, str]) -> Probe:
+        """Return the same machine, seen by a process that has the variables of flags and settings too.
+
+        Args:
+            stronger, weaker: what stands over the environment (`--set`) and below it (`[set]`, presets).
+        """
+        spell = str.upper if self.windows else str
+        layers = (weaker, self.environ, stronger)
+        merged = {spell(name): (name, value) for layer in layers for name, value in layer.items()}
+        return replace(self, environ=dict(merged.values()))
 
     # ------------------------------------------------------------ programs
 

@@ -47,9 +47,9 @@ def report() -> "dict[str, object]":
 
 
 def _environment(base: str) -> str:
-    if sys.prefix != base:
-        return "venv"
-    return "conda" if os.path.isdir(os.path.join(sys.prefix, "conda-meta")) else "base"
+    if os.path.isdir(os.path.join(sys.prefix, "conda-meta")):  # no venv has that folder
+        return "conda"
+    return "base" if sys.prefix == base else "venv"
 
 
 def _abi() -> "str | None":

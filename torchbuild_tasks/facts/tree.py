@@ -14,6 +14,7 @@ from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.requirements import build_requirements, install_requirements
 from torchbuild_tasks.facts.submodules import look_at_submodules
+from torchbuild_tasks.facts.tree_reads import look_at_reads
 from torchbuild_tasks.model import CMakeCache, Era, OwnPatch, Previous, Tree
 from torchbuild_tasks.model.record import MANIFEST_FILE, RECORD_FILE
 from torchbuild_tasks.options import flag_name
@@ -31,12 +32,13 @@ def look_at_tree(
     *,
     folders: Sequence[str] = (),
     tags: bool = False,
+    asked: Sequence[str] = (),
 ) -> Tree:
     """Look at everything about the folder `root`; `problem` when it is no checkout that can be read.
 
     `front_end` are the files, relative to it, that the Python front end reads (`*` in the last part);
     `folders` are those of submodules, for where no .gitmodules names them; with `tags` git is also asked
-    which tags the commit has.
+    which tags the commit has. `asked` are names of variables that are set.
 
     The root is reported without symbolic links, as CMake and pip will record it. A
     checkout from which only the submodules are missing is read in full all the same.
@@ -76,6 +78,7 @@ def look_at_tree(
         cache=look_at_cache(probe, build_dir),
         previous=look_at_manifest(probe, build_dir),
         installed=look_at_install(probe, build_dir),
+        reads=look_at_reads(probe, root, asked),
     )
 
 

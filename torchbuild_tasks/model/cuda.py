@@ -3,8 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 import msgspec
+
+# Libraries that may lie outside of a toolkit, and what PyTorch's cmake modules and setup.py read about each:
+# roots, then folders for headers, then folders or files of libraries (Find*.cmake of 1.10.0 to 2.6.0).
+LIBRARIES: Final = ("cudnn", "nccl", "magma", "cusparselt", "cudss")
+ROOTS: Final = ("{}_ROOT", "{}_ROOT_DIR", "{}_PATH", "{}_HOME")
+INCLUDES: Final = ("{}_INCLUDE_DIR", "{}_INCLUDE_PATH")
+FILES: Final = ("{}_LIBRARY", "{}_LIB_DIR", "{}_LIBRARY_PATH", "{}_LIBRARY_DIR")
+
+
+def names_of(library: str) -> tuple[str, ...]:
+    """Return the variables that may name the folder of a library."""
+    return tuple(text.format(library.upper()) for text in (*ROOTS, *INCLUDES, *FILES))
 
 
 class Toolkit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -43,7 +56,7 @@ class Toolkit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Library(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A library outside of any toolkit (cudnn, nccl, magma); the folders of its headers and of its files."""
+    """A library outside of any toolkit (`LIBRARIES`); the folders of its headers and of its files."""
 
     name: str
     version: str | None = None

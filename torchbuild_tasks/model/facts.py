@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from torchbuild_tasks.model.cuda import Cuda
+from torchbuild_tasks.model.cuda import Cuda, Library
 from torchbuild_tasks.model.history import PastPeak
 
 Era = Literal["setuptools", "scikit-build-core"]
@@ -128,6 +128,32 @@ class Previous(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     left_out: tuple[str, ...] = ()
 
 
+class Switch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An option() of the checkout's CMake files.
+
+    `default` is what it is set to, `needs` the condition of a cmake_dependent_option: where that does not
+    hold, the switch is off whatever it is set to. `place` is file and line.
+    """
+
+    name: str
+    default: str
+    place: str
+    needs: str = ""
+
+
+class TreeReads(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the checkout's own files read: CMake's variables, and those of the environment (`direct`).
+
+    `flags` are those that setup.py takes for true or false, `values` what a variable may be.
+    """
+
+    names: tuple[str, ...] = ()
+    direct: tuple[str, ...] = ()
+    switches: tuple[Switch, ...] = ()
+    flags: tuple[str, ...] = ()
+    values: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+
+
 class Tree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The source tree: `problem` is None when it is a torch checkout that can be read.
 
@@ -167,6 +193,7 @@ class Tree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     cache: CMakeCache | None = None
     previous: Previous | None = None
     installed: Mapping[str, str] | None = None
+    reads: TreeReads | None = None
 
 
 class VisualStudio(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -367,6 +394,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     cluster: Cluster | None = None
     companions: tuple[CompanionSource, ...] = ()
     patches: tuple[OwnPatch, ...] = ()
+    blas: tuple[Library, ...] | None = None
     environ: Mapping[str, str] = msgspec.field(default_factory=dict)
     cut: tuple[str, ...] = ()
     health: Health | None = None

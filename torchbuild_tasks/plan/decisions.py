@@ -17,9 +17,11 @@ from torchbuild_tasks.features.companions.choose import (
 from torchbuild_tasks.features.helpers.choose import Helpers, choose_helpers, helper_choices, helper_decisions
 from torchbuild_tasks.features.patches.choose import choose_patches
 from torchbuild_tasks.model import Choice, Companion, Patch
+from torchbuild_tasks.plan.blas import ChosenBlas, choose_blas, conda_prefix
 from torchbuild_tasks.plan.bring import say_brought
 from torchbuild_tasks.plan.compiler import Compilers, choose_compilers
 from torchbuild_tasks.plan.cuda.chosen import ChosenCuda
+from torchbuild_tasks.plan.dependent import Blocked, settle_switches
 from torchbuild_tasks.plan.environment import ChosenPython, choose_python
 from torchbuild_tasks.plan.install import editable_variables
 from torchbuild_tasks.plan.jobs import choose_heavy_jobs, choose_jobs
@@ -52,7 +54,9 @@ class Decisions(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     linker: ChosenLinker
     patches: tuple[Patch, ...]
     companions: tuple[Companion, ...]
+    blas: ChosenBlas
     variable_choices: tuple[Choice, ...]
+    blocked: tuple[Blocked, ...] = ()
 
     @cached_property
     def variables(self) -> Mapping[str, str]:
@@ -63,7 +67,7 @@ class Decisions(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def choices(self) -> tuple[Choice, ...]:
         """All of them for printing: what is built, then how, then the variables."""
         tools = (self.cuda.toolkit.choice, self.toolset.choice, self.compilers.cxx, self.compilers.cc)
-        found = tuple(choice for choice in tools if choice)
+        found = tuple(choice for choice in (*tools, self.blas.choice) if choice)
         jobs = filter(None, (self.jobs, self.heavy_jobs, self.jobserver.choice))
         how = (self.preset, self.build_type, self.mode, *jobs, *found, self.generator)
         helpers = helper_decisions(self.question, self.helpers)
@@ -91,7 +95,7 @@ def decide_build(question: Question) -> Decisions:
     jobs = choose_jobs(question, build_type.value)
     distribution = _distribution(question, cache, compilers, generator, jobs)
     away = distribution.plan is not None
-    decisive = (*cuda.variables, *((compilers.host,) if compilers.host else ()))
+    decisive = (*cuda.variables, *filter(None, (compilers.host, conda_prefix(question, python))))
     lower = (
         *toolset_variables(question, toolset, generator.value, cuda=has_toolkit),
         *cuda.open_variables,
@@ -100,6 +104,7 @@ def decide_build(question: Question) -> Decisions:
         *distribution.choices,
         *editable_variables(question, python.target, mode.value, build_dir(question)),
     )
+    settled = settle_switches(question, _merge(lower, decide_all(question), decisive, linker.choices))
     return Decisions(
         question=question,
         python=python,
@@ -121,7 +126,9 @@ def decide_build(question: Question) -> Decisions:
         linker=linker,
         patches=choose_patches(question),
         companions=choose_companions(question, python.environment.python),
-        variable_choices=_merge(lower, decide_all(question), decisive, linker.choices),
+        blas=choose_blas(question, helpers),
+        variable_choices=settled.choices,
+        blocked=settled.blocked,
     )
 
 

@@ -26,6 +26,7 @@ def expectations(decisions: Decisions) -> tuple[Expectation, ...]:
         "debug": str(build_type == "Debug"),
         "build_type": build_type,
         "cuda": str(cuda or ""),
+        "blas": decisions.blas.info,
         "arch_list": arch_words(decisions.cuda.archs.archs),
     }
     companions = {"", *(companion.name for companion in decisions.companions)}

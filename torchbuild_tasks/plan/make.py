@@ -29,6 +29,7 @@ from torchbuild_tasks.model import (
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.compiler import check_compilers
 from torchbuild_tasks.plan.decisions import Decisions, build_dir, decide_build
+from torchbuild_tasks.plan.dependent import check_switches
 from torchbuild_tasks.plan.env_files import check_env_files, plan_env_files
 from torchbuild_tasks.plan.environment import check_python
 from torchbuild_tasks.plan.expect import expectations, promised_version
@@ -130,6 +131,8 @@ def _findings(decisions: Decisions, ops: tuple[EnvOp, ...]) -> tuple[Finding, ..
         *check_development(question, promised_version(decisions)),
         *check_jobs(question, decisions.jobs.value, decisions.build_type.value),
         *check_variables(question),
+        *check_switches(question, decisions.blocked),
+        *decisions.blas.problems,
         *check_env_files(question, ops),
     )
 

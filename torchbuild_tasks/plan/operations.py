@@ -29,13 +29,15 @@ def operations(decisions: Decisions) -> tuple[EnvOp, ...]:
             for folder in reversed(program_folders(question, python))
         ]
     ops += decisions.cuda.path
-    ops += helper_paths(question, decisions.helpers)
+    paths = helper_paths(question, decisions.helpers)
+    ops += [path for path in paths if path.name not in decisions.variables]
     ops += [_set(choice) for choice in fixed]
     ops += _build_type(decisions)
     ops.append(EnvOp(op="set", name="MAX_JOBS", value=decisions.jobs.value, because=JOBS))
     if heavy := decisions.heavy_jobs:
         ops.append(EnvOp(op="set", name=heavy.name, value=heavy.value, because=HEAVY_JOBS))
     ops += [_set(choice) for choice in decisions.variable_choices]
+    ops += [path for path in paths if path.name in decisions.variables]  # in front of what was just set
     ops += load_toolset(question, decisions.toolset)
     return tuple(ops)
 

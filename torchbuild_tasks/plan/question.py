@@ -20,6 +20,7 @@ from torchbuild_tasks.options import BuildRequest, flag_name
 from torchbuild_tasks.plan.settings import Settings, split_assignment
 from torchbuild_tasks.text.words import shell_line
 
+DEFAULT_PRESET = "dev"
 _DEVICES = (("cpu", "0"), ("cuda", "1"))  # the flag, and the USE_CUDA that it means
 LAYERS: tuple[Source, ...] = ("flag", "environment", "torchbuild.toml", "preset", "helper", "default")
 
@@ -93,7 +94,7 @@ class Question(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def preset(self) -> Choice:
         """The preset that the build takes."""
-        return self.choose("preset", "preset", "dev", "the preset for working on PyTorch")
+        return self.choose("preset", "preset", DEFAULT_PRESET, "the preset for working on PyTorch")
 
     @cached_property
     def decided(self) -> Mapping[str, Choice]:

@@ -8,16 +8,15 @@ from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.catalog.match import preset_rows, variable_row
 from torchbuild_tasks.model import Choice, EnvOp, Finding
 from torchbuild_tasks.options import BuildRequest
-from torchbuild_tasks.plan.question import LAYERS, Question
-from torchbuild_tasks.plan.settings import Settings
-from torchbuild_tasks.text.words import nearest
+from torchbuild_tasks.plan.names import FALSE_WORDS, check_values, unread
+from torchbuild_tasks.plan.question import DEFAULT_PRESET, LAYERS, Question
+from torchbuild_tasks.plan.settings import Settings, split_assignment
 from torchbuild_tasks.values import replace
 
 # Decided as fields of the plan (from these variables too), so not listed a second time.
 DECIDED_APART = frozenset(
     ("CC", "CXX", "CMAKE_BUILD_TYPE", "CMAKE_GENERATOR", "DEBUG", "MAX_JOBS", "REL_WITH_DEB_INFO")
 )
-FALSE_WORDS = frozenset(("0", "OFF", "NO", "FALSE", "N"))
 
 
 def is_off(value: str | None) -> bool:
@@ -50,7 +49,7 @@ def check_variables(question: Question) -> tuple[Finding, ...]:
     named = {**question.settings.variables, **question.assignments}
     findings = [_check_name(question, name) for name in sorted(named)]
     findings += [_check_environment(question, name) for name in sorted(question.facts.environ)]
-    findings += [_check_device(question), _check_version_pair(question)]
+    findings += [*check_values(question), _check_device(question), _check_version_pair(question)]
     return tuple(finding for finding in findings if finding)
 
 
@@ -64,19 +63,22 @@ def _check_name(question: Question, name: str) -> Finding | None:
         return Finding(
             id="variable", status="error", text=f"{name} must not be set: {reason}", fix=f"Drop {name}."
         )
-    if variable_row(question.catalog, name, question.era, question.version):
+    if not (found := unread(question, name)):
         return None
-    near = nearest(name, (row.name for row in question.catalog.variable if "*" not in row.name))
-    text = f"{name} is read by nothing in a {question.era} build of torch {question.facts.tree.version}"
-    fix = f"Did you mean {near}?" if near else "It is set all the same; nothing would happen."
+    text, meant = found
+    fix = meant or "It is set all the same; nothing would happen."
     return Finding(id="variable", status="warn", text=text, fix=fix)
 
 
 def _check_environment(question: Question, name: str) -> Finding | None:
-    if not (reason := _refused(question, name)):
+    """Report what is taken out, and what is misspelt; any other name belongs to another program."""
+    if reason := _refused(question, name):
+        text = f"{name} is set in your environment and is taken out for the build: {reason}"
+        return Finding(id="variable", status="warn", text=text)
+    found = unread(question, name)
+    if not found or not found[1]:
         return None
-    text = f"{name} is set in your environment and is taken out for the build: {reason}"
-    return Finding(id="variable", status="warn", text=text)
+    return Finding(id="variable", status="warn", text=f"{found[0]} (in your environment)", fix=found[1])
 
 
 def _check_device(question: Question) -> Finding | None:
@@ -133,6 +135,20 @@ def may_be_cuda(
         or any(settings.values.get(name) for name in ("cuda", "cuda_toolkit", "arch"))
         or "USE_CUDA" in {*variables, *presets}
     )
+
+
+def layers_around_environment(
+    request: BuildRequest, settings: Settings, catalog: Catalog, *, windows: bool
+) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """Return the build variables that stand over the environment (flags), and those below it (file, preset).
+
+    What a look goes by is all of these: a folder counts in whichever way it is named.
+    """
+    preset = request.preset or settings.values.get("preset") or DEFAULT_PRESET
+    below: dict[str, str] = {}
+    for row in preset_rows(catalog, str(preset), "windows" if windows else "linux"):
+        below |= row.variables
+    return dict(split_assignment(text) for text in request.set), {**below, **settings.variables}
 
 
 # ---------------- the CMake build type

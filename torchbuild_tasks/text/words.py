@@ -43,3 +43,21 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return the end of a sentence, naming the known word that was likely meant; "" where none is near."""
     near = nearest(word, known)
     return f"; did you mean {near}?" if near else ""
+
+
+def close_to(word: str, known: Iterable[str]) -> str | None:
+    """Return the known word that is nearly this one: a letter or two differ, or its beginning is missing.
+
+    Stricter than `nearest`: it is for words that may well be right, for somebody else.
+    """
+    import difflib
+
+    folded = {item.casefold(): item for item in known if item != word}
+    own = word.casefold()
+    found = difflib.get_close_matches(own, folded, n=1, cutoff=0.84)
+    if found:
+        return folded[found[0]]
+    for other, item in folded.items():  # DEBGU, CUDA_ARCH_LIST
+        if sorted(other) == sorted(own) or ("_" in own and other.endswith(f"_{own}")):
+            return item
+    return None

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.cuda import cuda_facts, toolkit
-from tests.support.machines import ask, found, plan_of, settings
+from tests.support.cuda import cuda_facts, gpu, toolkit
+from tests.support.machines import ask, found, plan_of, settings, tree
 from torchbuild_tasks.model import Facts, Toolkit
 from torchbuild_tasks.plan.cuda.chosen import ChosenToolkit
 from torchbuild_tasks.plan.cuda.toolkit import choose_toolkit
@@ -122,9 +122,26 @@ def test_a_path_that_is_a_file() -> None:
 
 
 def test_flags_that_contradict() -> None:
-    facts = cuda_facts(toolkit("13.0"), toolkit("12.6"))
-    flags = {"cuda_toolkit": "13.0", "set": ("CUDA_HOME=/usr/local/cuda-12.6",)}
+    facts = cuda_facts(toolkit("12.8"), toolkit("12.6"))
+    flags = {"cuda_toolkit": "12.8", "set": ("CUDA_HOME=/usr/local/cuda-12.6",)}
     assert "contradict" in refused(facts, **flags)
+
+
+@pytest.mark.parametrize(
+    ("torch", "version", "stops"),
+    [
+        ("2.6.0", "13.0", "does not compile"),
+        ("1.13.1", "12.4", "CUSPARSE_COOMM_ALG1"),
+        ("1.6.0", "11.8", "cusparseScsrmm2"),
+    ],
+)
+def test_a_toolkit_that_cannot_compile_this_torch_is_refused_once(
+    torch: str, version: str, stops: str
+) -> None:
+    facts = cuda_facts(toolkit(version), gpus=(gpu("8.0"),), tree=tree(version=torch))
+    found = [f for f in plan_of(facts, cuda=True).findings if f.id == "cuda-toolkit"]
+    assert {f.status for f in found} == {"error"}
+    assert any(stops in f.text for f in found)
 
 
 def test_its_folder_and_version_are_an_input_of_the_build() -> None:

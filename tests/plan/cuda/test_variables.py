@@ -147,3 +147,23 @@ def test_the_preflight_reads_cxx_as_the_build_does(value: str) -> None:
     made = plan(arch="8.6", set=(f"CXX={value}",))
     assert made.preflight is not None
     assert made.preflight.trials[0].argv[:2] == ("g++", "-m64")
+
+
+def findings(name: str, made: BuildPlan) -> list[str]:
+    return [f"{f.status}: {f.text}" for f in made.findings if f.id == name]
+
+
+def test_cuda_without_cudnn_is_told() -> None:
+    """The advice that is printed changes the verdict: a folder, or saying that none is wanted."""
+    assert "no cuDNN was found" in findings("cudnn", plan())[0]
+    assert not findings("cudnn", plan(set=("USE_CUDNN=0",)))
+    library = Library(name="cudnn", version="9.1.0", include="/c/include", found_via="CUDNN_ROOT")
+    facts = cuda_facts(toolkit(), gpus=(gpu(),), libraries=(library,))
+    assert not findings("cudnn", plan(facts, set=("CUDNN_ROOT=/c",)))
+
+
+def test_a_named_folder_without_the_library_is_refused() -> None:
+    (text,) = findings("library", plan(set=("MAGMA_HOME=/nothing",)))
+    assert text.startswith("error: MAGMA_HOME=/nothing (--set on the command line) holds no magma")
+    named = Library(name="magma", include="/m/include", found_via="CONDA_PREFIX")
+    assert not findings("library", plan(cuda_facts(toolkit(), libraries=(named,)), set=("MAGMA_HOME=/m/",)))

@@ -1,4 +1,4 @@
-"""cuDNN, NCCL and MAGMA outside of any toolkit."""
+"""cuDNN, NCCL, MAGMA, cuSPARSELt and cuDSS outside of any toolkit."""
 
 from __future__ import annotations
 
@@ -15,12 +15,10 @@ from torchbuild_tasks.facts.cuda.toolkit_folder import (
 from torchbuild_tasks.facts.cuda.toolkits import site_folders
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.model import Library, Python
+from torchbuild_tasks.model.cuda import FILES, INCLUDES, LIBRARIES, ROOTS
 
-LIBRARIES = ("cudnn", "nccl", "magma")
-# What PyTorch's cmake modules and setup.py read: roots, then folders for headers, then for libraries.
-ROOTS = ("{}_ROOT", "{}_ROOT_DIR", "{}_PATH", "{}_HOME")
-INCLUDES = ("{}_INCLUDE_DIR", "{}_INCLUDE_PATH")
-LIBRARY = ("{}_LIBRARY", "{}_LIB_DIR", "{}_LIBRARY_PATH", "{}_LIBRARY_DIR")
+# What their files are called where that is not their name: libcusparseLt.so.
+FILE_NAMES = {"cusparselt": "cusparseLt"}
 SYSTEM_LIBRARIES = ("/usr/lib64", "/usr/local/lib", "/usr/lib")
 CUDNN_FOR_WINDOWS = "NVIDIA/CUDNN"  # NVIDIA's installer: v9.8\\include\\12.8, v9.8\\lib\\12.8\\x64
 
@@ -48,7 +46,7 @@ def look_for_libraries(probe: Probe, pythons: Sequence[Python]) -> tuple[Library
 def _look(probe: Probe, place: Place) -> Library | None:
     folders = list_folders(probe, list(place.includes), list(place.libraries))
     version, header = library_version(probe, folders, place.name)
-    file = find_library(probe, folders, place.name)
+    file = find_library(probe, folders, FILE_NAMES.get(place.name, place.name))
     if header is None and file is None:
         return None
     parent = probe.names.parent
@@ -89,7 +87,7 @@ def _by_variables(probe: Probe, name: str) -> Iterator[Place]:
         if value := probe.variable(variable):
             yield _below(probe, name, variable, probe.absolute(value))
     includes, with_includes = _values(probe, name, INCLUDES)
-    libraries, with_libraries = _values(probe, name, LIBRARY)
+    libraries, with_libraries = _values(probe, name, FILES)
     if includes or libraries:
         folders = tuple(probe.names.parent(p) if probe.is_file(p) else p for p in libraries)
         yield Place(name, ", ".join(with_includes + with_libraries), includes, folders)

@@ -280,6 +280,11 @@ _DEFINES = {
         ("magma_types.h",),
         ("MAGMA_VERSION_MAJOR", "MAGMA_VERSION_MINOR", "MAGMA_VERSION_MICRO"),
     ),
+    "cusparselt": (
+        ("cusparseLt.h",),
+        ("CUSPARSELT_VER_MAJOR", "CUSPARSELT_VER_MINOR", "CUSPARSELT_VER_PATCH"),
+    ),
+    "cudss": (("cudss.h",), ("CUDSS_VERSION_MAJOR", "CUDSS_VERSION_MINOR", "CUDSS_VERSION_PATCH")),
 }
 
 

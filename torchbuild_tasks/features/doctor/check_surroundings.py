@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from torchbuild_tasks.catalog.match import parse_version, variable_row
+from torchbuild_tasks.catalog.match import parse_version
 from torchbuild_tasks.features.doctor.view import Findings, View, one_finding
 from torchbuild_tasks.model import Finding
-from torchbuild_tasks.text.words import nearest
+from torchbuild_tasks.plan.names import unread
 
 # setup.py did without compiler_compat from these Pythons on (README of 1.8.1).
 _NEEDED_COMPAT: Final = parse_version("3.8.1")
-_OLD: Final = ("NO_", "WITH_")  # NO_CUDA=1 became USE_CUDA=0 in 1.1 (pytorch#5295 has the old style)
 _SEARCHED: Final = ("LD_LIBRARY_PATH", "LIBRARY_PATH", "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH")
 
 
@@ -92,40 +91,15 @@ def check_names(view: View) -> Findings:
     """Find variables of the environment that look like the build's, and that nothing reads in this era."""
     question, found = view.question, list[Finding]()
     plain = [row.name for row in question.catalog.variable if "*" not in row.name]
-    options = [name for row in question.catalog.option for name in row.names]
     for name in (*view.facts.environ, *view.health.strangers):
-        row = variable_row(question.catalog, name, question.era, question.version)
-        if row is None or ("*" in row.name and name not in (*plain, *options)):
-            found += _stranger(view, name, plain, options)
+        said = unread(question, name)
+        if said and said[1] and name in view.facts.environ:  # the plan's own `variable` says it
+            continue
+        if said and (said[1] or name in plain):  # any other name belongs to another program
+            found += one_finding("names", "warn", said[0], said[1] or f"unset {name}")
     if found:
         return tuple(found)
     return one_finding("names", "ok", "no variable of the environment is misspelt or of another era")
-
-
-def _stranger(view: View, name: str, plain: list[str], options: list[str]) -> Findings:
-    """Judge an old name, one of the other era, or a misspelt one; any other belongs to another program."""
-    for prefix in _OLD:
-        new = f"USE_{name.removeprefix(prefix)}"
-        if name.startswith(prefix) and name not in plain and new in options:
-            value = "0" if prefix == "NO_" else "1"
-            text = f"{name} is an old name that nothing reads any more"
-            return one_finding("names", "warn", text, f"unset {name}; say --set {new}={value}")
-    torch = view.facts.tree.version
-    if name in plain:
-        text = f"{name} is set, and nothing reads it in a {view.question.era} build of torch {torch}"
-        return one_finding("names", "warn", text, f"unset {name}")
-    near = nearest(name, (*plain, *options))
-    if near is None or not _is_typo(name, near):
-        return ()
-    return one_finding(
-        "names", "warn", f"{name} is set, and nothing is known to read it", f"Did you mean {near}?"
-    )
-
-
-def _is_typo(name: str, near: str) -> bool:
-    import difflib
-
-    return difflib.SequenceMatcher(None, name, near).ratio() >= 0.88
 
 
 def check_shadow(view: View) -> Findings:

@@ -13,6 +13,7 @@ from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.model import BuildPlan
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.plan.variables import layers_around_environment
 from torchbuild_tasks.values import replace
 
 # Seconds that the doctor waits for a program. Compilers and the like print their version in hundredths;
@@ -28,7 +29,10 @@ def examine(question: Question, made_plan: BuildPlan) -> Question:
     from torchbuild_tasks.features.doctor.look import look_at_health, temporary_folder
 
     facts, net = question.facts, network(question).net
-    probe = Probe(environ=dict(os.environ), patience=PATIENCE)
+    around = layers_around_environment(
+        question.request, question.settings, question.catalog, windows=facts.host.os == "windows"
+    )
+    probe = Probe(environ=dict(os.environ), patience=PATIENCE).with_settings(*around)
     patterns = tuple(row.name for row in question.catalog.variable)
     with ThreadPoolExecutor(max_workers=1) as pool:
         answers = pool.submit(ask_hosts, made_plan, facts, net)

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 from packaging.version import Version
 
+from torchbuild_tasks.catalog import CudaTorchRow
 from torchbuild_tasks.catalog.match import admits, series
-from torchbuild_tasks.model import Finding
+from torchbuild_tasks.model import Choice, Finding, Library, Status
+from torchbuild_tasks.model.cuda import LIBRARIES, names_of
 from torchbuild_tasks.plan.cuda.archs import (
     MANY,
     NAME,
@@ -20,10 +22,10 @@ from torchbuild_tasks.plan.cuda.archs import (
 )
 from torchbuild_tasks.plan.cuda.chosen import Arch, Capability, ChosenArchs, ChosenToolkit, Device
 from torchbuild_tasks.plan.cuda.toolkit import MANAGED, ROOTS, cuda_row, torch_rows, why_unusable
-from torchbuild_tasks.plan.cuda.variables import cudnn_version
+from torchbuild_tasks.plan.cuda.variables import cudnn_version, has_cudnn
 from torchbuild_tasks.plan.jetson import board
 from torchbuild_tasks.plan.question import Question
-from torchbuild_tasks.plan.variables import is_cuda
+from torchbuild_tasks.plan.variables import decide, is_cuda, is_off
 
 ARCHS_ID = "architectures"
 TOOLKIT_ID = "cuda-toolkit"
@@ -137,7 +139,7 @@ def check_toolkit(question: Question, chosen: ChosenToolkit) -> tuple[Finding, .
     if not findings:
         text = f"CUDA {chosen.version or 'of unknown version'} ({chosen.choice.value})"
         findings.append(Finding(id=TOOLKIT_ID, status="ok", text=text))
-    return (*findings, *_check_cudnn(question, chosen))
+    return (*findings, *_check_cudnn(question, chosen), *check_named_libraries(question))
 
 
 def _none(question: Question, chosen: ChosenToolkit) -> Finding:
@@ -184,24 +186,79 @@ def _contradictions(question: Question, chosen: ChosenToolkit) -> list[Finding]:
 
 
 def _check_torch(question: Question, chosen: ChosenToolkit) -> list[Finding]:
-    findings = []
-    for row in torch_rows(question):
-        if chosen.version is None or admits(row.cuda, chosen.version):
-            continue
-        text = f"torch {question.row.version} builds with CUDA {row.cuda}, and this is {chosen.version}"
-        if row.because:
-            text += f": {row.because}"
-        fix = f"Take another toolkit, or {_suggested(question)}"
-        findings.append(Finding(id=TOOLKIT_ID, status="error" if row.refuse else "warn", text=text, fix=fix))
-    return findings
+    """Return what speaks against this toolkit; where it cannot compile, what is only unusual is not told."""
+    rows = [row for row in torch_rows(question) if chosen.version and not admits(row.cuda, chosen.version)]
+    stops = [row for row in rows if row.refuse]
+    return [_wrong_cuda(question, chosen, row) for row in stops or rows]
+
+
+def _wrong_cuda(question: Question, chosen: ChosenToolkit, row: CudaTorchRow) -> Finding:
+    text = f"torch {question.row.version} builds with CUDA {row.cuda}, and this is {chosen.version}"
+    if row.because:
+        text += f": {row.because}"
+    fix = f"Take another toolkit, or {_suggested(question)}"
+    return Finding(id=TOOLKIT_ID, status="error" if row.refuse else "warn", text=text, fix=fix)
 
 
 def _check_cudnn(question: Question, chosen: ChosenToolkit) -> list[Finding]:
-    """cuDNN's version against what this torch was made for."""
+    """cuDNN's version against what this torch was made for; no cuDNN at all where nobody has decided that."""
+    rows = torch_rows(question)
+    asked = decide(question, "USE_CUDNN")
+    if question.facts.tree.sample or (asked and is_off(asked.value)):
+        return []
+    if not has_cudnn(question, chosen):
+        return [_no_cudnn(question, chosen, next((row.cudnn for row in rows if row.cudnn), ""))]
     version = cudnn_version(question, chosen)
-    for row in torch_rows(question):
+    for row in rows:
         if row.cudnn and version and not admits(row.cudnn, version):
             text = f"torch {question.row.version} is made for cuDNN {row.cudnn}, and {version} was found"
-            fix = "Name another one with CUDNN_ROOT, or --set USE_CUDNN=0."
+            fix = "Name another one with --set CUDNN_ROOT=FOLDER, or --set USE_CUDNN=0."
             return [Finding(id="cudnn", status="warn", text=text, fix=fix)]
     return []
+
+
+def _no_cudnn(question: Question, chosen: ChosenToolkit, wanted: str) -> Finding:
+    looked = "the toolkit, the folders that variables name, those of the system, conda and NVIDIA's wheels"
+    text = (
+        f"no cuDNN was found (looked in {looked}): torch is built without it, and its convolutions are slow"
+    )
+    if decide(question, "USE_CUDNN"):
+        text = f"USE_CUDNN is on, and no cuDNN was found (looked in {looked})"
+    version = f" {wanted}" if wanted else ""
+    fix = f"Name the folder of a cuDNN{version}: --set CUDNN_ROOT=FOLDER; or do without it: --set USE_CUDNN=0"
+    if chosen.managed is None:
+        fix += f"; or {_suggested(question)} (it has its own cuDNN)"
+    return Finding(id="cudnn", status="warn", text=text, fix=fix)
+
+
+def check_named_libraries(question: Question) -> tuple[Finding, ...]:
+    """Report variables that name a folder in which the library is not."""
+    if question.facts.cuda is None:
+        return ()
+    found = []
+    for name in LIBRARIES:
+        here = [library for library in question.cuda.libraries if library.name == name]
+        for choice in _naming(question, name):
+            if not any(_is_of(library, choice) for library in here):
+                text = f"{choice.name}={choice.value} ({choice.because}) holds no {name}"
+                status: Status = "warn" if choice.source == "environment" else "error"
+                if question.request.facts:  # of a machine on which nobody looked there
+                    text = f"{choice.name}={choice.value} ({choice.because}) was not looked into"
+                    status = "unknown"
+                fix = f"Name the folder that has its include and lib folders, or drop {choice.name}."
+                found.append(Finding(id="library", status=status, text=text, fix=fix))
+    return tuple(found)
+
+
+def _naming(question: Question, name: str) -> list[Choice]:
+    """Return what any layer says of a library's folder."""
+    choices = (decide(question, variable) for variable in names_of(name))
+    return [choice for choice in choices if choice and choice.value]
+
+
+def _is_of(library: Library, choice: Choice) -> bool:
+    """Say whether a library was found by this variable, or lies in the folder that it names."""
+    folder = choice.value.replace("\\", "/").rstrip("/")
+    places = (f"{place}/".replace("\\", "/") for place in (library.include, library.library) if place)
+    named = choice.name in library.found_via.split(", ")
+    return named or any(place.startswith(f"{folder}/") or folder.startswith(place) for place in places)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from torchbuild_tasks.catalog.match import variable_row
 from torchbuild_tasks.model import Choice, EnvOp, Library
+from torchbuild_tasks.model.cuda import names_of
 from torchbuild_tasks.plan.cuda.chosen import ChosenArchs, ChosenToolkit
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide
@@ -71,10 +72,20 @@ def library_variables(question: Question, chosen: ChosenToolkit, archs: ChosenAr
 
 def cudnn_version(question: Question, chosen: ChosenToolkit) -> str | None:
     """Return the cuDNN that the build would use, if one was found."""
-    if chosen.toolkit and chosen.toolkit.cudnn:
-        return chosen.toolkit.cudnn
     library = _library(question, "cudnn")
+    if chosen.toolkit and chosen.toolkit.cudnn and not is_named(question, "cudnn"):
+        return chosen.toolkit.cudnn
     return library.version if library else None
+
+
+def is_named(question: Question, library: str) -> bool:
+    """Say whether any layer names the folder of a library."""
+    return any((choice := decide(question, name)) and choice.value for name in names_of(library))
+
+
+def has_cudnn(question: Question, chosen: ChosenToolkit) -> bool:
+    """Say whether there is a cuDNN for this build, in the toolkit or outside of it."""
+    return _has_part(chosen, "cudnn") or _library(question, "cudnn") is not None
 
 
 def _is_open(question: Question, name: str) -> bool:

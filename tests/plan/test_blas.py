@@ -1,0 +1,77 @@
+"""Which BLAS torch will have, and conda's folder for CMake."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.machines import linux_facts, plan_of, python, settings, tree
+from torchbuild_tasks.model import BuildPlan, Facts, Library
+
+CONDA = python(executable="/env/bin/python", prefix="/env", environment="conda")
+MKL = Library(name="MKL", include="/env/include", library="/env/lib", found_via="conda")
+OPEN = Library(name="OpenBLAS", library="/usr/lib", found_via="system")
+
+
+def with_blas(*found: Library, **changes: Any) -> Facts:
+    return linux_facts(blas=found, **changes)
+
+
+def blas(plan: BuildPlan) -> tuple[str, str, list[str]]:
+    """What is chosen, what torch is held to, and how bad that is."""
+    chosen = next((choice.value for choice in plan.choices if choice.name == "BLAS library"), "")
+    wanted = [each.wanted for each in plan.expectations if each.key == "BLAS_INFO"]
+    return chosen, ", ".join(wanted), [f.status for f in plan.findings if f.id == "blas"]
+
+
+def test_mkl_comes_first_then_what_is_here() -> None:
+    assert blas(plan_of(with_blas(MKL, OPEN))) == ("MKL", "mkl", [])
+    assert blas(plan_of(with_blas(OPEN))) == ("OpenBLAS", "open", [])
+    assert blas(plan_of(linux_facts())) == ("", "", [])
+
+
+def test_without_any_there_is_a_word_and_the_advice_works() -> None:
+    plan = plan_of(with_blas())
+    assert blas(plan) == ("none", "", ["warn"])
+    (finding,) = [finding for finding in plan.findings if finding.id == "blas"]
+    assert "--with-helper mkl" in finding.fix
+    assert blas(plan_of(with_blas(), with_helper=("mkl",))) == ("MKL", "mkl", [])
+
+
+def test_one_that_is_named_is_looked_for() -> None:
+    assert blas(plan_of(with_blas(OPEN), set=("BLAS=OpenBLAS",))) == ("", "open", [])
+    assert blas(plan_of(with_blas(OPEN), set=("BLAS=MKL",))) == ("", "mkl", ["warn"])
+    assert blas(plan_of(with_blas(MKL, OPEN), set=("BLAS=Eigen", "WITH_BLAS=open")))[0] == "OpenBLAS"
+
+
+def test_the_sample_has_mkl_or_nothing() -> None:
+    assert blas(plan_of(with_blas(OPEN, tree=tree(sample=True)))) == ("none", "", [])
+    assert blas(plan_of(with_blas(MKL, tree=tree(sample=True)))) == ("MKL", "mkl", [])
+
+
+@pytest.mark.parametrize(
+    ("environ", "file", "value"),
+    [
+        ({}, {}, "/env"),
+        ({"CMAKE_PREFIX_PATH": "/mine"}, {}, "/mine:/env"),
+        ({}, {"CMAKE_PREFIX_PATH": "/a:/b"}, "/a:/b:/env"),
+        ({"CMAKE_PREFIX_PATH": "/env:/mine"}, {}, "/env:/mine"),
+    ],
+)
+def test_a_conda_environment_stands_behind_what_the_user_named(
+    environ: dict[str, str], file: dict[str, str], value: str
+) -> None:
+    plan = plan_of(linux_facts(pythons=(CONDA,), environ=environ), settings(variables=file))
+    (op,) = [op for op in plan.env if op.name == "CMAKE_PREFIX_PATH"]
+    assert (op.op, op.value) == ("set", value)
+
+
+def test_no_other_environment_is_named() -> None:
+    assert "CMAKE_PREFIX_PATH" not in {op.name for op in plan_of().env}
+
+
+def test_a_helper_stands_in_front_of_conda() -> None:
+    facts = linux_facts(pythons=(CONDA,), blas=())
+    ops = [op for op in plan_of(facts, with_helper=("mkl",)).env if op.name == "CMAKE_PREFIX_PATH"]
+    assert [op.op for op in ops[:2]] == ["set", "prepend"]

@@ -1,0 +1,100 @@
+"""Switches that depend on others: what is refused, what is switched off, what the verification promises."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.cuda import cuda_facts, gpu, toolkit
+from tests.support.machines import ask, linux_facts, plan_of, settings, tree, with_tree
+from torchbuild_tasks.model import BuildPlan, Finding, Host, Switch, TreeReads
+from torchbuild_tasks.plan.dependent import _State
+
+SWITCHES = {
+    "USE_CUDA": ("ON", ""),
+    "USE_CUDNN": ("ON", "USE_CUDA"),
+    "USE_DISTRIBUTED": ("ON", ""),
+    "USE_GLOO": ("ON", "USE_DISTRIBUTED"),
+    "USE_NCCL": ("ON", "USE_CUDA OR USE_ROCM;UNIX;NOT APPLE"),
+    "USE_C10D_NCCL": ("ON", "USE_DISTRIBUTED;USE_NCCL"),
+    "USE_ROCM": ("ON", "LINUX"),
+}
+READS = TreeReads(
+    names=tuple(SWITCHES),
+    switches=tuple(
+        Switch(name=name, default=default, needs=needs, place=f"CMakeLists.txt:{number}")
+        for number, (name, (default, needs)) in enumerate(SWITCHES.items(), 1)
+    ),
+)
+
+
+def told(plan: BuildPlan) -> list[Finding]:
+    return [finding for finding in plan.findings if finding.id == "switches"]
+
+
+@pytest.mark.parametrize("reads", [READS, None], ids=["the checkout's own", "rows"])
+@pytest.mark.parametrize(
+    ("flags", "needs", "advice"),
+    [
+        ({"cpu": True, "set": ("USE_NCCL=1",)}, "USE_CUDA", {"cuda": True, "set": ("USE_NCCL=1",)}),
+        ({"set": ("USE_CUDNN=1",)}, "USE_CUDA", {}),
+        (
+            {"set": ("USE_GLOO=1", "USE_DISTRIBUTED=0")},
+            "USE_DISTRIBUTED",
+            {"set": ("USE_GLOO=1", "USE_DISTRIBUTED=1")},
+        ),
+    ],
+)
+def test_a_flag_that_cannot_be_is_refused_and_the_advice_works(
+    reads: TreeReads | None, flags: dict[str, Any], needs: str, advice: dict[str, Any]
+) -> None:
+    facts = cuda_facts(toolkit("12.8"), gpus=(gpu(),), tree=tree(reads=reads))
+    plan = plan_of(facts, **flags)
+    (finding,) = told(plan)
+    assert finding.status == "error"
+    assert needs in finding.text
+    assert "--cuda" in finding.fix or f"--set {needs}=1" in finding.fix
+    assert told(plan_of(facts, **advice)) == []
+    name = flags["set"][0].partition("=")[0]
+    assert not [each for each in plan.expectations if each.key == name and each.wanted == "1"]
+
+
+def test_one_of_a_file_is_switched_off_with_a_word_and_takes_others_along() -> None:
+    """The same torchbuild.toml serves CPU and CUDA builds."""
+    facts = with_tree(linux_facts(), reads=READS)
+    plan = plan_of(facts, settings(variables={"USE_NCCL": "1", "USE_C10D_NCCL": "ON"}))
+    assert [finding.status for finding in told(plan)] == ["warn", "warn"]
+    values = {choice.name: choice for choice in plan.choices}
+    assert values["USE_NCCL"].value == values["USE_C10D_NCCL"].value == "0"
+    assert "CMakeLists.txt:5" in values["USE_NCCL"].because
+    (promise,) = [each for each in plan.expectations if each.key == "USE_NCCL"]
+    assert promise.wanted == "0"
+
+
+def test_what_is_not_known_is_left_alone() -> None:
+    switch = Switch(name="USE_X", default="ON", place="CMakeLists.txt:1", needs="SOME_FOUND AND NOT APPLE")
+    facts = with_tree(linux_facts(), reads=TreeReads(switches=(switch,), names=("USE_X",)))
+    assert told(plan_of(facts, set=("USE_X=1",))) == []
+
+
+@pytest.mark.parametrize(
+    ("condition", "holds"),
+    [
+        ("LINUX", True),
+        ("NOT LINUX", False),
+        ("WIN32 OR UNIX", True),
+        ("WIN32 OR UNIX AND APPLE", False),
+        ("(WIN32 OR UNIX) AND NOT APPLE", True),
+        ("NOT (LINUX AND CPU_INTEL)", False),
+        ("X_FOUND", None),
+        ("X_FOUND AND WIN32", False),
+        ("X_FOUND OR LINUX", True),
+        ('CMAKE_VERSION VERSION_LESS "3.16"', None),
+        ("NOT CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 11.6 AND WIN32", False),
+        ("", None),
+    ],
+)
+def test_a_condition_of_cmake(condition: str, holds: bool | None) -> None:
+    facts = linux_facts(host=Host(os="linux", arch="x86_64"))
+    assert _State(ask(facts), {}).holds(condition) is holds

@@ -1,0 +1,113 @@
+"""Names and values of variables, held against what a checkout reads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.machines import ask, linux_facts, settings, with_tree
+from torchbuild_tasks.model import Finding, Switch, TreeReads
+from torchbuild_tasks.plan.names import unread
+from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.plan.variables import check_variables
+
+READS = TreeReads(
+    names=("USE_CUDA", "USE_FLASH_ATTENTION", "USE_KINETO", "USE_MKLDNN", "USE_NUMPY"),
+    direct=("MAX_JOBS", "PYTORCH_ROCM_ARCH", "OpenBLAS_HOME"),
+    switches=(
+        Switch(name="USE_CUDA", default="ON", place="CMakeLists.txt:1"),
+        Switch(name="USE_FLASH_ATTENTION", default="ON", place="CMakeLists.txt:2", needs="USE_CUDA"),
+    ),
+    flags=("DEBUG",),
+    values={"BLAS": ("Eigen", "MKL", "OpenBLAS")},
+)
+
+
+def asked(*words: str, environ: dict[str, str] | None = None, file: dict[str, str] | None = None) -> Question:
+    facts = with_tree(linux_facts(environ=environ or {}), reads=READS)
+    return ask(facts, settings(variables=file or {}), set=words)
+
+
+def told(question: Question) -> list[Finding]:
+    return [finding for finding in check_variables(question) if finding.id == "variable"]
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("USE_CUDDA", "USE_CUDA"),
+        ("USE_MKLDN", "USE_MKLDNN"),
+        ("USE_NUMPYY", "USE_NUMPY"),
+        ("USE_FLASH_ATTN", "USE_FLASH_ATTENTION"),
+        ("DEBGU", "DEBUG"),
+        ("CUDA_ARCH_LIST", "TORCH_CUDA_ARCH_LIST"),
+        ("USE_GPU", "USE_CUDA"),
+        ("NO_NUMPY", "--set USE_NUMPY=0"),
+        ("USE_FOOBAR", ""),
+    ],
+)
+def test_a_name_that_this_checkout_does_not_have(name: str, meant: str) -> None:
+    for question in (asked(f"{name}=1"), asked(file={name: "1"})):
+        (finding,) = told(question)
+        assert finding.status == "warn"
+        assert meant in finding.fix if meant else "Did you mean" not in finding.fix
+
+
+def test_the_environment_is_asked_about_only_where_a_name_is_near() -> None:
+    environ = {"USE_CUDDA": "1", "USE_SOMETHING": "1", "BUILD_NUMBER": "7", "USE_KINETO": "0"}
+    (finding,) = told(asked(environ=environ))
+    assert "USE_CUDDA" in finding.text
+
+
+READ = (
+    *("CUDAFLAGS", "NVCC_APPEND_FLAGS", "NVCC_PREPEND_FLAGS", "CUDAARCHS", "CPATH", "LLVM_DIR", "MPI_HOME"),
+    *(
+        "CMAKE_ANYTHING",
+        "CCACHE_SLOPPINESS",
+        "SCCACHE_BUCKET",
+        "PIP_INDEX_URL",
+        "_CL_",
+        "LIB",
+        "NINJA_STATUS",
+    ),
+    *("PKG_CONFIG_PATH", "PYTORCH_ROCM_ARCH", "OpenBLAS_HOME", "cuDSS_ROOT", "OMP_NUM_THREADS", "PATH"),
+)
+
+
+@pytest.mark.parametrize("name", READ)
+def test_what_another_program_reads_is_never_called_unread(name: str) -> None:
+    assert unread(asked(), name) is None
+
+
+FITTING = ("USE_KINETO=", "USE_CUDA=1", "USE_CUDA=on", "DEBUG=0", "BLAS=OpenBLAS", "CMAKE_BUILD_TYPE=debug")
+
+
+def test_values_that_fit() -> None:
+    assert told(asked(*FITTING)) == []
+
+
+@pytest.mark.parametrize(
+    ("word", "why"),
+    [
+        ("USE_CUDA=maybe", "switch"),
+        ("USE_FLASH_ATTENTION=yes please", "switch"),
+        ("DEBUG=2x", "switch"),
+        ("CMAKE_BUILD_TYPE=Foo", "Debug, Release"),
+        ("CMAKE_BUILD_TYPE=Relase", "did you mean Release?"),
+        ("BLAS=openblas", "did you mean OpenBLAS?"),
+        ("PYTORCH_BUILD_NUMBER=x", "whole number"),
+    ],
+)
+def test_values_that_are_none(word: str, why: str) -> None:
+    name, _, value = word.partition("=")
+    layers: list[tuple[Any, str]] = [
+        (asked(word), "error"),
+        (asked(file={name: value}), "error"),
+        (asked(environ={name: value}), "warn"),
+    ]
+    for question, status in layers:
+        (finding,) = told(question)
+        assert finding.status == status
+        assert why in finding.text
+        assert name in finding.fix

@@ -1,0 +1,78 @@
+"""Libraries for BLAS and LAPACK, where PyTorch's CMake files look for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from torchbuild_tasks.catalog import BlasRow
+from torchbuild_tasks.facts.cuda.toolkit_folder import multiarch_triplet
+from torchbuild_tasks.facts.probe import Probe
+from torchbuild_tasks.model import Library
+
+SYSTEM = ("/usr/local", "/usr")
+_INCLUDES = ("include", "include/openblas", "")
+_LIBRARIES = ("lib", "lib64", "lib/intel64", "lib/x64", "")
+
+
+def look_for_blas(probe: Probe, rows: Sequence[BlasRow], prefixes: Sequence[str] = ()) -> tuple[Library, ...]:
+    """Return each library that can be linked, once, in the order of the rows.
+
+    Args:
+        probe: the machine, with the variables that flags and settings name.
+        rows: what is looked for.
+        prefixes: of conda environments, which a build is given as CMAKE_PREFIX_PATH.
+    """
+    found = []
+    for row in rows:
+        places = _places(probe, row, prefixes)
+        library = next((one for via, root in places if (one := _look(probe, row, via, root))), None)
+        if library:
+            found.append(library)
+    return tuple(found)
+
+
+def _places(probe: Probe, row: BlasRow, prefixes: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield how a folder was found, and the folder."""
+    for name in row.variables:
+        if value := probe.variable(name):
+            yield name, probe.absolute(value)
+    for name in ("CMAKE_PREFIX_PATH", "CMAKE_LIBRARY_PATH", "LD_LIBRARY_PATH"):
+        for entry in probe.names.split_path(probe.variable(name).replace(";", _separator(probe))):
+            yield name, probe.absolute(entry)
+    for prefix in prefixes:
+        yield "conda", probe.join(prefix, "Library") if probe.windows else prefix
+    if not probe.windows:
+        for folder in (*row.folders, *SYSTEM):
+            yield "system", folder
+
+
+def _separator(probe: Probe) -> str:
+    return ";" if probe.windows else ":"
+
+
+def _look(probe: Probe, row: BlasRow, via: str, root: str) -> Library | None:
+    if via in ("CMAKE_LIBRARY_PATH", "LD_LIBRARY_PATH"):
+        libraries: tuple[str, ...] = (root,)
+    else:
+        libraries = tuple(probe.join(root, part) if part else root for part in _LIBRARIES)
+    if via == "system" and root == "/usr":
+        libraries = (probe.join(root, "lib", multiarch_triplet(probe)), *libraries)
+    folder = next((each for each in libraries if _holds(probe, row, each)), None)
+    if folder is None:
+        return None
+    includes = [probe.join(root, part) if part else root for part in _INCLUDES]
+    include = next((each for each in includes if _has_header(probe, row, each)), None)
+    if row.headers and include is None:
+        return None
+    return Library(name=row.name, include=include, library=folder, found_via=via)
+
+
+def _holds(probe: Probe, row: BlasRow, folder: str) -> bool:
+    endings = (".lib", "_dll.lib") if probe.windows else (".so", ".a")
+    start = "" if probe.windows else "lib"
+    names = (f"{start}{name}{ending}" for name in row.libraries for ending in endings)
+    return any(probe.exists(probe.join(folder, name)) for name in names)
+
+
+def _has_header(probe: Probe, row: BlasRow, folder: str) -> bool:
+    return any(probe.is_file(probe.join(folder, name)) for name in row.headers)

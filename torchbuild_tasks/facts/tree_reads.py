@@ -1,0 +1,172 @@
+"""What the build of this very checkout reads: its switches with their conditions, and its variables.
+
+CMake's own files and the Python that starts them are read as text; nothing is run. The whole of 2.6.0 takes
+about 60 ms. Submodules are read only where a name was asked for that nothing else has.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from torchbuild_tasks.facts.probe import Probe
+from torchbuild_tasks.model import Switch, TreeReads
+
+THIRD_PARTY: Final = "third_party"
+# Folders with modules, read as a whole; further CMakeLists.txt are found by add_subdirectory.
+MODULES: Final = "cmake"
+PYTHON: Final = ("", "tools", "tools/setup_helpers", "pytorch_build_backend")
+
+# What both front ends hand on to CMake whatever its name is, so that CMake's files say whether it is read.
+FORWARDED: Final = ("USE_", "BUILD_")
+_SETTING: Final = re.compile(r"\w*[A-Z0-9]{2,}\w*")
+
+_COMMENT: Final = re.compile(r"(?m)#\[\[.*?\]\]|#[^\n]*", re.DOTALL)
+_PYTHON_COMMENT: Final = re.compile(r"(?m)^\s*#.*$")
+_WORD: Final = re.compile(r'"((?:[^"\\]|\\.)*)"|([^\s"()]+)', re.DOTALL)
+_NAME: Final = re.compile(r"[A-Za-z_]\w{2,}")
+_OPTION: Final = re.compile(
+    r"\b(cmake_dependent_option|option|OPTION|CMAKE_DEPENDENT_OPTION)\s*\(\s*(\w+)((?:\s|[^()\"]|\"(?:[^\"\\]|\\.)*\"|\([^()]*\))*)\)",
+    re.DOTALL,
+)
+_READ: Final = re.compile(r"\{(\w+)\}")  # ${NAME}, $ENV{NAME}, DEFINED ENV{NAME}
+_FROM_ENVIRONMENT: Final = re.compile(r"ENV(?:\{|\s+)(\w+)")
+_CONDITION: Final = re.compile(r"\b(?:elseif|if|IF|ELSEIF)\s*\(((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)")
+_CACHED: Final = re.compile(r"\b(?:set|SET)\s*\(\s*(\w+)\b[^()]*?\bCACHE\b")
+_FOLDER: Final = re.compile(r"(?:add_subdirectory|ADD_SUBDIRECTORY)\s*\(\s*\"?([^\s\")]+)")
+_VARIABLE_AT_FRONT: Final = re.compile(r"^\$\{(\w+)\}/?")
+_LISTED: Final = re.compile(r"CACHE\s+(\w+)\s+PROPERTY\s+STRINGS\b")
+_QUOTED: Final = re.compile(r"[\"']([A-Za-z_]\w{2,})[\"']")
+_FLAG: Final = re.compile(r"check_(?:negative_)?env_flag\(\s*[\"'](\w+)[\"']")
+
+
+def look_at_reads(probe: Probe, root: str, asked: Iterable[str] = ()) -> TreeReads | None:
+    """Return what this checkout reads; None where its CMake files have no option().
+
+    Args:
+        probe: reads the files.
+        root: the checkout.
+        asked: names that are set; submodules are searched for those that nothing else reads.
+    """
+    files = dict(_cmake_files(probe, root, "CMakeLists.txt"))
+    if not files:
+        return None
+    files |= dict(_modules(probe, root, MODULES))
+    python = dict(_python_files(probe, root))
+    direct = {name for text in python.values() for name in _QUOTED.findall(_PYTHON_COMMENT.sub("", text))}
+    names: set[str] = set()
+    for text in files.values():
+        names |= _names(text)
+        direct |= set(_FROM_ENVIRONMENT.findall(text))
+    unknown = {name for name in asked if name not in names and name not in direct}
+    if unknown:
+        names |= unknown & _submodule_names(probe, root)
+    flags = {name for text in python.values() for name in _FLAG.findall(text)}
+    switches = {switch.name: switch for path, text in files.items() for switch in _switches(path, text)}
+    if not switches:  # not the files of a build
+        return None
+    return TreeReads(
+        names=tuple(sorted(name for name in names if name.startswith(FORWARDED))),
+        direct=tuple(sorted(filter(_SETTING.fullmatch, direct))),
+        switches=tuple(switches[name] for name in sorted(switches)),
+        flags=tuple(sorted(flags)),
+        values=_values(files.values()),
+    )
+
+
+def _read(probe: Probe, root: str, path: str) -> str | None:
+    text = probe.read(probe.join(root, path))
+    # The number of lines stays, for the places of options.
+    return None if text is None else _COMMENT.sub(lambda found: "\n" * found[0].count("\n"), text)
+
+
+def _cmake_files(probe: Probe, root: str, first: str) -> Iterator[tuple[str, str]]:
+    """Yield a CMakeLists.txt and those of its folders, by their paths below the root."""
+    todo, seen = [first], set[str]()
+    while todo:
+        path = todo.pop()
+        if path in seen or (text := _read(probe, root, path)) is None:
+            continue
+        seen.add(path)
+        yield path, text
+        own = path.rpartition("/")[0]
+        for folder in _FOLDER.findall(text):
+            below = _VARIABLE_AT_FRONT.match(folder)
+            inside = folder[below.end() :] if below else f"{own}/{folder}"
+            normal = _normal(inside)
+            if normal and "$" not in normal and not normal.startswith(THIRD_PARTY):
+                todo.append(f"{normal}/CMakeLists.txt")
+
+
+def _normal(path: str) -> str:
+    """Return a path below the root without `.` and `..`; empty for one that leads out of it."""
+    parts: list[str] = []
+    for part in path.split("/"):
+        if part == "..":
+            if not parts:
+                return ""
+            parts.pop()
+        elif part not in ("", "."):
+            parts.append(part)
+    return "/".join(parts)
+
+
+def _modules(probe: Probe, root: str, folder: str, depth: int = 3) -> Iterator[tuple[str, str]]:
+    for name in probe.children(probe.join(root, folder)):
+        path = f"{folder}/{name}"
+        if name.endswith((".cmake", ".cmake.in")) or name == "CMakeLists.txt":
+            if (text := _read(probe, root, path)) is not None:
+                yield path, text
+        elif "." not in name and depth:
+            yield from _modules(probe, root, path, depth - 1)
+
+
+def _python_files(probe: Probe, root: str) -> Iterator[tuple[str, str]]:
+    for folder in PYTHON:
+        place = probe.join(root, folder) if folder else root
+        for name in probe.children(place):
+            if name.endswith(".py") or (not folder and name == "pyproject.toml"):
+                yield f"{folder}/{name}", probe.read(probe.join(place, name)) or ""
+
+
+def _names(text: str) -> set[str]:
+    """Return the variables that CMake code uses; what it only sets itself is none of them."""
+    found = set(_READ.findall(text))
+    for condition in _CONDITION.findall(text):
+        found |= set(_NAME.findall(condition))
+    found |= set(_CACHED.findall(text))
+    found |= {name for _, name, _ in _OPTION.findall(text)}
+    return found
+
+
+def _submodule_names(probe: Probe, root: str) -> set[str]:
+    found: set[str] = set()
+    top = probe.join(root, THIRD_PARTY)
+    for name in probe.children(top):
+        folder = probe.join(top, name)
+        for path, text in (*_cmake_files(probe, folder, "CMakeLists.txt"), *_modules(probe, folder, MODULES)):
+            if path:
+                found |= _names(text)
+    return found
+
+
+def _switches(path: str, text: str) -> Iterator[Switch]:
+    for found in _OPTION.finditer(text):
+        kind, name, rest = found.groups()
+        words = [quoted or plain for quoted, plain in _WORD.findall(rest)]
+        place = f"{path}:{text.count(chr(10), 0, found.start()) + 1}"
+        if kind.lower() == "option":
+            yield Switch(name=name, default=words[1] if len(words) > 1 else "OFF", place=place)
+        elif len(words) >= 4:  # help, value, condition (perhaps several words), value where it does not hold
+            yield Switch(name=name, default=words[1], needs=" ".join(words[2:-1]), place=place)
+
+
+def _values(texts: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Return the values that a variable with a list of them (BLAS, `PROPERTY STRINGS`) is compared with."""
+    whole = "\n".join(texts)
+    found: dict[str, tuple[str, ...]] = {}
+    for name in dict.fromkeys(_LISTED.findall(whole)):
+        compared = re.findall(rf"(?<!\w){name}\}}?\"?\s+STREQUAL\s+\"?(\w+)", whole)
+        found[name] = tuple(sorted(set(compared)))
+    return {name: values for name, values in found.items() if values}

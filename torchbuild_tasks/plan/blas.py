@@ -1,0 +1,119 @@
+"""Which BLAS and LAPACK torch will have, as PyTorch's CMake files choose it; and conda's folder for CMake.
+
+MKL where it is found, else the first of the others that can be linked; a BLAS that is named is found or CMake
+stops. Without any, torch imports well, and its linear algebra on the CPU fails.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from torchbuild_tasks.catalog import BlasRow
+from torchbuild_tasks.features.helpers.choose import Helpers
+from torchbuild_tasks.model import Choice, Finding, Library
+from torchbuild_tasks.plan.environment import ChosenPython
+from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.plan.variables import decide
+
+PREFIX_PATH = "CMAKE_PREFIX_PATH"
+LABEL = "BLAS library"
+NO_BLAS = "none"
+
+
+class ChosenBlas(msgspec.Struct, frozen=True, kw_only=True):
+    """The choice, what torch will call it (`info`), and what is wrong with it.
+
+    `choice` is None where the variable BLAS is one itself, `info` empty where it is not certain.
+    """
+
+    choice: Choice | None = None
+    info: str = ""
+    problems: tuple[Finding, ...] = ()
+
+
+def choose_blas(question: Question, helpers: Helpers) -> ChosenBlas:
+    """Decide it; nothing where nobody looked (facts of an older version)."""
+    asked, facts = decide(question, "BLAS"), question.facts
+    rows = {row.name: row for row in question.catalog.blas}
+    here = {library.name: library for library in facts.blas or ()}
+    brought = next((helper for helper in helpers.chosen if helper.row.name.startswith("mkl")), None)
+    if asked and asked.value and asked.value != "Eigen":
+        return _asked(question, asked, here, rows, brought=brought is not None)
+    if brought is not None:
+        because = f"{brought.row.name} {brought.row.version}, which is fetched for this build"
+        return ChosenBlas(
+            choice=Choice(name=LABEL, value="MKL", because=because, source="helper"), info="mkl"
+        )
+    if facts.blas is None:
+        return ChosenBlas()
+    taken = next((name for name in _searched(question, rows) if name in here), None)
+    if taken is None:
+        return _none(question)
+    because = f"found via {here[taken].found_via} ({here[taken].library})"
+    if taken != "MKL":
+        because += "; MKL, which comes first, was not found"
+    return ChosenBlas(choice=Choice(name=LABEL, value=taken, because=because), info=rows[taken].info)
+
+
+def _searched(question: Question, rows: dict[str, BlasRow]) -> tuple[str, ...]:
+    """Return the names in the order in which they are tried; WITH_BLAS leaves one."""
+    if question.facts.tree.sample:
+        return ("MKL",)
+    only = decide(question, "WITH_BLAS")
+    asked = decide(question, "BLAS")
+    names = tuple(name for name in rows if not (asked and asked.value == "Eigen" and name == "MKL"))
+    if only and only.value:
+        return tuple(name for name in names if name == "MKL" or rows[name].info == only.value)
+    return names
+
+
+def _asked(
+    question: Question, asked: Choice, here: dict[str, Library], rows: dict[str, BlasRow], *, brought: bool
+) -> ChosenBlas:
+    """Hold the BLAS that is named against what was found; rows of checks.toml hold torch to it."""
+    name = asked.value
+    known = question.facts.blas is not None and name in rows and not question.facts.tree.sample
+    if not known or name in here or (brought and name == "MKL") or name == "Generic":
+        return ChosenBlas()
+    looked = ", ".join(
+        (*rows[name].variables, PREFIX_PATH, "CMAKE_LIBRARY_PATH", "conda, the system's folders")
+    )
+    text = f"BLAS={name} ({asked.because}), and no {name} that can be linked was found (looked in {looked})"
+    fix = f"Name its folder: --set {PREFIX_PATH}=FOLDER; or drop BLAS, and CMake takes what is here."
+    return ChosenBlas(problems=(Finding(id="blas", status="warn", text=text, fix=fix),))
+
+
+def _none(question: Question) -> ChosenBlas:
+    because = "none of those that are looked for can be linked here: " + ", ".join(
+        row.name for row in question.catalog.blas
+    )
+    choice = Choice(name=LABEL, value=NO_BLAS, because=because)
+    if question.facts.tree.sample:
+        return ChosenBlas(choice=choice)
+    text = "no BLAS and LAPACK was found: torch's products are slow, and torch.linalg fails on the CPU"
+    fix = "Install one with its headers (libopenblas-dev, openblas-devel, conda's openblas)"
+    if question.facts.host.arch == "x86_64":
+        fix += ", or have MKL fetched: --with-helper mkl"
+    return ChosenBlas(choice=choice, problems=(Finding(id="blas", status="warn", text=text, fix=f"{fix}."),))
+
+
+def conda_prefix(question: Question, python: ChosenPython) -> Choice | None:
+    """Return CMAKE_PREFIX_PATH with the conda environment that torch is built for, after what the user named.
+
+    Upstream's README sets it by hand; without it CMake finds neither conda's MKL nor its headers.
+    """
+    own = python.python
+    if own is None or own.environment != "conda" or not own.prefix:
+        return None
+    windows = question.facts.host.os == "windows"
+    folder = f"{own.prefix}\\Library" if windows else own.prefix
+    asked = decide(question, PREFIX_PATH)
+    separator = ";" if windows else ":"
+    entries = [entry for entry in asked.value.split(separator) if entry] if asked else []
+    if folder in entries:
+        return None
+    because = "the conda environment that gets torch, so that CMake finds its libraries"
+    if asked and entries:
+        because = f"{asked.because}; then {because}"
+    source = asked.source if asked and entries else "default"
+    return Choice(name=PREFIX_PATH, value=separator.join((*entries, folder)), because=because, source=source)

@@ -1,0 +1,132 @@
+"""Names and values of build variables, held against this checkout: who reads them, and what they may be."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterator
+
+from torchbuild_tasks.catalog import VariableRow
+from torchbuild_tasks.catalog.match import variable_row
+from torchbuild_tasks.model import Choice, Finding, Status
+from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.text.words import close_to
+
+TRUE_WORDS = frozenset(("1", "ON", "YES", "TRUE", "Y"))
+FALSE_WORDS = frozenset(("0", "OFF", "NO", "FALSE", "N"))
+_OLD = ("NO_", "WITH_")  # NO_CUDA=1 became USE_CUDA=0 in 1.1 (pytorch#5295 has the old style)
+
+
+def is_read(question: Question, name: str) -> bool:
+    """Say whether anything reads a variable: the checkout, or a program that the build calls.
+
+    A name that both front ends hand on by its beginning (USE_*) is read if CMake's files have it.
+    """
+    row = variable_row(question.catalog, name, question.era, question.version)
+    reads = question.facts.tree.reads
+    if reads and name in reads.direct:
+        return True
+    if row is not None and "*" not in row.name:
+        return True
+    if any(name == each.name for each in question.catalog.variable):  # of another era
+        return False
+    if any(fnmatch.fnmatchcase(name, pattern) for each in question.catalog.reader for pattern in each.names):
+        return True
+    if row is None:
+        return False
+    if reads is None:  # facts of an older version: a name counts as read unless it is nearly a known one
+        options = [option for each in question.catalog.option for option in each.names]
+        return name in options or close_to(name, options) is None
+    return name in reads.names
+
+
+def unread(question: Question, name: str) -> tuple[str, str] | None:
+    """Return what to say of a name that nothing reads, and what was meant by it ("" for nothing near)."""
+    if is_read(question, name):
+        return None
+    torch = f"a {question.era} build of torch {question.facts.tree.version}"
+    if known := _renamed(question, name):
+        return f"{name} is an old name that nothing reads in {torch}", known
+    near = close_to(name, _known_names(question))
+    if any(row.name == name for row in question.catalog.variable):
+        return f"{name} is read by nothing in {torch}; others do read it", ""
+    text = f"{name} is read by nothing in {torch}"
+    if question.facts.tree.reads:
+        text += ": neither its CMake files nor its setup have that name"
+    return text, f"Did you mean {near}?" if near else ""
+
+
+def _renamed(question: Question, name: str) -> str:
+    """Return what an old name is called now: NO_CUDA=1 is USE_CUDA=0."""
+    for row in question.catalog.renamed:
+        if row.old == name:
+            return f"Did you mean {row.new}?"
+    for prefix in _OLD:
+        new = f"USE_{name.removeprefix(prefix)}"
+        if name.startswith(prefix) and new in _known_names(question):
+            return f"Did you mean --set {new}={'0' if prefix == 'NO_' else '1'}?"
+    return ""
+
+
+def _known_names(question: Question) -> tuple[str, ...]:
+    """Return the names that somebody may have meant; a checkout's own where it was read."""
+    reads = question.facts.tree.reads
+    own = (*reads.names, *(switch.name for switch in reads.switches)) if reads else ()
+    listed = [name for row in question.catalog.option for name in row.names]
+    rows = [
+        row.name
+        for row in question.catalog.variable
+        if "*" not in row.name and not row.refused and _applies(question, row)
+    ]
+    return (*rows, *(own or listed))
+
+
+def _applies(question: Question, row: VariableRow) -> bool:
+    return variable_row(question.catalog, row.name, question.era, question.version) is row
+
+
+# ---------------- values
+
+
+def check_values(question: Question) -> Iterator[Finding]:
+    """Report values that are none: a switch that is neither on nor off, a word that is not in the list."""
+    for choice in question.decided.values():
+        if choice.source in ("flag", "environment", "torchbuild.toml") and (why := _wrong(question, choice)):
+            text = f"{choice.name}={choice.value} ({choice.because}) cannot be: {why}"
+            status: Status = "warn" if choice.source == "environment" else "error"
+            fix = f"Correct {choice.name}, or drop it."
+            yield Finding(id="variable", status=status, text=text, fix=fix)
+
+
+def _wrong(question: Question, choice: Choice) -> str:
+    """Say what a value should have been; "" for a good one, an empty one and where nothing is known."""
+    name, value = choice.name, choice.value.strip()
+    row = variable_row(question.catalog, name, question.era, question.version)
+    reads = question.facts.tree.reads
+    listed = reads.values.get(name, ()) if reads else ()
+    if not value:
+        return ""
+    if listed and value not in listed:  # CMake compares these as they are written
+        near = close_to(value, listed)
+        return f"this checkout knows {', '.join(listed)}" + (f"; did you mean {near}?" if near else "")
+    if row and row.values and value.upper() not in map(str.upper, row.values):
+        near = close_to(value, row.values)
+        return f"it is one of {', '.join(row.values)}" + (f"; did you mean {near}?" if near else "")
+    if row and row.kind == "number" and not (value.isdecimal() and int(value) > 0):
+        return "it is a whole number above 0"
+    if _is_switch(question, name, row) and not is_switch_word(value):
+        return "it is a switch: 1 or 0 (ON, OFF, YES, NO, TRUE, FALSE)"
+    return ""
+
+
+def _is_switch(question: Question, name: str, row: VariableRow | None) -> bool:
+    reads = question.facts.tree.reads
+    if (row and row.kind == "switch") or name == "USE_CUDA":
+        return True
+    if reads is None:
+        return any(name in option.names for option in question.catalog.option)
+    return name in reads.flags or any(name == switch.name for switch in reads.switches)
+
+
+def is_switch_word(value: str) -> bool:
+    """Say whether CMake and setup.py know a value as on or off; a number is on but for 0."""
+    return value.upper() in TRUE_WORDS | FALSE_WORDS or value.isdecimal()
