@@ -49,16 +49,13 @@ def unpack_archive(task: Task, word: str, folder: Path | None) -> Path:
     with files.translate_errors(SourceError, growing):
         growing.mkdir(parents=True, exist_ok=True)
     outer = growing / "unpacked"
-    with contextlib.ExitStack() as after:
-        with lock.hold(growing, "source get"), _removed(outer):
-            after.callback(
-                places.remove_growing_folder, growing
-            )
-            # A release that a distribution packs anew lacks files that links of it name.
-            unpack(archive, kind, outer, tell=task.report.transfer, name=archive.name, dangling=True)
-            tree = _tree(outer, archive)
-            places.write_note(tree, places.Note(url=str(archive), word=word))
-            places.publish(tree, target)
+    with contextlib.ExitStack() as after, lock.hold(growing, "source get"), _removed(outer):
+        after.callback(places.remove_growing_folder, growing)
+        # A release that a distribution packs anew lacks files that links of it name.
+        unpack(archive, kind, outer, tell=task.report.transfer, name=archive.name, dangling=True)
+        tree = _tree(outer, archive)
+        places.write_note(tree, places.Note(url=str(archive), word=word))
+        places.publish(tree, target)
     return target
 
 
