@@ -119,9 +119,8 @@ def before_it_is_there(facts: Facts, about: Named, catalog: Catalog) -> Facts:
     if tree.problem is None and about.place:
         root = str(about.place.folder)
         build_dir = tree.build_dir and tree.build_dir.replace(tree.root, root, 1)
-        tree = replace(
-            tree, root=root, build_dir=build_dir, dirty=False, cache=None, previous=None, installed=None
-        )
+        tree = replace(tree, root=root, build_dir=build_dir, dirty=False, cache=None)
+        tree = replace(tree, previous=None, installed=None, running=None)
     return replace(facts, tree=tree)
 
 

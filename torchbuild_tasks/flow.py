@@ -210,6 +210,8 @@ def verify(request: BuildRequest, report: Reporter) -> VerifyReport:
         checkout(question)
     if plan.environment.python == "":
         raise PlanRefused("No Python was found to verify.", findings=plan.findings)
+    if running := question.facts.tree.running:
+        report.note(running.said)
     report.stage("verify")
     with interruptible():
         return session.verify(

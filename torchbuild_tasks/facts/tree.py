@@ -9,14 +9,16 @@ import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.facts.probe import Probe
-from torchbuild_tasks.model import CMakeCache, Era, OwnPatch, Previous, Tree
+from torchbuild_tasks.model import CMakeCache, Era, OwnPatch, Previous, Running, Tree
 from torchbuild_tasks.model.record import MANIFEST_FILE, RECORD_FILE
 from torchbuild_tasks.options import flag_name
+from torchbuild_tasks.values import from_json
 
 MARKS = ("version.txt", "CMakeLists.txt", "torch/__init__.py", "c10")
 DIGESTED = ("version.txt", "pyproject.toml", "setup.py", "requirements.txt", "CMakeLists.txt")
@@ -64,6 +66,7 @@ def look_at_tree(probe: Probe, root: str, front_end: Sequence[str] = (), *, tags
         cache=look_at_cache(probe, build_dir),
         previous=look_at_manifest(probe, build_dir),
         installed=look_at_install(probe, build_dir),
+        running=look_at_running(probe, root),
     )
 
 
@@ -346,6 +349,7 @@ def _holds_nothing(probe: Probe, folder: str) -> bool:
 
 # ---------------- the last build of the tree: CMake's cache, our manifest, the editable install
 
+LOCK_NOTE = ".torchbuild/lock.json"  # of the door system/lock.py
 INSTALL_FILE = "torchbuild-install.json"
 # In the order of trust: what PyTorch's own build passes in comes first.
 PYTHON_KEYS = ("PYTHON_EXECUTABLE", "Python_EXECUTABLE", "Python3_EXECUTABLE")
@@ -407,6 +411,16 @@ def look_at_manifest(probe: Probe, build_dir: str | None) -> Previous | None:
         verified=_is_verified(data.get("verify")),
         left_out=_left_out(data.get("verify")),
     )
+
+
+def look_at_running(probe: Probe, root: str) -> Running | None:
+    """Return the command that holds the checkout's lock, by its note, which a killed one leaves behind."""
+    try:
+        running = from_json(Running, json.loads(probe.read(probe.join(root, LOCK_NOTE)) or ""))
+        since = datetime.fromisoformat(running.started).timestamp()
+    except (ValueError, RecursionError, UsageError):
+        return None
+    return running if probe.works(running.pid, running.host, since) else None
 
 
 def look_at_install(probe: Probe, build_dir: str | None) -> Mapping[str, str] | None:

@@ -123,6 +123,25 @@ class Previous(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     left_out: tuple[str, ...] = ()
 
 
+class Running(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A command that works on a checkout, as its lock's note names it; `started` is in ISO 8601."""
+
+    command: str
+    user: str
+    host: str
+    pid: int
+    started: str
+
+    def __str__(self) -> str:
+        """Name it as an error or a finding does."""
+        return f"`{self.command}` of {self.user} on {self.host}, process {self.pid}, since {self.started}"
+
+    @property
+    def said(self) -> str:
+        """A sentence for whoever looks at the checkout meanwhile."""
+        return f"{self} still works on this checkout: what is seen of it now is unfinished"
+
+
 class Tree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The source tree: `problem` is None when it is a torch checkout that can be read.
 
@@ -130,6 +149,7 @@ class Tree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     `empty` lists third_party folders that .gitmodules (or the folder itself) names and
     that hold nothing. `commit` is None outside git; `dirty` counts tracked files only.
+    `running` is a command of this tool that works on it just now; None also for one that was killed.
     `tags` are the commit's own, None when nobody asked. `requires` is what its build system needs,
     `asks` what it tells its builders to install.
     """
@@ -154,6 +174,7 @@ class Tree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     cache: CMakeCache | None = None
     previous: Previous | None = None
     installed: Mapping[str, str] | None = None
+    running: Running | None = None
 
 
 class VisualStudio(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
