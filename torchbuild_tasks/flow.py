@@ -92,7 +92,8 @@ STAGES: Final = (
 def make_build_plan(request: BuildRequest) -> BuildPlan:
     """Decide everything and do nothing; patches are tried in memory."""
     plan = decide(use_stored_checkout(look(request)))
-    if plan.verdict != "refuse" and not request.facts and (plan.patches or has_patches(plan)):
+    here = not request.facts or request.source
+    if plan.verdict != "refuse" and here and (plan.patches or has_patches(plan)):
         from torchbuild_tasks.features.patches.act import fit
 
         fit(plan)

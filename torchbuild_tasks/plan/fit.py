@@ -18,6 +18,7 @@ def check_machine_and_tree(question: Question) -> tuple[Finding, ...]:
     if question.facts.tree.problem:
         return (*_check_tree(question), *_check_arch(question), *_check_cut(question))
     return (
+        *_check_facts(question),
         *_check_tree(question),
         *check_torch(question),
         *_check_series(question),
@@ -27,6 +28,21 @@ def check_machine_and_tree(question: Question) -> tuple[Finding, ...]:
         *_check_disk(question),
         *_check_cut(question),
     )
+
+
+def _check_facts(question: Question) -> tuple[Finding, ...]:
+    """Say of a plan for another machine which parts are from where."""
+    request, root = question.request, question.facts.tree.root
+    if not request.facts:
+        return ()
+    if not request.source:
+        text = f"machine and checkout are those in {request.facts}; {root} was not looked at here"
+        return (Finding(id="facts", status="ok", text=text),)
+    text = (
+        f"the machine is that in {request.facts}, the checkout {root} as it is here, not built yet; "
+        "its paths are those of here, and the other machine's differ"
+    )
+    return (Finding(id="facts", status="ok", text=text),)
 
 
 def _check_tree(question: Question) -> tuple[Finding, ...]:
