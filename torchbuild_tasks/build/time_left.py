@@ -49,6 +49,11 @@ class TimeLeft:
         """Take in Ninja's `[done/total]`."""
         self._done, self._total = done, total
 
+    @property
+    def steps(self) -> tuple[int, int]:
+        """Return how many steps ran and how many are to come; where nothing counts them, 0 and 1."""
+        return (self._done, self._total - self._done) if self._total else (0, 1)
+
     def finished(self, steps: Iterable[Step], now: float) -> None:
         """Take in steps that the log shows as ended; `now` is any clock in seconds."""
         for step in steps:
