@@ -178,6 +178,11 @@ class Pace:
         with self._lock:
             return self._left.steps
 
+    def to_come(self) -> float:
+        """Return the part of the steps that have not ended; 1 before anything is counted."""
+        done, left = self.steps
+        return left / (done + left)
+
     def left(self) -> float | None:
         """Return the seconds left, as of now."""
         with self._lock:
