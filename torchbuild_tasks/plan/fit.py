@@ -33,11 +33,8 @@ def check_machine_and_tree(question: Question) -> tuple[Finding, ...]:
 def _check_facts(question: Question) -> tuple[Finding, ...]:
     """Say of a plan for another machine which parts are from where."""
     request, root = question.request, question.facts.tree.root
-    if not request.facts:
+    if not (request.facts and request.source):
         return ()
-    if not request.source:
-        text = f"machine and checkout are those in {request.facts}; {root} was not looked at here"
-        return (Finding(id="facts", status="ok", text=text),)
     text = (
         f"the machine is that in {request.facts}, the checkout {root} as it is here, not built yet; "
         "its paths are those of here, and the other machine's differ"
