@@ -119,9 +119,8 @@ def before_it_is_there(facts: Facts, about: Named, catalog: Catalog) -> Facts:
     if tree.problem is None and about.place:
         root = str(about.place.folder)
         build_dir = tree.build_dir and tree.build_dir.replace(tree.root, root, 1)
-        tree = replace(
-            tree, root=root, build_dir=build_dir, dirty=False, cache=None, previous=None, installed=None
-        )
+        tree = replace(tree, root=root, build_dir=build_dir, dirty=False, cache=None)
+        tree = replace(tree, previous=None, installed=None, running=None)
     return replace(facts, tree=tree)
 
 
@@ -159,13 +158,25 @@ def look(
     if settings.failures:  # the user's own stand before ours
         catalog = Catalog(failure=(*settings.failures, *catalog.failure))
     if request.facts:
-        return Question(request, read_facts(Path(request.facts)), catalog, settings)
+        facts = read_facts(Path(request.facts))
+        if request.source:
+            facts = _beside(_with_tree(facts, request, catalog), request, settings, catalog)
+        return Question(request, facts, catalog, settings)
 
     facts = _facts(request, settings, catalog, everything, patience)
     if about.place and about.place.worktree and not about.place.folder.exists():
         facts = before_it_is_there(facts, about, catalog)
         settings = seen_from_main(settings, about)
     return Question(request, facts, catalog, settings)
+
+
+def _with_tree(facts: Facts, request: BuildRequest, catalog: Catalog) -> Facts:
+    """Return another machine's facts with the checkout that --source names here, not built there yet."""
+    front_end = tuple(row.path for row in catalog.front_end if row.role == "reads")
+    probe = Probe(environ=dict(os.environ))
+    tree = look_at_tree(probe, str(request.source), front_end, tags=bool(request.torch))
+    tree = replace(tree, cache=None, previous=None, installed=None, running=None)
+    return replace(facts, tree=tree, patches=(), companions=())
 
 
 def _facts(
@@ -186,6 +197,14 @@ def _facts(
         blas=catalog.blas,
         around=layers_around_environment(request, settings, catalog, windows=os.name == "nt"),
     )
+    facts = _beside(facts, request, settings, catalog)
+    if scheduler := request.distribute or settings.values.get("distribute"):
+        facts = replace(facts, cluster=_ask_scheduler(str(scheduler), facts))
+    return facts
+
+
+def _beside(facts: Facts, request: BuildRequest, settings: Settings, catalog: Catalog) -> Facts:
+    """Return the facts with what is built beside the checkout, or applied to it, as it is here."""
     if companions := request.with_ or settings.values.get("with_"):
         from torchbuild_tasks.features.companions.look import with_companions
 
@@ -193,8 +212,6 @@ def _facts(
     folder = request.patch_dir or settings.values.get("patch_dir")
     if own := look_at_patches(patch_folders(folder, settings.path, facts.tree.root)):
         facts = replace(facts, patches=own)
-    if scheduler := request.distribute or settings.values.get("distribute"):
-        facts = replace(facts, cluster=_ask_scheduler(str(scheduler), facts))
     return facts
 
 

@@ -92,7 +92,8 @@ STAGES: Final = (
 def make_build_plan(request: BuildRequest) -> BuildPlan:
     """Decide everything and do nothing; patches are tried in memory."""
     plan = decide(use_stored_checkout(look(request)))
-    if plan.verdict != "refuse" and not request.facts and (plan.patches or has_patches(plan)):
+    here = not request.facts or request.source
+    if plan.verdict != "refuse" and here and (plan.patches or has_patches(plan)):
         from torchbuild_tasks.features.patches.act import fit
 
         fit(plan)
@@ -210,6 +211,8 @@ def verify(request: BuildRequest, report: Reporter) -> VerifyReport:
         checkout(question)
     if plan.environment.python == "":
         raise PlanRefused("No Python was found to verify.", findings=plan.findings)
+    if running := question.facts.tree.running:
+        report.note(running.said)
     report.stage("verify")
     with interruptible():
         return session.verify(

@@ -106,6 +106,11 @@ def test_steps_that_nobody_knows_cost_what_the_others_do() -> None:
     assert begun(past, 16).left(2.0) == pytest.approx(30.0)
 
 
+def test_the_first_step_of_many_tells_nothing() -> None:
+    past = dict.fromkeys((f"{n}.cpp.o" for n in range(1800)), 10.0)
+    assert begun(past, 1766).left(2.0) is None
+
+
 def test_an_edit_runs_a_part_of_what_is_known() -> None:
     past = dict.fromkeys((f"{n}.cpp.o" for n in range(10)), 4.0)
     assert begun(past, 6).left(2.0) == pytest.approx(20.0)

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import json
+import os
+import socket
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.facts.fakes import machine
-from torchbuild_tasks.facts.tree import look_at_cache, look_at_manifest
+from torchbuild_tasks.facts.tree import look_at_cache, look_at_manifest, look_at_running
 from torchbuild_tasks.model import CMakeCache, Previous
 from torchbuild_tasks.model.record import MANIFEST_FILE, RECORD_FILE
 
@@ -110,3 +113,24 @@ def test_the_record_of_0_1_0_counts_until_it_is_replaced(tmp_path: Path) -> None
     files = {f"/b/{RECORD_FILE}": json.dumps(old), f"/b/{MANIFEST_FILE}": json.dumps(new)}
     found = look_at_manifest(machine(tmp_path, files=files), "/b")
     assert found == Previous(result="failed", inputs={"compiler": "g++ 11"})
+
+
+def test_who_works_on_the_checkout_is_told_from_who_was_killed(tmp_path: Path) -> None:
+    """A killed holder leaves its note; its number may be another process's by then."""
+    now, here = datetime.now(UTC), socket.gethostname()
+    cases = (
+        (now.isoformat(), os.getpid(), here, True),
+        ((now - timedelta(days=9)).isoformat(), os.getpid(), here, False),
+        (now.isoformat(), 2**22 + 1, here, False),
+        (now.isoformat(), 2**22 + 1, "another-machine", True),
+        ("yesterday", os.getpid(), here, False),
+    )
+    for number, (started, pid, host, works) in enumerate(cases):
+        note = {"command": "build", "user": "ada", "host": host, "pid": pid, "started": started}
+        files = {"/src/.torchbuild/lock.json": json.dumps(note)}
+        found = look_at_running(machine(tmp_path / str(number), files=files), "/src")
+        assert (found is not None) is works
+        assert found is None or f"`build` of ada on {host}, process {pid}, since {started}" in found.said
+    for broken in ("", "{", "[]", '{"pid": 1}', "[" * 5000):
+        files = {"/src/.torchbuild/lock.json": broken}
+        assert look_at_running(machine(tmp_path / "broken", files=files), "/src") is None

@@ -22,7 +22,7 @@ from torchbuild_tasks.features.bisect.choose import Step
 from torchbuild_tasks.features.bootstrap.choose import Bootstrap, Missing
 from torchbuild_tasks.features.develop.act import DebugConfig, Written
 from torchbuild_tasks.features.helpers.choose import HelperLine, HelperReport
-from torchbuild_tasks.features.manifest.compare import Difference
+from torchbuild_tasks.features.manifest.compare import Comparison, Difference
 from torchbuild_tasks.features.manifest.replay import Replay
 from torchbuild_tasks.features.report.act import ReportFiles
 from torchbuild_tasks.features.support.act import SupportFile
@@ -108,7 +108,7 @@ RESULTS: dict[str, Any] = {
     ),
     "versions": version_lines(load_catalog(), linux_facts()),
     "replay": (Replay(plan=SOUND, differences=DIFFERENT, not_carried=("A_TOKEN",)), None),
-    "compare": DIFFERENT,
+    "compare": Comparison(differences=DIFFERENT, not_compared=("source: a folder",)),
     "builds": (DEBUG, replace(DEBUG, name="other", last=None, active=True)),
     "source": SourceReport(action="get", checkouts=(Checkout(path="/pt", kind="clone", version="2.9.1"),)),
     "debug-config": DebugConfig(

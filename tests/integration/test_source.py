@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import io
+import os
 import shutil
 import subprocess
 import tarfile
@@ -17,7 +19,8 @@ from tests.support import git_servers as gits
 from tests.support.capabilities import needs_git
 from tests.support.git_servers import ALL, NEXT, TAG, GitServer, git, silent
 from tests.support.sources import Said, act, content
-from torchbuild_tasks.errors import SourceError, TreeBusy, UsageError
+from torchbuild_tasks.errors import ArchiveRefused, SourceError, TreeBusy, UsageError
+from torchbuild_tasks.features.source import places
 
 pytestmark = [pytest.mark.integration, needs_git]
 
@@ -352,6 +355,45 @@ def test_a_release_archive_becomes_a_checkout_and_one_without_submodules_does_no
     assert not (tmp_path / "there").exists()
     with pytest.raises(SourceError, match="not a git checkout"):
         act(store, server.url, "update", NEXT, Path(checkout.path))
+
+
+def test_a_release_that_was_packed_anew_keeps_its_links_and_a_refusal_leaves_nothing(
+    server: GitServer, store: Path, tmp_path: Path
+) -> None:
+    """Debian's archive of 2.6.0 has .dockerignore, a link to .gitignore, and no .gitignore."""
+    cases = {
+        "packed": ((".dockerignore", ".gitignore"), ("third_party/x", "../docs/none")),
+        "leaves": (("a/link", "../../mine"),),
+        "absolute": (("link", "/etc/passwd"),),
+    }
+    for name, links in cases.items():
+        with tarfile.open(tmp_path / f"{name}.tar.gz", "w:gz") as tar:
+            info = tarfile.TarInfo("pytorch/version.txt")
+            info.size = 6
+            tar.addfile(info, io.BytesIO(b"2.6.0\n"))
+            for place, target in links:
+                info = tarfile.TarInfo(f"pytorch/{place}")
+                info.type, info.linkname = tarfile.SYMTYPE, target
+                tar.addfile(info)
+    there = tmp_path / "there"
+    for name, said in (("leaves", "leaves its folder"), ("absolute", "absolute path")):
+        with pytest.raises((SourceError, ArchiveRefused), match=said):
+            act(store, server.url, "get", str(tmp_path / f"{name}.tar.gz"), there)
+        assert not there.exists() and not places.unfinished_folders(tmp_path)
+    act(store, server.url, "get", str(tmp_path / "packed.tar.gz"), there)
+    assert (there / "version.txt").is_file()
+    if os.name == "posix":
+        assert (there / ".dockerignore").readlink() == Path(".gitignore")
+
+
+def test_a_branch_comes_with_all_history_and_again(server: GitServer, store: Path) -> None:
+    root = Path(act(store, server.url, "get", "main", full=True).checkouts[0].path)
+    assert git(root, "rev-parse", "--is-shallow-repository") == "false"
+    assert git(root, "rev-parse", "refs/remotes/origin/main") == git(root, "rev-parse", "HEAD")
+    act(store, server.url, "update", None, root, full=True)
+    part = Path(act(store, server.url, "get", "main", store.parent / "part").checkouts[0].path)
+    act(store, server.url, "update", "main", part, full=True)
+    assert git(part, "rev-parse", "--is-shallow-repository") == "false"
 
 
 def test_a_folder_with_something_in_it_is_not_taken(server: GitServer, store: Path, tmp_path: Path) -> None:

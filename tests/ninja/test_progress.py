@@ -132,3 +132,5 @@ def test_eta() -> None:
     assert eta(10.0, 4, 4) == 0.0
     assert eta(10.0, 0, 4) is None
     assert eta(10.0, 1, 0) is None
+    assert eta(0.01, 1, 1766) is None  # a first step tells nothing of hours
+    assert eta(60.0, 18, 1766) is not None

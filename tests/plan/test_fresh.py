@@ -17,7 +17,7 @@ from tests.support.machines import (
     tree,
     with_tree,
 )
-from torchbuild_tasks.model import Change, CMakeCache, Facts, Freshness, Host
+from torchbuild_tasks.model import Change, CMakeCache, Facts, Freshness, Host, Running
 from torchbuild_tasks.values import replace
 
 GXX_12 = (tool("g++", "12.2.0"), tool("gcc", "12.2.0"))
@@ -298,3 +298,17 @@ def test_a_ninja_that_came_into_the_python_needs_a_cmake_that_finds_it(
     first = replace(facts.pythons[0], packages=packages)
     plan = plan_of(replace(facts, tools=tools, pythons=(first, *facts.pythons[1:])))
     assert (plan.freshness.needs, plan.way.name == "install") == (needs, needs == "nothing")
+
+
+def test_a_build_that_runs_is_named_and_one_that_was_killed_is_told_from_it() -> None:
+    running = Running(command="build", user="ada", host="box", pid=42, started="2026-01-02T03:04:05+00:00")
+    facts = built()
+    previous = facts.tree.previous
+    assert previous is not None
+    facts = with_tree(facts, previous=replace(previous, result="running"))
+    assert "was cut off" in fresh(facts).because
+    assert not any(each.id == "running" for each in plan_of(facts).findings)
+    plan = plan_of(with_tree(facts, running=running))
+    assert plan.freshness.because.startswith("process 42 builds here now")
+    (finding,) = (each for each in plan.findings if each.id == "running")
+    assert finding.status == "warn" and "`build` of ada on box, process 42, since 2026-01-02" in finding.text

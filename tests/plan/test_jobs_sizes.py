@@ -78,6 +78,23 @@ def test_a_small_build_takes_nothing_away(bytes_now: int, count: int, kept: tupl
     assert (row.bytes, row.count) == kept
 
 
+def test_a_part_of_a_build_counts_for_that_part() -> None:
+    """2.6.0, cut short after protobuf and c10: 0.27 GiB, and half a GiB and more were to come."""
+    light = Peak(kind="C++", bytes=int(0.27 * GIB), count=265)
+    rows = add_peaks((), HERE, "Release", [light], 256, 1510)
+    size = job_size(question(*rows), "c++", "Release")
+    assert 1.7 <= size.gib <= TABLED and "1,510 of its steps are to come and count as tabled" in size.because
+    rows = add_peaks(rows, HERE, "Release", [Peak(kind="C++", bytes=GIB, count=600)], 700, 810)
+    assert (rows[0].bytes, rows[0].count, rows[0].seen, rows[0].left) == (GIB, 865, 956, 810)
+    rows = add_peaks(rows, HERE, "Release", [light], 810, 0)
+    assert (rows[0].bytes, rows[0].share) == (GIB, 1.0)  # the second half took less, and was not all
+    assert job_size(question(*rows), "c++", "Release").gib == 1.3
+    rows = add_peaks(rows, HERE, "Release", [], 3, 37)  # an edit that failed
+    assert job_size(question(*rows), "c++", "Release").gib == 1.3
+    heavy = past(bytes=3 * GIB, seen=1, left=99)
+    assert job_size(question(heavy), "c++", "Release").gib == 3.8
+
+
 def test_what_is_kept_does_not_grow_for_ever() -> None:
     rows: tuple[PastPeak, ...] = ()
     for number in range(500):

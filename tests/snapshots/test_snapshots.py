@@ -14,8 +14,10 @@ from typing import Any
 import pytest
 
 from tests.support.machines import found, plan_of, statuses
-from torchbuild_tasks.context import SUPPORT_FACTS, read_facts
+from torchbuild_tasks.context import SUPPORT_FACTS, look, read_facts
+from torchbuild_tasks.flow import make_build_plan
 from torchbuild_tasks.model import BuildPlan, Facts
+from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.values import dumps, from_json, replace, to_json
 
 HERE = Path(__file__).parent
@@ -126,3 +128,24 @@ def test_a_windows_machine_is_planned_for_in_its_own_style() -> None:
     assert PureWindowsPath(path) == PureWindowsPath(plan.environment.python).parent
     assert all(PureWindowsPath(folder).is_absolute() and "/" not in folder for folder in helpers)
     assert plan.compile.argv[1:4] == ("-m", "pip", "install")
+
+
+def test_another_machine_is_planned_for_with_the_checkout_of_here(tmp_path: Path) -> None:
+    """How one plans for a colleague: the machine from the dump, the tree from --source."""
+    root = tmp_path / "pt"
+    for name, text in {"torch/__init__.py": "", "c10/x.h": "", "CMakeLists.txt": "", "setup.py": ""}.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text, "utf-8")
+    (root / "version.txt").write_text("2.6.0a0\n", "utf-8")
+    dump = str(HERE / "windows-11.json")
+    facts = look(BuildRequest(facts=dump, source=str(root))).facts
+    assert (facts.host.os, facts.tree.version) == ("windows", "2.6.0a0")
+    assert (facts.tree.root, facts.tree.previous) == (str(root.resolve()), None)
+    plan = make_build_plan(BuildRequest(facts=dump, source=str(root)))
+    (said,) = (each.text for each in plan.findings if each.id == "facts")
+    assert dump in said and "paths are those of here" in said
+    assert make_build_plan(BuildRequest(facts=dump, source=str(tmp_path / "no"))).verdict == "refuse"
+    there = make_build_plan(BuildRequest(facts=dump))
+    (source,) = (each for each in there.choices if each.name == "source")
+    assert source.value == read(Path(dump)).tree.root
+    assert source.source == "default" and dump in source.because

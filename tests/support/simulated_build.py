@@ -94,9 +94,25 @@ def plain(todo: list[Job], limit: int, parallel: int) -> Outcome:
     return _run(todo, limit, parallel, None)
 
 
-def ours(todo: list[Job], limit: int, cores: int, *, holds: bool = True, largest: int = 2 * GIB) -> Outcome:
-    """What Ninja does with our tokens."""
-    return _run(todo, limit, cores, TokenPolicy(cores=cores, reserve=GIB, largest=largest, holds=holds))
+def ours(
+    todo: list[Job],
+    limit: int,
+    cores: int,
+    *,
+    holds: bool = True,
+    largest: int = 2 * GIB,
+    counted: bool = False,
+) -> Outcome:
+    """What Ninja does with our tokens; `counted` where it says how many compiles are to come."""
+    left = list(todo)
+    policy = TokenPolicy(
+        cores=cores,
+        reserve=GIB,
+        largest=largest,
+        holds=holds,
+        to_come=(lambda: sum(job.done < job.seconds for job in left) / len(left)) if counted else lambda: 0.0,
+    )
+    return _run(todo, limit, cores, policy)
 
 
 def _run(todo: list[Job], limit: int, parallel: int, policy: TokenPolicy | None) -> Outcome:

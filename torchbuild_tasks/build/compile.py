@@ -128,7 +128,7 @@ def _run_once(work: Work, command: Command) -> tuple[int, LogScanner | None]:
         work.report.block(block)
 
     began = time.time()
-    with jobserver(work) as served, monitor_build(served, pace, FirstError(work, search)):
+    with jobserver(work, pace.to_come) as served, monitor_build(served, pace, FirstError(work, search)):
         argv = _with_jobs(command, served.env.get("MAX_JOBS", ""))
         work.report.command(argv)
         ended = stream_searched(argv, env=served.environ, cwd=command.cwd, on_block=on_block, search=search)

@@ -173,6 +173,17 @@ class Pace:
                 self._left.counted(newest.done, newest.total)
             return self.left()
 
+    @property
+    def steps(self) -> tuple[int, int]:
+        """Return how many steps ran and how many are to come; where nothing counts them, 0 and 1."""
+        with self._lock:
+            return self._left.steps
+
+    def to_come(self) -> float:
+        """Return the part of the steps that have not ended; 1 before anything is counted."""
+        done, left = self.steps
+        return left / (done + left)
+
     def left(self) -> float | None:
         """Return the seconds left, as of now."""
         with self._lock:

@@ -42,16 +42,16 @@ def monitor_build(work: Work, pace: Pace, first_error: Callable[[], str]) -> Ite
             yield
     finally:
         work.ledger.saw(monitor.sizes.peaks)
-        _remember(work, monitor.sizes.peaks)
+        _remember(work, monitor.sizes.peaks, pace)
 
 
-def _remember(work: Work, peaks: Sequence[Peak]) -> None:
+def _remember(work: Work, peaks: Sequence[Peak], pace: Pace) -> None:
     """Keep it for the next plan on this machine, which reckons its jobs by it."""
     if not peaks:
         return
     build_type = next((choice.value for choice in work.plan.choices if choice.name == "build type"), "")
     known = read_peaks(work.fetching.store)
-    new = add_peaks(known.peaks, work.plan.source, build_type, peaks)
+    new = add_peaks(known.peaks, work.plan.source, build_type, peaks, *pace.steps)
     if problem := write_peaks(work.fetching.store, replace(known, peaks=new)):
         work.report.note(problem)
 

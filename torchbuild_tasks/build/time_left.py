@@ -15,6 +15,7 @@ from typing import Final
 
 from torchbuild_tasks.model.history import History
 from torchbuild_tasks.ninja.log import Step, kind_of
+from torchbuild_tasks.ninja.progress import EARLY
 from torchbuild_tasks.ninja.step_times import CACHEABLE, costs
 
 _PRIOR: Final = 10.0  # mean steps by which the history is believed before this build shows otherwise
@@ -49,6 +50,11 @@ class TimeLeft:
         """Take in Ninja's `[done/total]`."""
         self._done, self._total = done, total
 
+    @property
+    def steps(self) -> tuple[int, int]:
+        """Return how many steps ran and how many are to come; where nothing counts them, 0 and 1."""
+        return (self._done, self._total - self._done) if self._total else (0, 1)
+
     def finished(self, steps: Iterable[Step], now: float) -> None:
         """Take in steps that the log shows as ended; `now` is any clock in seconds."""
         for step in steps:
@@ -68,11 +74,12 @@ class TimeLeft:
             self._last = now
 
     def left(self, now: float) -> float | None:
-        """Return the seconds from `now` to the last step's end; None before anything is known."""
+        """Return the seconds from `now` to the last step's end; None while too little is known."""
         if self._total and self._done >= self._total:
             return 0.0
         took = sum(self._took.values())
-        if not self._usual or not took or self._began is None:
+        known = max(self._done, len(self._seen)) >= EARLY * self._total
+        if not known or not self._usual or not took or self._began is None:
             return None
         whole = (self._last - self._began) * self._work_left() / took
         # Since the last step ended, time has passed for those that run; so much of the answer is over.

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import os
+import socket
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 # Bytes that a program may print to one stream: a version is a line, a report some kilobytes.
 LIMIT: Final = 4 * 1024 * 1024
+_CLOCK: Final = 5.0  # seconds by which two readings of one moment may differ
 
 
 class Output(NamedTuple):
@@ -264,6 +266,23 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
         return user_cache_dir("torchbuild-tasks", appauthor=False)
 
     # ------------------------------------------------------------ machine
+
+    def works(self, pid: int, host: str, since: float) -> bool:
+        """Say whether the process that was there at a moment (seconds since 1970) still is.
+
+        One that began later only has its number. Nobody sees those of another machine, which count as there.
+        """
+        import psutil
+
+        if host != socket.gethostname():
+            return True
+        try:
+            process = psutil.Process(pid)
+            return process.status() != psutil.STATUS_ZOMBIE and process.create_time() < since + _CLOCK
+        except psutil.AccessDenied:  # another user's, on Windows
+            return True
+        except psutil.Error:
+            return False
 
     def cores(self) -> int | None:
         """Return the number of logical cores of the machine, also those that this process may not use."""

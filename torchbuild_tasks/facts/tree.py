@@ -7,6 +7,7 @@ import hashlib
 import os
 import re
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,10 +16,10 @@ from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.requirements import build_requirements, install_requirements
 from torchbuild_tasks.facts.submodules import look_at_submodules
 from torchbuild_tasks.facts.tree_reads import look_at_reads
-from torchbuild_tasks.model import CMakeCache, Era, OwnPatch, Previous, Tree
+from torchbuild_tasks.model import CMakeCache, Era, OwnPatch, Previous, Running, Tree
 from torchbuild_tasks.model.record import MANIFEST_FILE, RECORD_FILE
 from torchbuild_tasks.options import flag_name
-from torchbuild_tasks.values import Malformed, parse_json, parse_toml
+from torchbuild_tasks.values import Malformed, from_json, parse_json, parse_toml
 
 MARKS = ("version.txt", "CMakeLists.txt", "torch/__init__.py", "c10")
 DIGESTED = ("version.txt", "pyproject.toml", "setup.py", "requirements.txt", "CMakeLists.txt")
@@ -79,6 +80,7 @@ def look_at_tree(
         previous=look_at_manifest(probe, build_dir),
         installed=look_at_install(probe, build_dir),
         reads=look_at_reads(probe, root, asked),
+        running=look_at_running(probe, root),
     )
 
 
@@ -264,6 +266,7 @@ def _tags(probe: Probe, ask: tuple[str, ...]) -> tuple[str, ...] | None:
 
 # ---------------- the last build of the tree: CMake's cache, our manifest, the editable install
 
+LOCK_NOTE = ".torchbuild/lock.json"  # of the door system/lock.py
 INSTALL_FILE = "torchbuild-install.json"
 # In the order of trust: what PyTorch's own build passes in comes first.
 PYTHON_KEYS = ("PYTHON_EXECUTABLE", "Python_EXECUTABLE", "Python3_EXECUTABLE")
@@ -328,6 +331,16 @@ def look_at_manifest(probe: Probe, build_dir: str | None) -> Previous | None:
         verified=_is_verified(data.get("verify")),
         left_out=_left_out(data.get("verify")),
     )
+
+
+def look_at_running(probe: Probe, root: str) -> Running | None:
+    """Return the command that holds the checkout's lock, by its note, which a killed one leaves behind."""
+    try:
+        running = from_json(Running, parse_json(probe.read(probe.join(root, LOCK_NOTE)) or ""))
+        since = datetime.fromisoformat(running.started).timestamp()
+    except (ValueError, RecursionError, UsageError):
+        return None
+    return running if probe.works(running.pid, running.host, since) else None
 
 
 def look_at_install(probe: Probe, build_dir: str | None) -> Mapping[str, str] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -151,7 +152,10 @@ def remove(request: BuildRequest, report: Reporter) -> Removal:
 
     question = look(request)
     root = Path(checkout(question))
-    with interruptible(), lock.hold(root, "clean"):
+    if request.dry_run and (running := question.facts.tree.running):
+        report.note(running.said)
+    # What only lists needs no lock, and says who works here.
+    with interruptible(), contextlib.nullcontext() if request.dry_run else lock.hold(root, "clean"):
         if request.patches:
             return remove_patches(root, report, request.dry_run)
         return remove_build(request, question.facts, question.catalog, report)

@@ -154,6 +154,25 @@ class TreeReads(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     values: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
 
 
+class Running(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A command that works on a checkout, as its lock's note names it; `started` is in ISO 8601."""
+
+    command: str
+    user: str
+    host: str
+    pid: int
+    started: str
+
+    def __str__(self) -> str:
+        """Name it as an error or a finding does."""
+        return f"`{self.command}` of {self.user} on {self.host}, process {self.pid}, since {self.started}"
+
+    @property
+    def said(self) -> str:
+        """A sentence for whoever looks at the checkout meanwhile."""
+        return f"{self} still works on this checkout: what is seen of it now is unfinished"
+
+
 class Tree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The source tree: `problem` is None when it is a torch checkout that can be read.
 
@@ -164,6 +183,7 @@ class Tree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     both that git could not fetch, because its index has no submodule there. `checked` are the folders that
     setup.py looks into itself, None where it could not be read. `commit` is None outside git;
     `dirty` counts tracked files only.
+    `running` is a command of this tool that works on it just now; None also for one that was killed.
     `tags` are the commit's own, None when nobody asked. `requires` is what its build system needs,
     `asks` what it tells its builders to install, `depends` what the built torch asks for when it is
     installed; None where only running its code could tell.
@@ -194,6 +214,7 @@ class Tree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     previous: Previous | None = None
     installed: Mapping[str, str] | None = None
     reads: TreeReads | None = None
+    running: Running | None = None
 
 
 class VisualStudio(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

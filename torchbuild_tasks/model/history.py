@@ -33,13 +33,23 @@ class Peak(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class PastPeak(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A `Peak` of the builds of one checkout with one build type, kept on the machine."""
+    """A `Peak` of the builds of one checkout with one build type, kept on the machine.
+
+    `seen` counts the steps that these builds ran, `left` those that were to come when the last one ended.
+    """
 
     source: str
     build_type: str
     kind: str
     bytes: int
     count: int
+    seen: int = 0
+    left: int = 0
+
+    @property
+    def share(self) -> float:
+        """The part of the steps that it speaks of; the rest may be heavier."""
+        return self.seen / (self.seen + self.left) if self.left else 1.0
 
 
 class PastPeaks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -58,6 +58,9 @@ _MAKE: Final = re.compile(r"\[ *(\d+)%\] (.*)")
 _OUTPUT: Final = re.compile(r" [-/](?:o |Fo|out:)\s*(\S+)")
 _MSBUILD_PROJECT: Final = re.compile(r'Project ".+" \(\d+\) is building "(?:.*[\\/])?(.+?)"')
 _LINES: Final = 64
+# Before this part of the steps no time left is told: 2.6.0's first step, a file that is written, made 0:15 of
+# the hours that 1,766 took.
+EARLY: Final = 0.01
 _TAIL: Final = 16 * 1024
 _SOURCES: Final = (".cpp", ".cc", ".c", ".cxx", ".cu")
 
@@ -130,8 +133,8 @@ def _read(line: str) -> Progress | None:
 
 
 def eta(elapsed: float, done: int, total: int) -> float | None:
-    """Return seconds left if the rest goes like what is done; None before anything is."""
-    if done <= 0 or total < done:
+    """Return seconds left if the rest goes like what is done; None while that is too little to tell."""
+    if done <= 0 or total < done or done < EARLY * total:
         return None
     return elapsed / done * (total - done)
 

@@ -183,7 +183,9 @@ def _subject(question: Question) -> tuple[Choice, ...]:
     kind = "the sample that comes with torchbuild_tasks" if tree.sample else "PyTorch"
     source = given[1] if given else "default"
     because = given[2] if given else "the current folder"
-    if build := question.settings.build:
+    if (file := question.request.facts) and source != "flag":
+        source, because = "default", f"the checkout of the machine in {file}"
+    elif build := question.settings.build:
         seen = question.settings.seen_from
         because = f"the build {build.name}" + (
             f"; its worktree is not there yet, seen from {seen}" if seen else ""

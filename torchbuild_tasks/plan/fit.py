@@ -21,6 +21,7 @@ def check_machine_and_tree(question: Question, variables: Mapping[str, str]) -> 
     if question.facts.tree.problem:
         return (*_check_tree(question), *_check_arch(question), *_check_cut(question))
     return (
+        *_check_facts(question),
         *_check_tree(question),
         *check_torch(question),
         *_check_series(question),
@@ -30,6 +31,18 @@ def check_machine_and_tree(question: Question, variables: Mapping[str, str]) -> 
         *_check_disk(question),
         *_check_cut(question),
     )
+
+
+def _check_facts(question: Question) -> tuple[Finding, ...]:
+    """Say of a plan for another machine which parts are from where."""
+    request, root = question.request, question.facts.tree.root
+    if not (request.facts and request.source):
+        return ()
+    text = (
+        f"the machine is that in {request.facts}, the checkout {root} as it is here, not built yet; "
+        "its paths are those of here, and the other machine's differ"
+    )
+    return (Finding(id="facts", status="ok", text=text),)
 
 
 def _check_tree(question: Question) -> tuple[Finding, ...]:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from torchbuild_tasks.catalog.match import admits, parse_version, series, variable_row
-from torchbuild_tasks.model import Change, Freshness, Need
+from torchbuild_tasks.model import Change, Finding, Freshness, Need, Tree
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.requirements import named
 
@@ -145,11 +145,30 @@ def compare(decisions: Decisions, inputs: Mapping[str, str]) -> Freshness:
         because = "the build tree has lost its CMakeCache.txt"
         return Freshness(needs="reconfigure", because=because, changes=changes)
     if tree.previous.result != "ok":
-        because = f"the last build ended as {tree.previous.result}; it goes on from there"
+        because = _goes_on(tree)
         return Freshness(needs="build", because=because, changes=changes)
     if needs == "nothing" and mode == "wheel":
         return Freshness(needs="build", because="a wheel is asked for", changes=changes)
     return Freshness(needs=needs, because=_because(changes, needs), changes=changes)
+
+
+def _goes_on(tree: Tree) -> str:
+    """Say how the last build ended, or that it has not."""
+    assert tree.previous is not None
+    if tree.running and tree.previous.result == "running":
+        return f"process {tree.running.pid} builds here now; another build goes on from where that one ends"
+    if tree.previous.result == "running":
+        return "the last build was cut off while it was running (or with the machine); it goes on from there"
+    return f"the last build ended as {tree.previous.result}; it goes on from there"
+
+
+def check_running(question: Question) -> tuple[Finding, ...]:
+    """Warn of a command that works on the checkout now: what is seen of it is on the move."""
+    running = question.facts.tree.running
+    if running is None:
+        return ()
+    fix = "Wait until it is over, or end it; another checkout or worktree can be built meanwhile."
+    return (Finding(id="running", status="warn", text=running.said, fix=fix),)
 
 
 def _because(changes: tuple[Change, ...], needs: Need) -> str:

@@ -148,6 +148,8 @@ def job_size(question: Question, kind: str, build_type: str) -> Size:
     """Return what a process of a kind of memory.toml may take at its peak.
 
     What builds here took with the same build type counts more than the table, if they had enough compiles.
+    Of builds that were cut short it counts for the steps that ran, and the table for those to come: what is
+    compiled first is the lightest (of 2.6.0's first 265 compiles the largest took half of a later one).
     """
     tabled = memory_row(question.catalog, kind).gib
     store = question.facts.store
@@ -160,10 +162,13 @@ def job_size(question: Question, kind: str, build_type: str) -> Size:
         return Size(tabled)
     own = [peak for peak in seen if peak.source == question.facts.tree.root]
     most = max(own or seen, key=lambda peak: peak.bytes)
-    gib = max(_LEAST, math.ceil(most.bytes * _MARGIN / GIB * 10) / 10)
+    measured = most.bytes * _MARGIN / GIB
+    weighed = measured * most.share + max(tabled, measured) * (1 - most.share)
+    gib = max(_LEAST, math.ceil(weighed * 10) / 10)
     where = "this checkout" if own else most.source
     because = f"the largest of {most.count:,} in {where} took {most.bytes / GIB:.2f} GiB"
-    return Size(gib, f"{because}, {build_type}; tabled: {tabled:g}")
+    part = f"; {most.left:,} of its steps are to come and count as tabled" if most.left else ""
+    return Size(gib, f"{because}, {build_type}{part}; tabled: {tabled:g}")
 
 
 def decisive_peaks(known: Sequence[PastPeak], source: str, build_type: str) -> tuple[PastPeak, ...]:
@@ -177,18 +182,43 @@ def decisive_peaks(known: Sequence[PastPeak], source: str, build_type: str) -> t
 
 
 def add_peaks(
-    known: Sequence[PastPeak], source: str, build_type: str, peaks: Iterable[Peak]
+    known: Sequence[PastPeak],
+    source: str,
+    build_type: str,
+    peaks: Iterable[Peak],
+    done: int = 0,
+    left: int = 0,
 ) -> tuple[PastPeak, ...]:
     """Return what is known of this machine, with the processes of one more build of a checkout.
 
-    A build that ran much less than the one before it can add to what is known, and takes nothing away.
+    One that ran much less than those before it, or was cut short, can add to what is known, and takes nothing
+    away.
+
+    Args:
+        known: the rows until now, the newest last.
+        source, build_type: what was built.
+        peaks: what its processes took, by kind.
+        done, left: its steps that ran, and those that were to come when it ended.
     """
-    rows = {(row.source, row.build_type, row.kind): row for row in known}
+    before = {(row.source, row.build_type, row.kind): row for row in known}
+    rows = {
+        key: replace(row, seen=row.seen + done, left=left) if key[:2] == (source, build_type) else row
+        for key, row in before.items()
+    }
     for peak in peaks:
         key = (source, build_type, peak.kind)
-        new = PastPeak(
+        row = PastPeak(
             source=source, build_type=build_type, kind=peak.kind, bytes=peak.bytes, count=peak.count
         )
-        old = rows.pop(key, new)
-        rows[key] = new if 2 * new.count >= old.count else replace(old, bytes=max(old.bytes, new.bytes))
+        new = replace(row, seen=done, left=left)
+        rows.pop(key, None)
+        rows[key] = _joined(before.get(key), new)
     return tuple(rows.values())[-_KEPT:]
+
+
+def _joined(old: PastPeak | None, new: PastPeak) -> PastPeak:
+    """Return what two builds show together; a whole one that ran as much takes the place of the other."""
+    if old is None or not (new.left or old.left) and 2 * new.count >= old.count:
+        return new
+    count = old.count + (new.count if old.left else 0)
+    return replace(old, bytes=max(old.bytes, new.bytes), count=count, seen=old.seen + new.seen, left=new.left)

@@ -34,7 +34,7 @@ from torchbuild_tasks.plan.env_files import check_env_files, plan_env_files
 from torchbuild_tasks.plan.environment import check_python
 from torchbuild_tasks.plan.expect import expectations, promised_version
 from torchbuild_tasks.plan.fit import check_machine_and_tree
-from torchbuild_tasks.plan.fresh import compare, fingerprint
+from torchbuild_tasks.plan.fresh import check_running, compare, fingerprint
 from torchbuild_tasks.plan.install import check_loop, choose_way
 from torchbuild_tasks.plan.jobs import check_jobs
 from torchbuild_tasks.plan.linker import check_linker, plan_linker
@@ -117,6 +117,7 @@ def _findings(decisions: Decisions, ops: tuple[EnvOp, ...]) -> tuple[Finding, ..
         return tree
     return (
         *tree,
+        *check_running(question),
         *check_python(question, decisions.python),
         *check_toolset(question, decisions.toolset, decisions.cuda.limits),
         *check_compilers(question, decisions.compilers),

@@ -7,14 +7,15 @@ import getpass
 import json
 import os
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from torchbuild_tasks.errors import TreeBusy, UsageError
+from torchbuild_tasks.model import Running
 from torchbuild_tasks.system.files import state_dir, translate_errors, unlink, write_atomic
 from torchbuild_tasks.system.reading import read_json
+from torchbuild_tasks.values import from_json, to_json
 
 
 @contextlib.contextmanager
@@ -35,7 +36,7 @@ def hold(root: Path, what: str) -> Iterator[None]:
         except filelock.Timeout:  # an OSError, too
             raise _busy(root, about) from None
     try:
-        write_atomic(about, json.dumps(_myself(what)).encode(), error=UsageError, private=True)
+        write_atomic(about, json.dumps(to_json(_myself(what))).encode(), error=UsageError, private=True)
         yield
     finally:
         # First the note, then the lock: the note must never be of a run that is over.
@@ -44,14 +45,10 @@ def hold(root: Path, what: str) -> Iterator[None]:
         lock.release()
 
 
-def _myself(what: str) -> Mapping[str, Any]:
-    return {
-        "pid": os.getpid(),
-        "host": socket.gethostname(),
-        "user": _user(),
-        "started": datetime.now().astimezone().isoformat(timespec="seconds"),
-        "command": what,
-    }
+def _myself(what: str) -> Running:
+    started = datetime.now().astimezone().isoformat(timespec="seconds")
+    host = socket.gethostname()
+    return Running(command=what, user=_user(), host=host, pid=os.getpid(), started=started)
 
 
 def _user() -> str:
@@ -63,9 +60,8 @@ def _user() -> str:
 def _busy(root: Path, about: Path) -> TreeBusy:
     """Say who holds it, as far as the holder's note can be read."""
     holder = "another process"
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        note = read_json(about)
-        holder = "`{command}` of {user} on {host}, process {pid}, since {started}".format(**note)
+    with contextlib.suppress(OSError, ValueError, UsageError):
+        holder = str(from_json(Running, read_json(about)))
     return TreeBusy(
         f"{root} is in use by {holder}.",
         next_step="Wait until it is over, or end that process; its lock goes with it. "

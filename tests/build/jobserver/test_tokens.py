@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -188,3 +190,15 @@ def test_with_plenty_of_memory_it_is_plain_ninja() -> None:
 def test_where_nothing_can_be_held_it_is_careful_and_ends() -> None:
     for gib in (2, 4, 8):
         assert not any(ours(jobs(seed), gib * GIB, 8, holds=False).died for seed in SEEDS)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(("limit", "cores"), [(650 * MIB, 4), (650 * MIB, 16), (4 * GIB, 8)])
+def test_what_is_light_at_first_does_not_speak_for_the_heavy_rest(
+    limit: int, cores: int, shape: Shape
+) -> None:
+    """As PyTorch compiles: protobuf and c10 first, then ATen; 650 MiB is a small container."""
+    high = 500 if limit < GIB else 2000
+    light = jobs(3, 40, 60, high // 4, shape, 2.0)
+    heavy = [replace(job, pid=1000 + job.pid) for job in jobs(4, 12, high * 2 // 3, high, shape, 8.0)]
+    assert not ours([*light, *heavy], limit, cores, counted=True).died

@@ -12,6 +12,10 @@ from torchbuild_tasks.model import CompanionSource
 
 WHOLE = {"/src/vision/setup.py": "", "/src/vision/torchvision/__init__.py": ""}
 
+NONE = "it holds no package torchvision"
+IN_PYTHON = 'setup(packages=find_packages(where="py"), package_dir={"": "py"})'
+FIND = '[tool.setuptools.packages.find]\nwhere = ["py"]\n'
+
 
 @pytest.mark.parametrize(
     ("files", "seen"),
@@ -21,7 +25,14 @@ WHOLE = {"/src/vision/setup.py": "", "/src/vision/torchvision/__init__.py": ""}
         ({"/elsewhere": ""}, {"problem": "no such folder"}),
         ({"/src/vision": ""}, {"problem": "no such folder"}),
         ({"/src/vision/README": ""}, {"problem": "it holds no setup.py and no pyproject.toml"}),
-        ({"/src/vision/setup.py": ""}, {"problem": "it holds no package torchvision"}),
+        ({"/src/vision/setup.py": ""}, {"problem": f"{NONE} (looked for torchvision, src/torchvision)"}),
+        ({"/src/vision/setup.py": "", "/src/vision/src/torchvision/__init__.py": ""}, {"version": None}),
+        ({"/src/vision/setup.py": IN_PYTHON, "/src/vision/py/torchvision/__init__.py": ""}, {}),
+        ({"/src/vision/pyproject.toml": FIND, "/src/vision/py/torchvision/__init__.py": ""}, {}),
+        (
+            {"/src/vision/setup.py": IN_PYTHON, "/src/vision/other/torchvision/__init__.py": ""},
+            {"problem": f"{NONE} (looked for torchvision, py/torchvision, src/torchvision)"},
+        ),
     ],
 )
 def test_a_folder(tmp_path: Path, files: dict[str, str], seen: dict[str, str | None]) -> None:

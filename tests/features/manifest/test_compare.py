@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from torchbuild_tasks.features.manifest.compare import ABSENT, GROUPS, differences
+from tests.support.machines import plan_of
+from torchbuild_tasks.features.manifest.compare import ABSENT, GROUPS, differences, not_compared
 from torchbuild_tasks.features.manifest.read import read_manifest
 from torchbuild_tasks.features.manifest.remedies import Place, with_remedies
+from torchbuild_tasks.features.manifest.replay import Replay
+from torchbuild_tasks.features.manifest.verb import compare_text, replay_text
 from torchbuild_tasks.model.record import Manifest
 from torchbuild_tasks.values import replace
 
@@ -23,6 +26,27 @@ def remedies(other: Manifest) -> dict[str, str]:
 
 def test_a_build_does_not_differ_from_itself() -> None:
     assert differences(ONE, ONE) == ()
+
+
+def test_what_one_of_two_builds_does_not_know_is_not_called_the_same() -> None:
+    assert not_compared(ONE, ONE) == ()
+    folder = replace(ONE, repositories=(), source_problem="no git repository: a plain folder")
+    assert not_compared(folder, folder) == ("source: no git repository: a plain folder",)
+    assert not_compared(ONE, folder) == not_compared(folder, ONE) == not_compared(folder, folder)
+    torch, *others = ONE.repositories
+    (new,) = torch.untracked
+    large = replace(torch, untracked=(replace(new, sha256=None),), problem="2 more files are not listed")
+    gone = replace(others[0], commit=None, problem="git: dubious ownership")
+    cut = replace(ONE, repositories=(large, gone, *others[1:]), programs=())
+    assert not_compared(ONE, cut) == (
+        "source: 2 more files are not listed",
+        "source: aten/new.h by its size alone",
+        f"submodule {gone.path}: git: dubious ownership",
+        "toolchain: not known of one of them, as of a build that was cut off",
+    )
+    text = compare_text((), ("a", "b"), not_compared(folder, folder))
+    assert "do not know may" in text and "not compared\n  source: no git repository" in text
+    assert "nothing that is known" in replay_text(Replay(plan=plan_of(), differences=(), not_compared=("x",)))
 
 
 def test_another_place_of_the_checkout_is_no_difference() -> None:

@@ -200,3 +200,13 @@ def test_the_caches_own_figures_come_before_guesses() -> None:
     assert "ccache, C/C++ 30 9" in words and "ccache, CUDA 0 1" in words
     assert "of these from the shared cache 3" in words and "not kept: bad compiler 4" in words
     assert "less than a tenth" not in words
+
+
+@pytest.mark.parametrize("result", ["still running", "cut off", "failed", "interrupted"])
+def test_a_part_of_a_build_is_not_taken_for_the_whole(result: str) -> None:
+    before = [PastBuild(finished="2025-12-31T23:00:00+00:00", seconds=35.5, steps=3)]
+    words = " ".join(read(result=result, stages=[("plan", 0.13, "ok")], builds=before).words)
+    for said in ("of 0.13 s in all", "more cores would not", "this build takes", "of it now"):
+        assert said not in words
+    assert f"of a part: {result}" in words and f"this part of the build ({result}) takes" in words
+    assert f"this one, {result}" in words

@@ -6,7 +6,7 @@ import contextlib
 import re
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -31,8 +31,11 @@ _WORTH_TELLING: Final = 1.0
 
 
 @contextlib.contextmanager
-def jobserver(work: Work) -> Iterator[Work]:
-    """Serve the jobs of a build, if the plan wants it; the work with the environment to build in."""
+def jobserver(work: Work, to_come: Callable[[], float]) -> Iterator[Work]:
+    """Serve the jobs of a build, if the plan wants it; the work with the environment to build in.
+
+    `to_come` says which part of the build has not begun.
+    """
     planned = work.plan.jobserver
     if planned is None:
         yield work
@@ -43,7 +46,11 @@ def jobserver(work: Work) -> Iterator[Work]:
         yield work
         return
     policy = TokenPolicy(
-        cores=planned.cores, reserve=planned.reserve, largest=planned.largest, holds=CAN_HOLD
+        cores=planned.cores,
+        reserve=planned.reserve,
+        largest=planned.largest,
+        holds=CAN_HOLD,
+        to_come=to_come,
     )
     with contextlib.ExitStack() as at_end:
         try:

@@ -18,8 +18,12 @@ _STILL: Final = 1 << 20
 _MIB: Final = 1 << 20
 # A process that never had this much is a shell or a tool, and shows nothing of compiles.
 _COMPILE: Final = 32 * _MIB
+# Where less memory is than the largest may take, so many are thought of as small beside it.
+_FEW: Final = 4
 # Compiles that must have ended before their sizes count more than the size that was tabled.
 _KNOWN: Final = 4
+# As long as more than one part in so many is to come, a job of the tabled size may be in it.
+_HEAVY: Final = 10
 # What is tabled is believed ever less, until so many have ended.
 _BELIEVED: Final = 16
 # After n compiles the next may be larger than all by this over n (of evenly spread sizes 1/n on average).
@@ -136,9 +140,20 @@ class TokenPolicy:
         reserve: bytes to keep free; of a small limit a part.
         largest: bytes that one compile is thought to take at most, before any has ended.
         holds: whether processes can be held here. Without that, tokens go by the largest.
+        to_come: says which part of the build has not begun. What is compiled first is light, so the tabled
+            size is believed until little is to come; without an answer until enough have ended.
     """
 
-    def __init__(self, *, cores: int, reserve: int, largest: int, holds: bool = True) -> None:
+    def __init__(
+        self,
+        *,
+        cores: int,
+        reserve: int,
+        largest: int,
+        holds: bool = True,
+        to_come: Callable[[], float] = lambda: 0.0,
+    ) -> None:
+        self._to_come = to_come
         self._cores, self._reserve, self._tabled, self._holds = cores, reserve, largest, holds
         self._alive: dict[tuple[int, float], _Life] = {}
         self._ended, self._all = 0, _Life(0, 0.0, 0.0)
@@ -154,11 +169,14 @@ class TokenPolicy:
         in_use = sum(one.size for one in running)
         budget = room + in_use
         reserve = min(self._reserve, budget // _RESERVE)
-        number = wanted(
-            state, cores=self._cores, held=tokens, reserve=reserve, typical=self.typical, in_use=in_use
-        )
         # More than there is cannot be kept free for one, or there would never be another.
         largest, free = min(self.largest, budget * 5 // 6), room - reserve
+        typical = self.typical
+        if budget < self._tabled:  # not even one of the tabled size fits: one at a time, later a few
+            typical = self._tabled if self._ended < _KNOWN else max(typical, largest // _FEW)
+        number = wanted(
+            state, cores=self._cores, held=tokens, reserve=reserve, typical=typical, in_use=in_use
+        )
         left = left_beside(running, free, largest)
         wait = min(_LATEST, max(_SOONEST, min(free - largest, left) / max(_FILL, sum(rates.values()))))
         if not self._holds:
@@ -173,7 +191,7 @@ class TokenPolicy:
     def largest(self) -> int:
         """Bytes that one compile may come to have: of few that ended little is known of the next."""
         known = int(self._peak * (1 + self._unsure))
-        believed = max(0.0, 1 - self._ended / _BELIEVED)
+        believed = max(0.0, 1 - self._ended / _BELIEVED, min(1.0, _HEAVY * self._to_come()))
         return max(known, int(self._peak + (self._tabled - self._peak) * believed))
 
     @property

@@ -11,9 +11,11 @@ from typing import Final
 from torchbuild_tasks.build.owned import MADE, read
 from torchbuild_tasks.build.work import Reporter
 from torchbuild_tasks.errors import CleanRefused, SourceError, UsageError
+from torchbuild_tasks.facts.probe import Probe
+from torchbuild_tasks.facts.tree import look_at_running
 from torchbuild_tasks.features.builds.choose import ACTIVE, entry_line
 from torchbuild_tasks.features.builds.named import Note, Place, last_build, place_of, read_note, write_note
-from torchbuild_tasks.model.source import Away, Entering, Shown
+from torchbuild_tasks.model.source import Away, Entering, Last, Shown
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.env_files import file_name
 from torchbuild_tasks.plan.settings import Settings, pick
@@ -131,8 +133,17 @@ def _row(name: str, folder: Path, state: str, ref: str, parents: tuple[str, ...]
         active=is_active(name, folder),
         ref=ref,
         parents=parents,
-        last=last_build(folder) if folder.exists() else None,
+        last=_last(folder),
     )
+
+
+def _last(folder: Path) -> Last | None:
+    """Return the last build; one that was killed has left its result as it was while it ran."""
+    last = last_build(folder) if folder.exists() else None
+    if last is None or last.result != "running":
+        return last
+    running = look_at_running(Probe(environ=dict(os.environ)), str(folder))
+    return replace(last, result="running" if running else "cut off")
 
 
 def show_build(settings: Settings, name: str, main: Path) -> tuple[Shown, ...]:

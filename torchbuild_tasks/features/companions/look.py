@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 
 from torchbuild_tasks.catalog import Catalog
@@ -13,6 +14,12 @@ from torchbuild_tasks.model import CompanionSource, Facts
 from torchbuild_tasks.values import replace
 
 BUILDS = ("setup.py", "pyproject.toml")
+# Where setuptools is told that packages lie: find_packages(where="src"), package_dir={"": "src"}, and the
+# same keys of pyproject.toml and setup.cfg (setuptools.pypa.io/en/latest/userguide/package_discovery.html).
+_PLACES = re.compile(
+    r"""(?:\bwhere|package[_-]dir)["']?\s*=\s*[{[(]?"""
+    r"""(?:\s*["'\w]*["']?\s*[:=])?\s*["']?([\w./-]+)"""
+)
 
 
 def with_companions(facts: Facts, words: tuple[str, ...], catalog: Catalog) -> Facts:
@@ -39,8 +46,11 @@ def _look(probe: Probe, name: str, path: str) -> CompanionSource:
         return CompanionSource(name=name, path=root, problem="no such folder")
     if not any(probe.is_file(probe.join(root, file)) for file in BUILDS):
         return CompanionSource(name=name, path=root, problem=f"it holds no {' and no '.join(BUILDS)}")
-    if not probe.is_dir(probe.join(root, name)):
-        return CompanionSource(name=name, path=root, problem=f"it holds no package {name}")
+    places = _places(probe, root)
+    if not any(probe.is_dir(probe.join(root, place, name)) for place in places):
+        looked = ", ".join(probe.join(place, name) for place in places)
+        problem = f"it holds no package {name} (looked for {looked})"
+        return CompanionSource(name=name, path=root, problem=problem)
     words = (probe.read(probe.join(root, "version.txt")) or "").split()
     repository = look_at_git(probe, root)
     return CompanionSource(
@@ -50,3 +60,10 @@ def _look(probe: Probe, name: str, path: str) -> CompanionSource:
         commit=repository.commit,
         dirty=repository.dirty,
     )
+
+
+def _places(probe: Probe, root: str) -> tuple[str, ...]:
+    """Return the folders where packages may lie: what its build files say, else its top and src."""
+    texts = (probe.read(probe.join(root, file)) or "" for file in (*BUILDS, "setup.cfg"))
+    said = (place.strip("./") for text in texts for place in _PLACES.findall(text))
+    return tuple(dict.fromkeys(("", *filter(None, said), "src")))

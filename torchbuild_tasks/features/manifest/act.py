@@ -127,7 +127,7 @@ def given_flags(request: BuildRequest) -> Mapping[str, object]:
 
 def _facts_to_record(facts: Facts, plan: BuildPlan) -> Facts:
     """Return the facts without the build before, and without the memory that builds elsewhere took."""
-    tree, store = replace(facts.tree, previous=None, installed=None), facts.store
+    tree, store = replace(facts.tree, previous=None, installed=None, running=None), facts.store
     if store is not None:
         build_type = next((each.value for each in plan.choices if each.name == "build type"), "")
         store = replace(store, peaks=decisive_peaks(store.peaks, plan.source, build_type))

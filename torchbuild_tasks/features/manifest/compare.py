@@ -17,6 +17,7 @@ GROUPS: Final = (
 )
 # Gathered when a build has ended: one that was killed, or a record of 0.1.0, has nothing there.
 _LATE: Final = ("toolchain", "requirements", "env file", "commands")
+_NOT_THERE: Final = "not checked out"  # that is a state, which is compared
 _HASH: Final = 12  # hex digits that are shown
 
 
@@ -28,6 +29,13 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     there: str
     here: str
     remedy: str = ""
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """What differs between two builds, and what of them cannot be compared, each with the reason."""
+
+    differences: tuple[Difference, ...]
+    not_compared: tuple[str, ...] = ()
 
 
 def differences(there: Manifest, here: Manifest, groups: Iterable[str] = GROUPS) -> tuple[Difference, ...]:
@@ -46,6 +54,25 @@ def differences(there: Manifest, here: Manifest, groups: Iterable[str] = GROUPS)
         for name in {**one[group], **other[group]}
         if one[group].get(name) != other[group].get(name)
     )
+
+
+def not_compared(there: Manifest, here: Manifest, groups: Iterable[str] = GROUPS) -> tuple[str, ...]:
+    """Return what nobody can say of two builds, each with why: what one of them does not know may differ."""
+    found: dict[str, None] = {}
+    for manifest, other in ((there, here), (here, there)):
+        lines = _lines(manifest, other)
+        if not manifest.repositories:
+            found[f"source: {manifest.source_problem or 'its state was not recorded'}"] = None
+        for each in manifest.repositories:
+            called = f"submodule {each.path}" if each.path else "source"
+            unknown = each.commit is None and each.problem != _NOT_THERE
+            if each.problem and (unknown or each.problem.endswith("not listed")):
+                found[f"{called}: {each.problem}"] = None
+            large = (file.path for file in each.untracked if not file.sha256)
+            found.update({f"{called}: {path} by its size alone": None for path in large})
+        for group in (group for group in _LATE if group in groups and not lines[group]):
+            found[f"{group}: not known of one of them, as of a build that was cut off"] = None
+    return tuple(found)
 
 
 def short(digest: str | None) -> str:

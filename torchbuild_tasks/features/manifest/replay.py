@@ -18,7 +18,7 @@ from torchbuild_tasks.features.builds.named import Named, place_of
 from torchbuild_tasks.features.diagnosis.choose import Machine
 from torchbuild_tasks.features.manifest.act import Asked, plan_manifest
 from torchbuild_tasks.features.manifest.choose import HIDDEN, not_carried
-from torchbuild_tasks.features.manifest.compare import Difference, differences
+from torchbuild_tasks.features.manifest.compare import Difference, differences, not_compared
 from torchbuild_tasks.features.manifest.read import read_manifest
 from torchbuild_tasks.features.manifest.remedies import KNOWN_BEFORE, Place, diff_name, with_remedies
 from torchbuild_tasks.model import BuildPlan, Facts
@@ -29,17 +29,22 @@ from torchbuild_tasks.text.redaction import is_secret
 
 
 class Replay(msgspec.Struct, frozen=True, kw_only=True):
-    """A recorded build planned again: the plan, what differs all the same, what could not be carried."""
+    """A recorded build planned again: the plan, what differs all the same, what could not be carried.
+
+    `not_compared` may differ as well: it is not recorded there, or not known here.
+    """
 
     plan: BuildPlan
     differences: tuple[Difference, ...]
     not_carried: tuple[str, ...] = ()
+    not_compared: tuple[str, ...] = ()
     written: tuple[str, ...] = ()
 
     @property
     def lines(self) -> tuple[str, ...]:
         """Return each difference as one line, for the log of a build."""
-        return tuple(f"{x.group}: {x.name}: {x.there} there, {x.here} here" for x in self.differences)
+        found = tuple(f"{x.group}: {x.name}: {x.there} there, {x.here} here" for x in self.differences)
+        return (*found, *(f"not compared: {each}" for each in self.not_compared))
 
 
 def load(name: str) -> Manifest:
@@ -111,7 +116,8 @@ def compare_plan(
 ) -> Replay:
     """Compare the plan that was made here with the manifest."""
     facts: Facts = asked.facts
-    found = differences(manifest, plan_manifest(asked), KNOWN_BEFORE)
+    planned = plan_manifest(asked)
+    found = differences(manifest, planned, KNOWN_BEFORE)
     machine = Machine(facts, asked.plan, catalog, built=False)
     place = Place(
         root=asked.plan.source,
@@ -123,6 +129,7 @@ def compare_plan(
         plan=asked.plan,
         differences=with_remedies(found, manifest, place),
         not_carried=not_carried(manifest),
+        not_compared=not_compared(manifest, planned, KNOWN_BEFORE),
         written=written,
     )
 

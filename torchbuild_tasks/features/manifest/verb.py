@@ -12,7 +12,7 @@ from torchbuild_tasks.verbs import Outcome
 
 if TYPE_CHECKING:
     from torchbuild_tasks.build.work import Reporter
-    from torchbuild_tasks.features.manifest.compare import Difference
+    from torchbuild_tasks.features.manifest.compare import Comparison
     from torchbuild_tasks.features.manifest.replay import Replay
     from torchbuild_tasks.model.record import VerifyReport
 
@@ -28,6 +28,8 @@ from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.values import replace
 
 _SAME = "Nothing that a manifest knows differs.\n"
+_SAME_OF_KNOWN = "Nothing that these manifests know differs; what they do not know may.\n"
+_REPLAYED_OF_KNOWN = "This replay differs from the recorded build in nothing that is known; the rest may.\n"
 _REPLAYED = (
     "This replay differs in nothing from the recorded build; its env file is the same, byte for byte.\n"
 )
@@ -56,12 +58,19 @@ class Replayed(Protocol):
     def differences(self) -> Sequence[Differs]: ...
     @property
     def not_carried(self) -> Sequence[str]: ...
+    @property
+    def not_compared(self) -> Sequence[str]: ...
 
 
-def compare_text(found: Sequence[Differs], names: tuple[str, str]) -> str:
+def compare_text(found: Sequence[Differs], names: tuple[str, str], unknown: Sequence[str] = ()) -> str:
     """List every difference by group; `-` stands for what one of them lacks."""
     head = f"- {names[0]}\n+ {names[1]}\n"
-    return head + ("".join(_groups(found)) if found else _SAME)
+    same = _SAME_OF_KNOWN if unknown else _SAME
+    return head + ("".join(_groups(found)) if found else same) + _unknown(unknown)
+
+
+def _unknown(unknown: Sequence[str]) -> str:
+    return "\nnot compared\n" + "".join(f"  {each}\n" for each in unknown) if unknown else ""
 
 
 def replay_text(replay: Replayed) -> str:
@@ -73,7 +82,8 @@ def replay_text(replay: Replayed) -> str:
             _groups(replay.differences)
         )
     else:
-        text = f"\n{_REPLAYED}"
+        text = f"\n{_REPLAYED_OF_KNOWN if replay.not_compared else _REPLAYED}"
+    text += _unknown(replay.not_compared)
     if replay.not_carried:
         text += f"Not in the manifest, or not known here: {', '.join(replay.not_carried)}\n"
     return text
@@ -193,14 +203,17 @@ def compare(request: CompareRequest, report: Reporter) -> Outcome:
     """Say what differs between the manifests of two builds."""
     names = (str(request.manifest), str(request.other))
     found = find_differences(request)
-    return Outcome({"there": names[0], "here": names[1], "differences": found}, compare_text(found, names))
+    value = {"there": names[0], "here": names[1], "differences": found.differences}
+    value["not_compared"] = found.not_compared
+    return Outcome(value, compare_text(found.differences, names, found.not_compared))
 
 
-def find_differences(request: CompareRequest) -> tuple[Difference, ...]:
+def find_differences(request: CompareRequest) -> Comparison:
     """Compare two builds, each a manifest's file or the name of a build."""
     from torchbuild_tasks.context import named
-    from torchbuild_tasks.features.manifest.compare import differences
+    from torchbuild_tasks.features.manifest.compare import Comparison, differences, not_compared
     from torchbuild_tasks.features.manifest.replay import load_named
 
     about = named(request)
-    return differences(load_named(str(request.manifest), about), load_named(str(request.other), about))
+    there, here = (load_named(str(each), about) for each in (request.manifest, request.other))
+    return Comparison(differences=differences(there, here), not_compared=not_compared(there, here))

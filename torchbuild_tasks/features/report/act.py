@@ -22,7 +22,7 @@ from torchbuild_tasks.catalog import GIB, Catalog
 from torchbuild_tasks.errors import ManifestError, UsageError
 from torchbuild_tasks.features.manifest.read import read_manifest
 from torchbuild_tasks.features.report.page import Page, Report, render
-from torchbuild_tasks.model import Facts
+from torchbuild_tasks.model import Facts, Running
 from torchbuild_tasks.model.history import History
 from torchbuild_tasks.model.record import Manifest
 from torchbuild_tasks.ninja.graph import Graph
@@ -32,6 +32,7 @@ from torchbuild_tasks.ninja.timeline import critical_path, lanes, trace_events
 from torchbuild_tasks.system.files import STATE_DIR, state_dir, translate_errors, write_atomic
 from torchbuild_tasks.system.reading import read_bytes, read_text
 from torchbuild_tasks.text.visible import visible_json
+from torchbuild_tasks.values import replace
 
 PAGE: Final = "report.html"
 
@@ -46,7 +47,12 @@ class ReportFiles(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def make_report(
-    root: Path, build_dir: Path, catalog: Catalog, out: Path | None, trace: Path | None
+    root: Path,
+    build_dir: Path,
+    catalog: Catalog,
+    out: Path | None,
+    trace: Path | None,
+    running: Running | None = None,
 ) -> ReportFiles:
     """Write the report of the last build in `build_dir`.
 
@@ -56,12 +62,16 @@ def make_report(
         catalog: the rows; for the names of what is measured.
         out: the page; None for `.torchbuild/report.html` in the checkout.
         trace: where to write Chrome's trace JSON; None for not at all.
+        running: a command that works on the checkout now.
 
     Raises:
         UsageError: there is no log of Ninja that can be read, or a file cannot be written.
     """
     log = read_ninja_log(build_dir)
     manifest, notes = _manifest(last_manifest(build_dir))
+    if manifest and manifest.result == "running":
+        manifest = replace(manifest, result="still running" if running else "cut off")
+    notes += [running.said] if running else []
     steps, run_notes = _steps(log, manifest, build_dir)
     graph = ninja_graph(build_dir)
     notes += run_notes + _damage(log, build_dir)

@@ -77,6 +77,11 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     builds: Sequence[PastBuild] = ()
     notes: Sequence[str] = ()
 
+    @property
+    def part(self) -> bool:
+        """Whether the build has not run to its end, so that no figure speaks of a whole one."""
+        return self.result not in ("ok", "")
+
 
 def render(page: Page, report: Report) -> str:
     """Return the whole page."""
@@ -98,7 +103,7 @@ def render(page: Page, report: Report) -> str:
             "kinds": _kinds(steps),
             "memory": memory_table(report.peaks),
             "cache": cache_table(report.caches, report.hits),
-            "builds": builds_table(report.builds, steps, report.hits),
+            "builds": builds_table(report.builds, steps, report.hits, _this(report)),
             "changes": changes_table(report.differences, len(report.gone), report.source),
             "footer": escape(f"Source: {report.source}. Times of steps: {report.log}."),
             "data": script_json(_payload(report)),
@@ -133,7 +138,7 @@ def _payload(report: Report) -> dict[str, Any]:
 
 
 def _figures(report: Report, steps: Sequence[Step]) -> str:
-    whole = wall_seconds(steps)
+    whole, part = wall_seconds(steps), report.part
     work = sum(step.seconds for step in steps)
     lanes = max((each.lane for each in report.timeline), default=-1) + 1
     rows = [
@@ -141,7 +146,7 @@ def _figures(report: Report, steps: Sequence[Step]) -> str:
         (
             "Wall time",
             took(whole),
-            f"of {took(sum(row[1] for row in report.stages))} in all" if report.stages else "",
+            _of_all(report),
         ),
         ("Work", took(work), f"{work / whole:.1f} at once on average" if whole else ""),
         (
@@ -149,18 +154,29 @@ def _figures(report: Report, steps: Sequence[Step]) -> str:
             took(report.chain.seconds),
             f"{report.chain.seconds / whole:.0%} of the wall time" if whole else "",
         ),
-        ("One step alone", took(seconds_alone(steps)), "more cores would not help here"),
+        ("One step alone", took(seconds_alone(steps)), "" if part else "more cores would not help here"),
     ]
     if hits := _hits(report, len(steps)):
         rows.append(hits)
     if report.builds:
         before = report.builds[0].seconds
-        ratio = f"{whole / before:.2f} of it now" if before else ""
+        ratio = f"{whole / before:.2f} of it now" if before and not part else ""
         rows.append(("The build before", took(before), ratio))
     return "\n".join(
         f"<div><dt>{escape(name)}</dt><dd>{escape(value)}<small>{escape(more)}</small></dd></div>"
         for name, value, more in rows
     )
+
+
+def _this(report: Report) -> str:
+    return f"this one, {report.result}" if report.part else "this one"
+
+
+def _of_all(report: Report) -> str:
+    """Return what the wall time is of; stages that have not ended are not recorded."""
+    if report.part:
+        return f"of a part: {report.result}"
+    return f"of {took(sum(row[1] for row in report.stages))} in all" if report.stages else ""
 
 
 def _hits(report: Report, steps: int) -> tuple[str, str, str] | None:
@@ -227,10 +243,11 @@ def _slowest(report: Report, steps: Sequence[Step]) -> str:
 
 def _chain(report: Report, whole: float) -> str:
     chain = report.chain
+    which = f"this part of the build ({report.result})" if report.part else "this build"
     if chain.by == "graph":
         note = (
             "Each step needs what the one before it made (as Ninja's graph says). However many cores there "
-            f"are, this build takes {took(chain.seconds)} at least; it took {took(whole)}."
+            f"are, {which} takes {took(chain.seconds)} at least; it took {took(whole)}."
         )
     else:
         note = (
@@ -322,12 +339,14 @@ def _cache_rows(report: CacheReport) -> list[tuple[str, ...]]:
     return [(cell(row[0]), *(number(each, each) for each in row[1:])) for row in rows]
 
 
-def builds_table(builds: Sequence[PastBuild], steps: Sequence[Step], hits: int) -> str:
+def builds_table(
+    builds: Sequence[PastBuild], steps: Sequence[Step], hits: int, this: str = "this one"
+) -> str:
     """Return the table of this build and the ones before it on this machine, the newest first."""
     if not builds:
         return ""
     work = sum(step.seconds for step in steps)
-    now = PastBuild(finished="this one", seconds=wall_seconds(steps), steps=len(steps), work=work, hits=hits)
+    now = PastBuild(finished=this, seconds=wall_seconds(steps), steps=len(steps), work=work, hits=hits)
     rows = [
         (
             cell(build.finished.replace("T", " ").replace("+00:00", " UTC")),

@@ -47,4 +47,4 @@ def write_report(request: ReportRequest) -> ReportFiles:
     build_dir = Path(question.facts.tree.build_dir or root / "build")
     out = Path(request.out).expanduser() if request.out else None
     trace = Path(request.trace).expanduser() if request.trace else None
-    return make_report(root, build_dir, question.catalog, out, trace)
+    return make_report(root, build_dir, question.catalog, out, trace, question.facts.tree.running)

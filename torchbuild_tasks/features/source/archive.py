@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +12,7 @@ from torchbuild_tasks.features.source import places
 from torchbuild_tasks.features.source.get import Task
 from torchbuild_tasks.system import files, lock
 from torchbuild_tasks.system.archive.unpack import unpack
+from torchbuild_tasks.system.mark import read_marker
 from torchbuild_tasks.system.remove import remove_tree
 
 ARCHIVES: Final[Mapping[str, str]] = {
@@ -46,35 +48,59 @@ def unpack_archive(task: Task, word: str, folder: Path | None) -> Path:
     growing = places.growing_folder(target)
     with files.translate_errors(SourceError, growing):
         growing.mkdir(parents=True, exist_ok=True)
-    with lock.hold(growing, "source get"):
-        outer = growing / "unpacked"
-        with files.translate_errors(SourceError, outer):
-            if outer.is_dir():  # of a run that was cut off
-                remove_tree(outer)
-        unpack(archive, kind, outer, tell=task.report.transfer, name=archive.name)
-        tree = _tree(outer, archive, task)
+    outer = growing / "unpacked"
+    with contextlib.ExitStack() as after, lock.hold(growing, "source get"), _removed(outer):
+        after.callback(places.remove_growing_folder, growing)
+        # A release that a distribution packs anew lacks files that links of it name.
+        unpack(archive, kind, outer, tell=task.report.transfer, name=archive.name, dangling=True)
+        tree = _tree(outer, archive)
         places.write_note(tree, places.Note(url=str(archive), word=word))
         places.publish(tree, target)
-        remove_tree(outer)
-    places.remove_growing_folder(growing)
     return target
 
 
-def _tree(outer: Path, archive: Path, task: Task) -> Path:
-    """Return the one folder in an archive if it is a PyTorch with its submodules, else remove it again."""
+@contextlib.contextmanager
+def _removed(folder: Path) -> Iterator[None]:
+    """Have no such folder before, where a run was cut off, nor after."""
+
+    def remove() -> None:
+        with files.translate_errors(SourceError, folder):
+            if folder.is_dir():
+                remove_tree(folder)
+
+    remove()
+    try:
+        yield
+    finally:
+        remove()
+
+
+def _tree(outer: Path, archive: Path) -> Path:
+    """Return the one folder in an archive if it is a PyTorch with its submodules."""
     inner = [path for path in outer.iterdir() if path.is_dir()]
     wrong = ""
     if len(inner) != 1 or not (inner[0] / "version.txt").is_file():
         wrong = "holds no PyTorch"
     elif (inner[0] / ".gitmodules").is_file() and not _has_submodules(inner[0]):
         wrong = "holds no submodules, as archives that GitHub makes of a tag do"
+    elif leaving := [link for link in _links(outer) if not _stays(outer / link, inner[0])]:
+        wrong = f"holds a link that leaves its folder: {leaving[0]}"
     if wrong:
-        remove_tree(outer)
         raise SourceError(
             f"{archive} {wrong}.",
             next_step="Take the release's own archive, pytorch-vX.Y.Z.tar.gz, or: source get vX.Y.Z",
         )
     return inner[0]
+
+
+def _links(outer: Path) -> Iterable[str]:
+    marker = read_marker(outer)
+    return marker.links if marker else ()
+
+
+def _stays(link: Path, tree: Path) -> bool:
+    """Say whether a link leads into the tree, which alone becomes the checkout."""
+    return link.resolve().is_relative_to(tree.resolve()) or not link.is_relative_to(tree)
 
 
 def _has_submodules(tree: Path) -> bool:

@@ -115,6 +115,7 @@ class Tree:
     archive: str
     limit: int = LIMIT
     count: int = COUNT
+    dangling: bool = False
     size: int = 0
     files: dict[str, int] = field(default_factory=dict)
     folders: set[str] = field(default_factory=set)
@@ -173,8 +174,10 @@ class Tree:
         if size < 0 or self.size > self.limit:
             refuse(self.archive, f"would grow past the limit of {self.limit} bytes")
 
-    def lead(self, path: str) -> str:
+    def lead(self, path: str) -> str | None:
         """Return where a link ends: the path of a file or folder of the archive, through other links.
+
+        None: at nothing in the archive, where `dangling` allows that.
 
         Raises:
             ArchiveRefused: it leaves the folder, turns in a circle or leads to nothing.
@@ -186,7 +189,7 @@ class Tree:
             if link is None:
                 end = "/".join(at)
                 self._grow(self.files.get(end, 0))
-                return end
+                return end if not end or end in self.files or end in self.folders else None
             pending = [*self._steps(link), *pending]
         refuse(self.archive, "is a link that turns in a circle", path)
 
@@ -210,7 +213,8 @@ class Tree:
             here = "/".join([*at, part])
             if here in self.links:
                 return here
-            if here not in self.folders and (here not in self.files or pending):
+            there = here in self.folders or (here in self.files and not pending)
+            if not there and not self.dangling:
                 refuse(self.archive, f"is a link to nothing in the archive: {self.links[path]!r}", path)
             at.append(part)
         return None
@@ -324,12 +328,15 @@ class Filling:
             with translate_errors(DownloadFailed, self.folder / path):
                 (self.folder / path).chmod(mode if path in self.tree.executables else mode & 0o666)
 
-    def _make_link(self, path: str, end: str) -> None:
+    def _make_link(self, path: str, end: str | None) -> None:
         self._make(path.rpartition("/")[0])
         place = self.folder / path
         with translate_errors(DownloadFailed, place):
             if sys.platform != "win32":
                 place.symlink_to(self.tree.links[path].replace("\\", "/"))
+                return
+            if end is None:  # a copy of nothing
+                del self.tree.links[path]
                 return
             if end not in self.tree.files:
                 refuse(self.tree.archive, "is a link to a folder, which Windows cannot have as a copy", path)

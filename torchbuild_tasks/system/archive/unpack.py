@@ -46,6 +46,7 @@ def unpack(
     count: int = COUNT,
     origin: Origin | None = None,
     holds: Sequence[str] = (),
+    dangling: bool = False,
 ) -> None:
     """Unpack `archive` into `folder`, which must not be there yet.
 
@@ -60,6 +61,7 @@ def unpack(
         count: the most files and folders.
         origin: where it comes from, for the mark.
         holds: paths that must be there afterwards.
+        dangling: whether a link may lead to nothing, inside the folder; on Windows it is left out.
 
     Raises:
         ArchiveRefused: it is broken, or holds what may not be unpacked.
@@ -72,7 +74,7 @@ def unpack(
     mark = Marker(id=found.id, sha256=found.sha256, url=found.url, size=found.size)
     with _growing(folder) as growing:
         write_marker(growing, mark)
-        tree = Tree(archive=archive.name, limit=limit, count=count)
+        tree = Tree(archive=archive.name, limit=limit, count=count, dangling=dangling)
         filling = Filling(growing, tree, lambda done, total: tell(name, done, total))
         with _broken_is_refused(archive):
             _READERS[kind](archive, filling)

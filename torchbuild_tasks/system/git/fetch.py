@@ -180,6 +180,9 @@ def _fetch(git: Git, wish: Wish, address: str, access: Access, name: str, *optio
     specs: tuple[str, ...] = (spec,)
     extra: tuple[str, ...] = ()
     if wish.full:
+        # A branch's place is filled by all branches; git refuses two sources for one place, and the commit is
+        # named apart, since the branch may move on before it is fetched.
+        spec = wish.what if wish.into.startswith("refs/remotes/origin/") else spec
         specs = (spec, "+refs/heads/*:refs/remotes/origin/*", "+refs/tags/*:refs/tags/*")
         extra = ("--unshallow",) if is_shallow(git) else ()
         if address == wish.url:  # a local mirror has all blobs, and need not be asked again later
