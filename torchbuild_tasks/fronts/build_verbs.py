@@ -152,7 +152,7 @@ def remove(request: BuildRequest, report: Reporter) -> Removal:
 
     question = look(request)
     root = Path(checkout(question))
-    with interruptible(), lock.hold(root, "clean"):
+    with interruptible(), lock.hold(root, "clean", report.note):
         if request.patches:
             return remove_patches(root, report, request.dry_run)
         return remove_build(request, question.facts, question.catalog, report)
