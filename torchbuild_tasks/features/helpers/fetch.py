@@ -62,7 +62,7 @@ def obtain(
     net: Net,
     lock_file: Path,
     require_hashes: bool,
-    allow_http: bool = False,
+    allow_http: bool = True,
     tell: Tell,
     note: Callable[[str], None],
 ) -> Mapping[str, Path]:

@@ -207,7 +207,7 @@ def _leads_to(link: Path, target: str) -> bool:
 
 
 def prune(
-    store: Path, keep: Collection[str], *, partial: Collection[Path] = (), dry_run: bool = False
+    store: Path, keep: Collection[str], *, partial: Collection[Path] | None = None, dry_run: bool = False
 ) -> Pruned:
     """Remove what no kept artifact uses: marked folders, leftovers of killed runs, downloads.
 
@@ -217,7 +217,7 @@ def prune(
 
     Args:
         keep: artifact ids, names of toolkits, and sha256s of downloads to keep all the same.
-        partial: folders of unfinished downloads to keep; those of others go.
+        partial: folders of unfinished downloads to keep; those of others go. None: all stay.
         dry_run: only list what would be removed.
     """
     removal = _Removal(dry_run)
@@ -236,7 +236,14 @@ def prune(
                 if owner_of(folder) not in busy:
                     removal.remove(folder, remove_tree)
         _prune_downloads(
-            removal, store, keep={*used, *keep, *(path.name for path in partial)}, busy=bool(busy)
+            removal,
+            store,
+            keep={
+                *used,
+                *keep,
+                *(path.name for path in unfinished(store) if partial is None or path in partial),
+            },
+            busy=bool(busy),
         )
     return removal.result()
 

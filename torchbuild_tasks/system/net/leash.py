@@ -24,22 +24,39 @@ else:
 
 
 class _Leash:
-    """Cuts one connection when its seconds are up."""
+    """Cuts one connection when its seconds are up; `is_cut` says that it did."""
 
-    def __init__(self, connection: socket.socket, seconds: float) -> None:
-        self._socket = connection.dup()  # TLS takes the first one over
-        self._timer = threading.Timer(seconds, self._cut)
-        self._timer.daemon = True
-        self._timer.start()
+    def __init__(self, connection: socket.socket) -> None:
+        self.is_cut = False
+        self._socket = connection.dup()  # TLS takes the first one over, and cannot be duplicated
+        self._timer: threading.Timer | None = None
+
+    def hold(self, seconds: float) -> None:
+        """Let the time run from here, unless it runs already."""
+        if self._timer is None:
+            self._timer = threading.Timer(seconds, self._cut)
+            self._timer.daemon = True
+            self._timer.start()
 
     def _cut(self) -> None:
+        self.is_cut = True
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
 
+    def check(self) -> None:
+        """Raise TimeoutError when the connection was cut: to http.client, headers that end so are whole."""
+        if self.is_cut:
+            raise TimeoutError("the headers took too long")
+
     def let_go(self) -> None:
-        """Let the connection be; it is used on, or closed."""
-        self._timer.cancel()
-        self._timer.join()
+        """Let the connection be used without haste."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def close(self) -> None:
+        """Drop it; the connection is closed elsewhere."""
+        self.let_go()
         self._socket.close()
 
 
@@ -51,26 +68,39 @@ class _Leashed(_Connection):
 
     def _new_conn(self) -> socket.socket:
         made = super()._new_conn()
-        self._leash = _Leash(made, self.answer)
+        self._drop()
+        self._leash = _Leash(made)
+        self._leash.hold(self.answer)
         return made
 
     def getresponse(self) -> Any:
         """Read an answer's status and headers, on the leash."""
-        if self._leash is None and self.sock is not None:  # a connection that is used once more
-            self._leash = _Leash(self.sock, self.answer)
-        try:
+        leash = self._leash
+        if leash is None:
             return super().getresponse()
-        finally:
-            self._let_go()
+        leash.hold(self.answer)
+        response = super().getresponse()
+        leash.let_go()
+        try:
+            leash.check()
+        except TimeoutError:
+            response.close()
+            raise
+        return response
+
+    def _tunnel(self) -> None:
+        super()._tunnel()
+        if self._leash is not None:
+            self._leash.check()
 
     def close(self) -> None:
         """Close the connection, and the leash with it."""
-        self._let_go()
+        self._drop()
         super().close()
 
-    def _let_go(self) -> None:
+    def _drop(self) -> None:
         if self._leash is not None:
-            self._leash.let_go()
+            self._leash.close()
             self._leash = None
 
 
