@@ -229,7 +229,7 @@ def test_the_parts_of_a_toolkit_are_listed_as_wanted() -> None:
     assert lines[0].folder == rf"{STORE}\unpacked\{lines[0].id}"
 
 
-# ---------------------------------------------------------------- a folder of its own for what a checkout names
+# ---------------------------------------------------------------- a folder of its own for a checkout's own
 
 
 def asked_row(url: str, **changes: Any) -> HelperRow:
