@@ -73,6 +73,7 @@ LOOKS_THROUGH = {
     "system.process_tree",
     "system.windows_job",
     "system.windows_memory",
+    "system.left_running",
     "system.signals",
 }
 # Values that need a reader of their own, or the package itself for its version.
@@ -295,7 +296,7 @@ def test_a_plan_imports_nothing_that_acts_and_few_modules(tmp_path: Path) -> Non
 
 
 PLAN_NEEDS = (
-    *("__init__", "files", "lock", "process", "process_tree", "reading", "signals"),
+    *("__init__", "files", "left_running", "lock", "process", "process_tree", "reading", "signals"),
     *("windows_job", "windows_memory"),  # on Windows, what process.py ends a tree with, and free memory
 )
 

@@ -247,6 +247,7 @@ def network(question: Question) -> Fetching:
             wheels=question.request.wheels or values.get("wheels") or "",
         ),
         require_hashes=question.request.require_hashes or bool(values.get("require_hashes")),
+        allow_http=question.request.allow_http or bool(values.get("allow_http")),
         git_mirrors=question.settings.mirrors,
     )
 

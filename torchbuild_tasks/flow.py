@@ -146,7 +146,7 @@ def build_plan(
     Returns:
         The plan, with another linker where the planned one does not link here; the verification's report.
     """
-    with interruptible(), lock.hold(Path(plan.source), "build"):
+    with interruptible(), lock.hold(Path(plan.source), "build", report.note):
         plan = settle_linker(question, plan, report)
         return plan, run_stages(question, plan, report)
 

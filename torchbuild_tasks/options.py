@@ -290,6 +290,11 @@ class BuildRequest:
     require_hashes: bool = flag(
         "refuse downloads whose hash is not known beforehand", verbs=FETCHING, default=False
     )
+    allow_http: bool = flag(
+        "also download over plain http what has no known hash: anybody on the way can replace it",
+        verbs=FETCHING,
+        default=False,
+    )
     manager: str | None = flag(
         "package manager that installs (default: the system's)",
         verbs=("bootstrap",),

@@ -1,11 +1,19 @@
-"""Which editable install a clean takes away: the one of this checkout, and no other."""
+"""Which editable install a clean takes away, and what is moved out of a folder that is emptied."""
 
 from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from tests.support.machines import base_python, linux_facts, python
-from torchbuild_tasks.build.clean import uninstall_command
+from torchbuild_tasks.build.clean import free_emptied, uninstall_command
+from torchbuild_tasks.build.outputs import recordable
+from torchbuild_tasks.build.owned import begin
+from torchbuild_tasks.build.work import Work
+from torchbuild_tasks.catalog import load_catalog
 
 
 @pytest.mark.parametrize("folder", ["/src/pytorch", "/src/pytorch/"])
@@ -20,3 +28,36 @@ def test_the_editable_install_of_this_checkout(folder: str) -> None:
 @pytest.mark.parametrize("folder", [None, "/src/pytorch2", "/src", "/home/me/pytorch"])
 def test_any_other_torch_stays(folder: str | None) -> None:
     assert uninstall_command(linux_facts(pythons=(python(torch_from=folder),))) is None
+
+
+# ---------------------------------------------------------------- folders that scikit-build-core empties
+
+
+def work_of(root: Path, notes: list[str]) -> Work:
+    report = SimpleNamespace(note=notes.append)
+    work = SimpleNamespace(root=root, build_dir=root / "build", catalog=load_catalog(), report=report)
+    return cast("Work", work)
+
+
+def test_what_is_of_others_is_moved_out_before_the_folder_is_emptied(tmp_path: Path) -> None:
+    outputs = recordable(load_catalog(), "scikit-build-core")
+    claims = begin(tmp_path, "build", outputs, log_time=None)
+    there = tmp_path / "build/editable"
+    (there / "torch").mkdir(parents=True)
+    for name in ("CACHEDIR.TAG", ".gitignore", "torch/a.so"):
+        (there / name).write_text("made")
+    (tmp_path / "build/install_manifest.txt").write_text(str(there / "torch/a.so"))
+    claims.finish()
+    notes: list[str] = []
+    free_emptied(work_of(tmp_path, notes))
+    assert not notes
+    (there / "torch/mine.txt").write_text("mine")
+    (there / "CACHEDIR.TAG").unlink()  # as a clean does that keeps a file, or a kill
+    free_emptied(work_of(tmp_path, notes))
+    assert (tmp_path / "build/editable.kept-1/torch/mine.txt").read_text() == "mine"
+    assert "editable.kept-1: torch/mine.txt" in notes[0]
+    assert not there.exists()
+    there.mkdir()
+    (there / "more.txt").write_text("mine")
+    free_emptied(work_of(tmp_path, notes))
+    assert (tmp_path / "build/editable.kept-2/more.txt").exists()

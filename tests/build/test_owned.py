@@ -16,11 +16,13 @@ from pathlib import Path
 import pytest
 
 from tests.support.capabilities import needs_git
-from torchbuild_tasks.build.outputs import CHANGED, TRACKED, Outputs
+from torchbuild_tasks.build.outputs import CHANGED, TRACKED, UNNAMED, Outputs, recordable
 from torchbuild_tasks.build.owned import Removed, begin, plan_removal, plan_stale, remove
+from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.errors import CleanRefused
 from torchbuild_tasks.system.log import last_write, open_log
 from torchbuild_tasks.system.remove import snapshot
+from torchbuild_tasks.values import replace
 
 pytestmark = pytest.mark.integration  # git
 OUTPUTS = Outputs(patterns=("build/**", "torch/lib/**", "torch/_C*.so", "torch/version.py"))
@@ -382,3 +384,31 @@ def test_what_one_version_generates_and_the_next_tracks_stays(root: Path) -> Non
     subprocess.run(["git", "add", "-f", "torch/version.py"], cwd=root, check=True)
     removal = plan_stale(root, root / "build", OUTPUTS, ("torch/version.py",))
     assert (removal.files, removal.kept) == ((), (("torch/version.py", TRACKED),))
+
+
+# ---------------------------------------------------------------- what nothing names is somebody's
+
+STRICT = replace(recordable(load_catalog(), "scikit-build-core"), others=())
+
+
+def test_what_a_person_keeps_in_a_build_folder_meanwhile_stays_and_is_listed(root: Path) -> None:
+    claims = begin(root, "build", STRICT, log_time=None)
+    write(root, "build/a.o", "build/CMakeFiles/b.o", "build/notes.txt", "build/try/x.cpp")
+    write(root, "build/build.ninja", text="build a.o: CXX x\n")
+    claims.finish()
+    plan = plan_removal(root, "build", STRICT)
+    assert plan.files == ("build/CMakeFiles/b.o", "build/a.o", "build/build.ninja")
+    assert plan.kept == (("build/notes.txt", UNNAMED), ("build/try/x.cpp", UNNAMED))
+    remove(plan)
+    assert {"build/notes.txt", "build/try/x.cpp"} <= files(root)
+    begin(root, "build", STRICT, log_time=None).finish()
+    assert plan_removal(root, "build", STRICT).kept == plan.kept
+
+
+def test_what_a_killed_configure_left_is_claimed_once_a_build_names_it(root: Path) -> None:
+    begin(root, "build", STRICT, log_time=None)
+    write(root, "build/macros.h")
+    claims = begin(root, "build", STRICT, log_time=time.time_ns())
+    write(root, "build/build.ninja", text="build x: RERUN_CMAKE ../macros.h.in\n")
+    claims.finish()
+    assert clean(root).count == 2

@@ -8,21 +8,26 @@ what one version generates may be a source of the next.
 
 from __future__ import annotations
 
+import itertools
+import os
 import re
+from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
 from torchbuild_tasks.build import owned
 from torchbuild_tasks.build.install import listed
 from torchbuild_tasks.build.ledger import LOG, LOGS
-from torchbuild_tasks.build.outputs import recordable
+from torchbuild_tasks.build.named import find_copies
+from torchbuild_tasks.build.outputs import emptied_folders, recordable
 from torchbuild_tasks.build.work import Reporter, Work
 from torchbuild_tasks.catalog import Catalog
-from torchbuild_tasks.errors import CleanRefused
+from torchbuild_tasks.errors import BuildFailed, CleanRefused
 from torchbuild_tasks.model import Command, Facts
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.system import files, process
 from torchbuild_tasks.system.log import last_write
+from torchbuild_tasks.system.remove import is_link, remove_tree, stamp
 
 SHOWN: Final = 5
 
@@ -104,6 +109,52 @@ def remove_stale(work: Work) -> Work:
             return work  # the next build tries again
     listed.forget_left_out(work.root, work.build_dir)
     return work
+
+
+def free_emptied(work: Work) -> None:
+    """Move what is of others out of the folders that the front end empties at each install.
+
+    scikit-build-core empties a folder that has its tag, with all that a person put there, and refuses one
+    without, as a clean that keeps a file leaves it or a kill between two files: for ever.
+
+    Raises:
+        BuildFailed: it cannot be moved.
+    """
+    inside = owned.within(work.root, work.build_dir)
+    for name, tag in emptied_folders(work.catalog) if inside else ():
+        folder = work.build_dir / name
+        if is_link(folder) or not folder.is_dir():
+            continue
+        foreign = _foreign(work, folder, {folder / tag, folder / ".gitignore"})
+        with files.translate_errors(BuildFailed, folder):
+            if foreign:
+                aside = _free_name(folder)
+                for path in foreign:
+                    target = aside / path.relative_to(folder)
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    files.replace(path, target)
+                names = _some(tuple(path.relative_to(folder).as_posix() for path in foreign))
+                work.report.note(
+                    f"{folder} is emptied at each install; what no build put there is now in {aside}: {names}"
+                )
+            if not (folder / tag).exists():  # all that is left in it was installed there
+                remove_tree(folder)
+
+
+def _foreign(work: Work, folder: Path, tags: Collection[Path]) -> list[Path]:
+    """Return the files of a folder that no build put there, and those that somebody has changed since."""
+    mine = owned.read(work.root, owned.MADE) or {}
+    found = [path for path in folder.rglob("*") if path not in tags and (is_link(path) or not path.is_dir())]
+    here = {path.relative_to(work.root).as_posix(): path for path in found}
+    other = {name for name, path in here.items() if mine.get(name, ())[:2] != stamp(path.lstat())[:2]}
+    return [here[name] for name in sorted(other - find_copies(work.root, work.build_dir, other))]
+
+
+def _free_name(folder: Path) -> Path:
+    """Return the first free name of the kind `editable.kept-1` beside a folder."""
+    numbers = itertools.count(1)
+    names = (folder.with_name(f"{folder.name}.kept-{number}") for number in numbers)
+    return next(path for path in names if not os.path.lexists(path))
 
 
 def _dead(work: Work) -> tuple[str, ...]:

@@ -49,6 +49,10 @@ def build_torch(work: Work) -> Work:
         work = begin_cache(work)
         route = confirm_route(work, route)
     work.ledger.open()
+    if route.front_end and work.plan.era == "scikit-build-core":
+        from torchbuild_tasks.build.clean import free_emptied
+
+        free_emptied(work)
     listed.note_listed(work.root, work.build_dir)
     front_end_skipped = True
     while route is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import functools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Final
 
 import msgspec
@@ -18,6 +18,7 @@ Stamp = tuple[int, int, int]
 Listing = Mapping[str, Stamp]
 CHANGED: Final = "changed since the build"
 TRACKED: Final = "tracked by git"
+UNNAMED: Final = "came while a build ran, and neither Ninja nor CMake nor an install names it"
 FOLDERS: Final = frozenset(
     (
         *(".git", ".hg", ".torchbuild", "__pycache__", "dist", "node_modules"),
@@ -29,6 +30,7 @@ FILES: Final = (
     *("*.swp", "*.swo", "*.swx", "*~", ".#*", "#*#", "4913", ".*.kate-swp", ".goutputstream-*"),
     *("*___jb_tmp___", "*___jb_old___", "*.tmp", "*.TMP", "*.pyc", "*.log", "env_set.*", ".DS_Store"),
 )
+BUILD: Final = "build/"  # how the rows begin that are about the build folder
 _SHOWN: Final = 4
 
 
@@ -38,20 +40,32 @@ def patterns(catalog: Catalog, era: str) -> Outputs:
 
 
 def recordable(catalog: Catalog, era: str) -> Outputs:
-    """Return the same patterns, and what a build of the other era may have left in this checkout before."""
+    """Return the same patterns, and what a build of the other era may have left in this checkout before.
+
+    Of these a build claims what it is named for, and what needs no name.
+    """
     others = tuple(row.pattern for row in catalog.output if row.era not in ("", era))
-    return replace(patterns(catalog, era), others=others)
+    sure = tuple(row.pattern for row in catalog.output if not row.named)
+    return replace(patterns(catalog, era), others=others, sure=sure)
+
+
+def emptied_folders(catalog: Catalog) -> tuple[tuple[str, str], ...]:
+    """Return the folders of a build folder that their maker empties, each with the tag that it looks for."""
+    rows = (row for row in catalog.output if row.tag)
+    return tuple((row.pattern.removeprefix(BUILD).removesuffix("/**"), row.tag) for row in rows)
 
 
 class Outputs(msgspec.Struct, frozen=True, kw_only=True):
     """Patterns of what a build writes. `build` is the build folder in the checkout, ending in `/`.
 
-    `others` are those of builds of the other era: owned on when they are, never claimed anew.
+    `others` are those of builds of the other era: owned on when they are, never claimed anew. What no pattern
+    of `sure` matches is claimed only when something of the build names it; None: everything is sure.
     """
 
     patterns: tuple[str, ...]
     others: tuple[str, ...] = ()
     build: str = ""
+    sure: tuple[str, ...] | None = None
 
     def below(self, folder: str) -> Outputs:
         """Return the same with everything below `folder`, the build folder; "" when it lies elsewhere."""
@@ -65,6 +79,15 @@ class Outputs(msgspec.Struct, frozen=True, kw_only=True):
         if self.build and path.startswith(self.build):
             return True
         return "/__pycache__/" not in path and _whole(patterns).fullmatch(path) is not None
+
+    def needs_name(self, path: str) -> bool:
+        """Return whether matching a pattern alone does not show that a build made this."""
+        if self.sure is None:
+            return False
+        sure = self.sure
+        if self.build not in ("", BUILD):
+            sure = (*sure, *(self.build + row.removeprefix(BUILD) for row in sure if row.startswith(BUILD)))
+        return _whole(sure).fullmatch(path) is None
 
     def reaches(self, folder: str) -> bool:
         """Return whether anything below this folder could match."""
@@ -85,13 +108,33 @@ class Outputs(msgspec.Struct, frozen=True, kw_only=True):
         for path, stamp in after.items():
             known = before.get(path)
             wrote = stamp[:2] != known[:2] if known else self._among(path, self.patterns)
-            if until is not None and stamp[2] > until:
+            if until is not None and stamp[2] > until and not self._outlives(path):
                 wrote = False
             if wrote and (path not in before or path in earlier):
                 owned[path] = stamp
             elif path in earlier:
                 owned[path] = earlier[path]
         return owned
+
+    def _outlives(self, path: str) -> bool:
+        """Return whether what a killed build's compilers wrote after its last word is known as theirs."""
+        return self.sure is not None and (path.startswith(self.build or "\0") or self.needs_name(path))
+
+    def unnamed(
+        self, claimed: Listing, earlier: Listing, find_named: Callable[[Set[str]], Iterable[str]]
+    ) -> frozenset[str]:
+        """Return what of the claimed nothing names, so that somebody else may have made it.
+
+        Args:
+            claimed: what came while a build ran, as `claim` returns it.
+            earlier: what builds owned before.
+            find_named: returns those of some files that something of the build names.
+        """
+        # A folder needs none: it goes only with nothing in it.
+        asked = {
+            path for path in claimed if not (path in earlier or path.endswith("/")) and self.needs_name(path)
+        }
+        return frozenset(asked).difference(find_named(asked)) if asked else frozenset()
 
     def sort_out(
         self, owned: Listing, now: Listing, tracked: Iterable[str]

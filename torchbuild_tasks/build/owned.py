@@ -1,7 +1,8 @@
 """The record of what builds own in a checkout: claimed by a build, removed by a clean, and nothing else.
 
 `before.json` lists the files from before a build, and names the log that the build writes; while it exists,
-a build runs or was killed. `made.json` is what builds own: each path with its stamp at the end of a build.
+a build runs or was killed. `made.json` is what builds own: each path with its stamp at the end of a build,
+and apart from these what came meanwhile and nothing names: that is kept, until a later build names it.
 Which files may be claimed and which must be kept is decided by build/outputs.py, handed in.
 """
 
@@ -12,12 +13,14 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from pathlib import Path
 from typing import Final, Protocol, Self
 
 import msgspec
 
+from torchbuild_tasks.build.named import find_named
+from torchbuild_tasks.build.outputs import UNNAMED
 from torchbuild_tasks.errors import CleanRefused, UsageError
 from torchbuild_tasks.system import process
 from torchbuild_tasks.system.files import (
@@ -45,22 +48,32 @@ class Outputs(Scope, Protocol):
     def claim(
         self, before: Listing, after: Listing, earlier: Listing, *, until: int | None = None
     ) -> dict[str, Stamp]: ...
+    def unnamed(
+        self, claimed: Listing, earlier: Listing, find_named: Callable[[Set[str]], Iterable[str]]
+    ) -> frozenset[str]: ...
     def sort_out(
         self, owned: Listing, now: Listing, tracked: Iterable[str]
     ) -> tuple[tuple[str, ...], Kept]: ...
 
 
-def read(root: Path, name: str) -> dict[str, Stamp] | None:
+class Claimed(msgspec.Struct, frozen=True):
+    """What builds own, and what came while they ran and nothing names; each path with its stamp."""
+
+    owned: Listing
+    unnamed: Listing
+
+
+def read(root: Path, name: str, part: str = "paths") -> dict[str, Stamp] | None:
     """Return a listing; None when there is none that can be read, and then nothing is claimed by it."""
     with contextlib.suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
-        items = read_json(root / STATE_DIR / name)["paths"].items()
+        items = read_json(root / STATE_DIR / name)[part].items()
         return {path: (m, s, c) for path, (m, s, c) in items}
     return None
 
 
-def write(root: Path, name: str, listing: Listing, log: str = "") -> None:
+def write(root: Path, name: str, listing: Listing, log: str = "", unnamed: Listing | None = None) -> None:
     """Write a listing; raises UsageError when that is not possible."""
-    data = json.dumps({"log": log, "paths": listing}).encode()
+    data = json.dumps({"log": log, "paths": listing, "unnamed": unnamed or {}}).encode()
     write_atomic(root / STATE_DIR / name, data, error=UsageError)
 
 
@@ -76,7 +89,7 @@ def forget(root: Path, gone: set[str]) -> None:
         listing = read(root, name)
         if listing is not None:
             left = {path: stamp for path, stamp in listing.items() if path not in gone}
-            write(root, name, left, _log_of(root, name))
+            write(root, name, left, _log_of(root, name), read(root, name, "unnamed"))
 
 
 def is_recorded(root: Path) -> bool:
@@ -84,7 +97,9 @@ def is_recorded(root: Path) -> bool:
     return any((root / STATE_DIR / name).exists() for name in (MADE, BEFORE))
 
 
-def claimed_paths(root: Path, outputs: Outputs, now: Listing, log_time: int | None) -> Listing:
+def find_claimed(
+    root: Path, build_dir: Path | str, outputs: Outputs, now: Listing, log_time: int | None
+) -> Claimed:
     """Return what builds own, with what a killed build wrote before its log ends.
 
     `log_time` is when the newest log was last written. That may be a later run's, which
@@ -93,10 +108,20 @@ def claimed_paths(root: Path, outputs: Outputs, now: Listing, log_time: int | No
     earlier = read(root, MADE) or {}
     before = read(root, BEFORE)
     if before is None or log_time is None:
-        return earlier
+        known = read(root, MADE, "unnamed") or {}
+        return Claimed(earlier, {path: now[path] for path in known if path in now})
     if name := _log_of(root, BEFORE):
         log_time = min(log_time, last_write_of(root / STATE_DIR, name) or 0)
-    return outputs.claim(before, now, earlier, until=log_time)
+    return _sorted(root, build_dir, outputs, outputs.claim(before, now, earlier, until=log_time), earlier)
+
+
+def _sorted(
+    root: Path, build_dir: Path | str, outputs: Outputs, claimed: Listing, earlier: Listing
+) -> Claimed:
+    """Take apart what the build's own texts name and what came beside it."""
+    unnamed = outputs.unnamed(claimed, earlier, lambda files: find_named(root, Path(root, build_dir), files))
+    owned = {path: stamp for path, stamp in claimed.items() if path not in unnamed}
+    return Claimed(owned, {path: claimed[path] for path in unnamed})
 
 
 def within(root: Path, build_dir: Path | str) -> str:
@@ -152,6 +177,7 @@ class Build(msgspec.Struct, frozen=True, kw_only=True):
     """A build under way, from `begin`."""
 
     root: Path
+    build_dir: Path | str
     outputs: Outputs
 
     def finish(self) -> int:
@@ -159,12 +185,13 @@ class Build(msgspec.Struct, frozen=True, kw_only=True):
         after = snapshot(self.root, self.outputs)
         before = read(self.root, BEFORE)
         earlier = read(self.root, MADE)
-        mine = self.outputs.claim(after if before is None else before, after, earlier or {})
-        write(self.root, MADE, mine)
+        claimed = self.outputs.claim(after if before is None else before, after, earlier or {})
+        mine = _sorted(self.root, self.build_dir, self.outputs, claimed, earlier or {})
+        write(self.root, MADE, mine.owned, unnamed=mine.unnamed)
         before_file = self.root / STATE_DIR / BEFORE
         with translate_errors(UsageError, before_file):
             unlink(before_file, missing_ok=True)
-        return len(mine)
+        return len(mine.owned)
 
 
 def begin(root: Path, build_dir: Path | str, outputs: Outputs, *, log_time: int | None) -> Build:
@@ -180,10 +207,12 @@ def begin(root: Path, build_dir: Path | str, outputs: Outputs, *, log_time: int 
     outputs = outputs.below(within(root, build_dir))
     state = state_dir(root)
     now = snapshot(root, outputs)
+    mine = find_claimed(root, build_dir, outputs, now, log_time)
     if (state / BEFORE).exists():
-        write(root, MADE, claimed_paths(root, outputs, now, log_time))
-    write(root, BEFORE, now, name_newest(state))
-    return Build(root=root, outputs=outputs)
+        write(root, MADE, mine.owned, unnamed=mine.unnamed)
+    # What nothing named may be of a build that was broken off before it wrote its names: asked again then.
+    write(root, BEFORE, {path: now[path] for path in now if path not in mine.unnamed}, name_newest(state))
+    return Build(root=root, build_dir=build_dir, outputs=outputs)
 
 
 # ---- a clean
@@ -206,8 +235,10 @@ def plan_removal(
     now = snapshot(root, outputs)
     if not is_recorded(root):
         _refuse_unrecorded(root, now)
-    mine = claimed_paths(root, outputs, now, log_time)
+    claimed = find_claimed(root, build_dir, outputs, now, log_time)
+    mine = claimed.owned
     files, kept = outputs.sort_out(mine, now, _tracked(root, mine))
+    kept = (*kept, *((path, UNNAMED) for path in sorted(claimed.unnamed) if not path.endswith("/")))
     if inside and is_link(root / inside):
         kept = (*kept, (inside, "a symbolic link; what is behind it is not followed"))
     folders = _emptied(root, files, [path for path in mine if path in now and path.endswith("/")])

@@ -32,6 +32,7 @@ class Fetching(msgspec.Struct, frozen=True, kw_only=True):
     lock_file: Path
     net: Net
     require_hashes: bool
+    allow_http: bool = False
     git_mirrors: tuple[tuple[str, str], ...] = ()
 
 

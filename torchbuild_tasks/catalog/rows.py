@@ -167,11 +167,17 @@ class CheckRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class OutputRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A pattern of files that a build of `era` writes inside the checkout."""
+    """A pattern of files that a build of `era` writes inside the checkout.
+
+    With `named` only what something of the build names is claimed. `tag` is the file by which its maker knows
+    a folder that it empties at each install.
+    """
 
     pattern: str
     what: str
     era: str = ""
+    named: bool = False
+    tag: str = ""
 
 
 class SubmoduleRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -155,7 +155,8 @@ def remove(request: BuildRequest, report: Reporter) -> Removal:
     if request.dry_run and (running := question.facts.tree.running):
         report.note(running.said)
     # What only lists needs no lock, and says who works here.
-    with interruptible(), contextlib.nullcontext() if request.dry_run else lock.hold(root, "clean"):
+    alone = contextlib.nullcontext() if request.dry_run else lock.hold(root, "clean", report.note)
+    with interruptible(), alone:
         if request.patches:
             return remove_patches(root, report, request.dry_run)
         return remove_build(request, question.facts, question.catalog, report)

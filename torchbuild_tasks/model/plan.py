@@ -87,7 +87,9 @@ class Artifact(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     store. A file has `urls`, the best first; a wheel has `project`, `version` and the
     platform `tag` that its file name ends with ("win_amd64"; "" for any). `sha256` is None
     where nobody publishes one; `size` is bytes. `holds` are paths inside the unpacked
-    folder that must be there. A build goes on without an `optional` one.
+    folder that must be there. A build goes on without an `optional` one. `place` is the folder's name where
+    that is another: what a checkout names itself, or has from a mirror, shares no folder with what others
+    call the same.
     """
 
     id: str
@@ -102,6 +104,12 @@ class Artifact(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     holds: tuple[str, ...] = ()
     because: str = ""
     optional: bool = False
+    place: str = ""
+
+    @property
+    def stored_as(self) -> str:
+        """Return the name of its folder in the store."""
+        return self.place or self.id
 
 
 class ManagedToolkit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 from torchbuild_tasks.catalog import HelperRow, PartRow
 from torchbuild_tasks.model import Artifact
 from torchbuild_tasks.plan.question import Question
@@ -26,7 +28,23 @@ def artifact_of(question: Question, row: HelperRow | PartRow, name: str, because
         unpack=row.unpack,
         holds=row.holds,
         because=because,
+        place=_place(question, row, name) if isinstance(row, HelperRow) else "",
     )
+
+
+def _place(question: Question, row: HelperRow, name: str) -> str:
+    """Return what the folder of a helper is called; "" for its id.
+
+    The store is shared by all checkouts. An id says what our own rows fetch: their address, or their hash.
+    Two checkouts may call different things the same, so a row of theirs stands for its hash, or else for
+    where it comes from, and so does what a mirror gives and no hash holds.
+    """
+    own = row in question.settings.helpers
+    mirror = question.value("mirror", "")
+    text = row.sha256 if own else ""
+    if not row.sha256 and (own or mirror):
+        text = "\n".join((mirror, row.project, *row.urls))
+    return f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}" if text else ""
 
 
 def in_store(question: Question, *parts: str) -> str:

@@ -7,23 +7,26 @@ import getpass
 import json
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 
 from torchbuild_tasks.errors import TreeBusy, UsageError
 from torchbuild_tasks.model import Running
+from torchbuild_tasks.system import left_running
 from torchbuild_tasks.system.files import state_dir, translate_errors, unlink, write_atomic
 from torchbuild_tasks.system.reading import read_json
 from torchbuild_tasks.values import from_json, to_json
 
 
 @contextlib.contextmanager
-def hold(root: Path, what: str) -> Iterator[None]:
+def hold(root: Path, what: str, note: Callable[[str], object] | None = None) -> Iterator[None]:
     """Hold the checkout for one run of `what` (build, clean ...); does not wait.
 
+    What a run that was killed left running there is ended first, and `note` is told its names.
+
     Raises:
-        TreeBusy: another run holds it; the text says which.
+        TreeBusy: another run holds it, or what a killed one left does not end; the text says which.
         UsageError: the checkout cannot be written.
     """
     import filelock
@@ -36,13 +39,27 @@ def hold(root: Path, what: str) -> Iterator[None]:
         except filelock.Timeout:  # an OSError, too
             raise _busy(root, about) from None
     try:
+        _end_left(root, state, note)
         write_atomic(about, json.dumps(to_json(_myself(what))).encode(), error=UsageError, private=True)
-        yield
+        with left_running.noted(state):
+            yield
     finally:
         # First the note, then the lock: the note must never be of a run that is over.
         with contextlib.suppress(OSError):
             unlink(about)
         lock.release()
+
+
+def _end_left(root: Path, state: Path, note: Callable[[str], object] | None) -> None:
+    ended, stayed = left_running.end_left(state)
+    if stayed:
+        numbers = ", ".join(map(str, stayed))
+        raise TreeBusy(
+            f"A run that was killed left programs in {root} that do not end: process {numbers}.",
+            next_step="They wait for a disk or a device. Run the same command again once they are gone.",
+        )
+    if ended and note is not None:
+        note(f"ended what a run that was killed had left running here: {', '.join(ended)}")
 
 
 def _myself(what: str) -> Running:

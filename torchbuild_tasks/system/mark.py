@@ -20,19 +20,25 @@ MARKER_SCHEMA: Final = 1
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
-    """What an unpacked folder comes from: artifact id; sha256, address and bytes of its archive."""
+    """What an unpacked folder comes from: its name; sha256, address and bytes of its archive.
+
+    `final` is the address that redirects led to, where that is another, and `etag` the server's name for it.
+    """
 
     id: str
     sha256: str
     url: str
     size: int
+    final: str = ""
+    etag: str = ""
 
 
 class Marker(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The content of the mark.
 
-    `files` gives the size in bytes of each file, `links` what each link says; both by path
-    with `/`. While `finished` is None the folder is being unpacked. `engine` unpacked it.
+    `files` gives the size in bytes of each file, `hashes` its sha256 as it was unpacked (none before
+    0.2), `links` what each link says; all by path with `/`. `final` and `etag` are as in `Origin`. While
+    `finished` is None the folder is being unpacked. `engine` unpacked it.
     """
 
     schema: int = MARKER_SCHEMA
@@ -42,6 +48,9 @@ class Marker(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     size: int
     engine: str = ""
     finished: str | None = None
+    final: str = ""
+    etag: str = ""
+    hashes: Mapping[str, str] = msgspec.field(default_factory=dict)
     files: Mapping[str, int] = msgspec.field(default_factory=dict)
     links: Mapping[str, str] = msgspec.field(default_factory=dict)
 

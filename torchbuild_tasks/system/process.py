@@ -25,6 +25,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import msgspec
 
+from torchbuild_tasks.system.left_running import current
 from torchbuild_tasks.system.process_tree import GRACE, end_tree
 from torchbuild_tasks.system.signals import interrupted, signals_wait
 
@@ -224,10 +225,13 @@ def _open(
         if stderr == subprocess.PIPE:  # captured: a console of its own, so that chcp works and
             own["creationflags"] |= subprocess.CREATE_NO_WINDOW  # leaves the user's as it is
         command = _with_path(argv, os.environ if env is None else env)
+    run = current()
     try:
+        if run is not None:
+            run.starting()
         process = _Process(
             command,
-            env=env,
+            env=env if run is None else run.environ(env),
             cwd=cwd,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -237,6 +241,8 @@ def _open(
         )
     except (OSError, ValueError) as error:
         raise _CannotStart(f"cannot start {name}: {error}") from error
+    if run is not None:
+        run.note(str(process.pid))
     if sys.platform == "win32":
         _run_in_job(process, name)
     return process

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from torchbuild_tasks.errors import EnvFileError
+from torchbuild_tasks.system.left_running import VARIABLE
 from torchbuild_tasks.system.process import Captured
 from torchbuild_tasks.values import parse_json
 
@@ -42,6 +43,7 @@ def activate(path: Path, *, environ: Mapping[str, str]) -> dict[str, str]:
         after = dict(parse_json(captured.stdout))
     except (ValueError, TypeError):
         raise _failed(path, captured, f"ended {shell.NAME} before its environment could be read") from None
+    after.pop(VARIABLE, None)  # the shell's, as a program of this run
     return shell.without_traces(after, environ)
 
 

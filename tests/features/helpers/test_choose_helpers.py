@@ -9,7 +9,13 @@ import pytest
 from tests.support.machines import ask, found, linux_facts, plan_of, settings, statuses, tree
 from tests.support.windows import ROOT, windows_facts
 from torchbuild_tasks.catalog import HelperRow
-from torchbuild_tasks.features.helpers.choose import artifact_id, choose_helpers, helper_lines, part_lines
+from torchbuild_tasks.features.helpers.choose import (
+    artifact_id,
+    check_helpers,
+    choose_helpers,
+    helper_lines,
+    part_lines,
+)
 from torchbuild_tasks.model import Facts, Store
 from torchbuild_tasks.plan.cuda.toolkit import choose_toolkit
 from torchbuild_tasks.values import replace
@@ -221,3 +227,50 @@ def test_the_parts_of_a_toolkit_are_listed_as_wanted() -> None:
     assert any(line.id.startswith("nvidia-cuda-nvcc-13.0") for line in lines)
     assert all(line.wanted and not line.here for line in lines)
     assert lines[0].folder == rf"{STORE}\unpacked\{lines[0].id}"
+
+
+# ---------------------------------------------------------------- a folder of its own for a checkout's own
+
+
+def asked_row(url: str, **changes: Any) -> HelperRow:
+    about = {"needed": "asked", "unpack": "zip", "source": "t", **changes}
+    return HelperRow(name="tool", version="1", os="linux", urls=(url,), **about)
+
+
+def place_of(row: HelperRow, **flags: Any) -> str:
+    question = ask(linux_facts(), replace(settings(), helpers=(row,)), with_helper=("tool",), **flags)
+    (helper,) = choose_helpers(question, "Release").chosen
+    assert helper.artifact.id == "tool-1"
+    assert helper.folder.endswith(helper.artifact.stored_as)
+    return helper.artifact.stored_as
+
+
+def test_rows_of_two_checkouts_share_a_folder_only_with_the_same_address_or_hash() -> None:
+    here, there = asked_row("https://a/x.zip"), asked_row("https://b/x.zip")
+    assert place_of(here) == place_of(asked_row("https://a/x.zip")) != place_of(there)
+    assert place_of(here).startswith("tool-1-")
+    assert place_of(here) != place_of(here, mirror="https://mirror/")
+    known = {"sha256": "ab" * 32}
+    assert place_of(asked_row("https://a/x.zip", **known)) == place_of(asked_row("https://b/x.zip", **known))
+    assert place_of(asked_row("https://a/x.zip", **known)) != place_of(
+        asked_row("https://a/x.zip", sha256="cd" * 32)
+    )
+
+
+def test_our_own_rows_are_called_by_their_id_unless_a_mirror_gives_them() -> None:
+    facts = machine(version="2.3.0")
+    plain = choose_helpers(ask(facts), "Release").artifacts
+    assert all(artifact.stored_as == artifact.id for artifact in plain)
+    mirrored = choose_helpers(ask(facts, mirror="https://mirror/"), "Release").artifacts
+    assert all((artifact.place == "") == bool(artifact.sha256) for artifact in mirrored)
+
+
+def test_plain_http_without_a_hash_refuses_the_plan() -> None:
+    def found_of(**changes: Any) -> list[str]:
+        flags = {name: changes.pop(name) for name in ("allow_http",) if name in changes}
+        row = asked_row("http://h/x.zip", **changes)
+        question = ask(linux_facts(), replace(settings(), helpers=(row,)), with_helper=("tool",), **flags)
+        return [one.text for one in check_helpers(question, choose_helpers(question, "Release")) if one.fix]
+
+    assert "plain http: h" in found_of()[0]
+    assert found_of(sha256="ab" * 32) == found_of(allow_http=True) == []

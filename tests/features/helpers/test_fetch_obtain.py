@@ -54,15 +54,22 @@ class World:
         return hashlib.sha256(self.archive(artifact).read_bytes()).hexdigest()
 
     def obtain(
-        self, artifacts: Sequence[Artifact], *, require_hashes: bool = False, offline: bool = False
+        self,
+        artifacts: Sequence[Artifact],
+        *,
+        require_hashes: bool = False,
+        offline: bool = False,
+        allow_http: bool = False,
+        net: Net | None = None,
     ) -> dict[str, Path]:
         return dict(
             obtain(
                 artifacts,
                 self.store,
-                net=Net(offline=offline),
+                net=net or Net(offline=offline),
                 lock_file=self.lock_file,
                 require_hashes=require_hashes,
+                allow_http=allow_http,
                 tell=lambda *now: self.told.append(now),
                 note=self.notes.append,
             )
@@ -350,3 +357,69 @@ def test_a_wrong_file_that_a_user_laid_there_is_refused_and_stays(world: World) 
         world.obtain([artifact], offline=True)
     assert str(laid) in "".join(refused.value.looked)
     assert laid.read_bytes() == b"other"
+
+
+# ---------------------------------------------------------------- servers, and other checkouts
+
+
+def test_what_another_server_gave_is_not_what_is_wanted(world: World) -> None:
+    """Nobody published a hash: then the address says which file it is, and each is downloaded itself."""
+    evil = world.serve("evil", b"EVIL")
+    honest = replace(world.serve("honest", b"HONEST"), id="evil", name="evil")
+    world.obtain([evil])
+    world.lock_file.unlink()
+    world.notes.clear()
+    (folder,) = world.obtain([honest]).values()
+    assert (folder / "include/a.h").read_bytes() == b"HONEST"
+    assert world.pins["evil"].url == honest.urls[0]
+    assert "first download of evil" in world.notes[0]
+
+
+def test_checkouts_that_call_two_things_the_same_have_a_folder_each(world: World) -> None:
+    evil = replace(world.serve("evil", b"EVIL"), place="evil-1")
+    honest = replace(world.serve("honest", b"HONEST"), id="evil", name="evil", place="evil-2")
+    first = world.obtain([evil])["evil"]
+    world.lock_file.unlink()
+    second = world.obtain([honest])["evil"]
+    assert [(folder / "include/a.h").read_bytes() for folder in (first, second)] == [b"EVIL", b"HONEST"]
+    assert [finding.status for finding in shelf.verify(world.store)] == ["ok", "ok"]
+
+
+def test_what_was_in_the_store_is_no_first_download(world: World) -> None:
+    artifact = world.serve("mkl-1")
+    world.obtain([artifact])
+    world.lock_file.unlink()
+    world.notes.clear()
+    world.obtain([artifact])
+    assert "first download" not in world.notes[0]
+    assert f"was in the store, downloaded from {artifact.urls[0]}" in world.notes[0]
+
+
+def test_plain_http_without_a_hash_is_refused_before_anything_is_asked(world: World) -> None:
+    artifact = replace(world.serve("mkl-1"), urls=("http://127.0.0.1:9/mkl-1.zip",))
+    with pytest.raises(HashRefused, match="plain http") as refused:
+        world.obtain([artifact])
+    assert "--allow-http" in refused.value.next_step
+    offline = Net(offline=True)  # it gets as far as that
+    with pytest.raises(DownloadFailed, match="offline"):
+        world.obtain([replace(artifact, sha256="ab" * 32)], net=offline)
+    with pytest.raises(DownloadFailed, match="offline"):
+        world.obtain([artifact], net=offline, allow_http=True)
+
+
+def test_a_mirror_over_plain_http_is_no_better(world: World) -> None:
+    artifact = replace(world.serve("mkl-1"), urls=("https://h/mkl-1.zip",))
+    with pytest.raises(HashRefused, match="plain http"):
+        world.obtain([artifact], net=Net(mirrors=(("", "http://127.0.0.1:9/"),)))
+
+
+def test_prune_takes_unfinished_downloads_that_nobody_goes_on_with(world: World) -> None:
+    kept, other = world.serve("mkl-1"), world.serve("magma-1")
+    for artifact in (kept, other):
+        folder = shelf.partial_of(world.store, artifact)
+        folder.mkdir(parents=True)
+        (folder / "x.part").write_bytes(b"12345")
+    partial = {shelf.partial_of(world.store, kept)}
+    assert shelf.prune(world.store, (), partial=partial, dry_run=True).bytes == 5
+    shelf.prune(world.store, (), partial=partial)
+    assert set(shelf.unfinished(world.store)) == partial

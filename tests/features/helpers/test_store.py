@@ -13,7 +13,8 @@ from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.features.helpers import store as shelf
 from torchbuild_tasks.model import Artifact
 from torchbuild_tasks.system.archive.unpack import unpack
-from torchbuild_tasks.system.mark import MARKER, Origin
+from torchbuild_tasks.system.mark import MARKER, Origin, read_marker, write_marker
+from torchbuild_tasks.values import replace
 
 DEAD = 999_999_999  # no process has such a number
 SHA = {"mkl-1": "aa" * 32, "magma-2": "bb" * 32}
@@ -94,6 +95,20 @@ def test_verify_finds_what_was_changed(tmp_path: Path) -> None:
     assert "2 of 2 files are missing or changed: include/a.h, lib/b.lib" in findings["mkl-1"].text
     assert findings["mkl-1"].fix
     assert (findings["magma-2"].status, findings["mine"].status) == ("error", "unknown")
+
+
+def test_verify_finds_a_change_that_keeps_the_size_unless_the_mark_is_old(tmp_path: Path) -> None:
+    folder = tmp_path / "unpacked/mkl-1"
+    archive = make("zip", tmp_path / "a.zip", [Put("a", b"HONEST")])
+    unpack(archive, "zip", folder, tell=lambda *now: None, name="mkl-1")
+    assert [one.status for one in shelf.verify(tmp_path)] == ["ok"]
+    marker = read_marker(folder)
+    assert marker is not None
+    write_marker(folder, replace(marker, hashes={}))
+    assert [one.status for one in shelf.verify(tmp_path)] == ["unknown"]
+    write_marker(folder, marker)
+    (folder / "a").write_bytes(b"TAMPER")
+    assert [one.status for one in shelf.verify(tmp_path)] == ["error"]
 
 
 @needs_symlinks

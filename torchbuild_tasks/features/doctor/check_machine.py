@@ -37,7 +37,11 @@ def check_disk(view: View) -> Findings:
 def _needs(view: View) -> Mapping[str, float]:
     """Return GiB by purpose; the source is in place, or the finding `submodules` reports it."""
     artifacts = view.plan.artifacts
-    store = sum((a.size or _UNSIZED * GIB) for a in artifacts if not _is_stored(view, a.id)) * _UNPACKED / GIB
+    store = (
+        sum((a.size or _UNSIZED * GIB) for a in artifacts if not _is_stored(view, a.stored_as))
+        * _UNPACKED
+        / GIB
+    )
     cache = view.plan.cache.size / GIB if view.plan.cache else 0.0
     return {"build": needed_disk(view.question), "store": store, "cache": cache, "tmp": _TEMPORARY}
 

@@ -31,7 +31,7 @@ def needed_addresses(plan: BuildPlan, facts: Facts, indexes: Sequence[str]) -> t
         indexes: the addresses of pip's indexes; those of the machine's own files are not asked for.
     """
     stored = facts.store.unpacked if facts.store else {}
-    missing = [artifact for artifact in plan.artifacts if artifact.id not in stored]
+    missing = [artifact for artifact in plan.artifacts if artifact.stored_as not in stored]
     wanted = [Address(url=each.urls[0], why=each.name) for each in missing if each.urls]
     packages = [each.name for each in missing if each.project]
     if plan.environment.install is not None:

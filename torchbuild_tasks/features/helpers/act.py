@@ -59,6 +59,7 @@ def fetch(artifacts: tuple[Artifact, ...], fetching: Fetching, report: Reporter)
         net=replace(fetching.net, say=report.note),
         lock_file=fetching.lock_file,
         require_hashes=fetching.require_hashes,
+        allow_http=fetching.allow_http,
         tell=report.transfer,
         note=report.note,
     )
@@ -82,8 +83,15 @@ def choose_wanted(
         raise PlanRefused("These helpers cannot be had.", findings=errors)
     artifacts = (*chosen.artifacts, *toolkit.artifacts)
     lines = (*helper_lines(question, chosen), *part_lines(question, toolkit.artifacts))
-    kept = frozenset(artifact.id for artifact in artifacts) | frozenset(toolkit.kept)
+    kept = frozenset(artifact.stored_as for artifact in artifacts) | frozenset(toolkit.kept)
     return HelperReport(action=action, lines=lines), artifacts, kept
+
+
+def count_unfinished(before: HelperReport, fetching: Fetching) -> HelperReport:
+    """Add the downloads that were cut, whose bytes are of no use until they are gone on with."""
+    from torchbuild_tasks.system.remove import size_of
+
+    return replace(before, unfinished={str(path): size_of(path) for path in store.unfinished(fetching.store)})
 
 
 def fetch_wanted(
@@ -124,10 +132,16 @@ def _does_not_run(name: str, program: str, done: process.Captured) -> Finding:
 
 
 def prune_helpers(
-    before: HelperReport, keep: Collection[str], fetching: Fetching, request: BuildRequest, report: Reporter
+    before: HelperReport,
+    artifacts: tuple[Artifact, ...],
+    keep: Collection[str],
+    fetching: Fetching,
+    request: BuildRequest,
+    report: Reporter,
 ) -> HelperReport:
     """Remove what the plan does not want; lists first, --dry-run stops there."""
-    found = store.prune(fetching.store, keep, dry_run=True)
+    partial = {store.partial_of(fetching.store, artifact) for artifact in artifacts}
+    found = store.prune(fetching.store, keep, partial=partial, dry_run=True)
     if not found.paths or request.dry_run:
         return replace(before, removable=found.paths)
     report.note(f"to be removed, {found.bytes >> 20} MiB:")
@@ -135,4 +149,4 @@ def prune_helpers(
         report.note(path)
     if not (request.yes or report.confirm("Remove these?")):
         raise CleanRefused("Nothing was removed.", next_step="Say --yes to remove what is listed.")
-    return replace(before, removed=store.prune(fetching.store, keep).paths)
+    return replace(before, removed=store.prune(fetching.store, keep, partial=partial).paths)

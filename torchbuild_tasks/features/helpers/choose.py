@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from urllib.parse import urlsplit
 
 import msgspec
 from packaging.version import Version
@@ -73,16 +74,16 @@ def machine_rows(question: Question) -> tuple[HelperRow, ...]:
 
 def make_helper(question: Question, row: HelperRow) -> Helper:
     """Return a row as a helper of the machine that is planned for."""
-    name = artifact_id(row)
     given = question.given("with_helper")
     spared = (
         row.name == bring.CACHE and not question.given("distribute") and not (given and row.name in given[0])
     )
+    artifact = replace(artifact_of(question, row, artifact_id(row), row.because), optional=spared)
     return Helper(
         row=row,
-        artifact=replace(artifact_of(question, row, name, row.because), optional=spared),
-        folder=unpacked_folder(question, name),
-        here=is_unpacked(question, name),
+        artifact=artifact,
+        folder=unpacked_folder(question, artifact.stored_as),
+        here=is_unpacked(question, artifact.stored_as),
     )
 
 
@@ -257,7 +258,8 @@ class HelperLine(msgspec.Struct, frozen=True, kw_only=True):
 class HelperReport(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a `helpers` verb.
 
-    `findings` come of verify; `removed` of prune, `removable` of prune --dry-run (paths).
+    `findings` come of verify; `removed` of prune, `removable` of prune --dry-run (paths). `unfinished`
+    are the bytes of each download that was cut, by its path.
     """
 
     action: str
@@ -265,6 +267,7 @@ class HelperReport(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...] = ()
     removable: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
+    unfinished: Mapping[str, int] = msgspec.field(default_factory=dict)
 
 
 def helper_lines(question: Question, helpers: Helpers) -> tuple[HelperLine, ...]:
@@ -283,9 +286,9 @@ def _line(question: Question, artifact: Artifact, wanted: bool) -> HelperLine:
     return HelperLine(
         id=artifact.id,
         because=artifact.because,
-        folder=unpacked_folder(question, artifact.id),
+        folder=unpacked_folder(question, artifact.stored_as),
         wanted=wanted,
-        here=is_unpacked(question, artifact.id),
+        here=is_unpacked(question, artifact.stored_as),
         size=artifact.size,
         sha256=artifact.sha256,
     )
@@ -307,6 +310,8 @@ def check_helpers(question: Question, helpers: Helpers) -> tuple[Finding, ...]:
     ]
     if question.given("require_hashes"):
         findings += [_unpinned(helper) for helper in helpers.chosen if not helper.artifact.sha256]
+    if not question.given("allow_http"):
+        findings += [_plain(helper) for helper in helpers.chosen if _is_plain(helper)]
     findings += [_blank(helper) for helper in helpers.chosen if _is_broken_by_blank(helper)]
     coming = [helper for helper in helpers.chosen if not helper.here]
     if coming:
@@ -319,6 +324,20 @@ def check_helpers(question: Question, helpers: Helpers) -> tuple[Finding, ...]:
 def _unpinned(helper: Helper) -> Finding:
     text = f"{helper.artifact.id} has no known hash, and --require-hashes asks for one"
     fix = "Fetch it once without that flag, look at torchbuild.lock, and commit it."
+    return Finding(id="helper", status="error", text=text, fix=fix)
+
+
+def _is_plain(helper: Helper) -> bool:
+    """Say whether a helper would come unprotected: whoever is on the way can put another in its place."""
+    artifact = helper.artifact
+    plain = artifact.urls and all(url.lower().startswith("http:") for url in artifact.urls)
+    return bool(plain) and not (helper.here or artifact.sha256)
+
+
+def _plain(helper: Helper) -> Finding:
+    host = urlsplit(helper.artifact.urls[0]).hostname
+    text = f"{helper.artifact.id} has no known hash, and its address is plain http: {host}"
+    fix = "Give its row an https address or a sha256; --allow-http takes it all the same."
     return Finding(id="helper", status="error", text=text, fix=fix)
 
 

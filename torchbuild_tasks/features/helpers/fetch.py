@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
@@ -28,12 +28,14 @@ from torchbuild_tasks.system import files
 from torchbuild_tasks.system.archive.members import fault, parts_of
 from torchbuild_tasks.system.archive.unpack import unpack
 from torchbuild_tasks.system.files import translate_errors, write_atomic
-from torchbuild_tasks.system.mark import Origin, read_marker
+from torchbuild_tasks.system.mark import Marker, Origin, read_marker
 from torchbuild_tasks.system.net import download, pip
 from torchbuild_tasks.system.net.client import Net, redact
+from torchbuild_tasks.system.net.transfer import Origin as Seen
 from torchbuild_tasks.system.net.transfer import Remote, Tell
 from torchbuild_tasks.system.reading import read_text
 from torchbuild_tasks.system.remove import DOWNLOADING, discard, leftovers, temporary_name
+from torchbuild_tasks.values import replace
 
 AT_ONCE: Final = 4  # downloads
 
@@ -61,6 +63,7 @@ def obtain(
     net: Net,
     lock_file: Path,
     require_hashes: bool,
+    allow_http: bool = True,
     tell: Tell,
     note: Callable[[str], None],
 ) -> Mapping[str, Path]:
@@ -70,6 +73,7 @@ def obtain(
         folder: the store's; made when it is missing.
         lock_file: the checkout's torchbuild.lock; written only when something was not pinned.
         require_hashes: refuse what has no hash yet, before anything is downloaded.
+        allow_http: also download over plain http what has no hash yet.
         tell: is called with the progress of each download and each unpacking.
         note: is called with a sentence that a person should read.
 
@@ -82,17 +86,19 @@ def obtain(
     pins = _read_lock(lock_file)
     each = {artifact.id: artifact for artifact in artifacts}
     wanted = [_with_hash(artifact, pins.get(artifact.id), lock_file) for artifact in each.values()]
-    unpinned = [one.artifact.id for one in wanted if one.sha256 is None]
+    unpinned = [one for one in wanted if one.sha256 is None]
     if require_hashes:
-        _refuse_unpinned(unpinned, lock_file)
-    if missing := _missing(folder, wanted):
-        with store.hold(folder, {one.artifact.id for one in missing}, note):
+        _refuse_unpinned([one.artifact.id for one in unpinned], lock_file)
+    missing = _missing(folder, wanted, net)
+    if missing:
+        with store.hold(folder, {one.artifact.stored_as for one in missing}, note):
             # Looked at again: another run may have unpacked it while this one waited.
-            missing = _missing(folder, wanted)
-            for archive in _bring_archives(missing, folder, net=net, tell=tell, note=note):
+            missing = _missing(folder, wanted, net)
+            means = _Means(folder=folder, net=net, tell=tell, allow_http=allow_http)
+            for archive in _bring_archives(missing, means, note=note):
                 _unpack(archive, folder, tell)
-    _pin(folder, lock_file, unpinned, note)
-    return {one.artifact.id: store.folder_of(folder, one.artifact.id) for one in wanted}
+    _pin(folder, lock_file, unpinned, {one.artifact.id for one in missing}, note)
+    return {one.artifact.id: store.folder_of(folder, one.artifact.stored_as) for one in wanted}
 
 
 # ---------------- what is wanted, what is missing
@@ -122,12 +128,15 @@ def _refuse_unpinned(unpinned: Sequence[str], lock_file: Path) -> None:
         )
 
 
-def _missing(folder: Path, wanted: Sequence[Wanted]) -> list[Wanted]:
-    return [one for one in wanted if not _is_unpacked(folder, one)]
+def _missing(folder: Path, wanted: Sequence[Wanted], net: Net) -> list[Wanted]:
+    return [one for one in wanted if not _is_unpacked(folder, one, net)]
 
 
-def _is_unpacked(folder: Path, one: Wanted) -> bool:
-    """Say whether an artifact is unpacked, from the archive that it must come from."""
+def _is_unpacked(folder: Path, one: Wanted, net: Net) -> bool:
+    """Say whether an artifact is unpacked, from the archive that it must come from.
+
+    Where no hash says which that is, its address does: what another server gave is not what is wanted here.
+    """
     unpacked = store.find(folder, one.artifact)
     marker = read_marker(unpacked) if unpacked else None
     if marker is None:
@@ -142,11 +151,12 @@ def _is_unpacked(folder: Path, one: Wanted) -> bool:
             next_step=f"If the wanted hash is right, remove {unpacked} and run the same command again. "
             "If what is unpacked is right, change the hash where it is wanted.",
         )
-    return True
+    addresses = {redact(form) for url in one.artifact.urls for form in (url, net.address(url))}
+    return one.sha256 is not None or not addresses or marker.url in addresses
 
 
 def _bring_archives(
-    missing: Sequence[Wanted], folder: Path, *, net: Net, tell: Tell, note: Callable[[str], None]
+    missing: Sequence[Wanted], means: _Means, *, note: Callable[[str], None]
 ) -> list[Archive]:
     """Return all archives, in their order; their artifacts must be held (`store.hold`).
 
@@ -156,24 +166,24 @@ def _bring_archives(
     """
     archives: dict[str, Archive] = {}
     for one in missing:
-        if found := _stored(folder, one) or _incoming(folder, one, note):
+        if found := _stored(means.folder, one) or _incoming(means.folder, one, note):
             archives[one.artifact.id] = found
     rest = [one for one in missing if one.artifact.id not in archives]
     wheels = any(one.artifact.project for one in rest)
-    settings = pip.read_settings(os.environ) if wheels else pip.PipSettings()
-    means = _Means(folder=folder, net=net, tell=tell, settings=settings)
-    downloaded = _download_offline(rest, means) if net.offline else _download(rest, means)
+    if wheels:
+        means = replace(means, settings=pip.read_settings(os.environ))
+    downloaded = _download_offline(rest, means) if means.net.offline else _download(rest, means)
     archives |= {archive.wanted.artifact.id: archive for archive in downloaded}
     return [archives[one.artifact.id] for one in missing]
 
 
 def _unpack(archive: Archive, folder: Path, tell: Tell) -> None:
     artifact = archive.wanted.artifact
-    store.discard(folder, artifact.id)
+    store.discard(folder, artifact.stored_as)
     unpack(
         archive.path,
         artifact.unpack,
-        store.folder_of(folder, artifact.id),
+        store.folder_of(folder, artifact.stored_as),
         tell=tell,
         name=f"unpacking {artifact.id}",
         origin=archive.origin,
@@ -240,7 +250,7 @@ def _check(one: Wanted, path: Path) -> Origin:
             next_step="Remove or replace that file, and run the same command again.",
         )
     url = redact(one.artifact.urls[0]) if one.artifact.urls else path.name
-    return Origin(id=one.artifact.id, sha256=got, url=url, size=size)
+    return Origin(id=one.artifact.stored_as, sha256=got, url=url, size=size)
 
 
 def _move_in(folder: Path, one: Wanted, path: Path, origin: Origin) -> Archive:
@@ -261,7 +271,8 @@ class _Means(msgspec.Struct, frozen=True, kw_only=True):
     folder: Path
     net: Net
     tell: Tell
-    settings: pip.PipSettings
+    allow_http: bool
+    settings: pip.PipSettings = pip.PipSettings()
 
 
 class _Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -274,32 +285,53 @@ class _Job(msgspec.Struct, frozen=True, kw_only=True):
 
 def _download(rest: Sequence[Wanted], means: _Means) -> list[Archive]:
     jobs = [_job(one, means) for one in rest if not one.artifact.project]
+    seen: dict[Path, Seen] = {}
     try:
         hashes = download.fetch_all(
-            [(job.remote, job.target) for job in jobs], means.net, means.tell, at_once=AT_ONCE
+            [(job.remote, job.target) for job in jobs], means.net, means.tell, at_once=AT_ONCE, seen=seen
         )
     except HashRefused as error:
         raise _with_sources(error, rest) from error
-    archives = [_finish(job, sha256, means.folder) for job, sha256 in zip(jobs, hashes, strict=True)]
+    archives = [
+        _finish(job, sha256, seen[job.target], means.folder) for job, sha256 in zip(jobs, hashes, strict=True)
+    ]
     return [*archives, *(_download_wheel(one, means) for one in rest if one.artifact.project)]
 
 
 def _job(one: Wanted, means: _Means) -> _Job:
     artifact = one.artifact
-    remote = Remote(name=_file_name(artifact), urls=artifact.urls, sha256=one.sha256, size=artifact.size)
-    key = hashlib.sha256(f"{redact(remote.urls[0])}\n{artifact.id}".encode()).hexdigest()
-    target = means.folder / store.PARTIAL / key / remote.name
+    urls = artifact.urls if one.sha256 or means.allow_http else _protected(artifact, means.net)
+    remote = Remote(name=_file_name(artifact), urls=urls, sha256=one.sha256, size=artifact.size)
+    target = store.partial_of(means.folder, artifact) / remote.name
     with translate_errors(DownloadFailed, target):
         target.parent.mkdir(parents=True, exist_ok=True)
     return _Job(wanted=one, remote=remote, target=target)
 
 
-def _finish(job: _Job, sha256: str, folder: Path) -> Archive:
+def _protected(artifact: Artifact, net: Net) -> tuple[str, ...]:
+    """Return the addresses that nobody on the way can answer for, the only ones without a hash.
+
+    Raises:
+        HashRefused: there is none.
+    """
+    asked = {url: net.address(url) for url in artifact.urls}
+    urls = tuple(url for url, address in asked.items() if not address.lower().startswith("http:"))
+    if artifact.urls and not urls:
+        raise HashRefused(
+            f"{artifact.id} has no known hash, and would come over plain http.",
+            looked=tuple(map(redact, asked.values())),
+            next_step="Nothing was downloaded: anybody on the way could put another file in its place. Give "
+            "its row an https address or a `sha256`, or say --allow-http: its hash is pinned from then on.",
+        )
+    return urls
+
+
+def _finish(job: _Job, sha256: str, seen: Seen, folder: Path) -> Archive:
     """Move a downloaded file in, and remove the folder that it grew in."""
     with translate_errors(DownloadFailed, job.target):
         size = job.target.stat().st_size
-    url = redact(job.remote.urls[0])
-    origin = Origin(id=job.wanted.artifact.id, sha256=sha256, url=url, size=size)
+    name = job.wanted.artifact.stored_as
+    origin = Origin(id=name, sha256=sha256, url=seen.url, size=size, final=seen.final, etag=seen.etag)
     archive = _move_in(folder, job.wanted, job.target, origin)
     with contextlib.suppress(OSError):
         job.target.parent.rmdir()
@@ -315,8 +347,8 @@ def _with_sources(error: HashRefused, rest: Sequence[Wanted]) -> HashRefused:
 def _download_wheel(one: Wanted, means: _Means) -> Archive:
     """Have pip download a wheel, into a folder of this process: pip resumes nothing of a killed run's."""
     artifact = one.artifact
-    scratch = temporary_name(means.folder / store.PARTIAL / artifact.id, DOWNLOADING)
-    for old in leftovers(scratch.parent, artifact.id):
+    scratch = temporary_name(means.folder / store.PARTIAL / artifact.stored_as, DOWNLOADING)
+    for old in leftovers(scratch.parent, artifact.stored_as):
         discard(old)
     with translate_errors(DownloadFailed, scratch):
         scratch.mkdir(parents=True)
@@ -330,7 +362,7 @@ def _download_wheel(one: Wanted, means: _Means) -> Archive:
     )
     try:
         path, sha256 = pip.download_wheel(wanted, scratch, means.settings, means.net, means.tell)
-        origin = Origin(id=artifact.id, sha256=sha256, url=path.name, size=path.stat().st_size)
+        origin = Origin(id=artifact.stored_as, sha256=sha256, url=path.name, size=path.stat().st_size)
         return _move_in(means.folder, one, path, origin)
     finally:
         discard(scratch)
@@ -403,16 +435,25 @@ def _read_lock(lock_file: Path) -> Mapping[str, Pin]:
         raise UsageError(f"{lock_file} cannot be read: {error.strerror}.") from error
 
 
-def _pin(folder: Path, lock_file: Path, ids: Sequence[str], note: Callable[[str], None]) -> None:
+def _pin(
+    folder: Path,
+    lock_file: Path,
+    unpinned: Sequence[Wanted],
+    fetched: Set[str],
+    note: Callable[[str], None],
+) -> None:
     """Write down the hashes of what was trusted at first use, leaving all other entries as they are."""
-    if not ids:
+    if not unpinned:
         return
+    markers: dict[str, Marker] = {}
     key = hashlib.sha256(str(lock_file.absolute()).encode()).hexdigest()[:16]
     with store.hold_lock(folder / store.LOCKS / f"pins-{key}.lock", lambda: None):
         pins = dict(_read_lock(lock_file))
-        for artifact_id in ids:
-            marker = read_marker(store.folder_of(folder, artifact_id))
+        for one in unpinned:
+            artifact_id = one.artifact.id
+            marker = read_marker(store.folder_of(folder, one.artifact.stored_as))
             assert marker is not None  # it was unpacked, or found, just now
+            markers[artifact_id] = marker
             known = pins.setdefault(
                 artifact_id, Pin(id=artifact_id, sha256=marker.sha256, size=marker.size, url=marker.url)
             )
@@ -426,5 +467,8 @@ def _pin(folder: Path, lock_file: Path, ids: Sequence[str], note: Callable[[str]
                     next_step="Find out which is right before you build with either.",
                 )
         write_atomic(lock_file, write_pins(pins).encode(), error=UsageError)
-    for artifact_id in ids:
-        note(f"first download of {artifact_id}: its hash is now in {lock_file.name}; commit that file")
+    for artifact_id, marker in markers.items():
+        how = f"first download of {artifact_id}"
+        if artifact_id not in fetched:
+            how = f"{artifact_id} was in the store, downloaded from {marker.url} by {marker.finished}"
+        note(f"{how}: its hash is now in {lock_file.name}; commit that file")

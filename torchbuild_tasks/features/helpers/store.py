@@ -8,9 +8,11 @@ for each artifact. What is unpacked carries a mark; a folder without one is neve
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import re
+import stat
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Final
@@ -20,6 +22,7 @@ import msgspec
 from torchbuild_tasks.errors import DownloadFailed, UsageError
 from torchbuild_tasks.model import Artifact, Finding
 from torchbuild_tasks.system.archive.members import fault, parts_of
+from torchbuild_tasks.system.archive.unpack import hash_file
 from torchbuild_tasks.system.files import translate_errors, write_atomic
 from torchbuild_tasks.system.mark import MARKER, Marker, read_marker
 from torchbuild_tasks.system.reading import read_json
@@ -87,11 +90,17 @@ def file_of(store: Path, sha256: str, name: str) -> Path:
     return store / FILES / sha256[:2] / sha256 / name
 
 
+def partial_of(store: Path, artifact: Artifact) -> Path:
+    """Return the folder in which a download grows: the same for the next run, which goes on with it."""
+    key = "\n".join((*artifact.urls[:1], artifact.stored_as))
+    return store / PARTIAL / hashlib.sha256(key.encode()).hexdigest()
+
+
 def find(store: Path, artifact: Artifact) -> Path | None:
     """Return the folder of an artifact that is unpacked and has all that it is wanted for."""
-    folder = folder_of(store, artifact.id)
+    folder = folder_of(store, artifact.stored_as)
     marker = read_marker(folder)
-    if marker is None or marker.finished is None or marker.id != artifact.id:
+    if marker is None or marker.finished is None or marker.id != artifact.stored_as:
         return None
     return folder if all(os.path.lexists(folder / path) for path in artifact.holds) else None
 
@@ -162,19 +171,30 @@ def _verify(folder: Path) -> Finding:
     if marker is None or marker.finished is None:
         text = f"{folder}: its mark cannot be read"
         return Finding(id=folder.name, status="error", text=text, fix=fix)
-    wrong = [path for path, size in marker.files.items() if _size(folder / path) != size]
+    wrong = [
+        path
+        for path, size in marker.files.items()
+        if not _is_same(folder / path, size, marker.hashes.get(path))
+    ]
     wrong += [path for path, target in marker.links.items() if not _leads_to(folder / path, target)]
     if wrong:
         named = ", ".join(sorted(wrong)[:5]) + (" ..." if len(wrong) > 5 else "")
         text = f"{folder}: {len(wrong)} of {len(marker.files)} files are missing or changed: {named}"
         return Finding(id=folder.name, status="error", text=text, fix=fix)
-    return Finding(id=folder.name, status="ok", text=f"{len(marker.files)} files as they were unpacked")
+    text = f"{len(marker.files)} files as they were unpacked"
+    if not marker.hashes and marker.files:
+        text = f"{len(marker.files)} files have their sizes; an older version unpacked it and kept no hashes"
+        return Finding(id=folder.name, status="unknown", text=text, fix=fix)
+    return Finding(id=folder.name, status="ok", text=text)
 
 
-def _size(path: Path) -> int | None:
+def _is_same(path: Path, size: int, digest: str | None) -> bool:
+    """Say whether a file is as it was unpacked."""
     with contextlib.suppress(OSError):
-        return path.lstat().st_size
-    return None
+        info = path.lstat()
+        is_file = stat.S_ISREG(info.st_mode) and info.st_size == size
+        return is_file and digest in (None, hash_file(path))
+    return False
 
 
 def _leads_to(link: Path, target: str) -> bool:
@@ -187,15 +207,18 @@ def _leads_to(link: Path, target: str) -> bool:
 # ---------------- prune
 
 
-def prune(store: Path, keep: Collection[str], *, dry_run: bool = False) -> Pruned:
+def prune(
+    store: Path, keep: Collection[str], *, partial: Collection[Path] | None = None, dry_run: bool = False
+) -> Pruned:
     """Remove what no kept artifact uses: marked folders, leftovers of killed runs, downloads.
 
-    A download that was cut stays: the next run goes on with it.
+    A download of a kept artifact that was cut stays: the next run goes on with it.
 
     What another run holds stays, and as long as any is under way, all downloads do.
 
     Args:
         keep: artifact ids, names of toolkits, and sha256s of downloads to keep all the same.
+        partial: folders of unfinished downloads to keep; those of others go. None: all stay.
         dry_run: only list what would be removed.
     """
     removal = _Removal(dry_run)
@@ -213,12 +236,26 @@ def prune(store: Path, keep: Collection[str], *, dry_run: bool = False) -> Prune
             for folder in leftovers(store / parent):
                 if owner_of(folder) not in busy:
                     removal.remove(folder, remove_tree)
-        _prune_downloads(removal, store, keep={*used, *keep}, busy=bool(busy))
+        _prune_downloads(
+            removal,
+            store,
+            keep={
+                *used,
+                *keep,
+                *(path.name for path in unfinished(store) if partial is None or path in partial),
+            },
+            busy=bool(busy),
+        )
     return removal.result()
 
 
+def unfinished(store: Path) -> tuple[Path, ...]:
+    """Return the folders of downloads that were cut."""
+    return tuple(folder for folder in _folders(store / PARTIAL) if _SHA256.fullmatch(folder.name))
+
+
 def _prune_downloads(removal: _Removal, store: Path, keep: Collection[str], *, busy: bool) -> None:
-    for folder in _downloads(store):
+    for folder in (*unfinished(store), *_downloads(store)):
         if busy:
             removal.keep(folder, "a run is under way")
         elif folder.name not in keep:

@@ -25,7 +25,14 @@ def helpers_text(report: HelperReport) -> str:
 def _list(report: HelperReport) -> str:
     head = ("", "helper", "size", "hash", "state", "what it is")
     rows = [_row(line) for line in report.lines]
-    return columns([head, *rows], "") + "* is wanted by the build that these flags describe\n"
+    text = columns([head, *rows], "") + "* is wanted by the build that these flags describe\n"
+    if report.unfinished:
+        count, size = len(report.unfinished), sum(report.unfinished.values())
+        text += (
+            f"{count} unfinished download{'s' * (count > 1)}, {size_text(size)} in all: `helpers fetch` goes "
+        )
+        text += "on with what the build wants, `helpers prune` removes the rest\n"
+    return text
 
 
 def _row(line: HelperLine) -> tuple[str, ...]:
@@ -83,6 +90,7 @@ def run_action(request: HelpersRequest, report: Reporter) -> HelperReport:
     from torchbuild_tasks.context import look, network
     from torchbuild_tasks.features.helpers.act import (
         choose_wanted,
+        count_unfinished,
         fetch_wanted,
         prune_helpers,
         verify_helpers,
@@ -98,5 +106,5 @@ def run_action(request: HelpersRequest, report: Reporter) -> HelperReport:
             case "verify":
                 return verify_helpers(listed, question, network(question))
             case "prune":
-                return prune_helpers(listed, kept, network(question), request, report)
-    return listed
+                return prune_helpers(listed, artifacts, kept, network(question), request, report)
+    return count_unfinished(listed, network(question))

@@ -194,6 +194,7 @@ def _helpers(plan: BuildPlan, store: Path) -> Iterator[HelperUsed]:
 
     used = [id for name, id in plan.inputs.items() if name.startswith("helper ")]
     for id in sorted({*used, *(plan.toolkit.parts if plan.toolkit else ())}):
-        marker = read_marker(folder_of(store, id))
-        version = next((each.version for each in plan.artifacts if each.id == id), "")
+        artifact = next((each for each in plan.artifacts if each.id == id), None)
+        marker = read_marker(folder_of(store, artifact.stored_as if artifact else id))
+        version = artifact.version if artifact else ""
         yield HelperUsed(id=id, version=version, sha256=marker.sha256 if marker else None)

@@ -7,11 +7,14 @@ gets its own name by one rename. Names and links are judged by system/archive/me
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from torchbuild_tasks.errors import DownloadFailed, TorchbuildError
 from torchbuild_tasks.system import files
@@ -71,7 +74,7 @@ def unpack(
     found = origin or Origin(id=folder.name, sha256="", url="", size=0)
     if os.path.lexists(folder):
         raise _is_there(folder)
-    mark = Marker(id=found.id, sha256=found.sha256, url=found.url, size=found.size)
+    mark = Marker(**msgspec.structs.asdict(found))
     with _growing(folder) as growing:
         write_marker(growing, mark)
         tree = Tree(archive=archive.name, limit=limit, count=count, dangling=dangling)
@@ -80,14 +83,23 @@ def unpack(
             _READERS[kind](archive, filling)
             filling.finish()
         _check_holds(tree, holds)
-        write_marker(growing, _finished(mark, "py7zr" if kind == "7z" else "python", tree))
+        with translate_errors(DownloadFailed, growing):
+            hashes = {path: hash_file(growing / path) for path in tree.files}
+        mark = replace(mark, engine="py7zr" if kind == "7z" else "python", hashes=hashes)
+        write_marker(growing, _finished(mark, tree))
         with translate_errors(DownloadFailed, folder):
             files.replace(growing, folder)
 
 
-def _finished(mark: Marker, engine: str, tree: Tree) -> Marker:
+def hash_file(path: Path) -> str:
+    """Return the sha256 of a file in hex."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _finished(mark: Marker, tree: Tree) -> Marker:
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    return replace(mark, engine=engine, finished=now, files=tree.files, links=tree.links)
+    return replace(mark, finished=now, files=tree.files, links=tree.links)
 
 
 def _is_there(folder: Path) -> DownloadFailed:

@@ -42,6 +42,11 @@ class Net(msgspec.Struct, frozen=True, kw_only=True):
         offline: no network at all; files of a `file://` mirror can still be had.
         connect: seconds until a server must have taken the connection.
         read: seconds without a byte after which a connection counts as lost.
+        answer: seconds in which a connection must be made and the headers of an answer be there.
+        least: bytes a second that a body must bring on average over `patience` seconds.
+        patience: seconds, see `least`.
+        largest: bytes that a file may have whose row gives no size.
+        room: bytes that are left free on the disk.
         attempts: how often one address is tried without getting further.
         back_off: s; the second wait before another attempt is twice that, and each later one doubles.
         longest_wait: no wait is longer, s, whatever a server asks for with Retry-After.
@@ -55,6 +60,11 @@ class Net(msgspec.Struct, frozen=True, kw_only=True):
     offline: bool = False
     connect: float = 15.0
     read: float = 60.0
+    answer: float = 120.0
+    least: float = 1024.0
+    patience: float = 60.0
+    largest: int = 16 << 30
+    room: int = 64 << 20
     attempts: int = 5
     back_off: float = 0.5
     longest_wait: float = 120.0
@@ -81,6 +91,8 @@ class Net(msgspec.Struct, frozen=True, kw_only=True):
         """
         import requests
 
+        from torchbuild_tasks.system.net.leash import LeashedAdapter
+
         class ByHand(requests.Session):
             """Follows no redirect: even told not to, requests would read the body of one into memory."""
 
@@ -88,6 +100,8 @@ class Net(msgspec.Struct, frozen=True, kw_only=True):
                 return iter(())
 
         session = ByHand()
+        for scheme in WEB:
+            session.mount(f"{scheme}://", LeashedAdapter(self.answer))
         # requests reads REQUESTS_CA_BUNDLE and CURL_CA_BUNDLE itself, and lets them win over this.
         session.verify = os.environ.get("SSL_CERT_FILE") or True
         # Bytes as they are stored: a hash, a length and a range mean nothing of compressed ones.

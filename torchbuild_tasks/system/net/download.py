@@ -56,11 +56,19 @@ def fetch(remote: Remote, target: Path, net: Net, tell: Tell) -> str:
 
 
 def fetch_all(
-    jobs: Sequence[tuple[Remote, Path]], net: Net, tell: Tell, *, at_once: int = 4
+    jobs: Sequence[tuple[Remote, Path]],
+    net: Net,
+    tell: Tell,
+    *,
+    at_once: int = 4,
+    seen: dict[Path, Origin] | None = None,
 ) -> tuple[str, ...]:
     """Download several files to as many targets, `at_once` at the same time.
 
     The first error, or Ctrl-C, stops the others and is raised; their parts stay for the next run.
+
+    Args:
+        seen: gets what is known of each file's origin, by its target.
 
     Returns:
         The hashes in the order of `jobs`.
@@ -87,6 +95,8 @@ def fetch_all(
             if isinstance(outcome, BaseException):
                 raise outcome
             hashes[index] = outcome
+            if seen is not None and (known := all_jobs[index].part.origin):
+                seen[jobs[index][1]] = known
     finally:
         halt.now()
         for job in all_jobs:
@@ -122,7 +132,7 @@ class _Job:
         self.net = net
         self.tell = tell
         self.halt = halt
-        self.part = Part(target, every=net.note)
+        self.part = Part(target, every=net.note, room=net.room)
         self._clean = False  # whether it was begun anew because of a wrong hash
 
     def run(self) -> str:
@@ -252,6 +262,7 @@ class Receiver:
             raise Again(f"answered {response.status_code} to a plain question", lied=True)
         about = origin(self._address, response)
         self._check_size(about.size)
+        self._check_largest(about.size or 0)
         self.sure = ends_visibly(response) or self._remote.size is not None
         if not self.sure and not self._remote.sha256:
             raise Refused("does not say how long the file is, so one that is cut short could not be noticed")
@@ -260,6 +271,14 @@ class Receiver:
     def _check_size(self, size: int | None) -> None:
         if None not in (size, self._remote.size) and size != self._remote.size:
             raise Again(f"announced {size} bytes instead of {self._remote.size}", lied=True)
+
+    def _check_largest(self, size: int) -> None:
+        """Refuse what has no size in its row and is larger than any file that we know of."""
+        if self._remote.size is None and size > self._net.largest:
+            self._part.forget()
+            raise Refused(
+                f"has more than {self._net.largest} bytes, the most of a file whose row gives no `size`"
+            )
 
     def _check_rest(self, response: requests.Response) -> None:
         """Check that an answer to `Range` is of the same file, from where ours ends to the end."""
@@ -287,11 +306,12 @@ class Receiver:
         part = self._part
         size = self._total()
         self._tell(self._remote.name, part.done, size)
-        for block in blocks(response.raw):
+        for block in blocks(response.raw, self._net):
             self._halt.check()
             if size is not None and part.done + len(block) > size:
                 part.forget()
                 raise Again("sent more than it had announced", lied=True)
+            self._check_largest(part.done + len(block))
             part.add(block)
             self._tell(self._remote.name, part.done, size)
 

@@ -11,6 +11,7 @@ import hashlib
 import json
 import math
 import re
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -68,12 +69,14 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
         etag: its strong ETag, or "".
         modified: its Last-Modified if that can be relied on, or "".
         size: bytes, if known.
+        final: the address that redirects led to, as it may be shown; "" where that is `url`.
     """
 
     url: str
     etag: str = ""
     modified: str = ""
     size: int | None = None
+    final: str = ""
 
     @property
     def validator(self) -> str:
@@ -92,7 +95,8 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
 _HOPS: Final = 10
 _OK, _PART, _NO_SUCH_RANGE = 200, 206, 416
 _LATER: Final = (408, 429)  # and every 5xx
-_SMALLEST, _LARGEST = 16 << 10, 256 << 10  # bytes of one read; larger ones leave the CPU's cache
+_LARGEST: Final = 256 << 10  # bytes of one read; larger ones leave the CPU's cache
+_USUAL: Final = Net()
 
 
 def ask(
@@ -165,26 +169,26 @@ def _redirect(url: str, target: str) -> str:
     return new
 
 
-def blocks(raw: Any) -> Iterator[bytes]:
-    """Yield the body as it came, in blocks.
+def blocks(raw: Any, net: Net = _USUAL) -> Iterator[bytes]:
+    """Yield the body as it came, in blocks of what one read of the connection brings.
 
-    A read returns when its block is full, so blocks are as large as about a quarter of a
-    second brings: then progress moves, and a cut loses little. `iter_content` takes 2.4 to 3.5
-    times as long as this; urllib3's `readinto` reads the same bytes and copies them.
+    `iter_content` takes 2.4 to 3.5 times as long as this.
+
+    Raises:
+        Again: the connection failed, or brought less than `net.least` bytes a second for `net.patience`.
     """
-    size = _SMALLEST
+    since, brought = time.monotonic(), 0
     while True:
-        start = time.monotonic()
         with translate_network_errors():
-            block: bytes = raw.read(size, decode_content=False)
+            block: bytes = raw.read1(_LARGEST, decode_content=False)
         if not block:
             return
-        took = time.monotonic() - start
         yield block
-        if took < 0.1:
-            size = min(size * 2, _LARGEST)
-        elif took > 0.4:
-            size = max(size // 2, _SMALLEST)
+        brought += len(block)
+        if (took := time.monotonic() - since) >= net.patience:
+            if brought < net.least * took:
+                raise Again(f"sent {brought} bytes in {took:.0f} s, less than {net.least:.0f} a second")
+            since, brought = time.monotonic(), 0
 
 
 def origin(url: str, response: requests.Response) -> Origin:
@@ -194,7 +198,14 @@ def origin(url: str, response: requests.Response) -> Origin:
     span = content_range(response)
     size = span[2] if span else None if _chunked(response) else length(response)
     strong = etag if re.fullmatch(r'"[^"]*"', etag) else ""
-    return Origin(url=redact(url), etag=strong, modified=_modified(headers), size=size)
+    final = redact(response.url or "")
+    return Origin(
+        url=redact(url),
+        etag=strong,
+        modified=_modified(headers),
+        size=size,
+        final=final if final != redact(url) else "",
+    )
 
 
 def length(response: requests.Response) -> int | None:
@@ -248,6 +259,7 @@ def http_date(text: str) -> datetime | None:
 # ---------------- the unfinished file, and the note that says how much of it is good
 
 _BLOCK: Final = 256 << 10  # bytes
+_LOOK: Final = 16 << 20  # bytes between two looks at the disk
 
 
 class Part:
@@ -261,9 +273,10 @@ class Part:
     Args:
         target: where the whole file goes.
         every: seconds between two notes.
+        room: bytes that must stay free on the disk.
     """
 
-    def __init__(self, target: Path, every: float = 1.0) -> None:
+    def __init__(self, target: Path, every: float = 1.0, room: int = 0) -> None:
         self.target = target
         self.path = target.with_name(f"{target.name}.part")
         self.note_path = target.with_name(f"{target.name}.part.json")
@@ -274,6 +287,7 @@ class Part:
         self._hash = hashlib.sha256()
         self._file: BinaryIO | None = None
         self._every, self._noted = every, -math.inf
+        self._room, self._looked = room, 0  # `done` when the disk was last looked at
         self._lock = threading.RLock()
         self._given_up = False
 
@@ -304,10 +318,28 @@ class Part:
     def add(self, block: bytes) -> None:
         """Append a block; it is hashed on the way."""
         with self._mine(), translate_errors(DownloadFailed, self.path):
+            self._check_room()
             self._write(block)
             self._hash.update(block)
             self.done += len(block)
             self._note_now_and_then()
+
+    def _check_room(self) -> None:
+        """Look at the disk again every now and then: what else writes there takes its room meanwhile."""
+        if not self._room or 0 < self.done < self._looked + _LOOK:
+            return
+        self._looked = self.done
+        free = shutil.disk_usage(self.path.parent).free
+        if free < self._room:
+            self._room = 0
+            size = self.origin.size if self.origin else None
+            of = f" of {size}" if size else ""
+            raise DownloadFailed(
+                f"There is no room for {self.target.name}: {free} bytes are free in {self.path.parent}.",
+                looked=(f"{self.done}{of} bytes are there",),
+                next_step="Make room and run the same command again: it goes on where it stopped. "
+                "`helpers prune` removes what a build does not want; TORCHBUILD_CACHE names another folder.",
+            )
 
     def note(self) -> None:
         """Write down how far this is, for the next run."""

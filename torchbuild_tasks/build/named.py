@@ -1,0 +1,137 @@
+"""Which files the build itself names: in Ninja's graph, log and headers, in CMake's scripts and lists.
+
+A person keeps notes and experiments in a build folder while a build runs there. What a build writes stands in
+one of these texts; what stands in none may be somebody's, and is not claimed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import struct
+import sys
+from collections.abc import Iterable, Iterator, Set
+from pathlib import Path
+from typing import Final
+
+from torchbuild_tasks.build.install.rules import read_rules
+
+_QUOTED: Final = re.compile(rb'"([^"\n]*)"')
+_TEMPLATE: Final = re.compile(rb"\.(?:in|cmakein|template|tmpl)$")
+# What linkers and compilers put beside an output whose name they share.
+_BESIDE: Final = frozenset((".pdb", ".ilk", ".exp", ".lib", ".manifest", ".dwo", ".gcno", ".gcda", ".d"))
+_BLANK: Final = b"\x00"  # stands for an escaped blank until the words are apart
+
+
+def find_named(root: Path, build_dir: Path, wanted: Set[str]) -> frozenset[str]:
+    """Return those of these files, relative to the checkout, that something of the build names."""
+    words = {word for text in _texts(build_dir) for word in text}
+    templates = {
+        _TEMPLATE.sub(b"", word).rpartition(b"/")[2] for word in words if _TEMPLATE.search(word) is not None
+    }
+    found = {path for path in wanted if not words.isdisjoint(_forms(root, build_dir, path))}
+    stems = {path.rpartition(".")[0] for path in found}
+    for path in wanted:
+        stem, _, suffix = path.rpartition(".")
+        configured = _plain(os.fsencode(path.rpartition("/")[2])) in templates
+        if configured or (stem in stems and f".{suffix}" in _BESIDE):
+            found.add(path)
+    return frozenset(found | find_copies(root, build_dir, wanted - found))
+
+
+def find_copies(root: Path, build_dir: Path, wanted: Set[str]) -> set[str]:
+    """Return what an install that was broken off had copied: it lists what it wrote only at its end.
+
+    A copy has the name, the size and the time in seconds of what an install rule copies.
+    """
+    own = {root / path for path in wanted}  # which may lie in a folder of which a rule copies other files
+    sources: set[tuple[str, int, int]] = set()
+    with contextlib.suppress(OSError):
+        for rule in read_rules(build_dir) if wanted else ():
+            for source in map(Path, rule.sources):
+                files = source.rglob("*") if source.is_dir() else (source,)
+                sources |= {key for file in files if file not in own and (key := _sameness(file))}
+    return {path for path in wanted if _sameness(root / path) in sources}
+
+
+def _sameness(file: Path) -> tuple[str, int, int] | None:
+    with contextlib.suppress(OSError):
+        info = file.lstat()
+        return (file.name, info.st_size, int(info.st_mtime))
+    return None
+
+
+def _forms(root: Path, build_dir: Path, path: str) -> set[bytes]:
+    """Return how a file may stand in those texts: absolute, relative to the build folder or the checkout."""
+    whole = root / path
+    with contextlib.suppress(ValueError):  # on Windows: another drive
+        return {_plain(os.fsencode(form)) for form in (whole, os.path.relpath(whole, build_dir), path)}
+    return {_plain(os.fsencode(whole))}
+
+
+def _plain(word: bytes) -> bytes:
+    """Return a path as all are compared: with `/`, a blank that parts no words, on Windows in one case."""
+    if sys.platform == "win32":
+        word = word.replace(b"\\", b"/").lower()
+    return word.replace(b" ", _BLANK)
+
+
+def _texts(build_dir: Path) -> Iterator[Iterable[bytes]]:
+    """Yield the words of every text; of one that is missing or cannot be read, none."""
+    for name, read in (
+        ("build.ninja", _graph),
+        (".ninja_log", _log),
+        (".ninja_deps", _headers),
+        ("install_manifest.txt", _lines),
+    ):
+        yield [_plain(word) for word in read(_content(build_dir / name))]
+    for script in _scripts(build_dir):
+        yield [_plain(word) for text in _QUOTED.findall(_content(script)) for word in text.split(b";")]
+
+
+def _content(path: Path) -> bytes:
+    with contextlib.suppress(OSError):
+        return path.read_bytes()
+    return b""
+
+
+def _scripts(build_dir: Path) -> Iterator[Path]:
+    """Yield CMake's install scripts and its answers to file API queries."""
+    for folder, folders, names in os.walk(build_dir):
+        folders[:] = [name for name in folders if name not in ("CMakeFiles", ".git")]
+        yield from (
+            Path(folder, name)
+            for name in names
+            if name == "cmake_install.cmake" or (name.endswith(".json") and folder.endswith("reply"))
+        )
+
+
+def _graph(text: bytes) -> Iterable[bytes]:
+    """Return the words of build.ninja. Its escapes: https://ninja-build.org/manual.html#_lexical_syntax."""
+    text = text.replace(b"$\r\n", b" ").replace(b"$\n", b" ").replace(b"$ ", _BLANK)
+    return (word.rstrip(b":") for word in text.replace(b"$:", b":").replace(b"$$", b"$").split())
+
+
+def _log(text: bytes) -> Iterable[bytes]:
+    """Return the outputs in Ninja's log, the fourth column."""
+    return (line.split(b"\t")[3] for line in text.splitlines() if line.count(b"\t") >= 4)
+
+
+def _headers(data: bytes) -> Iterator[bytes]:
+    """Yield the paths in Ninja's list of headers: records of a size, a name, zeros to 4 bytes, a checksum.
+
+    Source: src/deps_log.cc of Ninja 1.12; the highest bit of a size marks a record that names nothing new.
+    """
+    at = data.find(b"\n") + 5
+    while 4 < at + 4 <= len(data):
+        (size,) = struct.unpack_from("<I", data, at)
+        at += 4
+        if not size >> 31:
+            yield data[at : at + size - 4].rstrip(b"\0")
+        at += size & 0x7FFFFFFF
+
+
+def _lines(text: bytes) -> Iterable[bytes]:
+    """Return the lines of an install's list; CMake leaves `/./` in a path as its rule has it."""
+    return (os.path.normpath(line) for line in text.splitlines() if line)

@@ -1,0 +1,133 @@
+"""Connections that are cut when the headers of an answer take too long in all.
+
+A timeout of requests and urllib3 is for one wait: a byte every few seconds keeps it up for ever, in a TLS
+handshake, in a proxy's answer and in the headers. Here one timer runs from the making of a connection to the
+end of an answer's headers, and shuts the connection down.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from requests.adapters import HTTPAdapter
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+
+if TYPE_CHECKING:
+    _Connection = HTTPConnection
+else:
+    _Connection = object
+
+
+class _Leash:
+    """Cuts one connection when its seconds are up; `is_cut` says that it did."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.is_cut = False
+        self._socket = connection.dup()  # TLS takes the first one over, and cannot be duplicated
+        self._timer: threading.Timer | None = None
+
+    def hold(self, seconds: float) -> None:
+        """Let the time run from here, unless it runs already."""
+        if self._timer is None:
+            self._timer = threading.Timer(seconds, self._cut)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _cut(self) -> None:
+        self.is_cut = True
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    def check(self) -> None:
+        """Raise TimeoutError when the connection was cut: to http.client, headers that end so are whole."""
+        if self.is_cut:
+            raise TimeoutError("the headers took too long")
+
+    def let_go(self) -> None:
+        """Let the connection be used without haste."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def close(self) -> None:
+        """Drop it; the connection is closed elsewhere."""
+        self.let_go()
+        self._socket.close()
+
+
+class _Leashed(_Connection):
+    """A connection of a pool whose class says how long an answer may take."""
+
+    answer = 0.0
+    _leash: _Leash | None = None
+
+    def _new_conn(self) -> socket.socket:
+        made = super()._new_conn()
+        self._drop()
+        self._leash = _Leash(made)
+        self._leash.hold(self.answer)
+        return made
+
+    def getresponse(self) -> Any:
+        """Read an answer's status and headers, on the leash."""
+        leash = self._leash
+        if leash is None:
+            return super().getresponse()
+        leash.hold(self.answer)
+        response = super().getresponse()
+        leash.let_go()
+        try:
+            leash.check()
+        except TimeoutError:
+            response.close()
+            raise
+        return response
+
+    def _tunnel(self) -> None:
+        super()._tunnel()
+        if self._leash is not None:
+            self._leash.check()
+
+    def close(self) -> None:
+        """Close the connection, and the leash with it."""
+        self._drop()
+        super().close()
+
+    def _drop(self) -> None:
+        if self._leash is not None:
+            self._leash.close()
+            self._leash = None
+
+
+class LeashedAdapter(HTTPAdapter):
+    """An adapter of requests with such connections, also through proxies.
+
+    Args:
+        answer: seconds from the making of a connection to the end of an answer's headers.
+    """
+
+    def __init__(self, answer: float) -> None:
+        plain = type("Plain", (_Leashed, HTTPConnection), {"answer": answer})
+        secure = type("Secure", (_Leashed, HTTPSConnection), {"answer": answer})
+        self._pools = {
+            "http": type("PlainPool", (HTTPConnectionPool,), {"ConnectionCls": plain}),
+            "https": type("SecurePool", (HTTPSConnectionPool,), {"ConnectionCls": secure}),
+        }
+        super().__init__()
+
+    def init_poolmanager(self, *args: Any, **options: Any) -> None:
+        """Make the pools of direct connections."""
+        super().init_poolmanager(*args, **options)
+        self.poolmanager.pool_classes_by_scheme = self._pools
+
+    def proxy_manager_for(self, proxy: str, **options: Any) -> Any:
+        """Return the pools of a proxy; a SOCKS proxy's connections are of their own kind, and stay so."""
+        manager = super().proxy_manager_for(proxy, **options)
+        if not urlsplit(proxy).scheme.lower().startswith("socks"):
+            manager.pool_classes_by_scheme = self._pools
+        return manager
