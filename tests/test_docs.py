@@ -14,9 +14,8 @@ from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.features.diagnosis.choose import PAGE
 from torchbuild_tasks.features.doctor.choose import CHECKS
 from torchbuild_tasks.fronts.docs import failures_page, flags_page
-from torchbuild_tasks.fronts.nox_sessions import SESSIONS
 from torchbuild_tasks.text.redaction import OWN_RULES, rules
-from torchbuild_tasks.verbs import VERBS
+from torchbuild_tasks.verbs import SESSIONS, VERBS
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])

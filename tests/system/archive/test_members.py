@@ -154,7 +154,9 @@ def linked(target: str, at: str = "a/link") -> str:
     others = {"a/b/up": "..", "a/self": "self", "a/one": "two", "a/two": "one", "a/hop": "b/up/file"}
     for name, text in {**others, at: target}.items():
         judge.links[judge.admit(Member(name=name, kind="link"))] = text
-    return judge.lead(at)
+    end = judge.lead(at)
+    assert end is not None
+    return end
 
 
 @pytest.mark.parametrize(
