@@ -76,14 +76,14 @@ def _objects(verb: str, words: Sequence[str]) -> list[str]:
     """Return the fields whose words follow an action; of those that may be left out, what is there."""
     objects = request_class(verb).objects
     fields: list[str] = []
-    for word, after in itertools.pairwise([*words, ""]):
+    for word, after in itertools.pairwise(["", *words, ""]):
         fields += (*objects.get(word, ()), _optional(verb, word, after))
     return fields
 
 
 def _optional(verb: str, action: str, after: str) -> str:
     """Return the field that the word after an action is the value of; "" for a flag and for the next verb."""
-    is_value = after and not _is_flag(after) and after not in VERBS
+    is_value = verb in VERBS and after and not _is_flag(after) and after not in VERBS
     return request_class(verb).optional.get(action, "") if is_value else ""
 
 
@@ -201,7 +201,7 @@ def words_by_verb(argv: Sequence[str]) -> list[tuple[str, list[str]]]:
         if not (value_follows or due or _is_flag(word)):
             verb = word.rpartition(".")[2]
             found.append((verb, []))
-            due = _words_due(verb)
+            due = _words_due(verb) + bool(_optional(verb, "", after))
             continue
         if found:
             found[-1][1].append(word)
