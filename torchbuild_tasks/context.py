@@ -19,13 +19,15 @@ from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.settings import find_settings
 from torchbuild_tasks.facts.store import store_folder
 from torchbuild_tasks.facts.tree import look_at_patches, look_at_tree, patch_folders
+from torchbuild_tasks.facts.trust import TEMPLATES, is_trusted, own_templates, place_of
 from torchbuild_tasks.features.builds.named import Named, config_of, note_of, resolve
 from torchbuild_tasks.model import BuildPlan, Cluster, Facts
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.linker import refuse_linker
 from torchbuild_tasks.plan.make import make_plan
 from torchbuild_tasks.plan.question import Question
-from torchbuild_tasks.plan.settings import Settings, check_settings, check_value, split_assignment
+from torchbuild_tasks.plan.settings import Settings, Withheld, check_settings, check_value, split_assignment
+from torchbuild_tasks.plan.trust import withhold
 from torchbuild_tasks.plan.variables import layers_around_environment, may_be_cuda
 from torchbuild_tasks.system import files
 from torchbuild_tasks.system.reading import read_bytes
@@ -82,9 +84,40 @@ def named(request: BuildRequest, settings: Settings | None = None) -> Named:
     if settings is not None:
         return Named(settings=settings, main=Path(request.source or "."))
     note = note_of(request)
-    found = find_settings(config_of(request, note), request.source or ".")
+    return resolve(request, note, read_believed(request))
+
+
+def read_believed(request: BuildRequest) -> Settings:
+    """Read the settings file of a run; of one that was found, only what counts."""
+    found = find_settings(config_of(request, note_of(request)), request.source or ".")
     settings = check_settings(found.path, found.data, found.lines) if found else Settings()
-    return resolve(request, note, settings)
+    if request.config is None and found:  # a file that is named is the user's word
+        settings = _believed(settings, place_of(found.path))
+    return settings
+
+
+def _believed(settings: Settings, place: str) -> Settings:
+    """Return what counts of a file that was found: what is harmless, and the rest if it is trusted."""
+    clean, withheld = withhold(settings)
+    if not withheld or is_trusted(place):
+        return settings
+    return replace(clean, withheld={place: withheld})
+
+
+def with_templates(settings: Settings) -> Settings:
+    """Return the settings, with the env templates of the current folder withheld that nobody vouched for."""
+    here = Path(os.path.realpath("."))
+    if not (here / TEMPLATES).is_dir():
+        return settings
+    ours = {f"env_set.{shell}.in": template.text for shell, template in load_templates().items()}
+    names = own_templates(here, ours)
+    place = str(here)
+    if not names or is_trusted(place):
+        return settings
+    found = tuple(Withheld(key=f"{TEMPLATES}/{name}", why="is run by the shell of a build") for name in names)
+    return replace(
+        settings, withheld={**settings.withheld, place: (*settings.withheld.get(place, ()), *found)}
+    )
 
 
 @contextlib.contextmanager
@@ -293,12 +326,14 @@ def writer() -> str:
 
 def decide(question: Question) -> BuildPlan:
     """Make the plan; its verdict may be refuse."""
-    templates = {shell: template.text for shell, template in load_templates(Path.cwd()).items()}
+    settings = with_templates(question.settings)
+    here = Path.cwd() if settings is question.settings else None
+    templates = {shell: template.text for shell, template in load_templates(here).items()}
     return make_plan(
         question.request,
         question.facts,
         question.catalog,
-        settings=question.settings,
+        settings=settings,
         templates=templates,
         writer=writer(),
     )

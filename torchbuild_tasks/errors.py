@@ -144,6 +144,12 @@ class ManifestError(TorchbuildError):
     exit_code = 17
 
 
+class Untrusted(TorchbuildError):
+    """A file that came with a checkout names programs or servers, and nobody has vouched for it."""
+
+    exit_code = 18
+
+
 class Interrupted(TorchbuildError):
     """Ctrl-C or SIGTERM; 130 is what shells report for an interrupted command."""
 

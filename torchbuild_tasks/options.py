@@ -74,7 +74,7 @@ class BuildRequest:
 
     * `actions`: one of these must: `helpers fetch`.
     * `objects`: by action, the fields whose values follow it: `cluster join URL`.
-    * `optional`: by action, the field whose value may follow it: `source get 2.9.1`.
+    * `optional`: by action, the field whose value may follow it: `source get 2.9.1`; by "" the verb's own.
     * `positionals`: the fields whose values follow the verb itself: `diagnose build.log`.
     * `trailing`: words behind a `--` of their own are passed on: `test -- -k name`.
     * `takes`: flags of other verbs, by name, that this one has, too.

@@ -25,6 +25,24 @@ class Outcome(NamedTuple):
     exit_code: int = 0
 
 
+# Verbs, and actions of verbs, that only look: they go on where what was found is not trusted, without it.
+LOOKS: Final = (
+    *(
+        "doctor",
+        "bootstrap",
+        "plan",
+        "diagnose",
+        "support",
+        "report",
+        "versions",
+        "compare",
+        "replay",
+        "clean",
+    ),
+    *("helpers list", "helpers where", "cache stats", "cluster status", "source status", "trust"),
+    *("builds list", "builds show", "builds diff"),
+)
+
 VERBS: Final = {
     "doctor": Verb(
         "features.doctor.verb:run", "Look at the machine and the checkout, and say what is wrong."
@@ -87,6 +105,10 @@ VERBS: Final = {
     "bench": Verb(
         "features.develop.verb:bench",
         "Run upstream's operator benchmarks with the built torch; words behind a -- are passed on.",
+    ),
+    "trust": Verb(
+        "features.trust.verb:run",
+        "Let the torchbuild.toml and env templates that came with a checkout name programs and servers.",
     ),
     "bisect": Verb(
         "features.bisect.verb:run",

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,6 +14,8 @@ import msgspec
 from torchbuild_tasks.facts import names_posix, names_windows
 from torchbuild_tasks.facts.names import Names
 from torchbuild_tasks.facts.probe import Output, Probe, Uname
+from torchbuild_tasks.facts.python import TOKEN
+from torchbuild_tasks.system import trust
 from torchbuild_tasks.system.windows_memory import MemoryStatus
 
 GCC = "{name} (Debian 12.2.0-14) 12.2.0\nCopyright (C) 2022 Free Software Foundation, Inc.\n"
@@ -106,6 +109,20 @@ class FakeProbe(Probe, frozen=True, kw_only=True):
 
     def cache_folder(self) -> str:
         return self.cache
+
+    def state_folder(self) -> Path:
+        return (self.root or Path()) / "state of torchbuild"
+
+
+def made_here(door: FakeProbe, *folders: str) -> FakeProbe:
+    """Record venvs of the machine as ours, as a build that makes them does."""
+    for folder in folders:
+        token = door.at(door.join(folder, TOKEN))
+        token.write_text("a word", "utf-8")
+        entry = trust.entry_path(door.state_folder(), "venvs", folder)
+        entry.parent.mkdir(parents=True, exist_ok=True)
+        entry.write_text(json.dumps({"place": folder, "proof": "a word"}), "utf-8")
+    return door
 
 
 def write(root: Path, files: Mapping[str, str], names: Names | None = None) -> None:

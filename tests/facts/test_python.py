@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from tests.facts.fakes import FakeProbe, link, machine, windows_machine
+from tests.facts.fakes import FakeProbe, link, machine, made_here, windows_machine
 from tests.facts.windows_11 import PYTHON, ROOT, windows_11
 from tests.support.capabilities import needs_symlinks
 from torchbuild_tasks.facts.probe import Output, Probe
-from torchbuild_tasks.facts.python import REPORT, look_for_pythons
+from torchbuild_tasks.facts.python import REPORT, TOKEN, look_for_pythons
 from torchbuild_tasks.model import Python
 
 TREE = "/src/pytorch"
@@ -90,6 +90,8 @@ def test_a_given_base_interpreter_brings_the_venv_that_we_made_on_its_version(tm
     programs["/usr/bin/python3"] = report("/usr/bin/python3", environment="base", prefix="/usr")
     programs["/v/bin/python"] = report("/v/bin/python")
     door = machine(tmp_path, programs=programs)
+    assert [found[0] for found in look(door, "/usr/bin/python3")] == ["/usr/bin/python3"]
+    made_here(door, *(path.removesuffix("/bin/python") for path in ours.values()))
     assert [found[0] for found in look(door, "/usr/bin/python3")] == ["/usr/bin/python3", ours["3.12"]]
     assert [found[0] for found in look(door, "/v")] == ["/v/bin/python"]
 
@@ -102,6 +104,7 @@ def test_so_does_one_that_was_asked_for_by_its_command(tmp_path: Path) -> None:
         programs={"/usr/bin/python3": base, "/usr/bin/python3.12": base, ours: report(ours)},
         environ={"PATH": "/usr/bin"},
     )
+    made_here(door, ours.removesuffix("/bin/python"))
     assert [found[0] for found in look(door, "python3.12")] == ["/usr/bin/python3", ours]
     assert [found[0] for found in look(door)] == [ours]
 
@@ -184,6 +187,9 @@ def test_the_managed_venv_is_managed_however_it_was_found(tmp_path: Path) -> Non
     ours = f"{TREE}/.torchbuild/venv-3.12"
     programs = {f"{ours}/bin/python": report(f"{ours}/bin/python")}
     active = machine(tmp_path, programs=programs, environ={"VIRTUAL_ENV": ours})
+    (python,) = look_for_pythons(active, None, TREE)
+    assert (python.found_via, python.managed) == ("environment VIRTUAL_ENV", False)  # it was only put there
+    made_here(active, ours)
     (python,) = look_for_pythons(active, None, TREE)
     assert (python.found_via, python.managed) == ("environment VIRTUAL_ENV", True)
     (python,) = look_for_pythons(machine(tmp_path, programs=programs), None, TREE)
@@ -297,10 +303,30 @@ def test_our_venv_is_known_on_windows_however_it_is_spelled(tmp_path: Path) -> N
     door = windows_machine(
         tmp_path, programs={f"{ours}\\Scripts\\python.exe": said}, environ={"VIRTUAL_ENV": ours}
     )
-    assert only_of(door).managed is True
+    assert only_of(made_here(door, ours)).managed is True
 
 
 def test_a_miss_on_windows_names_its_lists(tmp_path: Path) -> None:
     (python,) = look_for_pythons(windows_machine(tmp_path), "3.12", ROOT)
     assert python.executable == "python3.12"
     assert "C:\\bin, the py launcher's list, the registry" in (python.problem or "")
+
+
+@pytest.mark.parametrize(("tracked", "counts"), [("", True), ("bin/python\0", False)])
+def test_a_venv_of_which_git_tracks_a_file_is_never_ours(tmp_path: Path, tracked: str, counts: bool) -> None:
+    """A pull may have put the program there."""
+    ours = f"{TREE}/.torchbuild/venv-3.12"
+    programs = {f"{ours}/bin/python": report(f"{ours}/bin/python"), "/usr/bin/git": ""}
+    door = machine(tmp_path, programs=programs, files={f"{TREE}/.git/": ""}, environ={"PATH": "/usr/bin"})
+    door.outputs[f"/usr/bin/git -C {ours} ls-files -z -- ."] = Output(0, tracked)
+    made_here(door, ours)
+    assert [found[0] for found in look(door)] == ([f"{ours}/bin/python"] if counts else ["python3"])
+
+
+def test_a_copied_checkout_brings_no_venv(tmp_path: Path) -> None:
+    """The word in the folder was given to another path."""
+    there, here = "/src/other/.torchbuild/venv-3.12", f"{TREE}/.torchbuild/venv-3.12"
+    programs = {f"{folder}/bin/python": report(f"{folder}/bin/python") for folder in (there, here)}
+    door = made_here(machine(tmp_path, programs=programs), there)
+    door.at(f"{here}/{TOKEN}").write_text("a word", "utf-8")
+    assert [found[0] for found in look(door)] == ["python3"]

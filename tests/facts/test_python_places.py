@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.facts.fakes import link, machine, windows_machine
+from tests.facts.fakes import link, machine, made_here, windows_machine
 from tests.facts.windows_11 import STORE
 from tests.support.capabilities import needs_symlinks
 from torchbuild_tasks.facts import python as places
@@ -78,6 +78,7 @@ def test_what_is_active_comes_before_what_we_made_unless_a_version_is_wanted(tmp
     environ = {"VIRTUAL_ENV": "/v", "CONDA_PREFIX": "/conda", "CONDA_DEFAULT_ENV": "base"}
     door = machine(tmp_path, programs={"/v/bin/python": "", **managed}, environ=environ)
     ours = [f"{TREE}/.torchbuild/venv-{n}/bin/python" for n in ("3.12", "3.10", "3.9")]
+    made_here(door, *(path.removesuffix("/bin/python") for path in ours))
     assert paths(places.find_environments(door, None, TREE)) == ["/v/bin/python", "/conda/bin/python", *ours]
     assert paths(places.find_environments(door, "3.10", TREE)) == [
         ours[1],
@@ -193,6 +194,7 @@ def test_what_is_active_on_windows(tmp_path: Path) -> None:
     environ = {"Virtual_Env": "C:\\v", "CONDA_PREFIX": "C:\\conda", "CONDA_DEFAULT_ENV": "base"}
     programs = {ours: "", "C:\\conda\\python.exe": ""}
     door = windows_machine(tmp_path, programs=programs, environ=environ)
+    made_here(door, "C:\\src\\.torchbuild\\venv-3.12")
     assert paths(places.find_environments(door, None, "C:\\src")) == [
         "C:\\v\\Scripts\\python.exe",
         "C:\\conda\\python.exe",

@@ -26,6 +26,7 @@ from torchbuild_tasks.features.manifest.compare import Comparison, Difference
 from torchbuild_tasks.features.manifest.replay import Replay
 from torchbuild_tasks.features.report.act import ReportFiles
 from torchbuild_tasks.features.support.act import SupportFile
+from torchbuild_tasks.features.trust.act import Trusted
 from torchbuild_tasks.fronts.parsing import request_class
 from torchbuild_tasks.fronts.run import run_verb, show_error
 from torchbuild_tasks.model import (
@@ -116,6 +117,7 @@ RESULTS: dict[str, Any] = {
     ),
     "test": 0,
     "bench": 0,
+    "trust": ({"trusted": Trusted(place="/src")}, "Trusted.\n"),
     "bisect": Found(first_bad=("a", "b"), messages=("commit a", "commit b"), steps=(STEP,), log="/l"),
 }
 WORDS: dict[str, dict[str, Any]] = {
@@ -146,6 +148,7 @@ WORKERS = {
     "debug-config": ("features.develop.verb", "write_entries"),
     "test": ("features.develop.verb", "run_upstream"),
     "bench": ("features.develop.verb", "run_upstream"),
+    "trust": ("features.trust.verb", "answer"),
     "bisect": ("features.bisect.verb", "find_first_bad"),
     **{verb: (f"features.{verb}.verb", "run_action") for verb in ("helpers", "cache", "cluster")},
     **{verb: (f"features.{verb}.verb", "run_action") for verb in ("builds", "source")},
@@ -329,6 +332,7 @@ ERRORS = [
     errors.ClusterError("Another program listens there."),
     errors.SourceError("There is no such ref."),
     errors.ManifestError("It is cut off."),
+    errors.Untrusted("It names a program."),
     errors.Interrupted("Interrupted."),
 ]
 

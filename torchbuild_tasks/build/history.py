@@ -24,7 +24,7 @@ from torchbuild_tasks.ninja.log import NinjaLog, Step, log_version, parse_lines,
 from torchbuild_tasks.ninja.progress import ProgressParser
 from torchbuild_tasks.ninja.step_times import hits, remember
 from torchbuild_tasks.ninja.timeline import wall_seconds
-from torchbuild_tasks.system import process
+from torchbuild_tasks.system import process, venv
 from torchbuild_tasks.system.files import write_atomic
 from torchbuild_tasks.system.reading import read_bytes, read_json
 from torchbuild_tasks.values import from_json, to_json
@@ -268,9 +268,21 @@ def ninja_graph(build_dir: Path) -> Graph | None:
 
 
 def build_program(build_dir: Path, name: str, path: str | None = None) -> str:
-    """Return the program that the tree was configured with, else the one on `path`, else ""."""
+    """Return the program that the tree was configured with, else the one on `path`, else "".
+
+    CMake's cache may have come with the checkout: a program in there counts in a venv of ours alone.
+    """
     with contextlib.suppress(OSError):
         found = _MAKE_PROGRAM.search(read_bytes(build_dir / "CMakeCache.txt").decode("utf-8", "replace"))
-        if found and Path(found[1]).is_file():
+        if found and Path(found[1]).is_file() and _may_be_run(build_dir, Path(found[1]), name):
             return found[1]
     return shutil.which(name, path=path) or ""
+
+
+def _may_be_run(build_dir: Path, program: Path, name: str) -> bool:
+    if not program.is_absolute() or not program.name.startswith(name):
+        return False
+    around = [folder for folder in build_dir.resolve().parents if (folder / "version.txt").is_file()]
+    root = around[-1] if around else build_dir.resolve().parent
+    inside = program.resolve().is_relative_to(root) or program.is_relative_to(root)
+    return not inside or venv.is_ours(str(program))

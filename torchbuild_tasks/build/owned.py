@@ -22,7 +22,6 @@ import msgspec
 from torchbuild_tasks.build.named import find_named
 from torchbuild_tasks.build.outputs import UNNAMED
 from torchbuild_tasks.errors import CleanRefused, UsageError
-from torchbuild_tasks.system import process
 from torchbuild_tasks.system.files import (
     STATE_DIR,
     Patience,
@@ -31,6 +30,7 @@ from torchbuild_tasks.system.files import (
     unlink,
     write_atomic,
 )
+from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.log import last_write_of, name_newest
 from torchbuild_tasks.system.reading import read_json
 from torchbuild_tasks.system.remove import Scope, Stamp, is_folder, is_link, snapshot
@@ -278,9 +278,7 @@ def _tracked(root: Path, paths: Iterable[str]) -> tuple[str, ...]:
     """Return those that git tracks, in whatever case on Windows; none outside a repository."""
     if not (paths := tuple(paths)):
         return ()
-    elsewhere = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")  # set inside a git hook
-    env = {name: value for name, value in os.environ.items() if name not in elsewhere} | {"LC_ALL": "C"}
-    listed = process.capture(("git", "ls-files", "-z"), cwd=root, env=env)
+    listed = Git(folder=root).ask("ls-files", "-z", timeout=None)
     if listed.rc == 0:
         tracked = frozenset(os.path.normcase(name) for name in os.fsdecode(listed.stdout).split("\0"))
         return tuple(path for path in paths if os.path.normcase(path) in tracked)

@@ -38,7 +38,8 @@ def make_fresh(work: Work) -> Work:
 def prepare_python(work: Work) -> Work:
     """Create the venv that gets torch, and install what the build imports."""
     environment = work.plan.environment
-    if environment.create and not venv.is_whole(environment.python):
+    whole = venv.is_whole(environment.python) and venv.is_ours(environment.python)
+    if environment.create and not whole:
         _make_venv(work, environment.python, environment.create)
     changes = [change for change in (environment.remove, environment.install) if change]
     if environment.foreign and changes and not is_agreed(work, _question(environment.python, changes)):
@@ -58,6 +59,8 @@ def prepare_python(work: Work) -> Work:
 
 def _make_venv(work: Work, python: str, create: Command) -> None:
     """Create the venv; what an earlier run left unfinished is cleared by the venv module itself."""
+    if aside := venv.set_aside(python):
+        work.report.note(f"{venv.folder_of(python)} was not made here; it is now {aside}")
     venv.begin(python)
     clear = ("--clear",) if venv.folder_of(python).exists() else ()
     install(work, replace(create, argv=(*create.argv, *clear)))

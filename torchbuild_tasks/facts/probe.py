@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 import msgspec
 
 from torchbuild_tasks.facts.names import Names, native_names
+from torchbuild_tasks.system import trust
 from torchbuild_tasks.system.process import capture
 from torchbuild_tasks.system.reading import read_bytes
 from torchbuild_tasks.values import replace
@@ -264,6 +265,11 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
         from platformdirs import user_cache_dir
 
         return user_cache_dir("torchbuild-tasks", appauthor=False)
+
+    def state_folder(self) -> Path:
+        """Return where is kept what the user trusts, and which venvs we made."""
+        named = self.variable(trust.VARIABLE)
+        return self.at(self.absolute(named) if named else str(trust.state_folder({})))
 
     # ------------------------------------------------------------ machine
 

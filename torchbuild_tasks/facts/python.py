@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 from torchbuild_tasks.facts.probe import Output, Probe, map_parallel
+from torchbuild_tasks.facts.tree import read_git
 from torchbuild_tasks.model import Python
+from torchbuild_tasks.system import trust
 from torchbuild_tasks.values import parse_json
 
 REPORT: Final = Path(__file__).with_name("python_report.py")
@@ -142,7 +144,6 @@ def _parse_report(output: Output | None) -> Mapping[str, Any] | None:
 def _read(probe: Probe, data: Mapping[str, Any], place: Candidate, tree_root: str) -> Python:
     prefix = _text(data, "prefix")
     torch_from = _text(data, "torch_from")
-    managed = probe.join(probe.realpath(tree_root), MANAGED)
     return Python(
         executable=_text(data, "executable") or place.path,
         found_via=place.found_via,
@@ -152,8 +153,7 @@ def _read(probe: Probe, data: Mapping[str, Any], place: Candidate, tree_root: st
         bits=data["bits"] if isinstance(data.get("bits"), int) else None,
         environment=_environment(data),
         # By where it is, not by how it was found: our env file may have activated it.
-        managed=prefix is not None
-        and probe.names.key(probe.realpath(prefix)).startswith(probe.names.key(managed)),
+        managed=prefix is not None and _is_managed(probe, prefix, tree_root),
         externally_managed=data.get("externally_managed") is True,
         prefix=prefix,
         scripts=_text(data, "scripts"),
@@ -164,6 +164,13 @@ def _read(probe: Probe, data: Mapping[str, Any], place: Candidate, tree_root: st
         packages=_packages(data),
         torch_from=probe.realpath(torch_from) if torch_from else None,
     )
+
+
+def _is_managed(probe: Probe, prefix: str, tree_root: str) -> bool:
+    """Say whether a prefix, however it is spelled, is a venv that we made in this checkout."""
+    real, folder = probe.names.key(probe.realpath(prefix)), probe.join(tree_root, MANAGED.split("/")[0])
+    ours = (probe.join(folder, name) for name in probe.children(folder))
+    return any(probe.names.key(probe.realpath(one)) == real and is_made_here(probe, one) for one in ours)
 
 
 def _text(data: Mapping[str, Any], key: str) -> str | None:
@@ -196,6 +203,7 @@ def _packages(data: Mapping[str, Any]) -> dict[str, str]:
 # ---------------- where interpreters are looked for, best first; nothing is started
 
 MANAGED = ".torchbuild/venv-"
+TOKEN = "torchbuild-made-here"  # written into a venv that is ours (system/venv.py)
 MAKING = ".making"  # a file of this name next to a venv: it is not complete (system/venv.py)
 SERIES = range(20, 7, -1)
 
@@ -233,13 +241,30 @@ def find_managed(probe: Probe, wanted: str | None, tree_root: str) -> list[Candi
     children = probe.children(folder)
     names = [name for name in children if name.startswith(prefix) and f"{name}{MAKING}" not in children]
     names = [name for name in names if not name.endswith(MAKING)]
+    names = [name for name in names if wanted is None or versions_agree(wanted, name.removeprefix(prefix))]
     return [
         Candidate(
             path=interpreter_of(probe, probe.join(folder, name)), found_via="managed venv of this checkout"
         )
         for name in sorted(names, key=_numbers, reverse=True)
-        if wanted is None or versions_agree(wanted, name.removeprefix(prefix))
+        if is_made_here(probe, probe.join(folder, name))
+        and not is_tracked(probe, tree_root, probe.join(folder, name))
     ]
+
+
+def is_made_here(probe: Probe, folder: str) -> bool:
+    """Say whether a venv holds the word that was kept outside of the tree when we made it there."""
+    token = trust.read_proof(probe.state_folder(), "venvs", folder)
+    return token is not None and probe.read(probe.join(folder, TOKEN)) == token
+
+
+def is_tracked(probe: Probe, tree_root: str, folder: str) -> bool:
+    """Say whether git knows files in a venv: then a pull may have changed them; True when git fails at it."""
+    git = probe.which("git")
+    if git is None or not probe.exists(probe.join(tree_root, ".git")):
+        return False
+    listed = read_git(probe).run((git, "-C", folder, "ls-files", "-z", "--", "."))
+    return listed is not None and (listed.rc != 0 or listed.stdout != "")
 
 
 def _find_active(probe: Probe) -> Iterator[Candidate]:

@@ -19,7 +19,8 @@ from torchbuild_tasks.facts.tree_reads import look_at_reads
 from torchbuild_tasks.model import CMakeCache, Era, OwnPatch, Previous, Running, Tree
 from torchbuild_tasks.model.record import MANIFEST_FILE, RECORD_FILE
 from torchbuild_tasks.options import flag_name
-from torchbuild_tasks.values import Malformed, from_json, parse_json, parse_toml
+from torchbuild_tasks.system.git import guard
+from torchbuild_tasks.values import Malformed, from_json, parse_json, parse_toml, replace
 
 MARKS = ("version.txt", "CMakeLists.txt", "torch/__init__.py", "c10")
 DIGESTED = ("version.txt", "pyproject.toml", "setup.py", "requirements.txt", "CMakeLists.txt")
@@ -224,6 +225,25 @@ def _texts(value: object) -> tuple[str, ...]:
 # ---------------- git: the commit, and whether tracked files were changed
 
 
+def read_git(probe: Probe) -> Probe:
+    """Return the machine as git is to see it for a command that only reads names and settings."""
+    return replace(probe, environ=guard.environment(probe.environ))
+
+
+def hold_git(probe: Probe, ask: Sequence[str]) -> Probe | None:
+    """Return the machine as git is to see it, so that the settings of the repository start no program.
+
+    `ask` is git with the folder that it is asked in. Nothing is fetched for a look either (git 2.45). None
+    when git fails at its settings, or they have names that cannot be given back to it.
+    """
+    answer = read_git(probe).run((*ask, *guard.QUESTION))
+    if answer and (answer.rc != 0 or "\ufffd" in answer.stdout):
+        return None
+    text = answer.stdout if answer else ""  # a git that did not start or end is not started again
+    environ = {**probe.environ, "GIT_NO_LAZY_FETCH": "1"}
+    return replace(probe, environ=guard.environment(environ, text.encode()))
+
+
 class Repository(NamedTuple):
     """`is_top` when the folder is the top of a repository; None for what git would not tell."""
 
@@ -246,21 +266,21 @@ def look_at_git(probe: Probe, root: str, *, tags: bool = False) -> Repository:
         return Repository(is_top=True)
     # Without this, looking would rewrite .git/index, perhaps while the user's git runs.
     ask = (git, "--no-optional-locks", "-C", root)
-    output = probe.run((*ask, "rev-parse", "--show-toplevel", "HEAD"))
+    output = read_git(probe).run((*ask, "rev-parse", "--show-toplevel", "HEAD"))
     lines = output.stdout.splitlines() if output and output.rc == 0 else []
     # A broken .git makes git answer for the repository around it.
     key = probe.names.key  # git for Windows writes C:/src
     if len(lines) != 2 or key(probe.realpath(probe.names.normal(lines[0]))) != key(root):
         return Repository(is_top=True)
-    status = probe.run(
-        (*ask, "status", "--porcelain", "--untracked-files=no", "--ignore-submodules=all"), timeout=30.0
-    )
+    held = hold_git(probe, ask)
+    words = ("status", "--porcelain", "--untracked-files=no", "--ignore-submodules=all")
+    status = held.run((*ask, *words), timeout=30.0) if held else None
     dirty = status.stdout.strip() != "" if status and status.rc == 0 else None
     return Repository(is_top=True, commit=lines[1], dirty=dirty, tags=_tags(probe, ask) if tags else None)
 
 
 def _tags(probe: Probe, ask: tuple[str, ...]) -> tuple[str, ...] | None:
-    output = probe.run((*ask, "tag", "--points-at", "HEAD"))
+    output = read_git(probe).run((*ask, "tag", "--points-at", "HEAD"))
     return tuple(output.stdout.split()) if output and output.rc == 0 else None
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from torchbuild_tasks.facts.probe import Probe
+from torchbuild_tasks.facts.tree import read_git
 from torchbuild_tasks.model import Toolset, VisualStudio, Windows
 from torchbuild_tasks.values import parse_json
 
@@ -251,7 +252,7 @@ def git_long_paths(probe: Probe, root: str) -> bool | None:
     if git is None:
         return None
     folder = ("-C", root) if probe.is_dir(root) else ()
-    output = probe.run((git, *folder, "config", "--type=bool", "--get", "core.longpaths"))
+    output = read_git(probe).run((git, *folder, "config", "--type=bool", "--get", "core.longpaths"))
     # git config ends with 1 for a name that is not set (git-config(1)).
     if output is None or output.rc not in (0, 1):
         return None

@@ -130,14 +130,14 @@ def _objects(verb: str, words: Sequence[str]) -> list[str]:
     """Return the fields whose words follow an action; of those that may be left out, what is there."""
     objects = request_class(verb).objects
     fields: list[str] = []
-    for word, after in itertools.pairwise([*words, ""]):
+    for word, after in itertools.pairwise(["", *words, ""]):
         fields += (*objects.get(word, ()), _optional(verb, word, after))
     return fields
 
 
 def _optional(verb: str, action: str, after: str) -> str:
     """Return the field that the word after an action is the value of; "" for a flag and for the next verb."""
-    is_value = after and not _is_flag(after) and after not in VERBS
+    is_value = verb in VERBS and after and not _is_flag(after) and after not in VERBS
     return request_class(verb).optional.get(action, "") if is_value else ""
 
 
@@ -156,7 +156,7 @@ def words_by_verb(argv: Sequence[str]) -> list[tuple[str, list[str]]]:
     for word, after in itertools.pairwise([*own, ""]):
         if not (value_follows or due or _is_flag(word)):
             found.append((_name_of(word), []))
-            due = _words_due(found[-1][0])
+            due = _words_due(found[-1][0], after)
             continue
         if found:
             found[-1][1].append(word)
@@ -184,11 +184,13 @@ def _is_flag(word: str) -> bool:
     return word.startswith("-") and word != "-"
 
 
-def _words_due(name: str) -> int:
+def _words_due(name: str, after: str) -> int:
+    """Return how many words follow a verb: those that must, and the next one where it may."""
     if name not in SESSIONS:
         return 0
     asked = request_class(SESSIONS[name].verb)
-    return len(asked.positionals) or bool(asked.actions)
+    may = bool(_optional(SESSIONS[name].verb, "", after))
+    return (len(asked.positionals) or bool(asked.actions)) + may
 
 
 def _value_follows(name: str, word: str) -> bool:

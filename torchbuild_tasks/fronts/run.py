@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 from torchbuild_tasks.errors import TorchbuildError
+from torchbuild_tasks.features.trust.verb import settle
 from torchbuild_tasks.fronts.output import err, error_object, error_text, json_text, out
 from torchbuild_tasks.fronts.parsing import load
 from torchbuild_tasks.fronts.reporter import ConsoleReporter
@@ -26,6 +27,7 @@ def run_verb(verb: str, request: BuildRequest) -> int:
     report = ConsoleReporter(quiet=request.quiet, verbose=request.verbose, silent=request.json)
     try:
         with report:
+            settle(verb, request, report)
             outcome = load(verb)(request, report)
             show_outcome(outcome, as_json=request.json, request=request)
             return outcome.exit_code

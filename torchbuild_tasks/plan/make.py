@@ -42,6 +42,7 @@ from torchbuild_tasks.plan.operations import operations
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.settings import Settings
 from torchbuild_tasks.plan.toolset import check_toolset
+from torchbuild_tasks.plan.trust import check_trust
 from torchbuild_tasks.plan.variables import check_variables, is_cuda
 
 
@@ -112,7 +113,7 @@ def verdict(findings: tuple[Finding, ...]) -> Literal["ok", "warn", "refuse"]:
 
 def _findings(decisions: Decisions, ops: tuple[EnvOp, ...]) -> tuple[Finding, ...]:
     question = decisions.question
-    tree = check_machine_and_tree(question, decisions.variables)
+    tree = (*check_trust(question.settings), *check_machine_and_tree(question, decisions.variables))
     if question.facts.tree.problem:
         return tree
     return (

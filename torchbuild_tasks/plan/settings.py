@@ -52,11 +52,19 @@ class NamedBuild(msgspec.Struct, frozen=True, kw_only=True):
     folder: str | None = None
 
 
+class Withheld(msgspec.Struct, frozen=True, kw_only=True):
+    """A key of a file that was found with a checkout, and what it would do if it were believed."""
+
+    key: str
+    why: str
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The content of a settings file; empty when there is none.
 
     `build` is the one of `builds` whose values lie over the others; as long as its worktree is not there,
-    `seen_from` is the checkout that is looked at instead.
+    `seen_from` is the checkout that is looked at instead. `withheld` has, by the place that is to be trusted,
+    what was found and does not count as long as nobody has vouched for it (`plan/trust.py`).
     """
 
     path: str | None = None
@@ -68,6 +76,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     builds: Mapping[str, NamedBuild] = msgspec.field(default_factory=dict)
     build: NamedBuild | None = None
     seen_from: str = ""
+    withheld: Mapping[str, tuple[Withheld, ...]] = msgspec.field(default_factory=dict)
 
     def of(self, build: NamedBuild) -> Settings:
         """Return the same file for one of its builds, whose values lie over those for all.

@@ -253,7 +253,15 @@ def _with_path(argv: Sequence[str], env: Mapping[str, str]) -> Sequence[str]:
     if isinstance(argv, str):
         return argv
     path = next((value for name, value in env.items() if name.upper() == "PATH"), None)
-    return [shutil.which(argv[0], path=path) or argv[0], *argv[1:]]
+    if os.path.dirname(argv[0]):  # noqa: PTH120 - a text
+        return [shutil.which(argv[0], path=path) or argv[0], *argv[1:]]
+    # Neither shutil.which nor CreateProcess may take a git.exe of the current folder: a checkout, perhaps.
+    folders = (path if path is not None else os.environ.get("PATH", "")).split(os.pathsep)
+    places = (os.path.join(folder, argv[0]) for folder in folders if folder and folder != os.curdir)  # noqa: PTH118
+    found = next((found for place in places if (found := shutil.which(place))), None)
+    if found is None:
+        raise _CannotStart(f"cannot start {argv[0]}: it is in no folder of PATH")
+    return [found, *argv[1:]]
 
 
 if sys.platform == "win32":

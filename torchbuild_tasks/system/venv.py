@@ -8,14 +8,20 @@ another torch. Only venvs that we made have it.
 from __future__ import annotations
 
 import contextlib
+import itertools
+import os
+import secrets
 import sys
 from pathlib import Path
 from typing import Final
 
 from torchbuild_tasks.errors import RequirementsError
+from torchbuild_tasks.system import trust
 from torchbuild_tasks.system.files import translate_errors, unlink, write_atomic
+from torchbuild_tasks.system.remove import is_link
 
 CONSTRAINTS: Final = "torchbuild-constraints.txt"
+TOKEN: Final = "torchbuild-made-here"  # the word that is kept outside of the tree, too (facts/python.py)
 NONE: Final = "torchbuild-no-constraints.txt"
 _MAKING: Final = ".making"
 _CONFIG: Final = "pip.ini" if sys.platform == "win32" else "pip.conf"
@@ -32,16 +38,51 @@ def is_whole(python: str) -> bool:
     return Path(python).exists() and not _note(python).exists()
 
 
+def is_ours(python: str) -> bool:
+    """Say whether we made what is there, or began to: what came with the checkout is not."""
+    folder = folder_of(python)
+    token = trust.read_proof(trust.state_folder(os.environ), "venvs", str(folder))
+    if token is None or is_link(folder):
+        return False
+    try:
+        return (folder / TOKEN).read_text("utf-8") == token
+    except (OSError, UnicodeDecodeError):
+        return _note(python).exists()
+
+
+def adopt(folder: Path) -> None:
+    """Record a venv that is there as ours: the user says that it is."""
+    token = secrets.token_hex(16)
+    trust.write_proof("venvs", str(folder), token, RequirementsError)
+    write_atomic(folder / TOKEN, token.encode(), error=RequirementsError)
+
+
+def set_aside(python: str) -> Path | None:
+    """Rename what stands where our venv is to be and is none of ours; return its new name."""
+    folder = folder_of(python)
+    if is_ours(python) or not os.path.lexists(folder):
+        return None
+    names = (folder.with_name(f"{folder.name}.set-aside-{number}") for number in itertools.count(1))
+    aside = next(name for name in names if not os.path.lexists(name))
+    with translate_errors(RequirementsError, folder):
+        folder.rename(aside)
+    return aside
+
+
 def begin(python: str) -> None:
     """From here on the venv counts as half made; raises RequirementsError."""
     with translate_errors(RequirementsError, _note(python)):
         _note(python).parent.mkdir(parents=True, exist_ok=True)
+    trust.write_proof("venvs", str(folder_of(python)), secrets.token_hex(16), RequirementsError)
     write_atomic(_note(python), b"", error=RequirementsError)
 
 
 def end(python: str) -> None:
     """From here on it is whole; raises RequirementsError."""
-    write_atomic(folder_of(python) / NONE, b"", error=RequirementsError)
+    folder = folder_of(python)
+    token = trust.read_proof(trust.state_folder(os.environ), "venvs", str(folder)) or ""
+    write_atomic(folder / NONE, b"", error=RequirementsError)
+    write_atomic(folder / TOKEN, token.encode(), error=RequirementsError)
     with translate_errors(RequirementsError, _note(python)):
         unlink(_note(python), missing_ok=True)
 

@@ -14,7 +14,7 @@ from torchbuild_tasks.facts.machine import (
     relevant_environ,
 )
 from torchbuild_tasks.facts.probe import Probe
-from torchbuild_tasks.facts.tree import look_at_cache
+from torchbuild_tasks.facts.tree import look_at_cache, read_git
 from torchbuild_tasks.model import Facts, Health, OtherTree, Room, Tree
 
 # What changes which compilers, headers and libraries are found. No row of data/variables.toml
@@ -136,7 +136,7 @@ def git_settings(probe: Probe, root: str) -> dict[str, str]:
     if git is None or not probe.is_dir(root):
         return {}
     pattern = "^(" + "|".join(name.replace(".", r"\.") for name in GIT_SETTINGS) + ")$"
-    output = probe.run((git, "-C", root, "config", "--get-regexp", pattern))
+    output = read_git(probe).run((git, "-C", root, "config", "--get-regexp", pattern))
     lines = output.stdout.splitlines() if output and output.rc == 0 else []
     pairs = (line.partition(" ") for line in lines)
     # A name alone is true; a later line wins.
@@ -148,7 +148,7 @@ def git_refuses(probe: Probe, tree: Tree) -> bool:
     git = probe.which("git")
     if not tree.git or tree.commit or git is None:
         return False
-    output = probe.run((git, "-C", tree.root, "rev-parse", "--git-dir"))
+    output = read_git(probe).run((git, "-C", tree.root, "rev-parse", "--git-dir"))
     return output is not None and output.rc != 0 and "dubious ownership" in output.stderr
 
 

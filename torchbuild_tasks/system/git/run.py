@@ -11,17 +11,13 @@ import msgspec
 
 from torchbuild_tasks.errors import INSTALL_GIT, SourceError
 from torchbuild_tasks.system import process
+from torchbuild_tasks.system.git import guard
 
 _COUNT: Final = "GIT_CONFIG_COUNT"  # of git 2.31; with _KEY_n and _VALUE_n, read behind all files
-# What a hook sets for its own repository would send our commands there.
-_SET_BY_HOOKS: Final = (
-    "GIT_DIR",
-    "GIT_WORK_TREE",
-    "GIT_INDEX_FILE",
-    "GIT_PREFIX",
-    "GIT_OBJECT_DIRECTORY",
-    "GIT_COMMON_DIR",
-)
+# Commands that read settings and names, and start nothing whatever the settings say.
+_READS: Final = ("config", "rev-parse", "check-ref-format")
+# Those that would show a file by a program that the settings name.
+_SHOWS: Final = ("diff", "log", "show", "format-patch", "diff-index", "diff-tree", "diff-files")
 
 
 class Git(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,15 +37,23 @@ class Git(msgspec.Struct, frozen=True, kw_only=True):
         """Return the whole command line of one git command."""
         # git enters core.worktree, and fails where that is gone, unless another one is named.
         where = ("--work-tree=.",) if self.bare else ()
+        place, command = _command(words)
+        if command in _SHOWS:
+            words = (*words[: place + 1], "--no-ext-diff", "--no-textconv", *words[place + 1 :])
         return ("git", "-C", str(self.folder), *where, *words)
 
-    def settings(self, environ: Mapping[str, str]) -> dict[str, str]:
-        """Return an environment that brings `config` to a command: an address in it can hold a login."""
-        return with_settings(environ, self.config)
+    def environment(self, words: Sequence[str]) -> dict[str, str]:
+        """Return the environment of one command, with `config`, in which the repository starts no program.
+
+        Not as `-c`: anybody on the machine reads a command line, and an address can hold a login.
+        """
+        reads = _command(words)[1] in _READS
+        ours = git_environment() if reads else git_environment(self.folder, self.argv(guard.QUESTION))
+        return with_settings(ours, self.config)
 
     def ask(self, *words: str, timeout: float | None = 60.0) -> process.Captured:
         """Run a short command, which may fail."""
-        return process.capture(self.argv(words), env=self.settings(git_environment()), timeout=timeout)
+        return process.capture(self.argv(words), env=self.environment(words), timeout=timeout)
 
     def output(self, *words: str, timeout: float | None = 60.0) -> str | None:
         """Return what a short command prints, without its last line end; None when it fails."""
@@ -72,6 +76,14 @@ class Git(msgspec.Struct, frozen=True, kw_only=True):
         raise git_error(self.argv(words), done)
 
 
+def _command(words: Sequence[str]) -> tuple[int, str]:
+    """Return the command among git's own options and its place: `-c NAME=VALUE --no-pager log`."""
+    place = 0
+    while place < len(words) and words[place].startswith("-"):
+        place += 2 if words[place] == "-c" else 1
+    return place, words[place] if place < len(words) else ""
+
+
 def git_error(argv: Sequence[str], done: process.Captured) -> SourceError:
     """Return the error of a git command that did not end well, with git's own words."""
     command = " ".join(argv)
@@ -87,10 +99,49 @@ def git_error(argv: Sequence[str], done: process.Captured) -> SourceError:
     return SourceError(f"git ended with exit code {done.rc}.", looked=(command, *output[-8:]))
 
 
-def git_environment() -> dict[str, str]:
-    """Return our environment in the C locale, without what a hook sets or questions at a terminal."""
-    kept = {name: value for name, value in os.environ.items() if name not in _SET_BY_HOOKS}
-    return {**kept, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"}
+def git_environment(folder: Path | None = None, question: Sequence[str] = ()) -> dict[str, str]:
+    """Return our environment for git: in the C locale, without questions, hooks or programs of a repository.
+
+    Args:
+        folder: where the command will work; without it, it reads nothing but settings and names.
+        question: how its settings are asked for, when not by `git -C folder`.
+    """
+    if folder is None:
+        return guard.environment(os.environ)
+    said = tuple(sorted((name, os.environ.get(name)) for name in os.environ if _counts(name)))
+    key = (str(folder), said, _stamp(folder / ".git" / "config"), _stamp(folder / "config"))
+    answer = _answers.get(key)
+    if answer is None:
+        argv = question or ("git", "-C", str(folder), *guard.QUESTION)
+        done = process.capture(argv, env=guard.environment(os.environ), timeout=60.0)
+        answer = done.stdout
+        if done.rc == _NO_SUCH_OPTION:
+            raise SourceError(
+                "This git is too old: it cannot say which settings a repository brings.",
+                looked=(" ".join(argv),),
+                next_step="Install git 2.31 or newer.",
+            )
+        if done.rc == 0:  # no folder, no answer; one may be made there
+            _answers[key] = answer
+    return guard.environment(os.environ, answer)
+
+
+_NO_SUCH_OPTION: Final = 129  # of git's own reading of the command line; --show-scope is of 2.26
+_answers: Final[dict[object, bytes]] = {}
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    """Return what changes when a file does; None without one."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size
+
+
+def _counts(name: str) -> bool:
+    """Say whether a variable decides which settings git reads."""
+    return name.startswith("GIT_") or name in ("HOME", "XDG_CONFIG_HOME", "USERPROFILE", "PATH")
 
 
 def with_settings(environ: Mapping[str, str], settings: Sequence[str]) -> dict[str, str]:

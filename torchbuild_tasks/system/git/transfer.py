@@ -19,7 +19,7 @@ import msgspec
 
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.system import process
-from torchbuild_tasks.system.git.run import Git, git_environment
+from torchbuild_tasks.system.git.run import Git
 
 # Our git processes for one checkout carry its name, so that those of a killed run can be recognised.
 TREE: Final = "TORCHBUILD_TREE"
@@ -114,7 +114,7 @@ def run(
     try:
         rc = process.stream(
             git.argv(words),
-            env={**git.settings(git_environment()), TREE: watch.tree},
+            env={**git.environment(words), TREE: watch.tree},
             cwd=None,
             log=_Nowhere(),
             on_block=listener.block,

@@ -1,0 +1,211 @@
+"""A tree full of bait: what a checkout brings is not run by a look, nor before the user vouches for it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+import torchbuild_tasks
+from tests.support.capabilities import needs_git
+from tests.support.sample import materialise
+
+pytestmark = [pytest.mark.integration, needs_git]
+
+COMMAND: Final = (sys.executable, "-P", "-m", "torchbuild_tasks.fronts.console")
+PACKAGE: Final = Path(torchbuild_tasks.__file__).parents[1]
+WINDOWS: Final = sys.platform == "win32"
+# Writes down every program that the process door starts.
+WATCHED: Final = """
+import os, subprocess, sys
+log, start = os.environ["STARTED"], subprocess.Popen.__init__
+def watched(self, args, *rest, **named):
+    words = [args] if isinstance(args, str) else [os.fsdecode(word) for word in args]
+    with open(log, "a", encoding="utf-8") as file:
+        file.write(words[0] + "\\n")
+    start(self, args, *rest, **named)
+subprocess.Popen.__init__ = watched
+sys.argv[0] = "torchbuild"
+from torchbuild_tasks.fronts.console import main
+main()
+"""
+
+
+def run(root: Path, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    """Run it in the checkout, as a person does who has just cloned it."""
+    return subprocess.run(
+        [*COMMAND[:2], "-c", WATCHED, *words],
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": str(PACKAGE), "STARTED": str(root.parent / "started"), **environ},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+        timeout=300,
+    )
+
+
+def bait(path: Path, says: Path) -> Path:
+    """A program that writes down that it ran."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if WINDOWS:
+        path = path.with_name(path.name + ".cmd")
+        path.write_text(f"@echo ran>{says}\n@exit /b 1\n", "utf-8")
+    else:
+        path.write_text(f"#!/bin/sh\ntouch '{says}'\nexit 1\n", "utf-8")
+        path.chmod(path.stat().st_mode | stat.S_IEXEC)
+    return path
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A checkout of which every part that can name a program does."""
+    root = materialise(tmp_path / "pytorch", git=True)
+
+    def evil(place: str, name: str) -> str:
+        return bait(root / place, tmp_path / f"ran-{name}").as_posix()
+
+    (root / "torchbuild.toml").write_text(
+        f'python = "{evil("x/python", "python")}"\n'
+        "cuda = true\n"
+        f'cuda-toolkit = "{Path(evil("tk/bin/nvcc", "nvcc")).parents[1].as_posix()}"\n'
+        f'notify = "{evil("x/notify", "notify")}"\n'
+        f'linker = "{evil("x/ld", "linker")}"\n'
+        'jobs = 2\ncache = "redis://127.0.0.1:1"\ndistribute = "http://127.0.0.1:1"\n'
+        'mirror = "http://127.0.0.1:1/"\nwheels = "x"\nwith = ["torchvision=../x"]\n'
+        f'[set]\nUSE_MKLDNN = 0\nCXX = "{evil("x/cxx", "cxx")}"\nPATH = "{(root / "x").as_posix()}"\n'
+        f'BASH_ENV = "{evil("x/bashenv", "bashenv")}"\nLD_PRELOAD = "{(root / "x/cxx").as_posix()}"\n'
+        f'CMAKE_PROJECT_INCLUDE = "x"\nGIT_SSH = "{evil("x/ssh", "gitssh")}"\n'
+        '[mirrors]\n"https://github.com/" = "http://127.0.0.1:1/"\n'
+        '[[helper]]\nname = "h"\nversion = "1"\nos = "linux"\nneeded = "asked"\nunpack = "zip"\n'
+        'source = "a"\nurls = ["http://127.0.0.1:1/h.zip"]\n'
+        f'check = ["{evil("x/check", "check")}"]\n',
+        "utf-8",
+    )
+    for name in ("git", "cmake", "ninja", "g++", "python", "nvcc", "sh", "locale", "ldd"):
+        if WINDOWS or not (root / name).exists():
+            evil(name, f"here-{name}")  # Windows would look for programs in the current folder
+    (root / "env_templates").mkdir()
+    for shell in ("sh", "bat"):
+        (root / f"env_templates/env_set.{shell}.in").write_text("@{ops}\ntouch evil\n", "utf-8")
+    scripts = ".torchbuild/venv-3.99/" + ("Scripts" if WINDOWS else "bin")
+    evil(f"{scripts}/python", "venv")
+    if WINDOWS:
+        shutil.copy(os.environ["COMSPEC"], root / scripts / "python.exe")
+    (root / ".torchbuild/venv-3.99/pyvenv.cfg").write_text("home = /usr/bin\n", "utf-8")
+    (root / ".torchbuild/venv-3.99/torchbuild-made-here").write_text("", "utf-8")
+    (root / "build").mkdir(exist_ok=True)
+    (root / "build/CMakeCache.txt").write_text(
+        f"CMAKE_HOME_DIRECTORY:INTERNAL={root.as_posix()}\nCMAKE_GENERATOR:INTERNAL=Ninja\n"
+        f"CMAKE_MAKE_PROGRAM:FILEPATH={evil('x/ninja', 'ninja')}\n"
+        f"CMAKE_CXX_COMPILER:FILEPATH={evil('x/c++', 'cache')}\n",
+        "utf-8",
+    )
+    (root / "build/.ninja_log").write_text("# ninja log v5\n0\t5\t0\ta.o\t1\n", "utf-8")
+    (root / ".envrc").write_text(f"touch '{tmp_path / 'ran-envrc'}'\n", "utf-8")
+    _bait_of_git(root, tmp_path)
+    return root
+
+
+def _bait_of_git(root: Path, tmp_path: Path) -> None:
+    def git(*words: str) -> None:
+        subprocess.run(["git", "-C", str(root), *words], check=True, capture_output=True)
+
+    git("add", "-f", ".torchbuild")
+    for key in ("core.fsmonitor", "filter.e.clean", "filter.e.process", "diff.external", "core.sshCommand"):
+        git("config", key, f"touch '{(tmp_path / f'ran-{key}').as_posix()}'; cat")
+    git("config", "submodule.third_party/tinyfmt.update", f"!touch '{(tmp_path / 'ran-sub').as_posix()}'")
+    (root / ".git/info").mkdir(exist_ok=True)
+    (root / ".git/info/attributes").write_text("version.txt filter=e\n", "utf-8")
+    (root / "version.txt").write_text((root / "version.txt").read_text("utf-8"), "utf-8")
+    for hook in ("post-checkout", "post-index-change", "fsmonitor-watchman"):
+        path = root / ".git/hooks" / hook
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"#!/bin/sh\ntouch '{(tmp_path / 'ran-hook').as_posix()}'\n", "utf-8")
+        path.chmod(0o755)
+
+
+def ran(root: Path) -> list[str]:
+    return sorted(path.name for path in root.parent.glob("ran-*"))
+
+
+def started(root: Path) -> list[str]:
+    log = root.parent / "started"
+    return log.read_text("utf-8").splitlines() if log.exists() else []
+
+
+def is_of(program: str, root: Path) -> bool:
+    path = Path(os.path.realpath(shutil.which(program) or program))
+    return path.is_relative_to(root.resolve()) or (root / program).exists() and not shutil.which(program)
+
+
+LOOKS = (
+    "plan",
+    "doctor --offline",
+    "versions",
+    "source status",
+    "helpers list",
+    "builds list",
+    "report",
+    "support",
+)
+
+
+@pytest.mark.parametrize("words", LOOKS)
+def test_a_look_runs_nothing_of_the_tree(checkout: Path, words: str) -> None:
+    said = run(checkout, *words.split())
+    assert "Traceback" not in said.stderr
+    assert ran(checkout) == []
+    assert [program for program in started(checkout) if is_of(program, checkout)] == []
+    if words in ("plan", "doctor --offline"):
+        assert len(started(checkout)) > 3  # it did look
+        text = said.stdout + said.stderr
+        for key in ("python", "cuda-toolkit", "notify", "linker", "set.CXX"):
+            assert f"{key} (" in text
+        assert "torchbuild trust " in text
+        assert said.returncode == 3
+
+
+def test_what_is_harmless_counts_all_the_same(checkout: Path) -> None:
+    plan: dict[str, Any] = json.loads(run(checkout, "plan", "--json").stdout)
+    choices = {choice["name"]: (choice["value"], choice["source"]) for choice in plan["choices"]}
+    assert choices["jobs"] == ("2", "torchbuild.toml")
+    assert choices["USE_MKLDNN"] == ("0", "torchbuild.toml")
+    assert choices["CXX"][1] != "torchbuild.toml"
+
+
+@pytest.mark.parametrize("words", ["build", "env", "helpers verify", "source update", "build --yes"])
+def test_what_acts_says_the_command_and_does_nothing(checkout: Path, words: str) -> None:
+    said = run(checkout, *words.split())
+    assert said.returncode == 18, said.stderr
+    assert f"torchbuild trust {checkout.resolve()}" in said.stderr
+    assert ran(checkout) == []
+
+
+def test_once_it_is_said_it_counts_until_a_file_changes(checkout: Path) -> None:
+    """The command that the error says works; afterwards the programs of the file are asked."""
+    assert run(checkout, "trust", str(checkout.resolve())).returncode == 0
+    said = run(checkout, "plan")
+    assert "is not trusted" not in said.stdout
+    assert "ran-python" in ran(checkout)
+    assert not {"ran-venv", "ran-core.fsmonitor", "ran-filter.e.clean"} & set(ran(checkout))
+    with (checkout / "torchbuild.toml").open("a", encoding="utf-8") as file:
+        file.write("# more\n")
+    assert "is not trusted" in run(checkout, "plan").stdout
+    assert "changed since" in run(checkout, "trust", "--list").stdout
+
+
+def test_a_file_that_is_named_is_the_users_word(checkout: Path) -> None:
+    own = checkout.parent / "own.toml"
+    own.write_text("jobs = 3\n[set]\nMY_TOOL = '/usr/bin/true'\n", "utf-8")
+    shutil.rmtree(checkout / "env_templates")
+    said = run(checkout, "plan", "--config", str(own))
+    assert "not trusted" not in said.stdout + said.stderr
+    assert ran(checkout) == []

@@ -1,0 +1,180 @@
+"""What a settings file may say unasked: every key of a request, and names of variables."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from torchbuild_tasks.options import BuildRequest, flag_name
+from torchbuild_tasks.plan.settings import check_settings
+from torchbuild_tasks.plan.trust import check_trust, is_harmless_variable, withhold
+
+
+def keys(data: dict[str, Any]) -> list[str]:
+    return [each.key for each in withhold(check_settings("/src/torchbuild.toml", data, {}))[1]]
+
+
+HARMLESS = {
+    "python": "3.12",
+    "cuda": True,
+    "cuda-toolkit": "pypi:13.0",
+    "arch": "8.6;9.0+PTX",
+    "preset": "minimal",
+    "jobs": 4,
+    "cache": "sccache",
+    "linker": "mold",
+    "torch": "release/2.9",
+    "patch-dir": "my/patches",
+    "source": "/home/me/pytorch",
+    "with": ["torchvision"],
+    "with-helper": ["mkl"],
+    "set": {"USE_MKLDNN": 0, "CXXFLAGS": "-O2 -march=native -fno-omit-frame-pointer", "NOTE": "hello, you"},
+    "builds": {"debug": {"build-type": "Debug", "ref": "v2.9.1", "folder": "debug"}},
+}
+
+
+def test_a_file_of_plain_values_needs_no_trust() -> None:
+    settings = check_settings("/src/torchbuild.toml", HARMLESS, {})
+    assert withhold(settings) == (settings, ())
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        *(("python", value) for value in ("x/evil", "/abs/evil", "python-of-mine", "..\\evil.cmd")),
+        *(("cuda-toolkit", value) for value in ("./tk", "/opt/cuda", "C:tk")),
+        *(("cache", value) for value in ("redis://host", "http://host")),
+        *(("patch-dir", value) for value in ("../other", "/other", "~/x", "C:\\x")),
+        *(("torch", value) for value in ("--upload-pack=x", "-x")),
+        ("linker", "x/ld"),
+        ("notify", "x/evil"),
+        ("url", "https://host/x"),
+        ("mirror", "https://host"),
+        ("distribute", "host"),
+        ("wheels", "wheels"),
+        ("patch-dir", "../x"),
+        ("cache-dir", "/tmp/x"),
+        ("with", ["torchvision=../x"]),
+        ("with", ["torchvision=https://host/x@main"]),
+        ("toolset", "x/evil"),
+    ],
+)
+def test_a_key_that_names_a_program_a_server_or_a_far_place_is_withheld(key: str, value: object) -> None:
+    assert keys({key: value}) == [key]
+    assert keys({"builds": {"one": {key: value}}}) == [f"builds.one.{key}"]
+    clean, _ = withhold(check_settings("/src/torchbuild.toml", {key: value, "jobs": 2}, {}))
+    assert dict(clean.values) == {"jobs": 2}
+
+
+def test_tables_that_name_servers_are_withheld_whole() -> None:
+    row = {
+        "name": "x",
+        "version": "1",
+        "os": "linux",
+        "needed": "asked",
+        "unpack": "zip",
+        "source": "a",
+        "urls": ["https://host/x.zip"],
+        "check": ["bin/x"],
+    }
+    data = {"helper": [row], "mirrors": {"https://github.com/": "https://host/"}}
+    clean, withheld = withhold(check_settings("/src/torchbuild.toml", data, {}))
+    assert len(withheld) == 2
+    assert (clean.helpers, clean.mirrors) == ((), ())
+
+
+PLAIN = ("jobs", "cache_size", "source")
+
+
+def test_every_key_of_the_file_is_looked_at() -> None:
+    """A flag that is new is withheld until somebody says that it is harmless."""
+    fields = [field for field in dataclasses.fields(BuildRequest) if field.metadata["in_file"]]
+    for field in fields:
+        if field.default is None and not field.metadata["choices"] and field.name not in PLAIN:
+            assert keys({field.name: "../../evil://x"}) == [flag_name(field.name)[2:]]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "LD_PRELOAD",
+            "PYTHONSTARTUP",
+            "PYTHONPATH",
+            "BASH_ENV",
+            "ENV",
+            "PATH",
+            "GIT_SSH",
+            "GIT_CONFIG_COUNT",
+        ),
+        *(
+            "CC",
+            "CXX",
+            "CUDACXX",
+            "CMAKE_CXX_COMPILER",
+            "CMAKE_CXX_COMPILER_LAUNCHER",
+            "CMAKE_TOOLCHAIN_FILE",
+        ),
+        *("CMAKE_PROJECT_Torch_INCLUDE", "CMAKE_PROJECT_TOP_LEVEL_INCLUDES", "CMAKE_MAKE_PROGRAM", "NINJA"),
+        *("CUDA_HOME", "CUDA_NVCC_EXECUTABLE", "PERL5OPT", "NODE_OPTIONS", "RUSTC_WRAPPER", "cxx", "Path"),
+        *(
+            "CMAKE_PREFIX_PATH",
+            "MKLROOT",
+            "SCCACHE_REDIS_ENDPOINT",
+            "HTTPS_PROXY",
+            "PIP_INDEX_URL",
+            "MAKEFLAGS",
+        ),
+        *("CMAKE_C_LINKER_LAUNCHER", "COMPILER_PATH", "GCC_EXEC_PREFIX", "LD_LIBRARY_PATH", "DYLD_X", "CL"),
+        *(
+            "PYTORCH_EXTRA_INSTALL_REQUIREMENTS",
+            "NVCC_PREPEND_FLAGS_",
+            "VCToolsInstallDir",
+            "SKBUILD_CMAKE_ARGS",
+        ),
+    ],
+)
+def test_a_variable_that_makes_something_run_is_no_value(name: str) -> None:
+    assert not is_harmless_variable(name, "x")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "harmless"),
+    [
+        ("MAX_JOBS", "4", True),
+        ("TORCH_CUDA_ARCH_LIST", "8.6;9.0+PTX", True),
+        ("PYTORCH_BUILD_VERSION", "2.9.0+mine", True),
+        ("USE_CUDA", "../x", False),
+        ("NOTE", "/x", False),
+        ("NOTE", "x\\y", False),
+        ("PYTHONHASHSEED", "0", True),
+        ("CMAKE_GENERATOR", "Ninja", True),
+        ("CFLAGS", "-O3 -g -DX=1", True),
+        ("CFLAGS", "-fplugin=evil.so", False),
+        ("CFLAGS", "-B.", False),
+        ("CFLAGS", "-specs=evil", False),
+        ("CFLAGS", "-wrapper evil", False),
+        ("CFLAGS", "-fuse-ld=evil", False),
+        ("CFLAGS", "@file", False),
+        ("LDFLAGS", "-Wl,-plugin,x", False),
+        ("CFLAGS", "-Xclang -load", False),
+        ("CMAKE_ARGS", "-DUSE_X=ON -DBUILD_Y:BOOL=OFF", True),
+        ("CMAKE_ARGS", "-DCMAKE_CXX_COMPILER=evil", False),
+        ("CMAKE_ARGS", "-P evil.cmake", False),
+        ("CMAKE_ARGS", "-DCMAKE_PROJECT_INCLUDE=x", False),
+    ],
+)
+def test_values_of_variables(name: str, value: str, harmless: bool) -> None:
+    assert is_harmless_variable(name, value) is harmless
+
+
+def test_the_finding_names_file_keys_and_command() -> None:
+    clean, withheld = withhold(check_settings("/s p/torchbuild.toml", {"python": "x/y"}, {}))
+    from torchbuild_tasks.values import replace
+
+    (finding,) = check_trust(replace(clean, withheld={"/s p": withheld}))
+    assert finding.status == "error"
+    assert "python (names a program)" in finding.text
+    assert finding.fix.endswith('torchbuild trust "/s p"')

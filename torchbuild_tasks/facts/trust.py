@@ -1,0 +1,122 @@
+"""Whether the user has vouched for the files that were found with a checkout, as they are now."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from torchbuild_tasks.facts.settings import NAME, SettingsFile, read_settings
+from torchbuild_tasks.system import trust
+
+TEMPLATES: Final = "env_templates"
+_PROGRAMS: Final = ("", "bin", "Scripts")  # where the programs of an environment or a toolkit are
+
+
+def place_of(path: str) -> str:
+    """Return what is trusted for a settings file: its folder, or the file itself when it has another name."""
+    file = Path(os.path.realpath(path))
+    return str(file.parent if file.name == NAME else file)
+
+
+def is_trusted(place: str) -> bool:
+    """Say whether the user has said so of these files, and none of them was changed since."""
+    state = os.path.realpath(trust.state_folder(os.environ))
+    if is_within(state, place):
+        return False
+    folders = os.environ.get(trust.TRUSTED, "").split(os.pathsep)
+    if any(_is_below(place, os.path.realpath(folder)) for folder in folders if folder):
+        return True
+    proof = trust.read_proof(Path(state), "files", place)
+    return proof is not None and proof == digest(place)
+
+
+def is_within(state: str, place: str) -> bool:
+    """Say whether a checkout could bring what is remembered; a home with settings in it is no checkout."""
+    return _is_below(state, place) and not _is_below(os.path.realpath(Path.home()), place)
+
+
+def digest(place: str) -> str:
+    """Return the hash of all files that count: settings, env templates, programs in the tree they name."""
+    found = hashlib.sha256()
+    for path in sorted(set(files_of(place))):
+        name = os.path.relpath(path, place).encode("utf-8", "surrogateescape")
+        found.update(b"%d %s %s\n" % (len(name), name, _hash_of(path)))
+    return found.hexdigest()
+
+
+def files_of(place: str) -> Iterator[Path]:
+    """Yield the files that a trust of `place` is about."""
+    root = Path(place)
+    settings = root / NAME if root.is_dir() else root
+    if root.is_dir():
+        yield from (root / TEMPLATES).glob("*.in")
+    if settings.is_file():
+        yield settings
+        yield from _named(settings.parent, read_settings(settings))
+
+
+def own_templates(folder: Path, ours: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the env templates in a folder that are not the ones that this tool ships.
+
+    Args:
+        folder: the folder with an env_templates.
+        ours: the text of each template by file name.
+    """
+    found = []
+    for path in sorted((folder / TEMPLATES).glob("*.in")):
+        try:
+            same = path.read_text("utf-8-sig") == ours.get(path.name)
+        except (OSError, UnicodeDecodeError):
+            same = False
+        if not same and path.name in ours:
+            found.append(path.name)
+    return tuple(found)
+
+
+def _named(base: Path, file: SettingsFile) -> Iterator[Path]:
+    """Yield the files below `base` that texts of a settings file name; of a folder those of its programs."""
+    root = os.path.realpath(base)
+    for word in dict.fromkeys(_words(file.data)):
+        try:
+            path = base / word
+            if word and path.exists() and _is_below(os.path.abspath(path), root) and not path.samefile(base):  # noqa: PTH100
+                yield from _files(path)
+        except (OSError, ValueError):
+            continue
+
+
+def _files(path: Path) -> Iterable[Path]:
+    if path.is_file():
+        return (path,)
+    return [file for name in _PROGRAMS for file in (path / name).glob("*") if file.is_file()]
+
+
+def _words(value: object) -> Iterator[str]:
+    """Yield each text below a value: whole, and by its words."""
+    if isinstance(value, str):
+        yield value
+        try:
+            yield from shlex.split(value)
+        except ValueError:
+            yield from value.split()
+        yield from value.split("=", 1)[1:]
+    elif isinstance(value, list | dict):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _words(item)
+
+
+def _hash_of(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest().encode()
+    except OSError:
+        return b"-"
+
+
+def _is_below(path: str, folder: str) -> bool:
+    one, other = os.path.normcase(path), os.path.normcase(folder)
+    return one == other or one.startswith(other.rstrip(os.sep) + os.sep)

@@ -1,0 +1,92 @@
+"""Remember and forget what the user trusts: the files of a folder, and the venvs of a checkout."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.facts.probe import Probe
+from torchbuild_tasks.facts.python import is_made_here, is_tracked
+from torchbuild_tasks.facts.trust import digest, files_of, is_trusted, is_within, place_of
+from torchbuild_tasks.system import trust, venv
+from torchbuild_tasks.system.files import STATE_DIR
+
+
+class Trusted(msgspec.Struct, frozen=True, kw_only=True):
+    """A place, what of it the trust is about, and whether that still is as it was."""
+
+    place: str
+    files: tuple[str, ...] = ()
+    venvs: tuple[str, ...] = ()
+    holds: bool = True
+    when: str = ""
+
+
+def say(path: str) -> Trusted:
+    """Trust the files of a folder, or one settings file, as they are now; adopt the venvs of a checkout.
+
+    Raises:
+        UsageError: there is nothing of the kind, or it cannot be remembered.
+    """
+    place = _place(path)
+    files = tuple(str(file) for file in dict.fromkeys(files_of(place)))
+    venvs = _strange_venvs(place)
+    if not files and not venvs:
+        raise UsageError(
+            f"There is nothing to trust in {place}.",
+            looked=("torchbuild.toml", "env_templates/*.in", f"{STATE_DIR}/venv-*"),
+            next_step="Name the folder with the torchbuild.toml, or the settings file itself.",
+        )
+    state = os.path.realpath(trust.state_folder(os.environ))
+    if is_within(state, place):
+        raise UsageError(
+            f"{state}, where this would be remembered, is in the folder that is to be trusted.",
+            next_step=f"Name one outside of it: {trust.VARIABLE}=PATH",
+        )
+    if files:
+        trust.write_proof("files", place, digest(place))
+    for folder in venvs:
+        venv.adopt(Path(folder))
+    return Trusted(place=place, files=files, venvs=venvs)
+
+
+def say_all(places: Iterable[str]) -> None:
+    """Trust the files of several places; the venvs there stay as they are."""
+    for place in places:
+        trust.write_proof("files", place, digest(place))
+
+
+def revoke(path: str) -> bool:
+    """Forget a place; say whether it was trusted."""
+    return trust.forget("files", _place(path, gone=True))
+
+
+def listed() -> tuple[Trusted, ...]:
+    """Return every trusted place, and whether its trust still holds."""
+    return tuple(
+        Trusted(place=entry.place, holds=is_trusted(entry.place), when=entry.when)
+        for entry in trust.entries("files")
+    )
+
+
+def _place(path: str, *, gone: bool = False) -> str:
+    real = os.path.realpath(Path(path).expanduser())
+    if not gone and not Path(real).exists():
+        raise UsageError(f"{path} does not exist.", looked=(real,))
+    return real if not Path(real).is_file() else place_of(real)
+
+
+def _strange_venvs(place: str) -> tuple[str, ...]:
+    """Return the venvs of a checkout that are not recorded as made here; those that git tracks never are."""
+    probe = Probe(environ=dict(os.environ))
+    folders = (folder for folder in sorted(Path(place).glob(f"{STATE_DIR}/venv-*")) if folder.is_dir())
+    return tuple(
+        str(folder)
+        for folder in folders
+        if (folder / "pyvenv.cfg").is_file() and not folder.is_symlink()
+        if not is_made_here(probe, str(folder)) and not is_tracked(probe, place, str(folder))
+    )

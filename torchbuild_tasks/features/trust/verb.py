@@ -1,0 +1,106 @@
+"""`trust`: say once that the files which came with a checkout may name programs and servers."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Final
+
+from torchbuild_tasks.errors import Untrusted, UsageError
+from torchbuild_tasks.options import BuildRequest, flag
+from torchbuild_tasks.verbs import LOOKS, Outcome
+
+if TYPE_CHECKING:
+    from torchbuild_tasks.build.work import Reporter
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrustRequest(BuildRequest):
+    """The words of `trust`."""
+
+    optional = {"": "path"}
+
+    path: str | None = flag(
+        "folder with a torchbuild.toml, or the settings file (default: where this run finds one)",
+        metavar="PATH",
+        in_file=False,
+    )
+    list: bool = flag("list what is trusted, and whether it was changed since", default=False, in_file=False)
+    revoke: bool = flag("take the trust back", default=False, in_file=False)
+
+
+# Those that show what is not believed among their findings.
+_SHOWING: Final = ("plan", "doctor", "support", "bootstrap")
+
+
+def run(request: TrustRequest, report: Reporter) -> Outcome:
+    """Trust the files that came with a checkout as they are now; any change of them takes it back."""
+    return Outcome(*answer(request))
+
+
+def answer(request: TrustRequest) -> tuple[dict[str, object], str]:
+    """Remember, forget or list; return it for a program and for a person."""
+    from torchbuild_tasks.features.trust import act
+
+    if request.list:
+        found = act.listed()
+        lines = (f"{one.place}{'' if one.holds else '  (changed since: not trusted)'}\n" for one in found)
+        return {"trusted": found}, "".join(lines) or "Nothing is trusted.\n"
+    path = request.path or _default(request)
+    if request.revoke:
+        known = act.revoke(path)
+        return {"revoked": known}, f"{path} {'is not trusted any more' if known else 'was not trusted'}.\n"
+    said = act.say(path)
+    what = "".join(f"  {each}\n" for each in (*said.files, *said.venvs))
+    return {"trusted": said}, f"Trusted as they are now; a change takes it back:\n{what}"
+
+
+def _default(request: BuildRequest) -> str:
+    from pathlib import Path
+
+    from torchbuild_tasks.facts.settings import find_settings
+
+    found = find_settings(request.config, request.source or ".")
+    return str(Path(found.path)) if found else request.source or "."
+
+
+def settle(verb: str, request: BuildRequest, report: Reporter) -> None:
+    """Before a verb acts, ask at a terminal whether what was found is trusted; --yes is no answer to that.
+
+    Raises:
+        Untrusted: there is no terminal, or the answer was no.
+    """
+    if verb == "trust":
+        return
+    from torchbuild_tasks.context import read_believed, with_templates
+    from torchbuild_tasks.plan.trust import quoted, said
+
+    try:
+        settings = with_templates(read_believed(request))
+    except UsageError:  # whoever needs the file says it
+        return
+    lines = tuple(f"{place}: {said(held)}" for place, held in settings.withheld.items())
+    commands = "\n".join(f"torchbuild trust {quoted(place)}" for place in settings.withheld)
+    if not lines:
+        return
+    if looks(verb, request):
+        if verb not in _SHOWING:
+            for line in lines:
+                report.note(f"Not trusted, so it does not count: {line}")
+        return
+    if not request.json and report.confirm(f"{' '.join(lines)}. Do you trust what these files say?"):
+        from torchbuild_tasks.features.trust.act import say_all
+
+        say_all(settings.withheld)
+        return
+    raise Untrusted(
+        "What came with this checkout names programs, servers or far places, and nobody has said that it may."
+        " Nothing was done.",
+        looked=lines,
+        next_step=f"Read the files. If you believe them, as they are now:\n{commands}\n"
+        "Or name settings of your own, which need no trust: --config FILE",
+    )
+
+
+def looks(verb: str, request: BuildRequest) -> bool:
+    """Say whether this run only looks."""
+    return verb in LOOKS or f"{verb} {request.action}" in LOOKS or request.dry_run

@@ -1,0 +1,242 @@
+"""What a settings file may say that nobody vouched for: values, but no programs, servers and far places.
+
+A file that came with a checkout may choose among what this tool and the machine have: a preset, a version, a
+switch. What names something that is started, asked over a network or written to elsewhere is withheld until
+the user trusts the file (`torchbuild trust`). A key that is not known to be harmless is withheld: one that
+is added to the flags has to be put into `_HARMLESS` to count unasked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from fnmatch import fnmatchcase
+from pathlib import PurePosixPath
+from typing import Any, Final
+
+from torchbuild_tasks.model import Finding
+from torchbuild_tasks.options import flag_name
+from torchbuild_tasks.plan.settings import NamedBuild, Settings, Withheld
+from torchbuild_tasks.values import replace
+
+_VERSION: Final = re.compile(r"(?:pypi:)?\d+(?:\.\d+)*[a-z]{0,2}\d*")
+_NAME: Final = re.compile(r"[A-Za-z0-9][\w+-]*")
+_LINKERS: Final = ("auto", "default", "bfd", "gold", "lld", "mold")
+_CACHES: Final = ("auto", "none", "ccache", "sccache")
+_AWAY: Final = re.compile(r"[/\\~$%]|^[A-Za-z]:|\.\.|://")  # a word that can lead to a file
+
+
+def _any(value: Any) -> bool:
+    return True
+
+
+def _version(value: Any) -> bool:
+    return _VERSION.fullmatch(str(value)) is not None
+
+
+def _near(value: Any) -> bool:
+    """Say whether a path stays below the folder of the file."""
+    text = str(value).replace("\\", "/")
+    return not (text.startswith(("/", "~", "-")) or ":" in text or ".." in PurePosixPath(text).parts)
+
+
+def _ref(value: Any) -> bool:
+    return re.fullmatch(r"[\w][\w./+-]*", str(value)) is not None
+
+
+def _names(value: Any) -> bool:
+    return all(_NAME.fullmatch(str(word)) for word in value)
+
+
+def _one_of(*words: str) -> Callable[[Any], bool]:
+    return lambda value: value in words
+
+
+# The fields of a request whose value can do no harm, by a rule; what is not here can.
+_HARMLESS: Final[Mapping[str, Callable[[Any], bool]]] = {
+    **dict.fromkeys(
+        (
+            *("cpu", "cuda", "preset", "build_type", "mode", "env_shell", "no_preflight", "no_patches"),
+            *("jobs", "jobserver", "cache_read_only", "cache_size", "offline", "require_hashes", "manager"),
+        ),
+        _any,  # a number, a switch, or one of a flag's own choices
+    ),
+    "arch": lambda value: _AWAY.search(str(value)) is None,
+    "torch": _ref,
+    "ref": _ref,
+    "python": _version,
+    "toolset": _version,
+    "cuda_toolkit": _version,
+    "linker": _one_of(*_LINKERS),
+    "cache": _one_of(*_CACHES),
+    "with_helper": _names,
+    "with_": _names,
+    "source": lambda value: not str(value).startswith("-"),  # a look runs nothing of it
+    **dict.fromkeys(("folder", "patch_dir", "cache_dir"), _near),
+}
+_WHY: Final = {
+    "python": "names a program",
+    "cuda_toolkit": "names a folder of programs",
+    "linker": "names a program",
+    "notify": "names a program",
+    "wheels": "names packages to install",
+    "with_": "names other sources",
+    "url": "names a server",
+    "mirror": "names a server",
+    "cache": "names a server",
+    "distribute": "names a server",
+}
+_PLACE: Final = "names a place outside of its folder"
+
+# ---------------- build variables
+
+# Names that make a shell, a loader, a compiler, Python, CMake or git start or load something.
+_RUNS: Final = (
+    *("PATH", "PATHEXT", "COMSPEC", "SHELL", "ENV", "BASH_*", "ZDOTDIR", "PROMPT_COMMAND", "PS4", "IFS"),
+    *("LD_*", "DYLD_*", "*PRELOAD*", "GCONV_PATH", "GLIBC_TUNABLES", "LOCPATH", "NLSPATH", "MALLOC_*"),
+    *("PYTHON*", "PIP_*", "UV_*", "VIRTUAL_ENV", "CONDA*", "PEP517_*", "SETUPTOOLS_*", "DISTUTILS_*"),
+    *("SKBUILD_*", "PERL*", "RUBY*", "NODE_*", "JAVA*", "_JAVA*", "JDK_*", "LUA_*", "TCL*", "R_*", "PHP*"),
+    *("GIT_*", "SSH_*", "GPG*", "GNUPG*", "EDITOR", "VISUAL", "PAGER", "LESS*", "MAN*", "BROWSER", "DISPLAY"),
+    *("CC", "CXX", "FC", "LD", "AR", "AS", "NM", "RANLIB", "STRIP", "OBJCOPY", "RC", "MT", "LINK", "_LINK_"),
+    *("CL", "_CL_", "ML", "INCLUDE", "LIB", "LIBPATH", "CPP", "CPATH", "*_INCLUDE_PATH", "LIBRARY_PATH"),
+    *("COMPILER_PATH", "GCC_*", "CCC_*", "CLANG*", "NVCC*", "*CUDACXX", "CUDAHOSTCXX", "HIPCXX", "ISPC"),
+    *("*_COMPILER", "*_COMPILER_*", "*LAUNCHER*", "*_LINKER*", "*_EXECUTABLE*", "*_PROGRAM*", "*_COMMAND*"),
+    *("*TOOLCHAIN*", "*_MODULE_PATH", "*_PREFIX_PATH", "CMAKE_PROJECT_*", "*_INCLUDE_BEFORE", "*_WRAPPER*"),
+    *("CMAKE_GENERATOR_INSTANCE", "CMAKE_MAKE*", "CMAKE_CONFIG_TYPE", "NINJA", "NINJA_*", "MAKE*", "MFLAGS"),
+    *("GNUMAKEFLAGS", "CMAKE", "CTEST*", "PKG_CONFIG*", "VC*", "VS*", "MSSDK", "WINDOWSSDK*", "UCRT*"),
+    *("*PROXY", "*_URL", "*_ENDPOINT", "*_HOST", "*_SERVER*", "*_REMOTE*", "SSL_*", "REQUESTS_*", "CURL_*"),
+    *("SCCACHE_*", "CCACHE_*", "DISTCC*", "ICECC*", "AWS_*", "AZURE_*", "GOOGLE_*", "HOME", "USERPROFILE"),
+    *("XDG_*", "TMP", "TEMP", "TMPDIR", "APPDATA", "LOCALAPPDATA", "SYSTEMROOT", "WINDIR", "TORCHBUILD_*"),
+    *(
+        "*_HOME",
+        "*_ROOT",
+        "*_DIR",
+        "*_DIRS",
+        "*_PATH",
+        "*_LIBRARY",
+        "*_LIBRARIES",
+        "*ROOT",
+        "*_FILE",
+        "*_LIST_FILE",
+    ),
+    *(
+        "*HOOK*",
+        "*PLUGIN*",
+        "*STARTUP*",
+        "*_CONFIG",
+        "*_OPTIONS",
+        "*_OPTS",
+        "*_RUNNER",
+        "*EMULATOR*",
+        "*RULE_*",
+    ),
+    *("PYTORCH_EXTRA_INSTALL_REQUIREMENTS", "BUILD_COMMAND*", "USE_SYSTEM_PYTHON*"),
+)
+# Of those, what only switches something or says how much, with a value that is one word.
+_SWITCHES: Final = (
+    *("PYTHONHASHSEED", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "CMAKE_GENERATOR", "MAKE_JOBS"),
+    *("CCACHE_MAXSIZE", "CCACHE_NOHASHDIR", "SCCACHE_CACHE_SIZE", "SCCACHE_DIRECT", "DISTUTILS_USE_SDK"),
+    *("USE_*", "BUILD_*", "SCCACHE_IGNORE_SERVER_IO_ERROR"),
+)
+_FLAGS: Final = ("*FLAGS", "*FLAGS_*", "CMAKE_ARGS")
+_WORD: Final = re.compile(r"[\w.+ -]*")
+# Options of compilers that only say how code is made: -O2, -march=native, -fno-omit-frame-pointer, -DX=1.
+_OPTION: Final = re.compile(
+    r"-(?:O\w*|g[\w-]*|std=[\w+]+|pipe|pthread|w|m(?!llvm)[\w.+=-]+|[DU]\w+(?:=[\w.+-]*)?|W(?![alp],)[\w+=-]+|"
+    r"f(?!plugin|pass-plugin|use-ld|profile|sanitize-\w*list|[a-z-]*path|uselinker)[\w.+=-]+)"
+)
+_DEFINE: Final = re.compile(r"-D(\w+)(?::\w+)?=([\w.+;-]*)")
+
+
+def is_harmless_variable(name: str, value: str) -> bool:
+    """Say whether a build variable can only be a value: it leads to no program, no file and no server."""
+    upper = name.upper()  # one name on Windows
+    if any(fnmatchcase(upper, pattern) for pattern in _FLAGS):
+        words = value.split()
+        if upper == "CMAKE_ARGS":
+            found = [_DEFINE.fullmatch(word) for word in words]
+            return all(one is not None and is_harmless_variable(one[1], one[2]) for one in found)
+        return all(_OPTION.fullmatch(word) for word in words)
+    if any(fnmatchcase(upper, pattern) for pattern in _SWITCHES):
+        return _WORD.fullmatch(value) is not None
+    return not any(fnmatchcase(upper, pattern) for pattern in _RUNS) and _AWAY.search(value) is None
+
+
+# ---------------- a whole file
+
+
+def withhold(settings: Settings) -> tuple[Settings, tuple[Withheld, ...]]:
+    """Return the settings with harmless values alone, and what was taken out of them."""
+    out = list(_dangers("", settings.values, settings.variables))
+    for name, build in settings.builds.items():
+        own = {"ref": build.ref, "folder": build.folder}
+        given = {key: value for key, value in own.items() if value is not None}
+        out += _dangers(f"builds.{name}.", {**build.values, **given}, build.variables)
+    out += [
+        Withheld(key=f"[[helper]] {row.name}", why="names a download and programs")
+        for row in settings.helpers
+    ]
+    out += [Withheld(key=f"mirrors.{old}", why="names a server") for old, _ in settings.mirrors]
+    if not out:
+        return settings, ()
+    builds = {name: _harmless_build(build) for name, build in settings.builds.items()}
+    values, variables = _harmless(settings.values, settings.variables)
+    clean = replace(settings, values=values, variables=variables, helpers=(), mirrors=(), builds=builds)
+    return clean, tuple(dict.fromkeys(out))
+
+
+def _dangers(above: str, values: Mapping[str, Any], variables: Mapping[str, str]) -> Iterator[Withheld]:
+    for name, value in values.items():
+        if not _is_harmless(name, value):
+            key = flag_name(name)[2:]
+            yield Withheld(key=f"{above}{key}", why=_WHY.get(name, _PLACE))
+    for name, value in variables.items():
+        if not is_harmless_variable(name, value):
+            why = "can make programs run what it names"
+            yield Withheld(key=f"{above}set.{name}", why=why)
+
+
+def _is_harmless(name: str, value: Any) -> bool:
+    rule = _HARMLESS.get(name)
+    return rule is not None and (value is None or rule(value))
+
+
+def _harmless(
+    values: Mapping[str, Any], variables: Mapping[str, str]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    return (
+        {name: value for name, value in values.items() if _is_harmless(name, value)},
+        {name: value for name, value in variables.items() if is_harmless_variable(name, value)},
+    )
+
+
+def _harmless_build(build: NamedBuild) -> NamedBuild:
+    values, variables = _harmless(build.values, build.variables)
+    ref = build.ref if build.ref is None or _ref(build.ref) else None
+    folder = build.folder if build.folder is None or _near(build.folder) else None
+    return replace(build, values=values, variables=variables, ref=ref, folder=folder)
+
+
+def check_trust(settings: Settings) -> tuple[Finding, ...]:
+    """Say what was found and is not believed; a build without it would be another one than the file says."""
+    return tuple(
+        Finding(
+            id="trust",
+            status="error",
+            text=f"{place} is not trusted, so this of it does not count: {said(withheld)}",
+            fix=f"Read it; if it is yours, or you believe whoever made it: torchbuild trust {quoted(place)}",
+        )
+        for place, withheld in settings.withheld.items()
+    )
+
+
+def said(withheld: tuple[Withheld, ...], most: int = 30) -> str:
+    """Name the keys, with what each would do."""
+    listed = [f"{each.key} ({each.why})" for each in withheld[:most]]
+    return ", ".join(listed) + (f", and {len(withheld) - most} more" if len(withheld) > most else "")
+
+
+def quoted(path: str) -> str:
+    """Return a path as a shell takes it."""
+    plain = re.fullmatch(r"[\w./\\:+@=,-]+", path)
+    return path if plain else f'"{path}"'

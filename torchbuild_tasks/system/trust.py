@@ -1,0 +1,98 @@
+"""What the user said once, and which venvs we made: kept outside of every checkout, by absolute path.
+
+Nothing that a checkout brings can write here. An entry is a file of its own, so two runs never share one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, Literal
+
+import msgspec
+
+from torchbuild_tasks.errors import TorchbuildError, UsageError
+from torchbuild_tasks.system.files import unlink, write_atomic
+from torchbuild_tasks.system.reading import read_json
+from torchbuild_tasks.values import from_json, to_json
+
+VARIABLE: Final = "TORCHBUILD_STATE"  # another folder than the system's for such files
+TRUSTED: Final = "TORCHBUILD_TRUST"  # folders whose files need no word, for machines that only build (CI)
+Kind = Literal["files", "venvs"]
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A place, and what must be found there again: a digest of files, or the token in a venv."""
+
+    place: str
+    proof: str
+    when: str = ""
+
+
+def state_folder(environ: Mapping[str, str]) -> Path:
+    """Return the folder of the entries, which need not exist."""
+    if named := environ.get(VARIABLE):
+        return Path(named).expanduser().absolute()
+    from platformdirs import user_state_path
+
+    return user_state_path("torchbuild-tasks", appauthor=False)
+
+
+def read_proof(state: Path, kind: Kind, place: str) -> str | None:
+    """Return the proof of a place; None when nothing was said of it."""
+    entry = _read(entry_path(state, kind, place))
+    return entry.proof if entry and _key(entry.place) == _key(place) else None
+
+
+def write_proof(kind: Kind, place: str, proof: str, error: type[TorchbuildError] = UsageError) -> None:
+    """Remember a place; raises `error` when that is not possible."""
+    path = entry_path(state_folder(os.environ), kind, place)
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as problem:
+        raise error(
+            f"{path.parent} cannot be made: {problem.strerror}.",
+            next_step=f"Make it writable, or name another folder outside of the checkout: {VARIABLE}=PATH",
+        ) from None
+    when = datetime.now(UTC).isoformat(timespec="seconds")
+    data = json.dumps(to_json(Entry(place=place, proof=proof, when=when)), indent=1)
+    write_atomic(path, data.encode("utf-8", "surrogateescape"), error=error)
+
+
+def forget(kind: Kind, place: str) -> bool:
+    """Forget a place; say whether anything was known of it."""
+    path = entry_path(state_folder(os.environ), kind, place)
+    known = path.exists()
+    unlink(path, missing_ok=True)
+    return known
+
+
+def entries(kind: Kind) -> Iterator[Entry]:
+    """Yield all that is remembered, by place."""
+    found = (_read(path) for path in (state_folder(os.environ) / kind).glob("*.json"))
+    yield from sorted((entry for entry in found if entry), key=lambda entry: entry.place)
+
+
+def _read(path: Path) -> Entry | None:
+    with contextlib.suppress(OSError, ValueError, RecursionError, UsageError):
+        return from_json(Entry, read_json(path))
+    return None
+
+
+def entry_path(state: Path, kind: Kind, place: str) -> Path:
+    """Return the file of an entry."""
+    return (
+        state
+        / kind
+        / f"{hashlib.sha256(_key(place).encode('utf-8', 'surrogateescape')).hexdigest()[:32]}.json"
+    )
+
+
+def _key(place: str) -> str:
+    return place.replace("/", "\\").lower() if sys.platform == "win32" else place
