@@ -107,7 +107,8 @@ def _expected(key: str, wanted: str) -> str:
 def commands(plan: BuildPlan) -> Iterable[Command]:
     """Return the commands of a plan in their order."""
     environment = plan.environment
-    steps = (environment.create, environment.remove, environment.install, plan.way.ninja, plan.compile)
+    compiling = plan.way.configure or plan.compile
+    steps = (environment.create, environment.remove, environment.install, plan.way.ninja, compiling)
     return (step for step in steps if step is not None)
 
 
