@@ -148,7 +148,7 @@ class BuildRequest:
     )
     target: str | None = flag(
         "build this target of Ninja (c10, torch_cpu, a file ...) and nothing else; nothing is installed",
-        verbs=("plan", "build"),
+        verbs=("plan", "build", "bisect"),
         metavar="NAME",
         in_file=False,
     )

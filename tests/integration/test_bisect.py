@@ -29,13 +29,11 @@ pytestmark = [
 DRIVER = """
 import sys
 from pathlib import Path
-from tests.support.machines import plan_of
 from torchbuild_tasks.system import lock
 from torchbuild_tasks.errors import BuildFailed
-from torchbuild_tasks.model import EnvFile
 from torchbuild_tasks.features.bisect.flags import BisectRequest
 from torchbuild_tasks.features.bisect import act as bisect
-from torchbuild_tasks.values import dumps, replace
+from torchbuild_tasks.values import dumps
 
 class Quiet:
     def __getattr__(self, name):
@@ -55,10 +53,7 @@ def build():
     (modules / "torch.py").write_text("raise ImportError('no libtorch')" if fails else "")
     line = f'set "PYTHONPATH={modules}"' if sys.platform == "win32" else f"export PYTHONPATH='{modules}'"
     (tree / name).write_text(line + "\\n")
-    plan = plan_of()
-    own = replace(plan.environment, python=sys.executable)
-    file = EnvFile(shell="sh", path=str(tree / name), text="")
-    return replace(plan, source=str(tree), environment=own, env_files=(file,))
+    return bisect.Built(source=str(tree), python=sys.executable, env_file=str(tree / name))
 
 request = BisectRequest(good=(good,), bad=bad, skip=skip, words=tuple(sys.argv[5:]))
 with lock.hold(ground.folder, "bisect"):
@@ -169,6 +164,28 @@ def test_the_checkout_and_a_bisect_of_the_users_stay_as_they_are(tmp_path: Path,
     assert (root / "state").read_text("utf-8") == "the user is at work"
 
 
+@pytest.mark.parametrize(("parted", "first_bad"), [("g", "the change"), ("b", "")])
+def test_a_good_commit_beside_the_line_of_the_bad_one(
+    tmp_path: Path, judge: list[str], parted: str, first_bad: str
+) -> None:
+    root = tmp_path / "torch"
+    history(root, f"g{parted}")  # where the release parts from main
+    run_git(root, "branch", "release")
+    for state, title in (("good", "on main"), ("bad", "the change"), ("bad ", "after it")):
+        (root / "state").write_text(state, "utf-8")
+        commit(root, title)
+    run_git(root, "switch", "-q", "release")
+    (root / "state").write_text("good", "utf-8")
+    (root / "released").write_text("", "utf-8")
+    commit(root, "released")
+    words = driver(root, "release", "main", *judge)
+    done = subprocess.run(words, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
+    if first_bad:
+        assert first_bad in json.loads(done.stdout)["messages"][0]
+    else:
+        assert "git cannot bisect between these" in done.stderr
+
+
 def test_a_range_can_be_left_out(tmp_path: Path, judge: list[str]) -> None:
     commits = history(tmp_path / "torch", "gggggbbb")
     found = run(tmp_path / "torch", commits[0], "main", *judge, skip=[f"{commits[2]}..{commits[4]}"])
@@ -240,6 +257,44 @@ def test_the_question_is_checked_before_anything_is_made(tmp_path: Path) -> None
         assert done.code in (2, 16), done.err
         assert says in done.err
     assert run_git(root, "worktree", "list").count("\n") == 0
+
+
+def test_the_files_alone_are_judged_without_a_build(tmp_path: Path) -> None:
+    root = tmp_path / "minitorch"
+    commits = make_history(root)
+    (tmp_path / "check.py").write_text(
+        "import os, pathlib, sys\n"
+        "sys.exit((pathlib.Path(os.environ['TORCHBUILD_CHECKOUT']) / 'setup.py').exists() is False)\n",
+        "utf-8",
+    )
+    words = ("--source", root, "--good", commits[0], "--bad", "main", "--no-build", "--json")
+    done = torchbuild("bisect", *words, "--", sys.executable, tmp_path / "check.py")
+    assert done.code == 0, done.err
+    assert done.json["bisect"]["first_bad"] == [commits[5]]
+    assert not (root / ".torchbuild/bisect/tree/build").exists()
+
+
+@pytest.mark.slow
+@needs_linux_compiler
+def test_one_target_is_built_at_each_commit(tmp_path: Path, target: Path) -> None:
+    root = materialise(tmp_path / "minitorch", era="setuptools", git=True)
+    commits = [commit(root, None)]
+    for text in ("// an edit", "int the_symbol() { return 1; }", "// later"):
+        source = root / "c10/core/Threads.cpp"
+        source.write_text(f"{source.read_text('utf-8')}\n{text}\n", "utf-8")
+        commits.append(commit(root, text))
+    (tmp_path / "check.py").write_text(
+        "import os, pathlib, sys\n"
+        "files = pathlib.Path(os.environ['TORCHBUILD_BUILD_DIR']).rglob('libc10.so')\n"
+        "sys.exit(any(b'the_symbol' in file.read_bytes() for file in files))\n",
+        "utf-8",
+    )
+    words = ("--source", root, "--good", commits[0], "--bad", "main", "--target", "c10", "--json")
+    own = ("--python", target, "--yes")
+    done = torchbuild("bisect", *words, *own, "--", "python", tmp_path / "check.py")
+    assert done.code == 0, done.err
+    assert done.json["bisect"]["first_bad"] == [commits[2]]
+    assert {step["verdict"] for step in done.json["bisect"]["steps"]} == {"good", "bad"}
 
 
 @pytest.mark.slow

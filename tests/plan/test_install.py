@@ -168,7 +168,7 @@ def test_the_user_has_the_last_word() -> None:
 @pytest.mark.parametrize(
     ("facts", "flags", "told"),
     [
-        (linux_facts(), {}, "has to be made first: nothing was built here yet"),
+        (linux_facts(tree=modern_tree()), {}, "has to be made first: nothing was built here yet"),
         (SETUPTOOLS, {"mode": "wheel"}, "--mode wheel"),
         (SETUPTOOLS, {"clean": True}, "--clean"),
         (SETUPTOOLS, {"target": "all"}, "all is what"),
@@ -184,6 +184,13 @@ def test_when_one_target_cannot_be_built(facts: Facts, flags: dict[str, Any], to
     plan = plan_of(facts, **{"target": "c10", **flags})
     assert plan.verdict == "refuse"
     assert told in found(plan.findings, "target").text
+
+
+def test_one_target_of_a_tree_that_is_still_to_be_made() -> None:
+    plan = plan_of(linux_facts(), target="c10")
+    assert plan.verdict != "refuse"
+    assert plan.way.configure and plan.way.configure.argv[1:] == ("setup.py", "build", "--cmake-only")
+    assert plan_of(linux_facts()).way.configure is None
 
 
 def test_one_target_of_a_tree_that_the_front_end_has_still_to_see() -> None:

@@ -34,6 +34,9 @@ def build_target(work: Work) -> Work:
     ninja = Command(
         argv=("ninja", "-C", str(work.build_dir)), cwd=work.plan.source, because=f"--target {target}"
     )
+    if work.plan.way.configure:
+        work.ledger.open()
+        work = run_build(work, work.plan.way.configure)
     _refuse_unknown(work, ninja, target)
     if work.plan.way.name == "install":
         work = begin_cache(work)

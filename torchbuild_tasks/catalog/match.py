@@ -58,6 +58,12 @@ def entry_row(catalog: Catalog, era: str, mode: str, version: Version | None) ->
     )
 
 
+def configure_row(catalog: Catalog, era: str, version: Version | None) -> EntryRow | None:
+    """Say how CMake alone is run in a tree of this era and version; None where only a build runs it."""
+    rows = (row for row in catalog.entry if row.era == era and row.mode == "configure")
+    return next((row for row in rows if applies(row.torch, version)), None)
+
+
 def variable_row(catalog: Catalog, name: str, era: str, version: Version | None) -> VariableRow | None:
     """Return the first row that covers a variable's name in this era, or None: nothing reads it."""
     for row in catalog.variable:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from packaging.version import Version
 
 from torchbuild_tasks.catalog import FrontEndRow
-from torchbuild_tasks.catalog.match import applies, variable_row
+from torchbuild_tasks.catalog.match import applies, configure_row, variable_row
 from torchbuild_tasks.model import Choice, Command, Finding, Freshness, Python, Way
 from torchbuild_tasks.plan.fresh import as_configured, is_same
 from torchbuild_tasks.plan.question import Question
@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # decisions takes its variables from here
     from torchbuild_tasks.plan.decisions import Decisions
 
 NINJA_SEES: Final = ("patch *",)
+_TREE_IS_DUE: Final = ("first", "reconfigure", "clean")
 
 
 def front_end_rows(question: Question, role: str) -> tuple[FrontEndRow, ...]:
@@ -37,11 +38,21 @@ def choose_way(decisions: Decisions, freshness: Freshness, inputs: Mapping[str, 
     """Decide between the front end, and Ninja with CMake's install alone."""
     reason = next(_for_front_end(decisions, freshness, inputs, build_dir), "")
     if reason:
-        return Way(name="front end", because=reason)
+        return Way(name="front end", because=reason, configure=_configure(decisions, freshness))
     because = "the Python front end would read and make nothing new"
     root = decisions.question.facts.tree.root
     command = Command(argv=("ninja", "-C", build_dir), cwd=root, because=because)
     return Way(name="install", because=because, ninja=command)
+
+
+def _configure(decisions: Decisions, freshness: Freshness) -> Command | None:
+    """Return how the build tree of one target is made, where it is to be made and that can be done."""
+    question = decisions.question
+    row = configure_row(question.catalog, question.era, question.version)
+    if not question.request.target or freshness.needs not in _TREE_IS_DUE or row is None:
+        return None
+    argv = tuple(word.replace("{python}", decisions.python.environment.python) for word in row.argv)
+    return Command(argv=argv, cwd=question.facts.tree.root, because=row.because)
 
 
 def _for_front_end(
@@ -50,7 +61,7 @@ def _for_front_end(
     """Say why the front end is needed, the weightiest reason first."""
     question, environment = decisions.question, decisions.python.environment
     tree, python = question.facts.tree, decisions.python.target
-    if freshness.needs in ("first", "reconfigure", "clean"):
+    if freshness.needs in _TREE_IS_DUE:
         yield freshness.because
     if decisions.mode.value != "develop":
         yield "a wheel is asked for"
@@ -164,6 +175,6 @@ def _no_target(decisions: Decisions, freshness: Freshness, target: str) -> str:
         return f"{target} is what `build` makes anyway, and `build` looks at more"
     if target.startswith("-"):
         return "a name is wanted, and that is an option"
-    if freshness.needs in ("first", "reconfigure", "clean"):
+    if freshness.needs in _TREE_IS_DUE and _configure(decisions, freshness) is None:
         return f"the build tree has to be made first: {freshness.because}"
     return ""

@@ -103,13 +103,14 @@ def _expected(key: str, wanted: str) -> str:
 def commands(plan: BuildPlan) -> Iterable[Command]:
     """Return the commands of a plan in their order."""
     environment = plan.environment
+    compiling = plan.way.configure or plan.compile
     steps = (
         environment.create,
         environment.remove,
         environment.install,
         environment.better,
         plan.way.ninja,
-        plan.compile,
+        compiling,
     )
     return (step for step in steps if step is not None)
 

@@ -54,7 +54,7 @@ def test_a_command_that_a_signal_ends_judges_nothing() -> None:
 def test_git_is_told_everything_each_time() -> None:
     steps = (STEP, replace(STEP, commit="e" * 40, verdict="bad"))
     assert git_log(replace(ONE, steps=steps)).splitlines() == [
-        f"git bisect start '--no-checkout' '{ONE.bad}' '{ONE.good[0]}'",
+        "git bisect start '--no-checkout'",
         f"git bisect good {ONE.good[0]}",
         f"git bisect bad {ONE.bad}",
         "git bisect skip d",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.capabilities import needs_git, needs_shebang, needs_signals
+from tests.support.capabilities import needs_git, needs_shebang, needs_signals, needs_symlinks
 from tests.support.gits import CONFIG, contents, fatal_git, save, with_submodules
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.system.git import worktree
@@ -99,6 +99,38 @@ def test_a_submodule_that_the_main_checkout_left_out_is_left_out(trees: Trees) -
     worktree.add(trees.git, trees.folder, trees.second)
     assert not (trees.folder / "third_party/late/.git").exists()
     assert (trees.folder / "third_party/outer/.git").exists()
+
+
+@needs_symlinks
+def test_switching_between_a_link_and_the_folder_in_its_place(trees: Trees) -> None:
+    """2.0 has `.jenkins -> .ci`, 1.10 has folders of these names."""
+    main = trees.git.folder
+    for name in ("new", "old"):
+        (main / name).mkdir()
+        (main / name / "build.sh").write_text(name, "utf-8")
+    folders = save(trees.git, "two folders")
+    shutil.rmtree(main / "old")
+    (main / "old").symlink_to("new")
+    link = save(trees.git, "a link")
+    worktree.add(trees.git, trees.folder, link)
+    worktree.switch(trees.tree, folders)
+    assert (trees.folder / "old/build.sh").read_text("utf-8") == "old"
+    worktree.switch(trees.tree, link)
+    assert (trees.folder / "old/build.sh").read_text("utf-8") == "new"
+
+
+@needs_symlinks
+def test_a_link_of_the_users_in_the_place_of_a_folder_stays(trees: Trees) -> None:
+    without = trees.git.run("rev-parse", "HEAD")
+    (trees.git.folder / "folder").mkdir()
+    folder = save(trees.git, "a folder", **{"folder/file__txt": "1"})
+    worktree.add(trees.git, trees.folder, without)
+    (trees.folder / "mine").mkdir()
+    (trees.folder / "folder").symlink_to("mine")
+    with pytest.raises(SourceError) as error:
+        worktree.switch(trees.tree, folder)
+    assert "folder" in error.value.looked
+    assert (trees.folder / "folder").is_symlink()
 
 
 def test_switching_takes_submodules_along_and_leaves_other_files(trees: Trees) -> None:

@@ -111,7 +111,21 @@ def whole_message(git: Git, commit: str) -> str:
 # ---------------- one step: the commit that is checked out is built, and the command judges it
 
 
-Build = Callable[[], BuildPlan]
+class Built(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command judges: the folder `source`, and the torch that was built from it.
+
+    `env_file` is the build's, "" where nothing was built; `python` is the Python that was chosen, "" for
+    none; `imports` says whether it got a torch.
+    """
+
+    source: str
+    python: str = ""
+    env_file: str = ""
+    build_dir: str = ""
+    imports: bool = True
+
+
+Build = Callable[[], Built]
 
 _TAIL: Final = 12  # lines of a command that stopped the bisect
 
@@ -138,7 +152,7 @@ def try_commit(memory: Bisection, title: str, logs: Path, build: Build, report: 
     """
     began, commit, log = time.monotonic(), memory.testing, ""
     try:
-        plan = build()
+        built = build()
     except BuildFailed as error:
         if is_machines_fault([each.id for each in error.diagnoses]):
             raise
@@ -151,7 +165,7 @@ def try_commit(memory: Bisection, title: str, logs: Path, build: Build, report: 
         verdict, because = "skip", f"it cannot be patched: {error.what}"
     else:
         path = logs / f"{len(memory.steps) + 1:03}-{commit[:10]}.log"
-        verdict, because = _run_command(memory, plan, path, report)
+        verdict, because = _run_command(memory, built, path, report)
         log = str(path)
     return Step(
         commit=commit,
@@ -164,7 +178,7 @@ def try_commit(memory: Bisection, title: str, logs: Path, build: Build, report: 
     )
 
 
-def _run_command(memory: Bisection, plan: BuildPlan, log: Path, report: Reporter) -> tuple[Verdict, str]:
+def _run_command(memory: Bisection, built: Built, log: Path, report: Reporter) -> tuple[Verdict, str]:
     """Run the command with the built Python first on PATH, in an empty folder."""
     with translate_errors(SourceError, log):
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -175,7 +189,7 @@ def _run_command(memory: Bisection, plan: BuildPlan, log: Path, report: Reporter
         del tail[:-_TAIL]
         report.block(block)
 
-    environ = _environ(memory, plan)
+    environ = _environ(memory, built)
     # On Windows a process's working folder cannot be removed; what is left of it is the system's to clear.
     with (
         tempfile.TemporaryDirectory(prefix="torchbuild-bisect-", ignore_cleanup_errors=True) as empty,
@@ -183,7 +197,7 @@ def _run_command(memory: Bisection, plan: BuildPlan, log: Path, report: Reporter
         log.open("wb", buffering=0) as sink,
     ):
         # A command that uses torch would end with 1 and blame the commit for what another one has left.
-        if reason := _import_error(plan, environ, empty):
+        if built.imports and (reason := _import_error(built.python, environ, empty)):
             return "skip", f"the built torch cannot be imported: {reason}"
         report.command(memory.command)
         code = process.stream(memory.command, env=environ, cwd=empty, log=sink, on_block=show)
@@ -198,23 +212,24 @@ def _run_command(memory: Bisection, plan: BuildPlan, log: Path, report: Reporter
     return verdict
 
 
-def _import_error(plan: BuildPlan, environ: Mapping[str, str], empty: str) -> str:
+def _import_error(python: str, environ: Mapping[str, str], empty: str) -> str:
     """Return why the built Python does not import torch; "" when it does."""
-    done = process.capture((plan.environment.python, "-c", "import torch"), env=environ, cwd=empty)
+    done = process.capture((python, "-c", "import torch"), env=environ, cwd=empty)
     output = done.stderr.decode(errors="replace").strip().splitlines()
     return "" if done.rc == 0 else output[-1] if output else f"exit code {done.rc}"
 
 
-def _environ(memory: Bisection, plan: BuildPlan) -> Mapping[str, str]:
-    environ = activate(Path(plan.env_files[0].path), environ=os.environ)
+def _environ(memory: Bisection, built: Built) -> Mapping[str, str]:
+    environ = activate(Path(built.env_file), environ=os.environ) if built.env_file else os.environ
     path = next((name for name in environ if name.upper() == "PATH"), "PATH")
-    python = plan.environment.python
+    first = str(Path(built.python).parent) if built.python else ""
+    given = {"TORCHBUILD_PYTHON": built.python, "TORCHBUILD_BUILD_DIR": built.build_dir}
     return {
         **environ,
-        path: os.pathsep.join(filter(None, (str(Path(python).parent), environ.get(path, "")))),
+        path: os.pathsep.join(filter(None, (first, environ.get(path, "")))),
         "TORCHBUILD_COMMIT": memory.testing,
-        "TORCHBUILD_CHECKOUT": plan.source,
-        "TORCHBUILD_PYTHON": python,
+        "TORCHBUILD_CHECKOUT": built.source,
+        **{name: value for name, value in given.items() if value},
         "TORCHBUILD_START": memory.start,
     }
 
@@ -385,7 +400,7 @@ def run(
         report.note(advice.left)
         memory = write_memory(session, replace(memory, testing=advice.commit))
         patches.bring(session.tree.folder, ())  # a build may have applied them; they would stand in the way
-        worktree.switch(session.tree, advice.commit, access)
+        worktree.switch(session.tree, advice.commit, access, modules=memory.builds)
         step = try_commit(memory, title, session.folder / _STEPS, build, report)
         memory = write_memory(session, replace(memory, steps=(*memory.steps, step), testing=""))
         report.note(f"{step.verdict}: {step.because}")
@@ -404,7 +419,7 @@ def _prepare(session: Session, memory: Bisection, report: Reporter, access: Acce
         _break_locks(session.tree)
         return
     report.note(f"worktree: {session.tree.folder}")
-    worktree.add(session.git, session.tree.folder, memory.bad, access)
+    worktree.add(session.git, session.tree.folder, memory.bad, access, modules=memory.builds)
 
 
 def _break_locks(tree: Git) -> None:

@@ -52,6 +52,11 @@ class Bisection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     testing: str = ""
     first_bad: tuple[str, ...] = ()
 
+    @property
+    def builds(self) -> bool:
+        """Say whether each commit is built before the command judges it."""
+        return not self.request.get("no_build")
+
     def asks_the_same(self, other: Bisection) -> bool:
         """Say whether both look for the same change with the same command."""
         return (set(self.good), self.bad, self.command) == (set(other.good), other.bad, other.command)
@@ -97,17 +102,17 @@ def is_machines_fault(diagnoses: Sequence[str]) -> bool:
 
 
 def git_log(bisection: Bisection) -> str:
-    """Return everything that is known, as `git bisect replay` reads it."""
-    marks = [f"git bisect start '--no-checkout' '{bisection.bad}' {_quoted(bisection.good)}"]
+    """Return everything that is known, as `git bisect replay` reads it.
+
+    The ends stand in lines of their own: where a good one is no ancestor of the bad one (a release's tag),
+    git asks about the commit where they part, and `start` with both ends would end the replay there (2.39).
+    """
+    marks = ["git bisect start '--no-checkout'"]
     marks += [f"git bisect good {commit}" for commit in bisection.good]
     marks += [f"git bisect bad {bisection.bad}"]
     marks += [f"git bisect skip {commit}" for commit in bisection.skip]
     marks += [f"git bisect {step.verdict} {step.commit}" for step in bisection.steps]
     return "".join(f"{mark}\n" for mark in marks)
-
-
-def _quoted(commits: Sequence[str]) -> str:
-    return " ".join(f"'{commit}'" for commit in commits)
 
 
 def log_text(bisection: Bisection) -> str:

@@ -26,6 +26,11 @@ class BisectRequest(BuildRequest):
         default=(),
         in_file=False,
     )
+    no_build: bool = flag(
+        "build nothing: the command judges the files of each commit",
+        default=False,
+        in_file=False,
+    )
     resume: bool = flag(
         "go on with the bisect that is under way in this checkout",
         default=False,

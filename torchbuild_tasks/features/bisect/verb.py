@@ -5,15 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torchbuild_tasks.errors import VerifyFailed
+from torchbuild_tasks.errors import BuildFailed, UsageError, VerifyFailed
 from torchbuild_tasks.features.bisect.flags import BisectRequest
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.verbs import Outcome
 
 if TYPE_CHECKING:
     from torchbuild_tasks.build.work import Reporter
-    from torchbuild_tasks.features.bisect.act import Found
-    from torchbuild_tasks.model import BuildPlan
+    from torchbuild_tasks.features.bisect.act import Built, Found
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -81,14 +80,21 @@ def find_first_bad(request: BisectRequest, report: Reporter) -> Found | None:
             return None
         memory = act.memory_of(ground, request)
         flags = act.flags_of(memory, request, ground, question.settings.path)
+        if not memory.builds:
+            files = act.Built(source=str(ground.tree.folder), imports=False)
+            return act.run(ground, memory, lambda: files, report, way)
         return act.run(ground, memory, lambda: _try_build(flags, request.yes, report), report, way)
 
 
-def _try_build(flags: BuildRequest, agreed: bool, report: Reporter) -> BuildPlan:
-    """Build what is checked out now; what the verification says is left to the bisect's command."""
+def _try_build(flags: BuildRequest, agreed: bool, report: Reporter) -> Built:
+    """Build what is checked out now; what the verification says is left to the bisect's command.
+
+    Raises:
+        BuildFailed: it cannot be built, or has no such target.
+    """
     from torchbuild_tasks import flow
     from torchbuild_tasks.context import accept, decide, look
-    from torchbuild_tasks.features.bisect.act import require_own_python
+    from torchbuild_tasks.features.bisect.act import Built, require_own_python
 
     question = look(flags)
     plan = accept(decide(question))
@@ -97,4 +103,14 @@ def _try_build(flags: BuildRequest, agreed: bool, report: Reporter) -> BuildPlan
         flow.build_plan(question, plan, report)
     except VerifyFailed as error:
         report.note(f"{error.what} The command decides.")
-    return plan
+    except UsageError as error:
+        if flags.target is None:
+            raise
+        raise BuildFailed(error.what) from None  # another commit may have the target
+    return Built(
+        source=plan.source,
+        python=plan.environment.python,
+        env_file=plan.env_files[0].path,
+        build_dir=plan.build_dir,
+        imports=flags.target is None,
+    )

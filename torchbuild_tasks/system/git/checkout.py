@@ -7,9 +7,10 @@ commit holds, or the beginning of that (the file that was being written).
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -62,12 +63,15 @@ def files_in_the_way(git: Git, commit: str, *also: str) -> tuple[str, ...]:
         staged = ("diff", "--cached", "--name-only", "--no-renames", "-z", "--ignore-submodules=all", "HEAD")
         suspects.update(_names(git, *staged))
     tracked = set(_names(git, "ls-files", "-z"))
-    suspects.update(path for path in wanted if path not in tracked and _is_there(git.folder / path))
+    standing = _standing(git.folder)
+    found = (standing(path) for path in wanted if path not in tracked)
+    # A link or a file that git tracks, where the commit has a folder, goes with the move.
+    suspects.update(path for path in found if path and path not in tracked)
     return tuple(
         sorted(
             path
             for path in suspects
-            if _is_there(git.folder / path)
+            if standing(path) == path
             and not any(_is_of(git, path, blob) for blob in {tree.get(path) for tree in trees})
         )
     )
@@ -104,8 +108,21 @@ def _names(git: Git, *words: str) -> list[str]:
     return [name for name in output.split("\0") if name]
 
 
-def _is_there(path: Path) -> bool:
-    return path.is_symlink() or path.is_file()
+def _standing(root: Path) -> Callable[[str], str | None]:
+    """Return what says which file stands at a path of the worktree, or above it; None for none.
+
+    A path through a link (`.jenkins -> .ci` of 2.0, where 1.10 has a folder) names a file elsewhere.
+    """
+
+    @functools.cache
+    def standing(path: str) -> str | None:
+        above = path.rpartition("/")[0]
+        if above and (found := standing(above)):
+            return found
+        place = root / path
+        return path if place.is_symlink() or place.is_file() else None
+
+    return standing
 
 
 def _is_of(git: Git, path: str, blob: str | None) -> bool:

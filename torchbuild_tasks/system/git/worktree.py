@@ -77,7 +77,7 @@ def commit_of(git: Git, ref: str) -> str:
     )
 
 
-def add(git: Git, folder: Path, ref: str, access: Access | None = None) -> None:
+def add(git: Git, folder: Path, ref: str, access: Access | None = None, *, modules: bool = True) -> None:
     """Add a worktree at `ref` in `folder`, with its submodules; an unfinished one is added anew.
 
     Args:
@@ -85,6 +85,7 @@ def add(git: Git, folder: Path, ref: str, access: Access | None = None) -> None:
         folder: where; must not be there, or be empty.
         ref: branch, tag or commit; HEAD is detached.
         access: how what the checkout lacks is fetched.
+        modules: with its submodules.
 
     Raises:
         SourceError: no such ref, something is in `folder`, or git fails.
@@ -103,17 +104,19 @@ def add(git: Git, folder: Path, ref: str, access: Access | None = None) -> None:
         )
     _write_entry(git, folder, "adding", commit)
     git.run("worktree", "add", "--detach", str(folder), commit)
-    _complete(tree, _main(git), access)
+    if modules:
+        _complete(tree, _main(git), access)
     _write_entry(git, folder, "here", commit)
 
 
-def switch(git: Git, ref: str, access: Access | None = None) -> None:
+def switch(git: Git, ref: str, access: Access | None = None, *, modules: bool = True) -> None:
     """Check out `ref` in a checkout or worktree and move its submodules along.
 
     Args:
         git: the checkout or worktree.
         ref: branch, tag or commit; HEAD is detached.
         access: how what the main checkout lacks is fetched.
+        modules: bring the submodules that the commit names.
 
     Raises:
         SourceError: no such ref, something was changed (it is listed), or git fails.
@@ -136,7 +139,8 @@ def switch(git: Git, ref: str, access: Access | None = None) -> None:
             raise _dirty(f"{git.folder} cannot be switched to {ref}.", error.files) from None
         if outcome.rc != 0:
             raise SourceError(f"{git.folder} cannot be switched to {ref}.", looked=outcome.words)
-        _complete(git, None if _same(main.folder, git.folder) else main, access)
+        if modules:
+            _complete(git, None if _same(main.folder, git.folder) else main, access)
         if _entry(git, _absolute(git.folder)):
             _write_entry(git, _absolute(git.folder), "here", commit)
         with translate_errors(SourceError, note):
