@@ -224,7 +224,7 @@ def _facts(
         cuda_toolkit=request.cuda_toolkit or settings.values.get("cuda_toolkit"),
         patterns=tuple(row.name for row in catalog.variable),
         front_end=tuple(row.path for row in catalog.front_end if row.role == "reads"),
-        folders=tuple(row.path for row in catalog.submodule),
+        folders=tuple(row.path for row in catalog.submodule if not row.unused),
         tags=bool(request.torch or settings.values.get("torch")),
         probe=Probe(environ=dict(os.environ), patience=patience),
         blas=catalog.blas,

@@ -174,3 +174,20 @@ def test_what_git_has_no_submodule_for_is_told_apart(tmp_path: Path) -> None:
     seen = look_at_submodules(door, ROOT, (), git=True)
     assert (seen.empty, seen.linkless) == (("third_party/a", "third_party/b"), ("third_party/b",))
     assert look_at_submodules(door, ROOT, (), git=False).linkless == ()
+
+
+@pytest.mark.parametrize(
+    ("staged", "left"), [("", ()), (f"160000 {'a' * 40} 0\tthird-party/googletest\0", None)]
+)
+def test_what_a_submodule_has_removed_is_no_folder_of_its_own(
+    tmp_path: Path, staged: str, left: tuple[str, ...] | None
+) -> None:
+    """gloo's .gitmodules still names a folder that gloo's git has no more: nothing can bring it."""
+    path = "third_party/gloo/third-party/googletest"
+    files = {
+        f"{ROOT}/.gitmodules": modules("third_party/gloo"),
+        f"{ROOT}/third_party/gloo/.git": "gitdir: elsewhere",
+        f"{ROOT}/third_party/gloo/.gitmodules": modules("third-party/googletest"),
+    }
+    door = machine(tmp_path, files=files, programs={"/usr/bin/git": Output(0, staged)})
+    assert look_at_submodules(door, ROOT, (), git=False).empty == ((path,) if left is None else left)

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from tests.support.machines import found, linux_facts, modern_tree, plan_of, statuses, tree, with_tree
-from torchbuild_tasks.catalog import load_catalog
+from torchbuild_tasks.catalog import SubmoduleRow, load_catalog
 from torchbuild_tasks.model import Facts, Host, Tree
 from torchbuild_tasks.plan.submodules import fetched_word
 from torchbuild_tasks.values import replace
 
 ASMJIT = "third_party/fbgemm/third_party/asmjit"
-EVERY = tuple(row.path for row in load_catalog().submodule)
+EVERY = tuple(row.path for row in load_catalog().submodule if not row.unused)
 CHECKED = (ASMJIT, "third_party/cpuinfo", "third_party/cutlass", "third_party/fbgemm", "third_party/gloo")
 
 
@@ -194,3 +194,17 @@ def test_many_are_counted() -> None:
     text = lacks(with_tree(linux_facts(), empty=names))
     assert text.startswith("40 ")
     assert "and 28 more" in text
+
+
+@pytest.mark.parametrize(
+    "row", [row for row in load_catalog().submodule if row.unused], ids=lambda row: row.path
+)
+def test_what_a_submodule_brings_for_its_own_tests_is_not_asked_for(row: SubmoduleRow) -> None:
+    """What lies around it is: the rows come in the order in which they are taken."""
+    inner = f"{row.path}/anything"
+    facts = with_tree(linux_facts(), empty=(inner,), checked=())
+    assert inner not in lacks(facts, set=("USE_DISTRIBUTED=1", "USE_KINETO=1"), cuda=False)
+    outer = "/".join(row.path.split("/")[:2])
+    by_path = [each for each in load_catalog().submodule if f"{inner}/".startswith(f"{each.path}/")]
+    assert by_path[0] == row
+    assert outer in EVERY

@@ -189,6 +189,7 @@ class SubmoduleRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     any: Mapping[str, str] = msgspec.field(default_factory=dict)
     system: tuple[str, ...] = ()
     os: str = ""
+    unused: str = ""
     checked: str = ""
     source: str
 

@@ -37,7 +37,7 @@ def look_at_submodules(probe: Probe, root: str, folders: Sequence[str], *, git: 
     """
     checked = checked_folders(probe, root)
     looked = {path for path in checked or () if _holds_nothing(probe, probe.join(root, path))}
-    empty = tuple(sorted({*empty_submodules(probe, root), *looked}))
+    empty = tuple(sorted({*_still_linked(probe, root, empty_submodules(probe, root)), *looked}))
     absent: tuple[str, ...] = ()
     if not probe.is_file(probe.join(root, ".gitmodules")):
         missing = {path for path in folders if _holds_nothing(probe, probe.join(root, path))}
@@ -83,6 +83,26 @@ def _empty_below(probe: Probe, root: str, path: str, depth: int) -> Iterator[str
 
 def _holds_nothing(probe: Probe, folder: str) -> bool:
     return set(probe.children(folder)) <= {".git"}
+
+
+def _still_linked(probe: Probe, root: str, empty: Sequence[str]) -> tuple[str, ...]:
+    """Return these folders without those inside of a submodule whose own git knows them no more.
+
+    gloo's .gitmodules still names third-party/googletest, which gloo removed: nothing can bring it.
+    """
+    git = probe.which("git")
+    return tuple(path for path in empty if git is None or not _is_stale(probe, git, root, path))
+
+
+def _is_stale(probe: Probe, git: str, root: str, path: str) -> bool:
+    parts = path.split("/")
+    tops = ("/".join(parts[:count]) for count in range(len(parts) - 1, 0, -1))
+    top = next((each for each in tops if probe.exists(probe.join(root, each, ".git"))), None)
+    if top is None:
+        return False
+    words = ("--no-optional-locks", "-C", probe.join(root, top), "ls-files", "--stage", "-z", "--")
+    output = probe.run((git, *words, path.removeprefix(f"{top}/")))
+    return output is not None and output.rc == 0 and not output.stdout.startswith("160000 ")
 
 
 def _linkless(probe: Probe, root: str, missing: Sequence[str]) -> tuple[str, ...]:

@@ -51,7 +51,7 @@ def look_at_tree(
         return Tree(root=root, problem=problem, looked=looked)
     project = look_at_pyproject(probe, root)
     repository = look_at_git(probe, root, tags=tags)
-    submodules = look_at_submodules(probe, root, folders, git=repository.is_top)
+    submodules = look_at_submodules(read_git(probe), root, folders, git=repository.is_top)
     build_dir = project.build_dir or probe.join(
         root, "build"
     )  # where a plan puts it when the tree names none

@@ -75,7 +75,11 @@ class Needs:
 
     def _why_by_row(self, row: SubmoduleRow) -> str:
         host = self._question.facts.host
-        if row.os not in ("", host.os) or any(self._is_on(name, "0") for name in self._system(row)):
+        if (
+            row.unused
+            or row.os not in ("", host.os)
+            or any(self._is_on(name, "0") for name in self._system(row))
+        ):
             return ""
         if not all(self._is_on(name, default) for name, default in row.needs.items()):
             return ""
