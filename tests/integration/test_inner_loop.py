@@ -284,6 +284,8 @@ def test_one_target_is_built_and_not_installed(loop: Loop) -> None:
     ],
 )
 def test_what_cannot_be_asked_for(loop: Loop, words: tuple[str, ...], told: str) -> None:
+    if "USE_OPENMP=0" in words and loop.era == "setuptools":
+        pytest.skip("setup.py configures for one target, too")
     done = loop(*words)
     assert done.code in (2, 3)
     assert told in done.out + done.err

@@ -37,7 +37,7 @@ VERBS: tuple[tuple[str, ...], ...] = (
 FIRST_GUESS = {"build": 30.0, "clean": 4.0, "env": 4.0, "helpers": 4.0}  # seconds that a verb may take
 
 
-class Ground:
+class World:
     """A checkout, a person who keeps files in its build folder, and a killer with a seed."""
 
     def __init__(self, tree: Path, python: Path, store: Path, seed: int) -> None:
@@ -48,7 +48,8 @@ class Ground:
         self.kills = 0
 
     def words(self, *verb: str) -> list[str]:
-        return [*verb, "--source", str(self.tree), "--python", str(self.python)]
+        settings = str(self.tree.parent / "settings.toml")
+        return [*verb, "--source", str(self.tree), "--python", str(self.python), "--config", settings]
 
     @property
     def environ(self) -> dict[str, str]:
@@ -121,15 +122,15 @@ def _running_of_ours(tree: Path) -> Iterator[str]:
             continue
 
 
-def ground(folder: Path, python: Path, era: Era, seed: int) -> Ground:
+def make_world(folder: Path, python: Path, era: Era, seed: int) -> World:
     """A checkout with a helper of its own, built once."""
     tree = materialise(folder / "minitorch", era=era)
     archive = make("zip", folder / "tool.zip", [Put("tool/done", b"1" * 5_000_000)])
     rows = {"name": "tool", "version": "1", "os": "linux", "needed": "asked", "unpack": "zip", "source": "t"}
     lines = [f"{name} = {json.dumps(value)}" for name, value in rows.items()]
     lines += [f"urls = {json.dumps([archive.as_uri()])}", 'holds = ["tool/done"]']
-    (tree / "torchbuild.toml").write_text("\n".join(["[[helper]]", *lines, ""]), "utf-8")
-    made = Ground(tree, python, folder / "store", seed)
+    (folder / "settings.toml").write_text("\n".join(["[[helper]]", *lines, ""]), "utf-8")
+    made = World(tree, python, folder / "store", seed)
     problem = made.build()
     assert problem == ""
     return made
@@ -138,7 +139,7 @@ def ground(folder: Path, python: Path, era: Era, seed: int) -> Ground:
 @pytest.mark.skipif(sys.platform == "win32", reason="there a job ends what a killed run has started")
 @pytest.mark.parametrize("era", ["scikit-build-core", "setuptools"])
 def test_after_kills_one_plain_build_is_right(era: Era, tmp_path: Path, target: Path) -> None:
-    world = ground(tmp_path, target, era, 16)
+    world = make_world(tmp_path, target, era, 16)
     for _ in range(2):
         world.kill_one()
     problem = world.build()
@@ -149,7 +150,7 @@ def test_after_kills_one_plain_build_is_right(era: Era, tmp_path: Path, target: 
 @pytest.mark.skipif(sys.platform == "win32", reason="there a job ends what a killed run has started")
 @pytest.mark.parametrize("era", ["scikit-build-core", "setuptools"])
 def test_after_a_hundred_kills_each_a_plain_build_is_right(era: Era, tmp_path: Path, target: Path) -> None:
-    world = ground(tmp_path, target, era, 3)
+    world = make_world(tmp_path, target, era, 3)
     while world.kills < 100:
         world.kill_one()
         problem = world.build()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import json
 import shlex
 import sys
-import tarfile
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -45,9 +44,9 @@ def lay(server: GitServer, kind: str, root: Path) -> Path:
         git(root.parent, "clone", "--quiet", "--branch", TAG, server.url, str(root))
         return root
     packed = server.root / "pytorch.git"
-    git(packed, "archive", "--output", str(root.with_suffix(".tar")), TAG)
-    with tarfile.open(fileobj=io.BytesIO(root.with_suffix(".tar").read_bytes())) as archive:
-        archive.extractall(root, filter="data")
+    git(packed, "archive", "--output", str(root.with_suffix(".zip")), TAG)
+    with zipfile.ZipFile(root.with_suffix(".zip")) as archive:
+        archive.extractall(root)
     if kind == "archive in git":
         git(root, "init", "--quiet")
         git(root, "add", "--all")

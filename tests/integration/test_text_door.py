@@ -46,6 +46,7 @@ WORDS = {
     "report": ("--out", "report.html", "--trace", "trace.json"),
     "clean": ("--dry-run",),
     "verify": (),
+    "trust": ("--list",),
     "helpers": ("list",),
     "cache": ("stats",),
     "cluster": ("status",),
@@ -184,8 +185,7 @@ def test_what_is_written_holds_neither(tree: Path) -> None:
 
 def test_an_env_file_holds_the_values_for_one_users_eyes(tree: Path, tmp_path: Path) -> None:
     root = materialise(tmp_path / "plain")
-    (root / "torchbuild.toml").write_bytes((tree / "torchbuild.toml").read_bytes())
-    run(root, "env", "--env-shell", "sh")
+    run(root, "env", "--env-shell", "sh", "--config", str(tree / "torchbuild.toml"))
     file = root / "env_set.sh"
     lines = file.read_text("utf-8").splitlines()
     assert any(f"x{POISON}" in line for line in lines) and any(SECRET in line for line in lines)
