@@ -32,6 +32,7 @@ from torchbuild_tasks.catalog.rows import (
     CheckRow,
     CompanionReleaseRow,
     CompanionRow,
+    ComponentRow,
     EntryRow,
     FailureRow,
     FrontEndRow,
@@ -40,6 +41,7 @@ from torchbuild_tasks.catalog.rows import (
     InputRow,
     InstallerRow,
     JobserverRow,
+    KindRow,
     LeftOutRow,
     LibraryRow,
     LinkerRow,
@@ -50,6 +52,7 @@ from torchbuild_tasks.catalog.rows import (
     OutputRow,
     PackageRow,
     PresetRow,
+    ShapeRow,
     SubmoduleRow,
     SwitchRow,
     TorchRow,
@@ -72,6 +75,7 @@ __all__ = [
     "CheckRow",
     "CompanionReleaseRow",
     "CompanionRow",
+    "ComponentRow",
     "CudaDriverRow",
     "CudaRow",
     "CudaTorchRow",
@@ -86,6 +90,7 @@ __all__ = [
     "JobserverRow",
     "InstallerRow",
     "JetpackRow",
+    "KindRow",
     "LibraryRow",
     "LinkerRow",
     "ManagerRow",
@@ -97,6 +102,7 @@ __all__ = [
     "PartRow",
     "PatchRow",
     "PresetRow",
+    "ShapeRow",
     "SubmoduleRow",
     "SwitchRow",
     "TorchRow",
@@ -200,6 +206,9 @@ class Catalog:
     switch = Table(SwitchRow, "presets.toml")
     installer = Table(InstallerRow, "linkers.toml")
     failure = Table(FailureRow, *(f"failures/{phase}.toml" for phase in PHASES))
+    kind = Table(KindRow, "kinds.toml")
+    shape = Table(ShapeRow, "kinds.toml")
+    component = Table(ComponentRow, "components.toml")
     package = Table(PackageRow, "packages.toml")
     companion = Table(CompanionRow, "companions.toml")
     companion_release = Table(CompanionReleaseRow, "companions.toml")
