@@ -9,12 +9,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.support.diagnosis import FOLDERS, Label, labels, read_file
+from tests.support.diagnosis import FOLDERS, Label, book, labels, read_file
 from torchbuild_tasks.model import Reading
 
 
 def main(*folders: Path) -> None:
-    """Print the four figures, and the logs that were misread."""
+    """Print the figures, and the logs that were misread."""
     read = [
         (label, read_file(_path(folder, label)))
         for folder in folders or FOLDERS[:1]
@@ -27,7 +27,12 @@ def main(*folders: Path) -> None:
     _say("right first error line", failed, missed)
     _say("right cause", known, [label for label, got in known if _cause(got) != label.cause])
     unknown = [each for each in failed if not each[0].cause]
-    _say("no cause invented", unknown, [label for label, got in unknown if got.diagnoses])
+    rows = {row.id for row in book().rows}
+    _say("no cause invented", unknown, [label for label, got in unknown if _cause(got) in rows - {got.kind}])
+    kinds = [each for each in read if each[0].kind]
+    _say("right kind", kinds, [label for label, got in kinds if got.kind != label.kind])
+    parts = [each for each in read if each[0].component]
+    _say("right component", parts, [label for label, got in parts if got.component != label.component])
     _say("clean logs without an alarm", clean, [label for label, got in clean if got.status != "clean"])
 
 

@@ -12,6 +12,7 @@ from tests.support.diagnosis import book, machine, read
 from tests.support.machines import linux_facts, with_tree
 from torchbuild_tasks.catalog import FailureRow, load_catalog
 from torchbuild_tasks.catalog.failures import FailureBook, fitting_rows
+from torchbuild_tasks.features.diagnosis.answer import NOTHING
 from torchbuild_tasks.fronts.parsing import parse
 from torchbuild_tasks.verbs import VERBS
 
@@ -50,7 +51,9 @@ def test_the_names_in_a_row_are_known(row: FailureRow) -> None:
     for sentence in (row.cause, *row.fix, *row.command):
         flat = re.sub(r"\{(\d)\}", lambda match: f"<{match[1]}>", sentence)
         for name in re.findall(r"\{([^{}]+)\}", flat):
-            assert name in NAMES or name.startswith("package:") or INSTALLED.fullmatch(name), name
+            assert name in {*NAMES, *NOTHING} or name.startswith("package:") or INSTALLED.fullmatch(name), (
+                name
+            )
         assert all(int(number) <= groups for number in re.findall(r"\{(\d)\}", sentence))
 
 

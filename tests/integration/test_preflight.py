@@ -171,7 +171,7 @@ def test_a_compiler_that_hangs(
 def test_a_compiler_that_is_killed(tree: Path, script: Callable[..., str]) -> None:
     error = failed(tree, cpp_only(script("g++", "import os\nos.kill(os.getpid(), 9)")))
     assert "was ended by signal 9" in error.what
-    assert "Memory ran out" in error.next_step
+    assert "memory had run out" in error.next_step
 
 
 # ---------------------------------------------------------------- caches

@@ -12,7 +12,8 @@ from tests.support.machines import linux_facts, plan_of
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.catalog.failures import FailureBook
 from torchbuild_tasks.features.diagnosis.act import diagnose_log
-from torchbuild_tasks.features.diagnosis.choose import Machine, read_log
+from torchbuild_tasks.features.diagnosis.choose import read_log
+from torchbuild_tasks.features.diagnosis.machine import Machine
 from torchbuild_tasks.features.diagnosis.scan import LogScanner
 from torchbuild_tasks.model import Reading
 
@@ -23,6 +24,7 @@ FOLDERS = (TESTS / "logs", TESTS / "ninja/logs")
 class Label(msgspec.Struct, frozen=True, kw_only=True):
     """What a log says: the line of its first real error (0 for none), and the row that knows it.
 
+    `kind` is that of data/kinds.toml, `component` whose its subject is; "" where that was not asked.
     `also` are other lines that are as good an answer, `words` what is wrong, for a person.
     """
 
@@ -32,6 +34,8 @@ class Label(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     also: tuple[int, ...] = ()
     words: str = ""
+    kind: str = ""
+    component: str = ""
 
     @property
     def path(self) -> Path:

@@ -110,7 +110,8 @@ def where_to_read(work: Work, line: int | None) -> str:
     at = f", line {line}" if line else ""
     path, problem = work.ledger.log.path, work.ledger.log.problem
     at += f" (cut short: {problem})" if problem else ""
-    return f"The whole log: {path}{at}\nRun the same command again to go on from where it stopped."
+    on = "Once that is out of the way, the same command goes on from where it stopped."
+    return f"The whole log: {path}{at}\n{on}"
 
 
 _LINES: Final = 12

@@ -34,6 +34,7 @@ from torchbuild_tasks.catalog.rows import (
     CheckRow,
     CompanionReleaseRow,
     CompanionRow,
+    ComponentRow,
     EntryRow,
     FailureRow,
     FrontEndRow,
@@ -42,6 +43,7 @@ from torchbuild_tasks.catalog.rows import (
     InputRow,
     InstallerRow,
     JobserverRow,
+    KindRow,
     LeftOutRow,
     LibraryRow,
     LinkerRow,
@@ -57,6 +59,7 @@ from torchbuild_tasks.catalog.rows import (
     RenamedRow,
     SecretFormRow,
     SecretNameRow,
+    ShapeRow,
     SubmoduleRow,
     SwitchRow,
     TorchRow,
@@ -80,6 +83,7 @@ __all__ = [
     "CheckRow",
     "CompanionReleaseRow",
     "CompanionRow",
+    "ComponentRow",
     "CudaDriverRow",
     "CudaRow",
     "CudaTorchRow",
@@ -94,6 +98,7 @@ __all__ = [
     "JobserverRow",
     "InstallerRow",
     "JetpackRow",
+    "KindRow",
     "LibraryRow",
     "LinkerRow",
     "ManagerRow",
@@ -108,6 +113,7 @@ __all__ = [
     "PresetRow",
     "ReaderRow",
     "RenamedRow",
+    "ShapeRow",
     "SubmoduleRow",
     "SwitchRow",
     "TorchRow",
@@ -218,6 +224,9 @@ class Catalog:
     secret_name = Table(SecretNameRow, "secrets.toml")
     secret_form = Table(SecretFormRow, "secrets.toml")
     failure = Table(FailureRow, *(f"failures/{phase}.toml" for phase in PHASES))
+    kind = Table(KindRow, "kinds.toml")
+    shape = Table(ShapeRow, "kinds.toml")
+    component = Table(ComponentRow, "components.toml")
     package = Table(PackageRow, "packages.toml")
     companion = Table(CompanionRow, "companions.toml")
     companion_release = Table(CompanionReleaseRow, "companions.toml")

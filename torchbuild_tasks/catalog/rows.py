@@ -519,6 +519,42 @@ class SecretFormRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     near: tuple[str, ...] = ()
 
 
+class KindRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A kind of errors. The columns are explained in data/kinds.toml."""
+
+    id: str
+    cause: tuple[str, ...]
+    fix: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+    level: Literal["cause", "general", "consequence"] = "cause"
+    look: Literal["", "header", "library", "symbol", "module", "package", "tool", "path"] = ""
+
+
+class ShapeRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a program words a kind of errors."""
+
+    kind: str
+    program: str
+    patterns: tuple[str, ...]
+
+
+class ComponentRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A part that builds take, and what brings it. The columns are explained in data/components.toml."""
+
+    name: str
+    headers: tuple[str, ...] = ()
+    libs: tuple[str, ...] = ()
+    symbols: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    submodule: str = ""
+    pip: str = ""
+    names: Mapping[str, str] = msgspec.field(default_factory=dict)
+    like: str = ""
+    fix: tuple[str, ...] = ()
+
+
 class PackageRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What each package manager calls a thing; `*` in the name stands for a version ("g++-*").
 

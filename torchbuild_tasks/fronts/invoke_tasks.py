@@ -129,10 +129,18 @@ def _argument(field: dataclasses.Field[Any], verb: str, positional: bool) -> Arg
 def _objects(verb: str, words: Sequence[str]) -> list[str]:
     """Return the fields whose words follow an action; of those that may be left out, what is there."""
     objects = request_class(verb).objects
-    fields: list[str] = []
-    for word, after in itertools.pairwise(["", *words, ""]):
+    fields = [name for name in [request_class(verb).optional.get("")] if name and _has_word(verb, words)]
+    for word, after in itertools.pairwise([*words, ""]):
         fields += (*objects.get(word, ()), _optional(verb, word, after))
     return fields
+
+
+def _has_word(verb: str, words: Sequence[str]) -> bool:
+    """Say whether one of these words is neither a flag nor a flag's value."""
+    taking = {each for field in flags(verb) if takes_value(field) for each in spellings(field)}
+    return any(
+        not _is_flag(word) and before not in taking for before, word in itertools.pairwise(["", *words])
+    )
 
 
 def _optional(verb: str, action: str, after: str) -> str:
@@ -189,8 +197,7 @@ def _words_due(name: str, after: str) -> int:
     if name not in SESSIONS:
         return 0
     asked = request_class(SESSIONS[name].verb)
-    may = bool(_optional(SESSIONS[name].verb, "", after))
-    return (len(asked.positionals) or bool(asked.actions)) + may
+    return len(asked.positionals) or bool(asked.actions) or "" in asked.optional
 
 
 def _value_follows(name: str, word: str) -> bool:

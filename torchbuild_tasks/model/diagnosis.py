@@ -11,7 +11,8 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """One cause that a row knows, fitted to this machine.
 
     `command` is one of ours that does what `fix` says, "" where there is none; `see` is the
-    address of the row's own place in the documentation.
+    address of the row's own place in the documentation. `component` is the part of the build that it
+    is about, where a kind of errors was looked up.
     """
 
     id: str
@@ -19,6 +20,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     fix: str
     command: str = ""
     see: str = ""
+    component: str = ""
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -27,7 +29,9 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     `clean`: no failure in it. `unknown`: the error is shown and no row knows it. `error_line`
     is the line as it stands in the log, `line_number` its number (from 1; 0 when clean),
     `error_block` what belongs to it. `diagnoses` are ranked, a root before what follows from it.
-    `notes` are rows for warnings, which are no failures.
+    `kind` is of which kind the error is (data/kinds.toml), `subject` what it is about, and `component`
+    whose that is; "" where that is not known.
+    `log` is the path that was read, `notes` are rows for warnings, which are no failures.
     """
 
     status: Literal["diagnosed", "unknown", "clean"]
@@ -35,4 +39,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     error_block: tuple[str, ...] = ()
     line_number: int = 0
     diagnoses: tuple[Diagnosis, ...] = ()
+    kind: str = ""
+    subject: str = ""
+    component: str = ""
+    log: str = ""
     notes: tuple[Diagnosis, ...] = ()

@@ -22,13 +22,13 @@ def test_a_consequence_is_told_only_where_nothing_else_is_known() -> None:
     stopped = "ninja: build stopped: subcommand failed."
     assert [each.id for each in read(f"[1/2] Building\n{stopped}").diagnoses] == ["ninja-subcommand"]
     unknown = read(f"{FAILED}a.cpp:1:2: error: nobody knows\n{stopped}")
-    assert (unknown.status, unknown.diagnoses) == ("unknown", ())
+    assert (unknown.status, [each.id for each in unknown.diagnoses]) == ("unknown", ["compile-error"])
     assert unknown.error_line == "a.cpp:1:2: error: nobody knows"
 
 
 def test_what_stands_elsewhere_in_the_log_is_no_cause() -> None:
     log = f"{ARCH}\n-- Performing Test HAS_X - Failed\n-- Configuring done\n{FAILED}a.cpp:1:2: error: x"
-    assert read(log).diagnoses == ()
+    assert [each.id for each in read(log).diagnoses] == ["compile-error"]
 
 
 def test_the_line_stands_as_in_the_log_and_the_block_as_a_person_reads_it() -> None:
@@ -167,7 +167,7 @@ def test_a_head_of_cmake_that_a_narrow_terminal_wrapped_has_its_text() -> None:
     whole = read(
         "CMake Error at x.cmake:1 (message):\nIt is not part of this.\n  Found two conflicting CUDA installs:"
     )
-    assert whole.diagnoses == ()
+    assert [each.id for each in whole.diagnoses] == ["cmake-error"]
 
 
 def test_an_excerpt_without_its_command_has_its_error_in_the_second_line() -> None:

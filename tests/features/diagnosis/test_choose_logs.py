@@ -14,8 +14,10 @@ LABELS = labels()
 def test_the_first_error_of_a_log_and_its_cause(label: Label) -> None:
     reading = read_file(label.path)
     assert reading.line_number == label.line
-    assert [each.id for each in reading.diagnoses[:1]] == ([label.cause] if label.cause else [])
-    assert reading.status == ("diagnosed" if label.cause else "unknown" if label.line else "clean")
+    assert [each.id for each in reading.diagnoses[:1]] == list(filter(None, [label.cause or label.kind]))
+    assert label.kind in ("", reading.kind)
+    assert label.component in ("", reading.component)
+    assert (reading.status == "clean") == (label.line == 0)
 
 
 @pytest.mark.parametrize("label", [label for label in LABELS if label.line], ids=lambda label: label.name)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.machines import linux_facts, plan_of, tool, with_tree
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.features.diagnosis.choose import Machine
+from torchbuild_tasks.features.diagnosis.machine import Machine
 from torchbuild_tasks.model import Cuda, Facts, Host, Previous, Toolkit, Toolset, Windows
 from torchbuild_tasks.values import replace
 

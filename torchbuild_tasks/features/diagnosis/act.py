@@ -16,15 +16,17 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from torchbuild_tasks.build.hints import first_error_text
+from torchbuild_tasks.build.ledger import LOG, LOGS
 from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.model import Diagnosis, Reading
+from torchbuild_tasks.model import Diagnosis, Reading, Tree
+from torchbuild_tasks.system import files
 from torchbuild_tasks.system.log import Log
 from torchbuild_tasks.system.process import Blocks, stream
 
 if TYPE_CHECKING:
     from torchbuild_tasks.build.work import Work
     from torchbuild_tasks.catalog.failures import FailureBook
-    from torchbuild_tasks.features.diagnosis.choose import Machine
+    from torchbuild_tasks.features.diagnosis.machine import Machine
     from torchbuild_tasks.features.diagnosis.scan import ErrorBlock, LogScanner
 
 
@@ -53,6 +55,19 @@ def diagnose_log(name: str, book: FailureBook, machine: Machine) -> Reading:
     for block in whole_lines(recoded(first, itertools.chain([first], chunks))):
         scanner.feed_block(block)
     return read_log(scanner, book, machine)
+
+
+def last_log(tree: Tree) -> str:
+    """Return the path of the log of this checkout's last build.
+
+    Raises:
+        UsageError: this is no checkout, or nothing was built in it.
+    """
+    path = Path(tree.root) / files.STATE_DIR / LOGS / f"{LOG}.log"
+    if tree.problem is None and path.is_file():
+        return str(path)
+    where = f"there is no {path}" if tree.problem is None else f"{tree.root} is no checkout of torch"
+    raise UsageError(f"No log is named, and {where}.", next_step=_NEXT)
 
 
 def _called(name: str) -> str:
@@ -266,6 +281,6 @@ def _book(work: Work) -> FailureBook:
 
 
 def _machine(work: Work) -> Machine:
-    from torchbuild_tasks.features.diagnosis.choose import Machine
+    from torchbuild_tasks.features.diagnosis.machine import Machine
 
     return Machine(work.facts, work.plan, work.catalog, built=True)

@@ -30,7 +30,11 @@ _BEFORE: Final = re.compile(
     r"|\d\d:\d\d:\d\d(?:\.\d+)? "
     r"| *#\d+ \d+\.\d+ |\d{1,5}\.\d{1,3} "  # docker
     r"| *\d+>(?! )| *\d+>(?= \S)"  # MSBuild
-    r"|\[rank\d+\]: ?|C/C\+\+: "  # torchrun, Gradle
+    r"|\[rank\d+\]: ?|\[default\d+\]: ?|\[\d+,\d+\]<std(?:err|out)>: ?|\(\w[^()]{0,60}pid=\d+[^()]{0,40}\) "
+    r"|\d{1,3}: (?=Traceback |  File |\w{1,60}(?:Error|Exception): )|C/C\+\+: "  # MPI, Ray, srun, Gradle
+    r"|[\w.-]{1,60}[-_]\d{1,3} +\| |\[pod/[^\]]{1,120}\] | => => # "  # compose, kubectl, buildx
+    r"|\[(?:ERROR|INFO|WARN(?:ING)?|DEBUG|FATAL|STDERR|stderr|stdout)\] "  # loggers
+    r"|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} (?:- )?[\w.]{0,60}(?: - )?(?:ERROR|INFO|WARNING|DEBUG)\s*(?:-|:) "
     r"|>(?:>>)? |`{1,3}(?=\S)|\[\d{1,2}(?:;\d{1,2}){0,3}m"  # pasted: quotes, code, colours without escape
     r")"
 )

@@ -29,6 +29,7 @@ _KILLED: Final = _any(
 )
 _LINKER: Final = _any(
     r"undefined reference to ",
+    r": multiple definition of ",
     r": cannot find -l",
     r"\bLNK[12]\d{3}\s?[:：]",
     r"ld returned \d",
@@ -48,6 +49,7 @@ _COMPILER: Final = _any(
     rf"^[\w.+/\\:-]{{1,300}} ?: {_ERROR}",
     r"^(?:\w{1,40} : )?(?:nvcc|ptxas|cicc|cudafe\+\+|fatbinary) (?:fatal|error) *:",
     r"^LLVM ERROR: ",
+    r"^ptxas \S{1,300}, line \d+; (?:error|fatal) *:",
     rf"(?:^|[\s:]){NUMBER}\s?[:：]",
 )
 _TRACEBACK: Final = r"^(?:Traceback \(most recent call last\):|\+ Exception Group Traceback)"
@@ -71,6 +73,20 @@ _WORDS: Final = _any(
     r"^THCudaCheck FAIL",
     r"^CreateProcess failed: ",
     r"^Error compiling Cython file",
+    # GNU as, gfortran, rustc, protoc
+    r"^(?:\{standard input\}|[^\s|]{1,300}):(?:\d+:)? (?:Fatal )?Error: ",
+    r"^Fatal (?:Python )?[Ee]rror: ",
+    r"^error\[E\d{4}\]: ",
+    r"^[\w./-]{1,200}\.proto:\d+:\d+: (?!warning)",
+    # loader, shell, network, patch, ctest, apt
+    r": error while loading shared libraries: ",
+    r"^(?:\w{0,8}sh: )?(?:line \d+: )?[\w./+-]{1,200}: (?:Permission denied|bad interpreter|cannot execute)",
+    r"(?:^|\d)curl: \(\d+\) ",
+    r"^[^\s:]{1,200}:\d+: \*\*\* ",  # make, of its own file
+    r"^(?:ERROR|FATAL|CRITICAL)\s{1,20}\w{0,60}(?:Error|Exception)\b",
+    r"^(?:Hunk #\d+ FAILED at|\d+ out of \d+ hunks? FAILED)",
+    r"^(?:The following tests FAILED|Errors while running CTest)",
+    r"^E: (?:Unable|Package|Failed|Could|Version)",
 )
 _CAUSES: Final[tuple[tuple[Kind, re.Pattern[str]], ...]] = (
     ("killed", _KILLED),
@@ -129,14 +145,14 @@ _ON: Final = _any(
     r"running \w+$|building '|copying |creating ",
     r"Collecting |Requirement already |Installing collected |Preparing metadata",
 )
+# Said only when all went well: `make -k` reaches [100%] all the same, and whoever calls install after it.
 _WELL: Final = _any(
     r"Successfully ",
     r"Build succeeded|Der Buildvorgang wurde erfolgreich|生成成功|ビルドに成功",
     r"Finished processing dependencies",
-    r"-- (?:Install|Up-to-date)",
     r"\[(\d+)/\1\] ",
-    r"\[100%\] ",
 )
+INSTALLS: Final = re.compile(r"-- (?:Install|Up-to-date)")
 CONFIGURED: Final = re.compile(r"-- Configuring done")
 PIP_BEGINS: Final = _any(
     r"(?:error|ERROR): (?:subprocess-exited-with-error|Command errored out)",
@@ -233,6 +249,14 @@ FIRST_SIGNS: Final = (
         "xception: ",
         "terminate called",
         "llegal instruction",
+        "denied",
+        "unning CTest",
+        "bad interpreter",
+        "E: ",
+        "curl: (",
+        "multiple def",
+        ".proto:",
+        "Error:",
     ),
     *(
         "truncated to fit",

@@ -87,6 +87,11 @@ class Block:
         """Return the number of its last line."""
         return self.lines[-1].number
 
+    @property
+    def mute(self) -> bool:
+        """Say whether a command failed, and nothing that it said names an error."""
+        return self.shape == "ninja" and self._error is None
+
     def done(self) -> ErrorBlock:
         """Return the block as far as it was read."""
         error = self._error or self._first
@@ -230,7 +235,7 @@ class LogScanner:
         """Return the first proven error, or the first that was not followed by a build in order."""
         self._demote()
         if self._proof is not None:
-            return self._proof.done()
+            return self._told(self._proof).done()
         others = [block for block in (self._passed_over(), self._suspect, self._weak) if block is not None]
         last_resort = self._sticky or self._hint
         first = min(others, key=lambda block: block.last_number, default=last_resort)
@@ -239,7 +244,11 @@ class LogScanner:
     @property
     def proven(self) -> ErrorBlock | None:
         """Return the first proven error, to which later lines add at most its own last ones."""
-        return self._proof.done() if self._proof is not None else None
+        return self._told(self._proof).done() if self._proof is not None else None
+
+    def _told(self, proof: Block) -> Block:
+        """Return the block of a failure, or the error before it where Ninja's FAILED has none of its own."""
+        return self._dropped if self._dropped is not None and self._dropped_in_build and proof.mute else proof
 
     def _passed_over(self) -> Block | None:
         """Return an error after which the build went on, if the log does not show that it ended well."""
@@ -388,7 +397,8 @@ class LogScanner:
         if self._suspect is not None and self._dropped is None:
             self._dropped = self._suspect
             built = self._dropped.kind in ("killed", "compiler", "linker")
-            self._dropped_in_build = built and patterns.STATUS.match(text) is not None
+            on = patterns.STATUS.match(text) or patterns.INSTALLS.match(text)
+            self._dropped_in_build = built and on is not None
         self._suspect = None
         if patterns.CONFIGURED.match(text):
             self._dropped = self._sticky = None

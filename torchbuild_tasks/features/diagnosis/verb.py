@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 class DiagnoseRequest(BuildRequest):
     """The flags of `diagnose`."""
 
-    positionals = ("log",)
+    optional = {"": "log"}
 
     log: str | None = flag(
-        "log of a build, or - for what comes in by a pipe",
+        "log of a build, or - for what comes in by a pipe; the last build's of this checkout when left out",
         metavar="LOG",
         in_file=False,
         positional=True,
@@ -33,18 +33,22 @@ def run(request: DiagnoseRequest, report: Reporter) -> Outcome:
     from torchbuild_tasks.features.diagnosis.show import reading_text
 
     reading = read_log(request)
-    return Outcome(reading, reading_text(reading))
+    said = "" if request.log else f"The log of this checkout's last build: {reading.log}\n"
+    return Outcome(reading, said + reading_text(reading))
 
 
 def read_log(request: DiagnoseRequest) -> Reading:
     """Find the first real error of a log, and the causes that the rows know for this machine."""
     from torchbuild_tasks.catalog.failures import FailureBook
     from torchbuild_tasks.context import decide, look
-    from torchbuild_tasks.features.diagnosis.act import diagnose_log
-    from torchbuild_tasks.features.diagnosis.choose import Machine
+    from torchbuild_tasks.features.diagnosis.act import diagnose_log, last_log
+    from torchbuild_tasks.features.diagnosis.machine import Machine
     from torchbuild_tasks.system.signals import interruptible
+    from torchbuild_tasks.values import replace
 
     question = look(request)
-    machine = Machine(question.facts, decide(question), question.catalog, built=False)
+    name = request.log or last_log(question.facts.tree)
+    machine = Machine(question.facts, decide(question), question.catalog, built=not request.log)
     with interruptible():
-        return diagnose_log(request.log or "", FailureBook(question.catalog.failure), machine)
+        reading = diagnose_log(name, FailureBook(question.catalog.failure), machine)
+        return replace(reading, log=name)

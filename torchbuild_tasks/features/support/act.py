@@ -209,7 +209,7 @@ def _diagnose(log: Path, facts: Facts | None, plan: BuildPlan | None, catalog: C
         return None
     from torchbuild_tasks.catalog.failures import FailureBook
     from torchbuild_tasks.features.diagnosis.act import diagnose_log
-    from torchbuild_tasks.features.diagnosis.choose import Machine
+    from torchbuild_tasks.features.diagnosis.machine import Machine
 
     machine = Machine(facts, plan, catalog, built=True)
     return diagnose_log(str(log), FailureBook(catalog.failure), machine)

@@ -1,0 +1,112 @@
+"""Say what a kind of error means here: whose its subject is, in which state that is, and what brings it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from torchbuild_tasks.catalog import ComponentRow
+from torchbuild_tasks.features.diagnosis.components import readable
+from torchbuild_tasks.features.diagnosis.kinds import Kind
+from torchbuild_tasks.features.diagnosis.machine import Machine
+from torchbuild_tasks.model import Diagnosis
+
+PAGE: Final = "https://github.com/torchbuild/torchbuild-tasks/blob/main/docs/diagnose.md"
+_WIDTH: Final = 200  # of a subject: a symbol may take a page
+_FROM_SUBMODULE: Final = ("missing-header", "missing-source", "missing-package")
+
+
+NOTHING: Final[Mapping[str, str]] = {"?component": "", "?state": "", "?file": "", "brings": ""}
+
+
+def whose(kind: Kind, machine: Machine) -> ComponentRow | None:
+    """Return the part of the build that an error of this kind is about."""
+    return machine.component(kind.row.look, kind.looked_up)
+
+
+def names(kind: Kind, machine: Machine) -> Mapping[str, str]:
+    """Return the names that sentences about this error may use, for rows that know its very words too."""
+    row, subject = whose(kind, machine), _subject(kind)
+    return {
+        **{name: value for name, value in kind.groups.items() if name != "subject"},
+        "subject": subject,
+        "program": kind.program,
+        "component": row.name if row else "",
+        "brings": _brings(kind, row, machine) if row else "",
+        "?state": _state(kind, row, machine),
+        "?subject": f": {subject}" if subject else "",
+        "?component": f", of {row.name}" if row else "",
+        "?file": f" ({kind.groups['file']})" if kind.groups.get("file") else "",
+        "?what": f" ({kind.groups['what']})" if kind.groups.get("what") else "",
+    }
+
+
+def answer(kind: Kind, machine: Machine) -> Diagnosis:
+    """Return the cause and the fix of an error of this kind."""
+    row, known = whose(kind, machine), names(kind, machine)
+    cause = machine.fill(kind.row.cause, (), known)
+    if cause.startswith(kind.program):
+        cause = cause[:1].upper() + cause[1:]
+    return Diagnosis(
+        id=kind.row.id,
+        cause=cause,
+        fix=machine.fill(kind.row.fix, (), known),
+        command=_command(kind, row, machine) or machine.fill_command(kind.row.command, (), known),
+        see=f"{PAGE}#kinds",
+        component=row.name if row else "",
+    )
+
+
+def _subject(kind: Kind) -> str:
+    subject = readable(kind.subject) if kind.row.look == "symbol" else kind.subject
+    return subject if len(subject) <= _WIDTH else f"{subject[:_WIDTH]} ..."
+
+
+def _is_submodule(kind: Kind, row: ComponentRow | None) -> bool:
+    return row is not None and bool(row.submodule) and kind.row.id in _FROM_SUBMODULE
+
+
+def _state(kind: Kind, row: ComponentRow | None, machine: Machine) -> str:
+    if row is None or not _is_submodule(kind, row):
+        return ""
+    states = {"empty": f" ({row.submodule} is empty here)", "here": f" ({row.submodule} lies here)"}
+    return states.get(machine.submodule_state(row.submodule), "")
+
+
+def _brings(kind: Kind, row: ComponentRow, machine: Machine) -> str:
+    """Return what brings a part: its submodule, its package, pip, and what its row says."""
+    said = []
+    if _is_submodule(kind, row):
+        said.append(_submodule(row.submodule, machine))
+    if install := machine.brings(row):
+        said.append(
+            f"{install[:1].upper()}{install[1:]}" if install.startswith("install") else f"Run: {install}"
+        )
+    elif row.pip and kind.row.id in ("missing-module", "missing-tool", "missing-header"):
+        said.append(f"Run: {machine.value('python')} -m pip install {row.pip}")
+    if fix := machine.fix_of(row):
+        said.append(fix)
+    return " ".join(each if each.endswith(".") else f"{each}." for each in said)
+
+
+def _submodule(path: str, machine: Machine) -> str:
+    match machine.submodule_state(path):
+        case "here":
+            return f"In a build of torch it comes from {path}, which lies here: configure again with --clean."
+        case "empty" if machine.value("checkout"):
+            return f"torchbuild source update fills {path}."
+        case "empty":
+            return (
+                "Git knows no submodules here, so none can be fetched: torchbuild source get gets a checkout."
+            )
+    return f"In a checkout of torch it comes from {path}: git submodule update --init --recursive {path}."
+
+
+def _command(kind: Kind, row: ComponentRow | None, machine: Machine) -> str:
+    if row is None or not _is_submodule(kind, row) or machine.submodule_state(row.submodule) != "empty":
+        return ""
+    got = (
+        "torchbuild source update --source {checkout}",
+        "torchbuild source get {release} --source {beside}",
+    )
+    return machine.fill_command(got, ())

@@ -1,0 +1,133 @@
+"""Say which part of a build a header, library, symbol, module, package or program belongs to.
+
+Names are held against data/components.toml. A mangled symbol is read as far as its qualified name goes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from torchbuild_tasks.catalog import ComponentRow
+
+_LENGTH: Final = re.compile(r"(\d{1,3})")
+_ITANIUM: Final = re.compile(
+    r"_{1,2}Z(?:TV|TI|TS|TT|GV|GR|Th\w{1,4}_|T\w{0,6}_)?(N[KVrRO]{0,2})?(St|S[absiod])?"
+)
+_SAID_OF: Final = re.compile(
+    r"^(?:(?:non-virtual|virtual) thunk to|vtable for|VTT for|typeinfo (?:name )?for|guard variable for"
+    r"|construction vtable for|covariant return thunk to) "
+)
+_IMPORTED: Final = re.compile(r"^__imp_+(?=\w|\?)")
+_TEMPLATE: Final = re.compile(r"<[^<>]*>")
+_ENDING: Final = re.compile(r"(?:\.so(?:[.\d]*)|\.a|\.lib|\.dll|\.pyd|\.dylib|\.obj|\.o)$", re.IGNORECASE)
+_NATIVE: Final = re.compile(r"\.(?:cpython|cp|abi3|pypy)[\w-]*$")
+_THIRD_PARTY: Final = re.compile(r"third_party[/\\]")
+
+
+def readable(symbol: str) -> str:
+    """Return a symbol as a person calls it: the qualified name of a mangled one, without its parameters."""
+    symbol = symbol.strip().strip("'`")
+    if symbol.startswith('"'):  # MSVC: "public: void __cdecl a::b(int)" (?b@a@@...)
+        symbol = symbol[1:].partition('"')[0]
+    symbol = _IMPORTED.sub("", symbol)
+    if match := _ITANIUM.match(symbol):
+        return _itanium(symbol, match) or symbol
+    if symbol.startswith("?"):
+        return _microsoft(symbol)
+    return symbol
+
+
+def _itanium(symbol: str, match: re.Match[str]) -> str:
+    """Return a::b of _ZN1a1bEv. Source: the Itanium C++ ABI, 5.1 Mangling."""
+    parts, at = (["std"] if match[2] else []), match.end()
+    while length := _LENGTH.match(symbol, at):
+        at = length.end() + int(length[1])
+        parts.append(symbol[length.end() : at])
+        if not match[1]:
+            break
+        while symbol.startswith("B", at) and (tag := _LENGTH.match(symbol, at + 1)):  # B5cxx11
+            at = tag.end() + int(tag[1])
+    return "::".join(parts)
+
+
+def _microsoft(symbol: str) -> str:
+    """Return a::b of ?b@a@@... ; operators and templates keep their codes."""
+    names = symbol.lstrip("?").partition("@@")[0].split("@")
+    return "::".join(reversed([name for name in names if name]))
+
+
+def owner(symbol: str) -> str:
+    """Return the qualified name that tells whose a symbol is: without return type and parameters."""
+    name = _SAID_OF.sub("", readable(symbol))
+    while (shorter := _TEMPLATE.sub("", name)) != name:
+        name = shorter
+    if name.startswith("operator "):
+        return name
+    head = name.partition("(")[0].strip()
+    return head.rpartition(" ")[2].lstrip("*&") or name
+
+
+def component_of(look: str, subject: str, rows: Sequence[ComponentRow]) -> ComponentRow | None:
+    """Return the part that a thing of this kind belongs to; None where no row knows it."""
+    if not subject:
+        return None
+    if look == "symbol":
+        name = owner(subject)
+        return next((row for row in rows if any(re.match(each, name) for each in row.symbols)), None)
+    subject = subject.replace("\\", "/")
+    if look in ("header", "path") and (row := _of_path(subject, rows)):
+        return row
+    return _nearest(look, _plain(look, subject), rows)
+
+
+def _of_path(path: str, rows: Sequence[ComponentRow]) -> ComponentRow | None:
+    if not _THIRD_PARTY.search(path):
+        return None
+    inside = f"{path[path.index('third_party') :]}/"
+    held = [row for row in rows if row.submodule and inside.startswith(f"{row.submodule}/")]
+    return max(held, key=lambda row: len(row.submodule), default=None)
+
+
+def _plain(look: str, subject: str) -> str:
+    """Return the name as the rows write it."""
+    if look == "library":
+        name = subject.removeprefix("-l").lstrip(":").rpartition("/")[2]
+        name = _NATIVE.sub("", _ENDING.sub("", name))
+        return name.removeprefix("lib").lower()
+    if look == "tool":
+        return subject.rpartition("/")[2].removesuffix(".exe")
+    return re.sub(r"^(?:\.{1,2}/)+", "", subject)
+
+
+def _nearest(look: str, name: str, rows: Sequence[ComponentRow]) -> ComponentRow | None:
+    """Return the row with the longest beginning of the name."""
+    found = [(len(each), row) for row in rows for each in _names(look, row) if _fits(look, each, name)]
+    return max(found, key=lambda item: item[0])[1] if found else None
+
+
+def _names(look: str, row: ComponentRow) -> Sequence[str]:
+    columns = {
+        "header": row.headers,
+        "path": row.headers,
+        "library": row.libs,
+        "module": row.modules,
+        "package": row.packages,
+        "tool": row.tools,
+    }
+    return columns[look]
+
+
+def _fits(look: str, each: str, name: str) -> bool:
+    if each.endswith("$"):
+        return name == (each[:-1].lower() if look == "library" else each[:-1])
+    match look:
+        case "library":
+            wanted = each.lower()
+            return name.startswith(wanted[:-1]) if wanted.endswith("*") else name == wanted
+        case "module":
+            return f"{name}.".startswith(f"{each}.")
+        case "tool":
+            return name == each or name.startswith(f"{each}-")
+    return name.startswith(each)

@@ -1,0 +1,131 @@
+"""Tell of which kind an error is: from the program that speaks and the shape of its message.
+
+`read_kind` takes a block of lines as the scanner found it; whose its subject is, `components` says.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from torchbuild_tasks.catalog import Catalog, KindRow
+from torchbuild_tasks.features.diagnosis import patterns
+from torchbuild_tasks.features.diagnosis.scan import ErrorBlock, Line
+
+_QUOTES: Final = str.maketrans(dict.fromkeys("‘’`„«»‹›「」", "'") | dict.fromkeys("“”", '"'))
+_LEVELS: Final = ("cause", "general", "consequence")
+# Who speaks, where the line begins with it; the longest names first.
+_SPEAKER: Final = re.compile(
+    r"(?:\S*[/\\])?(nvcc|ptxas|cicc|cudafe\+\+|fatbinary|nvlink|cc1plus|cc1|f951|gfortran|clang\+\+|clang-cl|clang"
+    r"|x86_64[\w.-]*?-(?:g\+\+|gcc|ld|as)|aarch64[\w.-]*?-(?:g\+\+|gcc|ld|as)|g\+\+|gcc|c\+\+|cc|collect2|lto1|lto-wrapper"
+    r"|ld\.lld|ld\.gold|ld\.bfd|lld-link|ld|mold|gold|as|ar|ranlib|icpx|icx|hipcc|rustc|cargo|protoc|swig|flatc"
+    r"|cmake|ninja|g?make|pip|uv|git|patch|auditwheel|delvewheel|twine|sccache|ccache|cl|link|rc|bash|sh|python[\d.]*)"
+    r"(?:-[\d.]+)?(?:\.exe)?(?:\[\d+\])?(?: (?:fatal|error))? ?:"
+)
+_CODED: Final = re.compile(r"\b(?:(LNK\d{4})|(C\d{4}|D[89]0\d\d)|(MSB\d{4})|(NVCC_ERROR))\b")
+_NAMED: Final[Mapping[str, str]] = {
+    "cmake": "CMake",
+    "compiler": "the compiler",
+    "linker": "the linker",
+    "loader": "the loader",
+    "python": "Python",
+    "driver": "the compiler",
+    "test": "the test",
+    "system": "the program",
+    "generator": "the generator",
+    "as": "the assembler",
+}
+
+
+class Kind(msgspec.Struct, frozen=True, kw_only=True):
+    """What an error is: its row, who says it, the line that does, and the named groups of its pattern."""
+
+    row: KindRow
+    program: str
+    line: Line
+    groups: Mapping[str, str]
+
+    @property
+    def subject(self) -> str:
+        """Return what it is about: a header, a symbol, an option ...; "" where it says none."""
+        return self.groups.get("subject") or self.groups.get("what") or self.groups.get("scope") or ""
+
+    @property
+    def looked_up(self) -> str:
+        """Return what tells whose it is."""
+        return self.groups.get("scope") or self.subject
+
+
+class KindBook:
+    """The kinds with their shapes; `kind_book` compiles the patterns of a catalog once."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._rows = {row.id: row for row in catalog.kind}
+        self._shapes = [
+            (self._rows[shape.kind], shape.program, re.compile(pattern))
+            for shape in catalog.shape
+            for pattern in shape.patterns
+        ]
+
+    def read_line(self, line: Line, text: str) -> Kind | None:
+        """Return the kind of the first shape that fits."""
+        text = " ".join(text.translate(_QUOTES).replace("：", ": ").split()).replace(" : ", ": ")
+        for row, program, pattern in self._shapes:
+            if match := pattern.search(text):
+                groups = {name: value.strip(" '\":,") for name, value in match.groupdict().items() if value}
+                return Kind(row=row, program=_speaker(text, program), line=line, groups=groups)
+        return None
+
+
+@functools.cache
+def kind_book(catalog: Catalog) -> KindBook:
+    """Return the kinds of this catalog."""
+    return KindBook(catalog)
+
+
+def _speaker(text: str, program: str) -> str:
+    if said := _SPEAKER.match(text):
+        return said[1]
+    if coded := _CODED.search(text):
+        return ("link.exe", "cl.exe", "MSBuild", "nvcc")[(coded.lastindex or 1) - 1]
+    return _NAMED.get(program, program)
+
+
+def read_kind(block: ErrorBlock, book: KindBook) -> Kind | None:
+    """Return the kind of a block's error; what only follows from another error counts last."""
+    best: Kind | None = None
+    for line, text in _said(block):
+        kind = book.read_line(line, text)
+        if kind is None:
+            continue
+        if kind.row.level == "cause":
+            return kind
+        if best is None or _LEVELS.index(kind.row.level) < _LEVELS.index(best.row.level):
+            best = kind
+    return best
+
+
+def _said(block: ErrorBlock) -> Iterator[tuple[Line, str]]:
+    """Yield what a block says, the likeliest first: its error, a paragraph, what follows, what leads up."""
+    told = [line for line in block.lines if is_telling(line.text.strip())]
+    if block.kind == "cmake":
+        yield block.error, " ".join(line.text.strip() for line in told)
+    yield block.error, block.error.text.strip()
+    at = next((index for index, line in enumerate(told) if line is block.error), len(told))
+    after, before = told[at + 1 :], told[:at]
+    if block.kind in ("python", "words"):
+        yield block.error, " ".join(line.text.strip() for line in (block.error, *after))
+    yield from ((line, line.text.strip()) for line in _ordered(block, after, before))
+
+
+def _ordered(block: ErrorBlock, after: Sequence[Line], before: Sequence[Line]) -> Sequence[Line]:
+    return (*reversed(before), *after) if block.weak else (*after, *reversed(before))
+
+
+def is_telling(text: str) -> bool:
+    """Say whether a line of a block tells something: commands, warnings and quoted source do not."""
+    return not (patterns.is_command(text) or patterns.is_harmless(text))

@@ -1,0 +1,189 @@
+"""Values of this machine for the names in sentences of rows ({python}, {package:ninja}, {1})."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from torchbuild_tasks.catalog import GIB, Catalog, ComponentRow
+from torchbuild_tasks.catalog.match import admits, parse_version
+from torchbuild_tasks.features.diagnosis.components import component_of
+from torchbuild_tasks.model import BuildPlan, Facts
+from torchbuild_tasks.plan.jobs import usable_memory
+from torchbuild_tasks.plan.packages import install_line, installer, system_manager
+from torchbuild_tasks.plan.submodules import can_fetch, fetched_word, folder_beside
+
+_GROUP: Final = re.compile(r"\{(\d)\}")
+# A name may hold a group itself: {package:g++-{1}}.
+_NAME: Final = re.compile(r"\{((?:[^{}]|\{\d\})+)\}")
+_INSTALLED: Final = re.compile(r"(g\+\+|clang\+\+|toolset)(<=?)([\d.]+)")
+_NONE: Final[Mapping[str, str]] = {}
+# A word that no shell takes for more than itself.
+_PLAIN: Final = re.compile(r"[\w.+:/\\@%=,-]+")
+
+
+class Machine:
+    """The names that rows may use, with their values here; a name that is not known has none.
+
+    Args:
+        facts: the machine and the tree.
+        plan: what this build was to do, or what one here would do.
+        catalog: the rows of packages.
+        built: whether the log is of that very build; else its jobs and architectures are not known.
+    """
+
+    def __init__(self, facts: Facts, plan: BuildPlan, catalog: Catalog, *, built: bool) -> None:
+        self._facts, self.catalog = facts, catalog
+        self._values = {**_values(facts, plan, catalog), **(_of_the_build(facts, plan) if built else {})}
+
+    def value(self, name: str) -> str:
+        """Return what a name stands for on this machine; empty when that is not known."""
+        if name.startswith("package:"):
+            return self._install(name.removeprefix("package:"))
+        if installed := _INSTALLED.fullmatch(name):
+            return self._newest(*installed.groups())
+        return self._values.get(name, "")
+
+    def fill(self, sentences: Sequence[str], groups: Sequence[str], known: Mapping[str, str] = _NONE) -> str:
+        """Return the first of these sentences whose names are all known, filled in; "" for none.
+
+        Args:
+            sentences: of a row.
+            groups: what the pattern's groups hold, for {1}, {2} ...
+            known: further names; one that begins with `?` may be empty.
+        """
+        return next(filter(None, (self._filled(each, groups, _as_it_is, known) for each in sentences)), "")
+
+    def fill_command(
+        self, commands: Sequence[str], groups: Sequence[str], known: Mapping[str, str] = _NONE
+    ) -> str:
+        """Return the same for commands: a path with a blank is quoted, a log's words must be plain."""
+        plain = [group if _PLAIN.fullmatch(group) else "" for group in groups]
+        words = {name: value for name, value in known.items() if _PLAIN.fullmatch(value)}
+        return next(filter(None, (self._filled(each, plain, _word, words) for each in commands)), "")
+
+    def component(self, look: str, subject: str) -> ComponentRow | None:
+        """Return the part of a build that a header, library, symbol ... belongs to."""
+        return component_of(look, subject, self.catalog.component) if look else None
+
+    def submodule_state(self, path: str) -> str:
+        """Say how a submodule's folder is here: "empty", "here", or "" outside of a checkout."""
+        tree = self._facts.tree
+        if tree.problem is not None or tree.sample:
+            return ""
+        void = (*tree.empty, *tree.absent)
+        return "empty" if any(f"{path}/".startswith(f"{each}/") for each in void) else "here"
+
+    def brings(self, row: ComponentRow) -> str:
+        """Return the command that installs a part here, or its package's name; "" where no row has one."""
+        name = row.names.get(system_manager(self._facts, self.catalog), "")
+        if name:
+            return installer(self._facts, self.catalog).format(package=name)
+        said = next(iter(row.names.values()), "")
+        return f"install it ({said} on Debian and Ubuntu)" if said else ""
+
+    def fix_of(self, row: ComponentRow) -> str:
+        """Return what a part's row says about getting it."""
+        like = next((each for each in self.catalog.component if each.name == row.like), row)
+        return self.fill(like.fix, ())
+
+    def _filled(
+        self, sentence: str, groups: Sequence[str], write: Callable[[str], str], known: Mapping[str, str]
+    ) -> str:
+        """Fill the names in, in one pass: what a log says is never read as a name."""
+        values: dict[str, str] = {}
+        for name in _NAME.findall(sentence):
+            if name.isdecimal():
+                values[name] = _group(name, groups)
+            else:
+                inner = _GROUP.sub(lambda match: _group(match[1], groups), name)
+                values[name] = known[inner] if inner in known else write(self.value(inner))
+        if any(not value and not name.startswith("?") for name, value in values.items()):
+            return ""
+        return _NAME.sub(lambda match: values[match[1]], sentence)
+
+    def _install(self, package: str) -> str:
+        """Return the command that installs a package; without a package manager, a sentence that names it."""
+        return install_line(self._facts, self.catalog, package) or f"install {package}"
+
+    def _newest(self, name: str, below: str, limit: str) -> str:
+        """Return the path of the newest installed compiler up to this version, or a toolset's number."""
+        if name == "toolset":
+            toolsets = self._facts.windows.toolsets if self._facts.windows else ()
+            named = [(each.version, each.version) for each in toolsets if each.cl]
+        else:
+            compilers = [tool for tool in self._facts.compilers if tool.name == name]
+            named = [(tool.version or "", tool.path or "") for tool in compilers]
+        precision = limit.count(".") + 1
+        most = parse_version(limit)
+        found = [(version, value) for text, value in named if value and (version := parse_version(text))]
+        fitting = [
+            (version, value)
+            for version, value in found
+            if most and (version < most or (below == "<=" and version.release[:precision] == most.release))
+        ]
+        return max(fitting)[1] if fitting else ""
+
+
+def _as_it_is(value: str) -> str:
+    return value
+
+
+def _word(value: str) -> str:
+    """Return a value as one word of sh, cmd and PowerShell alike; "" where it cannot be one."""
+    if _PLAIN.fullmatch(value) or not value:
+        return value
+    return "" if any(each in value for each in '"$`') else f'"{value}"'
+
+
+def _group(number: str, groups: Sequence[str]) -> str:
+    return groups[int(number) - 1] if int(number) <= len(groups) else ""
+
+
+def _values(facts: Facts, plan: BuildPlan, catalog: Catalog) -> Mapping[str, str]:
+    choices = {choice.name: choice.value for choice in plan.choices}
+    here = facts.tree.problem is None
+    values = {
+        "source": plan.source if here else ".",
+        "build": plan.build_dir if here else "build",
+        "python": plan.environment.python if here and plan.environment.python else "python",
+        "toolset": choices.get("toolset", ""),
+        "libc": facts.host.libc or "",
+    }
+    if choices.get("jobs", "").isdecimal():
+        values["jobs"] = str(max(1, int(choices["jobs"]) // 2))
+    values |= _of_the_tree(facts, catalog) if here else {}
+    values |= {f"built {name.removeprefix('variable ')}": value for name, value in _inputs(facts).items()}
+    if facts.cuda is not None:
+        usable = [each for each in facts.cuda.toolkits if each.nvcc and not each.problem]
+        values["cuda toolkit"] = choices.get("CUDA toolkit", "") or next((each.path for each in usable), "")
+        values["gpus"] = ";".join(sorted({gpu.capability for gpu in facts.cuda.gpus if gpu.capability}))
+        values["driver cuda"] = (facts.cuda.driver.cuda or "") if facts.cuda.driver else ""
+    return values
+
+
+def _of_the_tree(facts: Facts, catalog: Catalog) -> Mapping[str, str]:
+    """Return what depends on what this folder is: `checkout` only where git can fetch its submodules."""
+    tree, version = facts.tree, parse_version(facts.tree.version)
+    best = [row.best for row in catalog.cuda_torch if row.best and version and admits(row.torch, version)]
+    values = {"torch cuda": best[-1]} if best else {}
+    if can_fetch(tree, tree.linkless):
+        return {**values, "checkout": tree.root}
+    return {**values, "release": fetched_word(tree, catalog), "beside": folder_beside(tree)}
+
+
+def _inputs(facts: Facts) -> Mapping[str, str]:
+    """Return the inputs of the last good build: a symptom at run time goes back to a choice of then."""
+    previous = facts.tree.previous
+    return previous.inputs if previous is not None and previous.result == "ok" else {}
+
+
+def _of_the_build(facts: Facts, plan: BuildPlan) -> Mapping[str, str]:
+    choices = {choice.name: choice.value for choice in plan.choices}
+    room = usable_memory(facts.memory)
+    return {
+        "planned jobs": choices.get("jobs", ""),
+        "free memory": f"{room[0] / GIB:.1f} GiB" if room else "",
+        "archs": choices.get("TORCH_CUDA_ARCH_LIST", ""),
+    }
