@@ -17,6 +17,7 @@ from torchbuild_tasks.catalog.cuda import (
     ArchRow,
     BoardRow,
     CudaDriverRow,
+    CudaLibcRow,
     CudaRow,
     CudaTorchRow,
     FamilyRow,
@@ -81,6 +82,7 @@ __all__ = [
     "CompanionReleaseRow",
     "CompanionRow",
     "CudaDriverRow",
+    "CudaLibcRow",
     "CudaRow",
     "CudaTorchRow",
     "EntryRow",
@@ -203,6 +205,7 @@ class Catalog:
     msvc = Table(MsvcRow, "msvc.toml")
     cuda = Table(CudaRow, "cuda.toml")
     cuda_driver = Table(CudaDriverRow, "cuda.toml")
+    cuda_libc = Table(CudaLibcRow, "cuda.toml")
     cuda_torch = Table(CudaTorchRow, "cuda.toml")
     gpu = Table(GpuRow, "gpus.toml")
     family = Table(FamilyRow, "archs.toml")

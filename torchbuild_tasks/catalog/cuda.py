@@ -58,6 +58,19 @@ class CudaTorchRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     because: str = ""
 
 
+class CudaLibcRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Toolkits (`cuda`) whose headers declare `function` otherwise than the C library (`glibc`) does.
+
+    Both are PEP 440; a toolkit whose header was corrected is none of them.
+    """
+
+    glibc: str
+    cuda: str
+    function: str
+    because: str
+    source: str
+
+
 class GpuRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One chip: its compute capability, and its PCI device ids as hexadecimal ranges ("2203-2238").
 
