@@ -18,6 +18,7 @@ from torchbuild_tasks.catalog.cuda import (
     BoardRow,
     CudaDriverRow,
     CudaLibcRow,
+    CudaOffRow,
     CudaRow,
     CudaTorchRow,
     FamilyRow,
@@ -83,6 +84,7 @@ __all__ = [
     "CompanionRow",
     "CudaDriverRow",
     "CudaLibcRow",
+    "CudaOffRow",
     "CudaRow",
     "CudaTorchRow",
     "EntryRow",
@@ -206,6 +208,7 @@ class Catalog:
     cuda = Table(CudaRow, "cuda.toml")
     cuda_driver = Table(CudaDriverRow, "cuda.toml")
     cuda_libc = Table(CudaLibcRow, "cuda.toml")
+    cuda_off = Table(CudaOffRow, "cuda.toml")
     cuda_torch = Table(CudaTorchRow, "cuda.toml")
     gpu = Table(GpuRow, "gpus.toml")
     family = Table(FamilyRow, "archs.toml")

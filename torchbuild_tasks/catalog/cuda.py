@@ -71,6 +71,15 @@ class CudaLibcRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     source: str
 
 
+class CudaOffRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A switch of a CUDA build that is off for torch versions of `torch` unless it is asked for."""
+
+    variable: str
+    torch: str
+    because: str
+    source: str
+
+
 class GpuRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One chip: its compute capability, and its PCI device ids as hexadecimal ranges ("2203-2238").
 
