@@ -21,6 +21,7 @@ from torchbuild_tasks.catalog.cuda import (
     CudaOffRow,
     CudaRow,
     CudaTorchRow,
+    CudaWheelRow,
     FamilyRow,
     GpuRow,
     JetpackRow,
@@ -87,6 +88,7 @@ __all__ = [
     "CudaOffRow",
     "CudaRow",
     "CudaTorchRow",
+    "CudaWheelRow",
     "EntryRow",
     "FailureRow",
     "FamilyRow",
@@ -209,6 +211,7 @@ class Catalog:
     cuda_driver = Table(CudaDriverRow, "cuda.toml")
     cuda_libc = Table(CudaLibcRow, "cuda.toml")
     cuda_off = Table(CudaOffRow, "cuda.toml")
+    cuda_wheel = Table(CudaWheelRow, "cuda.toml")
     cuda_torch = Table(CudaTorchRow, "cuda.toml")
     gpu = Table(GpuRow, "gpus.toml")
     family = Table(FamilyRow, "archs.toml")

@@ -80,6 +80,15 @@ class CudaOffRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     source: str
 
 
+class CudaWheelRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The oldest compute capability that upstream's own binaries for torch versions of `torch` serve."""
+
+    torch: str
+    oldest: str
+    because: str
+    source: str
+
+
 class GpuRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One chip: its compute capability, and its PCI device ids as hexadecimal ranges ("2203-2238").
 

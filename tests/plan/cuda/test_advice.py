@@ -189,3 +189,13 @@ def test_of_several_that_are_here_the_one_that_fits_the_gpu() -> None:
     assert chosen.root == "/usr/local/cuda-12.8"
     assert chosen.choice is not None
     assert "passed over /usr/local/cuda-12.4" in chosen.choice.because
+
+
+@pytest.mark.parametrize(
+    ("torch", "capability", "said"),
+    [("2.15.0", "6.1", True), ("2.15.0", "7.5", False), ("2.14.1", "6.1", False)],
+)
+def test_gpus_that_upstreams_binaries_leave_out(torch: str, capability: str, said: bool) -> None:
+    plan = plan_of(machine(torch, "12.6", capability=capability), cuda=True)
+    finding = found(plan.findings, "gpu")
+    assert (finding.status, "it must be built" in finding.text) == ("ok", said)
