@@ -49,7 +49,7 @@ def held_archs(data: bytes) -> tuple[str, ...]:
     A fat binary is a header and one entry for each image (what nvcc 12.4 and 13.0 write, compressed or
     not; NVIDIA has the layout in no document). An entry says its own size, its kind and its architecture.
     """
-    found = []
+    found: list[str] = []
     at = data.find(_FATBIN)
     while at >= 0:
         found += _images(data, at)
