@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from torchbuild_tasks.build.preflight_answers import (
     cache_of,
     ccache_answer,
+    held_archs,
     listed_archs,
     same_archs,
     sccache_answer,
@@ -123,3 +125,19 @@ def test_sccache_hits() -> None:
 )
 def test_sccache_says_why_not(after: str, reason: str) -> None:
     assert sccache_answer(BEFORE, after) == (False, reason)
+
+
+def fat_binary(*images: tuple[int, int, bytes]) -> bytes:
+    """A fat binary as nvcc 12.4 and 13.0 write it; an image is its kind, its architecture and its bytes."""
+    body = b"".join(
+        struct.pack("<HHIQIIHHIIIQQQ", kind, 0x101, 64, len(data), 0, 0, 0, 0, arch, 0, 0, 0x11, 0, 0) + data
+        for kind, arch, data in images
+    )
+    return struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(body)) + body
+
+
+def test_an_object_tells_its_architectures_without_a_program() -> None:
+    data = b"ELF" + fat_binary((1, 90, b"ptx"), (2, 86, b"x" * 99)) + b"--" + fat_binary((2, 120, b""))
+    assert held_archs(data) == ("sm_86", "sm_120", "compute_90")
+    assert held_archs(data[:40]) == ()
+    assert held_archs(b"\x50\xed\x55\xba" * 3) == ()

@@ -128,7 +128,12 @@ def test_the_sample_says_that_it_is_one() -> None:
 def test_a_plan_decides_each_thing_once(machine: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is decided is handed on: decided again with other arguments it could be another."""
     assert choices.__name__ in sys.modules  # only a build with CUDA imports it
-    facts = orin_nano() if machine == "jetson" else cuda_facts(toolkit(), gpus=(gpu(),))
+    checkout = modern_tree()  # fits, so that no other toolkit is held against it
+    facts = (
+        orin_nano()
+        if machine == "jetson"
+        else cuda_facts(toolkit(cudnn="9.13.0"), gpus=(gpu(),), tree=checkout)
+    )
     calls = []
     for module in [each for key, each in sys.modules.items() if key.startswith("torchbuild_tasks.")]:
         if callable(real := getattr(module, name, None)):

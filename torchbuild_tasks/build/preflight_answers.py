@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import struct
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from torchbuild_tasks.values import parse_json
@@ -15,6 +16,12 @@ CCACHE_LOG: Final = "CCACHE_LOGFILE"
 _LISTED: Final = re.compile(r"^(ELF|PTX) file +\d+: .*\bsm_(\w+)\.(?:cubin|ptx)\s*$", re.MULTILINE)
 # 3.x: "Result: cache hit (direct)"; 4.x: "Result: direct_cache_hit", and lines about its storage.
 _RESULT: Final = re.compile(r"\] Result: (?!local_|remote_|primary_|secondary_)(.+)$", re.MULTILINE)
+# The words of a fat binary: mark, version, size of its header, size of what follows; then of each image.
+_FATBIN: Final = b"\x50\xed\x55\xba"
+_HEAD: Final = struct.Struct("<IHHQ")
+_HEAD_OF_IMAGE: Final = struct.Struct("<HHIQ")
+_ARCH_AT: Final = 28
+_KINDS: Final = {1: "compute", 2: "sm"}
 _HIT: Final = re.compile(r"(direct|preprocessed)_cache_hit|cache hit \(")
 
 
@@ -34,6 +41,34 @@ def listed_archs(listing: str) -> tuple[str, ...]:
     kinds = {"ELF": "sm", "PTX": "compute"}
     named = [f"{prefix}_{name}" for each, prefix in kinds.items() for kind, name in found if kind == each]
     return tuple(dict.fromkeys(named))
+
+
+def held_archs(data: bytes) -> tuple[str, ...]:
+    """Read the same out of an object file, ELF or COFF, that nvcc made: its fat binaries tell it themselves.
+
+    A fat binary is a header and one entry for each image (what nvcc 12.4 and 13.0 write, compressed or
+    not; NVIDIA has the layout in no document). An entry says its own size, its kind and its architecture.
+    """
+    found: list[str] = []
+    at = data.find(_FATBIN)
+    while at >= 0:
+        found += _images(data, at)
+        at = data.find(_FATBIN, at + 1)
+    return tuple(dict.fromkeys(sorted(found, key=lambda each: each.startswith("compute"))))
+
+
+def _images(data: bytes, at: int) -> Iterator[str]:
+    try:
+        _, _, header, size = _HEAD.unpack_from(data, at)
+        place, end = at + header, min(at + header + size, len(data))
+        while place < end:
+            kind, _, header, size = _HEAD_OF_IMAGE.unpack_from(data, place)
+            (arch,) = struct.unpack_from("<I", data, place + _ARCH_AT)
+            if kind in _KINDS:
+                yield f"{_KINDS[kind]}_{arch}"
+            place += max(header + size, 1)
+    except struct.error:
+        return
 
 
 def same_archs(planned: tuple[str, ...], found: tuple[str, ...]) -> bool:

@@ -17,8 +17,11 @@ from torchbuild_tasks.catalog.cuda import (
     ArchRow,
     BoardRow,
     CudaDriverRow,
+    CudaLibcRow,
+    CudaOffRow,
     CudaRow,
     CudaTorchRow,
+    CudaWheelRow,
     FamilyRow,
     GpuRow,
     JetpackRow,
@@ -85,8 +88,11 @@ __all__ = [
     "CompanionRow",
     "ComponentRow",
     "CudaDriverRow",
+    "CudaLibcRow",
+    "CudaOffRow",
     "CudaRow",
     "CudaTorchRow",
+    "CudaWheelRow",
     "EntryRow",
     "FailureRow",
     "FamilyRow",
@@ -209,6 +215,9 @@ class Catalog:
     msvc = Table(MsvcRow, "msvc.toml")
     cuda = Table(CudaRow, "cuda.toml")
     cuda_driver = Table(CudaDriverRow, "cuda.toml")
+    cuda_libc = Table(CudaLibcRow, "cuda.toml")
+    cuda_off = Table(CudaOffRow, "cuda.toml")
+    cuda_wheel = Table(CudaWheelRow, "cuda.toml")
     cuda_torch = Table(CudaTorchRow, "cuda.toml")
     gpu = Table(GpuRow, "gpus.toml")
     family = Table(FamilyRow, "archs.toml")

@@ -58,6 +58,37 @@ class CudaTorchRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     because: str = ""
 
 
+class CudaLibcRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Toolkits (`cuda`) whose headers declare `function` otherwise than the C library (`glibc`) does.
+
+    Both are PEP 440; a toolkit whose header was corrected is none of them.
+    """
+
+    glibc: str
+    cuda: str
+    function: str
+    because: str
+    source: str
+
+
+class CudaOffRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A switch of a CUDA build that is off for torch versions of `torch` unless it is asked for."""
+
+    variable: str
+    torch: str
+    because: str
+    source: str
+
+
+class CudaWheelRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The oldest compute capability that upstream's own binaries for torch versions of `torch` serve."""
+
+    torch: str
+    oldest: str
+    because: str
+    source: str
+
+
 class GpuRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One chip: its compute capability, and its PCI device ids as hexadecimal ranges ("2203-2238").
 

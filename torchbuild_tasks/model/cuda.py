@@ -32,6 +32,7 @@ class Toolkit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     _MSC_VER (first, and first no more). `cudnn` and `nccl` are versions found inside it;
     `parts` tells which libraries are there ("cublas": its file). `aliases` are other
     paths to it; `managed` marks one that this tool put together. `problem` says why it cannot be used.
+    `noexcept` are the functions of the C library that its math_functions.h declares as glibc does.
     """
 
     path: str
@@ -53,6 +54,7 @@ class Toolkit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     aliases: tuple[str, ...] = ()
     managed: bool = False
     problem: str | None = None
+    noexcept: tuple[str, ...] = ()
 
 
 class Library(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -8,7 +8,7 @@ import msgspec
 
 from torchbuild_tasks.catalog.match import admits
 from torchbuild_tasks.model import Choice, Finding, Tool
-from torchbuild_tasks.plan.cuda.chosen import NO_LIMITS, HostLimits
+from torchbuild_tasks.plan.cuda.chosen import NO_LIMITS, OR_ADVISED, HostLimits
 from torchbuild_tasks.plan.packages import how_to_install
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.toolset import ChosenToolset
@@ -211,7 +211,7 @@ def _install(question: Question, package: str) -> str:
 def _host_fix(question: Question, tool: Tool, limits: HostLimits) -> str:
     family, newest = ("clang", limits.clang) if "clang" in tool.name else ("g++", limits.gcc)
     package = f"clang-{newest}" if family == "clang" else f"g++-{newest}"
-    return f"Install a fitting one ({_install(question, package)}), or take a newer toolkit: --cuda-toolkit."
+    return f"Install a fitting one ({_install(question, package)}){OR_ADVISED}."
 
 
 def _not_found(question: Question, cxx: Choice) -> tuple[Finding, ...]:

@@ -18,7 +18,7 @@ from torchbuild_tasks.features.helpers.choose import Helpers, choose_helpers, he
 from torchbuild_tasks.features.patches.choose import choose_patches
 from torchbuild_tasks.model import Choice, Companion, Patch
 from torchbuild_tasks.plan.blas import ChosenBlas, choose_blas, conda_prefix
-from torchbuild_tasks.plan.bring import say_brought
+from torchbuild_tasks.plan.bring import CACHE, say_brought
 from torchbuild_tasks.plan.compiler import Compilers, choose_compilers
 from torchbuild_tasks.plan.cuda.chosen import ChosenCuda
 from torchbuild_tasks.plan.dependent import Blocked, settle_switches
@@ -74,7 +74,9 @@ class Decisions(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         distribution = filter(None, (self.distribution.choice,))
         companions = companion_choices(self.question, self.companions)
         how = (*how, *helpers, self.cache.choice, *distribution, self.linker.choice, *companions)
-        cache = next((helper.artifact.id for helper in self.helpers.chosen if helper.artifact.optional), "")
+        cache = next(
+            (h.artifact.id for h in self.helpers.chosen if h.artifact.optional and h.row.name == CACHE), ""
+        )
         brought = filter(None, (say_brought(self.question, self.python.better, cache),))
         return (*_subject(self.question), self.python.choice, *brought, *how, *self.variable_choices)
 

@@ -116,7 +116,8 @@ def _findings(decisions: Decisions, ops: tuple[EnvOp, ...]) -> tuple[Finding, ..
     tree = (*check_trust(question.settings), *check_machine_and_tree(question, decisions.variables))
     if question.facts.tree.problem:
         return tree
-    return (
+    return _advised(
+        question,
         *tree,
         *check_running(question),
         *check_python(question, decisions.python),
@@ -137,6 +138,15 @@ def _findings(decisions: Decisions, ops: tuple[EnvOp, ...]) -> tuple[Finding, ..
         *decisions.blas.problems,
         *check_env_files(question, ops),
     )
+
+
+def _advised(question: Question, *findings: Finding) -> tuple[Finding, ...]:
+    """Fill in the CUDA toolkit that findings advise."""
+    if not is_cuda(question):
+        return findings
+    from torchbuild_tasks.plan.cuda.advice import advise  # a CPU build does without
+
+    return advise(question, findings)
 
 
 def _cuda_findings(decisions: Decisions) -> tuple[Finding, ...]:

@@ -133,7 +133,10 @@ def choose_preflight(decisions: Decisions, freshness: Freshness) -> Preflight | 
         cxx_flags=(*options, *flag_words(variables.get("CXXFLAGS") or variables.get("CFLAGS", ""))),
         nvcc=nvcc or nvcc_of(question, decisions.cuda.toolkit),
         host=variables.get("CUDAHOSTCXX", ""),
-        nvcc_flags=flag_words(variables.get("TORCH_NVCC_FLAGS", "")),
+        nvcc_flags=(
+            *flag_words(variables.get("CMAKE_CUDA_FLAGS") or variables.get("CUDAFLAGS", "")),
+            *flag_words(variables.get("TORCH_NVCC_FLAGS", "")),
+        ),
         archs=tuple(map(str, decisions.cuda.archs.archs)),
         launcher=variables.get("CMAKE_CXX_COMPILER_LAUNCHER", ""),
         cuda_launcher=variables.get("CMAKE_CUDA_COMPILER_LAUNCHER", ""),
@@ -163,7 +166,7 @@ def plan_preflight(
 
     Args:
         cxx: the C++ compiler; `cxx_flags` are CXXFLAGS.
-        nvcc: the CUDA compiler; `nvcc_flags` are TORCH_NVCC_FLAGS.
+        nvcc: the CUDA compiler; `nvcc_flags` are CUDAFLAGS and TORCH_NVCC_FLAGS.
         host: the compiler that nvcc calls, or "" for the one it finds itself.
         archs: entries of TORCH_CUDA_ARCH_LIST: "8.6", "9.0+PTX", "9.0a".
         launcher: CMAKE_CXX_COMPILER_LAUNCHER, or ""; `cuda_launcher` the same for CUDA.

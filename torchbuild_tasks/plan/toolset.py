@@ -12,7 +12,7 @@ from packaging.version import Version
 from torchbuild_tasks.catalog import MsvcRow
 from torchbuild_tasks.catalog.match import admits, applies, parse_version
 from torchbuild_tasks.model import Choice, EnvOp, Finding, Source, Toolset, VisualStudio
-from torchbuild_tasks.plan.cuda.chosen import NO_LIMITS, HostLimits
+from torchbuild_tasks.plan.cuda.chosen import NO_LIMITS, OR_ADVISED, HostLimits
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide
 from torchbuild_tasks.values import replace
@@ -152,7 +152,8 @@ def _to_install(question: Question, limits: HostLimits) -> str:
         if row.install and (cuda is None or admits(row.cuda, cuda)) and applies(row.torch, question.version)
     ]
     names = fitting[-1].install if fitting else "an MSVC toolset"
-    return f'In the Visual Studio Installer (Modify, Individual components) add "{names}".'
+    also = OR_ADVISED if cuda else ""
+    return f'In the Visual Studio Installer (Modify, Individual components) add "{names}"{also}.'
 
 
 def _asked(question: Question) -> Choice | None:

@@ -139,7 +139,8 @@ def dll_folders(home: str, package: str) -> list[str]:
         folders.append(join(tools, "bin", "x64"))
     if cuda and not any(glob.glob(join(f, "cudart64*.dll")) for f in folders):
         default = join(programs, "NVIDIA GPU Computing Toolkit", "CUDA", "v" + cuda)
-        folders.append(join(os.environ.get("CUDA_PATH_V" + cuda.replace(".", "_"), default), "bin"))
+        folder = join(os.environ.get("CUDA_PATH_V" + cuda.replace(".", "_"), default), "bin")
+        folders += [folder, join(folder, "x64")]  # the DLLs of CUDA 13 lie in the latter
     return [folder for folder in folders if isdir(folder)]
 
 

@@ -70,11 +70,22 @@ def test_the_newest_magma_of_a_cuda_version() -> None:
 
 
 def test_without_a_magma_for_it_torch_is_built_without() -> None:
-    plan = plan_of(machine("13.0"), cuda=True)
+    plan = plan_of(machine("12.5"), cuda=True)
     choice = next(choice for choice in plan.choices if choice.name == "USE_MAGMA")
     assert (choice.value, choice.source) == ("0", "helper")
-    assert "no MAGMA archive exists for CUDA 13.0" in choice.because
+    assert "no MAGMA archive exists for CUDA 12.5" in choice.because
     assert "12.6" in choice.because
+
+
+@pytest.mark.parametrize("flags", [(), ("USE_MAGMA=1",)])
+def test_from_2_12_on_magma_is_there_only_for_who_asks(flags: tuple[str, ...]) -> None:
+    facts = machine("13.0")
+    plan = plan_of(replace(facts, tree=replace(facts.tree, version="2.14.1")), cuda=True, set=flags)
+    (choice,) = [choice for choice in plan.choices if choice.name == "USE_MAGMA"]
+    assert choice.value == ("1" if flags else "0")
+    assert [each.id for each in plan.artifacts if each.name == "magma"] == (
+        ["magma-2.5.4-cuda130-release"] if flags else []
+    )
 
 
 def test_a_variable_of_the_users_stands_for_the_helper() -> None:

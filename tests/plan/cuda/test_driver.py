@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from packaging.version import Version
 
-from tests.support.machines import ask, linux_facts, modern_tree, tree
+from tests.support.cuda import cuda_facts, toolkit
+from tests.support.machines import ask, found, linux_facts, modern_tree, plan_of, tool, tree
 from tests.support.windows import windows_facts
 from torchbuild_tasks.model import Cuda, Driver, Finding, GpuSeen, Tegra
 from torchbuild_tasks.plan.cuda.devices import devices
@@ -114,7 +115,6 @@ def test_too_old_names_what_would_do() -> None:
     finding = only(of("535.183.01", cuda="12.2"), "13.0", RTX_3090)
     assert "driver version is insufficient" in finding.text
     assert "580" in finding.fix
-    assert "--cuda-toolkit 12.9" in finding.fix
 
 
 def test_ptx_would_not_help_a_card_that_is_older_than_the_toolkit() -> None:
@@ -124,13 +124,21 @@ def test_ptx_would_not_help_a_card_that_is_older_than_the_toolkit() -> None:
 
 def test_a_toolkit_that_torch_refuses_is_not_suggested() -> None:
     """Driver 470 runs CUDA 11, which torch 2.8 still takes and 2.14 does not."""
-    cuda = Cuda(driver=of("470.256.02"), gpus=(RTX_3090,))
+    gxx = (tool("g++", "11.4.0"), tool("gcc", "11.4.0"))
     fixes = [
-        driver_of(ask(linux_facts(cuda=cuda, tree=checkout), cuda=True), Version("12.8"))[0].fix
+        found(
+            plan_of(
+                cuda_facts(
+                    toolkit("12.8"), gpus=(RTX_3090,), driver=of("470.256.02"), tree=checkout, compilers=gxx
+                ),
+                cuda=True,
+            ).findings,
+            "driver",
+        ).fix
         for checkout in (tree(), modern_tree())
     ]
-    assert "--cuda-toolkit 11.8" in fixes[0]
-    assert "--cuda-toolkit" not in fixes[1]
+    assert "or install CUDA 11.8" in fixes[0]
+    assert "cuda-toolkit" not in fixes[1]
 
 
 def test_error_804_is_explained_before_it_happens() -> None:

@@ -167,3 +167,10 @@ def test_a_named_folder_without_the_library_is_refused() -> None:
     assert text.startswith("error: MAGMA_HOME=/nothing (--set on the command line) holds no magma")
     named = Library(name="magma", include="/m/include", found_via="CONDA_PREFIX")
     assert not findings("library", plan(cuda_facts(toolkit(), libraries=(named,)), set=("MAGMA_HOME=/m/",)))
+
+
+def test_the_flags_that_cmake_gives_nvcc_are_tried_beforehand() -> None:
+    made = plan(arch="8.6", set=("CUDAFLAGS=--nosuchflag", "TORCH_NVCC_FLAGS=-lineinfo"))
+    assert made.preflight is not None
+    words = made.preflight.trials[1].argv
+    assert words.index("--nosuchflag") < words.index("-lineinfo")

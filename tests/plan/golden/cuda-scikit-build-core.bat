@@ -32,6 +32,21 @@ rem PATH: nvcc of CUDA 13.0
 setlocal EnableDelayedExpansion
 set "TORCHBUILD__REST="
 if "!PATH!"=="" set "TORCHBUILD__REST=;"
+if defined PATH if "!PATH:~0,-7956!"=="" set "TORCHBUILD__REST=;!PATH!;"
+if not defined TORCHBUILD__REST (
+  echo %~nx0: PATH is too long for cmd 1>&2
+  endlocal
+  if defined TORCHBUILD__PAGE %SystemRoot%\System32\chcp.com %TORCHBUILD__PAGE% >nul 2>&1 & set "TORCHBUILD__PAGE="
+  exit /b 1
+)
+set "TORCHBUILD__REST=!TORCHBUILD__REST:;C:\Program Files\NVIDIA GPU Computing Toolkit\CUDA\v13.0\bin\x64;=;!"
+set "TORCHBUILD__REST=!TORCHBUILD__REST:;C:\Program Files\NVIDIA GPU Computing Toolkit\CUDA\v13.0\bin\x64;=;!"
+set "TORCHBUILD__REST=!TORCHBUILD__REST:;C:\Program Files\NVIDIA GPU Computing Toolkit\CUDA\v13.0\bin\x64;=;!"
+for /f "delims=" %%p in ("C:\Program Files\NVIDIA GPU Computing Toolkit\CUDA\v13.0\bin\x64!TORCHBUILD__REST:~0,-1!") do endlocal & set "PATH=%%p"
+rem PATH: nvcc of CUDA 13.0
+setlocal EnableDelayedExpansion
+set "TORCHBUILD__REST="
+if "!PATH!"=="" set "TORCHBUILD__REST=;"
 if defined PATH if "!PATH:~0,-7960!"=="" set "TORCHBUILD__REST=;!PATH!;"
 if not defined TORCHBUILD__REST (
   echo %~nx0: PATH is too long for cmd 1>&2
@@ -147,7 +162,7 @@ rem USE_CUDNN: no cuDNN was found, in the toolkit or beside it
 set "USE_CUDNN=0"
 rem USE_KINETO: preset dev; the profiler's Kineto back end: 18 of 6,135 compiles, 0.4 %% of their CPU time less in a CPU build of 1.13.1
 set "USE_KINETO=0"
-rem USE_MAGMA: no MAGMA archive exists for CUDA 13.0; there are some for CUDA 9.2, 10.0, 10.1, 10.2, 11.0, 11.1, 11.3, 11.5, 11.6, 11.7, 11.8, 12.1, 12.4, 12.6
+rem USE_MAGMA: torch's linear algebra on the GPU is cuSOLVER's by now, MAGMA is deprecated; only LU of large matrices and LDL still gain by it (USE_MAGMA=1)
 set "USE_MAGMA=0"
 rem USE_NNPACK: preset dev; NNPACK, convolutions for phones: 33 of 6,135 compiles less in a CPU build of 1.13.1
 set "USE_NNPACK=0"

@@ -28,6 +28,10 @@ PARTS: dict[str, tuple[str | None, str]] = {
     "cufile": ("cufile", "cufile.h"),
     "nvjitlink": ("nvJitLink", "nvJitLink.h"),
 }
+# What glibc declares since 2.41 and 2.42, too. CUDA 13 says __NV_IEC_60559_FUNCS_EXCEPTION_SPECIFIER behind
+# it, a corrected older one noexcept or throw().
+MATH = ("cospi", "rsqrt")
+_DECLARED = r"^extern[^;\n]*\b{}\(double [^)]*\)\s*(?:noexcept|throw|_\w+)"
 _TEXT = re.compile(r"CUDA Version (\d+(?:\.\d+)+)")
 _NUMBERS = re.compile(r"\d+(?:\.\d+)+")
 
@@ -85,7 +89,15 @@ def read_toolkit(
         cuobjdump=_cuobjdump(probe, root),
         parts=_parts(probe, folders),
         problem=answer.problem or _problem(probe, root, program, runtime),
+        noexcept=_noexcept(probe, folders),
     )
+
+
+def _noexcept(probe: Probe, folders: Folders) -> tuple[str, ...]:
+    """Return the functions of `MATH` that the toolkit declares as glibc does."""
+    header = find_header(probe, folders, "crt/math_functions.h")
+    text = probe.read(header) or "" if header else ""
+    return tuple(name for name in MATH if re.search(_DECLARED.format(name), text, re.MULTILINE))
 
 
 def _problem(probe: Probe, root: str, program: str | None, runtime: str | None) -> str | None:

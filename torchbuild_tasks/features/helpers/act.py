@@ -20,8 +20,8 @@ from torchbuild_tasks.features.helpers.choose import (
 )
 from torchbuild_tasks.model import Artifact, Finding
 from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.plan.cuda.advice import advise, choose_best
 from torchbuild_tasks.plan.cuda.checks import check_toolkit
-from torchbuild_tasks.plan.cuda.toolkit import choose_toolkit
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import choose_build_type
 from torchbuild_tasks.system import process
@@ -73,11 +73,11 @@ def choose_wanted(
     Raises:
         PlanRefused: a helper that is wanted cannot be had.
     """
-    toolkit = choose_toolkit(question)
+    toolkit = choose_best(question)
     chosen = choose_helpers(question, choose_build_type(question).value, toolkit.version)
     checked = (
         *check_helpers(question, chosen),
-        *(check_toolkit(question, toolkit) if toolkit.problem else ()),
+        *(advise(question, check_toolkit(question, toolkit)) if toolkit.problem else ()),
     )
     if errors := tuple(finding for finding in checked if finding.status == "error"):
         raise PlanRefused("These helpers cannot be had.", findings=errors)

@@ -13,6 +13,7 @@ from torchbuild_tasks.catalog.match import admits, parse_version
 from torchbuild_tasks.model import Artifact, Choice, EnvOp, Finding
 from torchbuild_tasks.plan import bring
 from torchbuild_tasks.plan.artifacts import artifact_of, is_unpacked, unpacked_folder
+from torchbuild_tasks.plan.cuda.variables import needless
 from torchbuild_tasks.plan.environment import is_own
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_cuda, is_off
@@ -78,6 +79,7 @@ def make_helper(question: Question, row: HelperRow) -> Helper:
     spared = (
         row.name == bring.CACHE and not question.given("distribute") and not (given and row.name in given[0])
     )
+    spared = spared or row.name == "magma"  # without it CMake builds without it (FindMAGMA)
     artifact = replace(artifact_of(question, row, artifact_id(row), row.because), optional=spared)
     return Helper(
         row=row,
@@ -164,6 +166,8 @@ def _wanted(question: Question, row: HelperRow) -> bool:
     asked = asked_names(question)
     if any(is_called(row, name) for name in asked):
         return True
+    if row.name == "magma" and needless(question, "USE_MAGMA") and not decide(question, "USE_MAGMA"):
+        return False
     if NONE in asked or any(_is_declined(question, row, name) for name in row.unless):
         return False
     # The sample needs none, and hundreds of megabytes for it would surprise.

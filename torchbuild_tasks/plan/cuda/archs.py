@@ -148,7 +148,7 @@ def runs_on(question: Question, archs: tuple[Arch, ...], device: Capability) -> 
             ):
                 return True
             continue
-        apart = code != device and (_is_tegra(question, code) or _is_tegra(question, device))
+        apart = code != device and (is_tegra(question, code) or is_tegra(question, device))
         if (code.major == device.major and code <= device and not apart) or (arch.ptx and code <= device):
             return True
     return False
@@ -214,11 +214,11 @@ def _of_devices(question: Question, chosen: ChosenToolkit, present: list[Device]
     found = []
     for device in present:
         wanted = capability_for(question, capability(str(device.capability)), chosen.version)
-        below = [each for each in known if each < wanted and not _is_tegra(question, each)]
+        below = [each for each in known if each < wanted and not is_tegra(question, each)]
         if wanted in known or not below:
             found.append(Arch(capability=wanted))
         else:
-            tegra = _is_tegra(question, wanted)
+            tegra = is_tegra(question, wanted)
             same = [each for each in below if each.major == wanted.major and not tegra]
             found.append(Arch(capability=(same or below)[-1], ptx=True))
     return sort_archs(found)
@@ -249,7 +249,7 @@ def is_known(question: Question, code: Capability, column: Literal["torch", "bui
     return True
 
 
-def _is_tegra(question: Question, wanted: Capability) -> bool:
+def is_tegra(question: Question, wanted: Capability) -> bool:
     """Say whether only Jetson boards have a capability, under any of its names."""
     boards = {row.capability for row in question.catalog.board}
     names = {row.renamed for row in question.catalog.arch if row.capability == str(wanted)}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from packaging.version import Version
 
 from torchbuild_tasks.catalog import CudaTorchRow
-from torchbuild_tasks.catalog.match import admits, series
+from torchbuild_tasks.catalog.match import admits, applies
 from torchbuild_tasks.model import Choice, Finding, Library, Status
 from torchbuild_tasks.model.cuda import LIBRARIES, names_of
 from torchbuild_tasks.plan.cuda.archs import (
@@ -17,18 +17,29 @@ from torchbuild_tasks.plan.cuda.archs import (
     capability,
     capability_for,
     is_known,
+    is_tegra,
     known_archs,
     missing_devices,
 )
-from torchbuild_tasks.plan.cuda.chosen import Arch, Capability, ChosenArchs, ChosenToolkit, Device
-from torchbuild_tasks.plan.cuda.toolkit import MANAGED, ROOTS, cuda_row, torch_rows, why_unusable
+from torchbuild_tasks.plan.cuda.chosen import (
+    ADVISED,
+    OR_ADVISED,
+    Arch,
+    Capability,
+    ChosenArchs,
+    ChosenToolkit,
+    Device,
+)
+from torchbuild_tasks.plan.cuda.devices import visible_devices
+from torchbuild_tasks.plan.cuda.toolkit import ROOTS, cuda_row, torch_rows, why_unusable
 from torchbuild_tasks.plan.cuda.variables import cudnn_version, has_cudnn
-from torchbuild_tasks.plan.jetson import board
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_cuda, is_off
 
 ARCHS_ID = "architectures"
 TOOLKIT_ID = "cuda-toolkit"
+CODE_ID = "gpu-code"
+LIBC_ID = "cuda-libc"
 
 
 def check_archs(
@@ -42,6 +53,8 @@ def check_archs(
         return ()
     found = [finding for arch in archs.archs for finding in _check_one(question, chosen, arch)]
     found += _check_devices(question, chosen, archs, gpus)
+    if not any(finding.status == "error" for finding in found):
+        found += _check_code(question, chosen, archs, gpus)
     if len(archs.archs) > MANY:
         text = (
             f"{len(archs.archs)} architectures: libtorch_cuda may grow too large to be linked "
@@ -87,10 +100,8 @@ def _not_compiled(
         return Finding(
             id=ARCHS_ID, status="error", text=text, fix="Look up the compute capability of the GPU."
         )
-    first, last = able[0], able[-1]
-    text = f"CUDA {chosen.version} does not compile for {code}; CUDA {first} to {last} do. {span}"
-    wanted = last if chosen.version and last < chosen.version else first
-    fix = f"Use such a toolkit, for example --cuda-toolkit pypi:{wanted}, or another --arch."
+    text = f"CUDA {chosen.version} does not compile for {code}; CUDA {able[0]} to {able[-1]} do. {span}"
+    fix = f"{ADVISED} Or name another --arch."
     if code.plain < known[-1]:
         return Finding(id=ARCHS_ID, status="error", text=text, fix=fix)
     below = [each for each in known if each.major == code.major] or list(known)
@@ -123,6 +134,44 @@ def _check_devices(
         )
 
 
+def _check_code(
+    question: Question, chosen: ChosenToolkit, archs: ChosenArchs, gpus: tuple[Device, ...]
+) -> Iterator[Finding]:
+    """Report GPUs that are here and for which this toolkit, or this torch, can make no code of their own."""
+    known = known_archs(question, chosen)
+    for device in visible_devices(question, gpus):
+        if not device.capability or not known:
+            continue
+        own = capability_for(question, capability(device.capability), chosen.version).plain
+        if own in known and is_known(question, own, "build"):
+            continue
+        what = f"torch {question.row.version}" if own in known else f"CUDA {chosen.version}"
+        near = [a for a in archs.archs if _runs_as_it_is(question, a.capability, own)]
+        how = (
+            f"it runs the code of {near[-1].capability}"
+            if near
+            else "it runs PTX at most, compiled anew at start"
+        )
+        text = f"{device.name} ({device.capability}): {what} makes no code of its own for it, so {how}"
+        fix = ADVISED if own not in known else _newer_torch(question, own)
+        yield Finding(id=CODE_ID, status="warn", text=text, fix=fix)
+
+
+def _runs_as_it_is(question: Question, code: Capability, device: Capability) -> bool:
+    """Say whether a GPU runs machine code of another one: of its own major, not newer, no Jetson's."""
+    apart = is_tegra(question, code.plain) or is_tegra(question, device)
+    return not code.kind and not apart and code.major == device.major and code <= device
+
+
+def _newer_torch(question: Question, code: Capability) -> str:
+    """Name the first series whose build knows a capability."""
+    rows = [row for row in question.catalog.arch if row.capability == str(code) and not row.renamed]
+    for torch in sorted(question.catalog.torch, key=lambda row: Version(row.version)):
+        if any(applies(row.build, Version(torch.latest)) for row in rows):
+            return f"Torch {torch.version} is the first that does."
+    return ""
+
+
 # ---------------- the toolkit
 
 
@@ -131,7 +180,7 @@ def check_toolkit(question: Question, chosen: ChosenToolkit) -> tuple[Finding, .
     if not is_cuda(question):
         return ()
     if chosen.problem:
-        fix = f"{_others(question)}Name one with --cuda-toolkit PATH, or {_suggested(question)}"
+        fix = f"{_others(question)}Name one with --cuda-toolkit PATH. {ADVISED}"
         return (Finding(id=TOOLKIT_ID, status="error", text=chosen.problem, fix=fix),)
     if chosen.choice is None:
         return (_none(question, chosen),)
@@ -139,7 +188,12 @@ def check_toolkit(question: Question, chosen: ChosenToolkit) -> tuple[Finding, .
     if not findings:
         text = f"CUDA {chosen.version or 'of unknown version'} ({chosen.choice.value})"
         findings.append(Finding(id=TOOLKIT_ID, status="ok", text=text))
-    return (*findings, *_check_cudnn(question, chosen), *check_named_libraries(question))
+    return (
+        *findings,
+        *_check_libc(question, chosen),
+        *_check_cudnn(question, chosen),
+        *check_named_libraries(question),
+    )
 
 
 def _none(question: Question, chosen: ChosenToolkit) -> Finding:
@@ -147,7 +201,7 @@ def _none(question: Question, chosen: ChosenToolkit) -> Finding:
     text = f"no CUDA toolkit with nvcc was found{looked}"
     if chosen.passed_over:
         text = f"no CUDA toolkit here can compile: {'; '.join(chosen.passed_over)}"
-    fix = f"Name one with --cuda-toolkit PATH, or {_suggested(question)}"
+    fix = f"Name one with --cuda-toolkit PATH. {ADVISED}"
     return Finding(id=TOOLKIT_ID, status="error", text=text, fix=fix)
 
 
@@ -156,17 +210,6 @@ def _others(question: Question) -> str:
     if not able:
         return ""
     return f"Usable here: {', '.join(f'{t.version} ({t.path})' for t in able)}. "
-
-
-def _suggested(question: Question) -> str:
-    """Say how to get a fitting toolkit without an administrator; on boards with CUDA of their own, theirs."""
-    known = board(question)
-    if known is not None and not known.sbsa:
-        return "install JetPack's: sudo apt install nvidia-jetpack"
-    best = next((row.best for row in torch_rows(question) if row.best), "")
-    releases = {row.cuda for row in question.catalog.part if "." in row.cuda}
-    made = [str(one) for one in sorted({Version(series(release)) for release in releases})]
-    return f"have one made: --cuda-toolkit {MANAGED}{best if best in made else made[-1] if made else ''}"
 
 
 def _contradictions(question: Question, chosen: ChosenToolkit) -> list[Finding]:
@@ -196,8 +239,23 @@ def _wrong_cuda(question: Question, chosen: ChosenToolkit, row: CudaTorchRow) ->
     text = f"torch {question.row.version} builds with CUDA {row.cuda}, and this is {chosen.version}"
     if row.because:
         text += f": {row.because}"
-    fix = f"Take another toolkit, or {_suggested(question)}"
-    return Finding(id=TOOLKIT_ID, status="error" if row.refuse else "warn", text=text, fix=fix)
+    return Finding(id=TOOLKIT_ID, status="error" if row.refuse else "warn", text=text, fix=ADVISED)
+
+
+def _check_libc(question: Question, chosen: ChosenToolkit) -> list[Finding]:
+    """Report headers of CUDA that declare functions of the C library otherwise than this one does."""
+    name, _, version = (question.facts.host.libc or "").partition(" ")
+    if name != "glibc" or chosen.version is None:
+        return []
+    for row in question.catalog.cuda_libc:
+        if not (admits(row.glibc, version) and admits(row.cuda, chosen.version)):
+            continue
+        if chosen.toolkit and row.function in chosen.toolkit.noexcept:
+            continue
+        text = f"CUDA {chosen.version} does not compile with this system's glibc {version}: {row.because}"
+        fix = f"{ADVISED} Or correct the declarations in its crt/math_functions.h: noexcept behind each."
+        return [Finding(id=LIBC_ID, status="error", text=text, fix=fix)]
+    return []
 
 
 def _check_cudnn(question: Question, chosen: ChosenToolkit) -> list[Finding]:
@@ -226,8 +284,7 @@ def _no_cudnn(question: Question, chosen: ChosenToolkit, wanted: str) -> Finding
         text = f"USE_CUDNN is on, and no cuDNN was found (looked in {looked})"
     version = f" {wanted}" if wanted else ""
     fix = f"Name the folder of a cuDNN{version}: --set CUDNN_ROOT=FOLDER; or do without it: --set USE_CUDNN=0"
-    if chosen.managed is None:
-        fix += f"; or {_suggested(question)} (it has its own cuDNN)"
+    fix += OR_ADVISED
     return Finding(id="cudnn", status="warn", text=text, fix=fix)
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from torchbuild_tasks.model import Finding
 from torchbuild_tasks.plan.compiler import Compilers, check_host
+from torchbuild_tasks.plan.cuda.advice import choose_best
 from torchbuild_tasks.plan.cuda.archs import choose_archs
 from torchbuild_tasks.plan.cuda.checks import check_archs, check_toolkit
 from torchbuild_tasks.plan.cuda.chosen import ChosenCuda
 from torchbuild_tasks.plan.cuda.devices import check_devices, devices
 from torchbuild_tasks.plan.cuda.driver import check_driver
-from torchbuild_tasks.plan.cuda.toolkit import choose_toolkit, host_limits
+from torchbuild_tasks.plan.cuda.toolkit import host_limits
 from torchbuild_tasks.plan.cuda.variables import library_variables, toolkit_path, toolkit_variables
 from torchbuild_tasks.plan.jetson import check_jetson, jetson_variables
 from torchbuild_tasks.plan.question import Question
@@ -17,7 +18,7 @@ from torchbuild_tasks.plan.question import Question
 
 def choose_cuda(question: Question) -> ChosenCuda:
     """Decide toolkit, architectures, limits of host compilers, and the variables that follow from them."""
-    toolkit = choose_toolkit(question)
+    toolkit = choose_best(question)
     gpus = devices(question)
     archs = choose_archs(question, toolkit, gpus)
     return ChosenCuda(

@@ -73,6 +73,11 @@ class HostLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 NO_LIMITS: Final = HostLimits()
 
+# Stand in the fix of a finding where advice.py puts the toolkit with which it is gone: as a sentence of its
+# own, or as one more way, which is left out where there is none.
+ADVISED: Final = "{a fitting toolkit}"
+OR_ADVISED: Final = "{or a fitting toolkit}"
+
 
 class Device(msgspec.Struct, frozen=True, kw_only=True):
     """One GPU.

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from torchbuild_tasks.catalog import GpuRow
+from torchbuild_tasks.catalog.match import admits
 from torchbuild_tasks.model import Cuda, Finding, GpuSeen
 from torchbuild_tasks.plan.cuda.chosen import Device
 from torchbuild_tasks.plan.jetson import board
@@ -57,7 +58,8 @@ def check_devices(question: Question, found: tuple[Device, ...]) -> tuple[Findin
     """Report one finding a GPU, and those that are hidden, unknown or missing."""
     if not found:
         return (_none(question.cuda),)
-    return (*(_check_one(device) for device in found), *_check_hidden(question.cuda, found))
+    checked = (_check_one(device, _not_in_wheels(question, device)) for device in found)
+    return (*checked, *_check_hidden(question.cuda, found))
 
 
 def _with_board(
@@ -207,7 +209,17 @@ def _only(places: Iterable[int]) -> int | None:
     return first if len(others) <= 1 else None
 
 
-def _check_one(device: Device) -> Finding:
+def _not_in_wheels(question: Question, device: Device) -> str:
+    """Say that upstream's binaries of this torch leave a GPU out; "" where no row says so."""
+    own = [int(number) for number in re.findall(r"\d+", device.capability or "")]
+    for row in question.catalog.cuda_wheel:
+        oldest = [int(number) for number in row.oldest.split(".")]
+        if own and own < oldest and question.version and admits(row.torch, question.version):
+            return f"; {row.because}"
+    return ""
+
+
+def _check_one(device: Device, note: str) -> Finding:
     place = f" ({device.bus})" if device.bus else ""
     split = ", split into MIG instances" if device.mig else ""
     if device.capability is None:
@@ -215,7 +227,7 @@ def _check_one(device: Device) -> Finding:
         text = f"{device.name}{place}{f' [{ids}]' if ids else ''}: its compute capability is not known"
         fix = "Look it up at developer.nvidia.com/cuda-gpus and name it: --arch 8.6"
         return Finding(id=ID, status="unknown", text=text, fix=fix)
-    text = f"{device.name}{place}{split}: compute capability {device.capability}, by {device.via}"
+    text = f"{device.name}{place}{split}: compute capability {device.capability}, by {device.via}{note}"
     if not device.disagreement:
         return Finding(id=ID, status="ok", text=text)
     fix = f"If {device.capability} is wrong, name the right one: --arch X.Y"

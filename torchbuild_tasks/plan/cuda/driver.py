@@ -10,12 +10,12 @@ from __future__ import annotations
 from packaging.version import Version
 
 from torchbuild_tasks.catalog import CudaRow
-from torchbuild_tasks.catalog.match import admits, parse_version
+from torchbuild_tasks.catalog.match import parse_version
 from torchbuild_tasks.model import Driver, Finding
 from torchbuild_tasks.plan.cuda.archs import capability
-from torchbuild_tasks.plan.cuda.chosen import Device
+from torchbuild_tasks.plan.cuda.chosen import OR_ADVISED, Device
 from torchbuild_tasks.plan.cuda.devices import visible_devices
-from torchbuild_tasks.plan.cuda.toolkit import cuda_row, torch_rows
+from torchbuild_tasks.plan.cuda.toolkit import cuda_row
 from torchbuild_tasks.plan.question import Question
 
 ID = "driver"
@@ -135,7 +135,7 @@ def _compare(
         return Finding(id=ID, status="ok", text=f"driver {version} runs all of CUDA {cuda}")
     if _is_from(version, oldest or own):
         return _without_ptx(question, gpus, version, own, cuda)
-    return _too_old(question, gpus, driver, version, cuda)
+    return _too_old(question, gpus, version, cuda)
 
 
 def _is_from(version: str, limit: str) -> bool:
@@ -158,7 +158,7 @@ def _without_ptx(
             f". {newer.name} ({newer.capability}) is newer than this toolkit and could only run PTX: "
             '"the provided PTX was compiled with an unsupported toolchain"'
         )
-        fix = f"{UPDATE.format(version=own)}." if own else "Update the driver."
+        fix = f"{UPDATE.format(version=own) if own else 'Update the driver'}{OR_ADVISED}."
         return Finding(id=ID, status="warn", text=text, fix=fix)
     return Finding(id=ID, status="ok", text=f"{text}; the GPUs here have code of their own")
 
@@ -176,9 +176,7 @@ def _needs_ptx(question: Question, gpus: tuple[Device, ...], row: CudaRow | None
     return None
 
 
-def _too_old(
-    question: Question, gpus: tuple[Device, ...], driver: Driver, version: str, cuda: Version
-) -> Finding:
+def _too_old(question: Question, gpus: tuple[Device, ...], version: str, cuda: Version) -> Finding:
     needed = _oldest(question, cuda) or _own(question, cuda)
     text = (
         f"driver {version} is too old for CUDA {cuda}, which needs {needed} or later: torch can be "
@@ -186,10 +184,8 @@ def _too_old(
     )
     if question.facts.host.os != "windows":
         text += f". {_forward(question, gpus, cuda)}"
-    fix = f"{UPDATE.format(version=needed)}"
-    if older := _newest_that_runs(question, driver, version):
-        fix += f", or build with a toolkit that it runs, for example --cuda-toolkit {older}"
-    return Finding(id=ID, status="warn", text=text, fix=f"{fix}.")
+    fix = f"{UPDATE.format(version=needed)}{OR_ADVISED}."
+    return Finding(id=ID, status="warn", text=text, fix=fix)
 
 
 def _forward(question: Question, gpus: tuple[Device, ...], cuda: Version) -> str:
@@ -199,20 +195,6 @@ def _forward(question: Question, gpus: tuple[Device, ...], cuda: Version) -> str
     if any(device.datacenter for device in visible_devices(question, gpus)):
         return f"{package} would let it run (forward compatibility: the cards here are for data centres)"
     return f"{package} helps on cards for data centres only; on others it ends with Error 804"
-
-
-def _newest_that_runs(question: Question, driver: Driver, version: str) -> str:
-    """Return the newest series that torch builds with and that this driver runs, be it without PTX."""
-    able = []
-    refusing = [row.cuda for row in torch_rows(question) if row.refuse]
-    for row in question.catalog.cuda:
-        cuda = Version(row.version)
-        if not all(admits(specifier, cuda) for specifier in refusing):
-            continue
-        limit = _oldest(question, cuda) or _own(question, cuda)
-        if _runs(driver, cuda) or _is_from(version, limit):
-            able.append(cuda)
-    return str(max(able)) if able else ""
 
 
 def _runs(driver: Driver, cuda: Version) -> bool:

@@ -98,26 +98,12 @@ def _without(question: Question, fitting: list[PartRow], chosen: list[PartRow]) 
 
 
 def _none(question: Question, version: str, releases: list[str]) -> str:
-    """Say why there is no toolkit of this version, and which is the nearest."""
+    """Say why there is no toolkit of this version."""
     host = question.facts.host
     if not releases:
         return f"no CUDA toolkit can be put together for {host.os} {host.arch}"
     have = ", ".join(releases)
-    text = f"no parts are known of CUDA {version or 'without a version'}; there are those of {have}"
-    wanted = _number(version)
-    if wanted is None:
-        return text
-    nearest = min(releases, key=lambda one: abs((_number(one) or 0) - wanted))
-    return f"{text}; the nearest is pypi:{series(nearest)}"
-
-
-def _number(version: str) -> int | None:
-    """Return a release as one number, to tell which of two is nearer; None when it is none."""
-    parts = version.split(".")
-    if not all(part.isascii() and part.isdigit() and len(part) < 4 for part in parts) or len(parts) > 3:
-        return None
-    major, minor, patch = (*map(int, parts), 0, 0)[:3]
-    return (major * 1000 + minor) * 1000 + patch
+    return f"no parts are known of CUDA {version or 'without a version'}; there are those of {have}"
 
 
 def _folder(question: Question, release: str, ids: tuple[str, ...]) -> str:

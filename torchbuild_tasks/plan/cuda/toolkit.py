@@ -24,6 +24,7 @@ _VERSION = re.compile(r"\d+(\.\d+)*")
 _IN_PATH = re.compile(r"(?:[\\/]v|cuda-)(\d+\.\d+)(?:[\\/]|$)", re.IGNORECASE)
 # nvcc's own switch, with which the user takes the risk.
 ALLOW = "-allow-unsupported-compiler"
+NVCC_FLAGS = ("TORCH_NVCC_FLAGS", "CMAKE_CUDA_FLAGS", "CUDAFLAGS", "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
 
 
 def choose_toolkit(question: Question) -> ChosenToolkit:
@@ -185,5 +186,5 @@ def host_limits(question: Question, chosen: ChosenToolkit) -> HostLimits:
 
 
 def _allowed(question: Question) -> bool:
-    flags = (decide(question, name) for name in ("TORCH_NVCC_FLAGS", "CMAKE_CUDA_FLAGS", "NVCC_APPEND_FLAGS"))
+    flags = (decide(question, name) for name in NVCC_FLAGS)
     return any(ALLOW in choice.value for choice in flags if choice)

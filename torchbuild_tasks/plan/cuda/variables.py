@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchbuild_tasks.catalog.match import variable_row
+from torchbuild_tasks.catalog import CudaOffRow
+from torchbuild_tasks.catalog.match import admits, variable_row
 from torchbuild_tasks.model import Choice, EnvOp, Library
 from torchbuild_tasks.model.cuda import names_of
 from torchbuild_tasks.plan.cuda.chosen import ChosenArchs, ChosenToolkit
@@ -40,7 +41,8 @@ def toolkit_variables(question: Question, chosen: ChosenToolkit) -> tuple[Choice
 def toolkit_path(question: Question, chosen: ChosenToolkit) -> tuple[EnvOp, ...]:
     """nvcc's folder in front of PATH: old CMake modules look for the first nvcc there.
 
-    On Windows NVIDIA's wheels of 13.x have their DLLs in a folder below it.
+    On Windows the DLLs of 13.x are in a folder below it, and in NVIDIA's wheels in another one
+    (.ci/pytorch/windows/internal/copy.bat: bin\\x64 from CUDA 13.0 on).
     """
     if not chosen.root:
         return ()
@@ -48,6 +50,8 @@ def toolkit_path(question: Question, chosen: ChosenToolkit) -> tuple[EnvOp, ...]
     folders = [folder]
     if chosen.managed and question.facts.host.os == "windows":
         folders.insert(0, rf"{folder}\x86_64")
+    elif question.facts.host.os == "windows" and chosen.version and chosen.version.major >= 13:
+        folders.insert(0, rf"{folder}\x64")
     because = f"nvcc of CUDA {chosen.version}"
     return tuple(EnvOp(op="prepend", name="PATH", value=each, because=because) for each in folders)
 
@@ -127,6 +131,9 @@ def _nccl(question: Question, chosen: ChosenToolkit) -> Iterator[Choice]:
 
 def _magma(question: Question, chosen: ChosenToolkit) -> Iterator[Choice]:
     """On Linux: the MAGMA that is there; on Windows it is a helper, and rows say for which CUDA."""
+    if row := needless(question, "USE_MAGMA"):
+        yield Choice(name="USE_MAGMA", value="0", because=row.because)
+        return
     if question.facts.host.os != "linux":
         return
     library = _library(question, "magma")
@@ -142,6 +149,14 @@ def _magma(question: Question, chosen: ChosenToolkit) -> Iterator[Choice]:
         ".ci/docker/common/install_magma_conda.sh in the checkout"
     )
     yield Choice(name="USE_MAGMA", value="0", because=because)
+
+
+def needless(question: Question, name: str) -> CudaOffRow | None:
+    """Return why a switch is off for this torch unless the user says otherwise, if a row does."""
+    if is_named(question, name.removeprefix("USE_").lower()):
+        return None
+    rows = (row for row in question.catalog.cuda_off if row.variable == name)
+    return next((row for row in rows if question.version and admits(row.torch, question.version)), None)
 
 
 def _has_part(chosen: ChosenToolkit, name: str) -> bool:

@@ -1,0 +1,201 @@
+"""What a finding advises works: followed, the finding is gone; where nothing would do, that is said."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from packaging.version import Version
+
+from tests.support.cuda import cuda_facts, driver, gpu, toolkit
+from tests.support.examples import examples
+from tests.support.jetsons import tx2
+from tests.support.machines import ask, found, modern_tree, plan_of, tool, tree
+from tests.support.windows import toolset, windows, windows_facts
+from torchbuild_tasks.catalog import load_catalog
+from torchbuild_tasks.model import BuildPlan, Cuda, Facts, Finding, Host, Toolkit
+from torchbuild_tasks.plan.cuda.advice import ARCHIVE, choose_best
+from torchbuild_tasks.values import replace
+
+ROWS = load_catalog()
+RELEASES = [row.version for row in ROWS.cuda]
+TORCHES = [row.latest for row in ROWS.torch if Version(row.version) >= Version("1.8")]
+CAPABILITIES = ["3.7", "5.0", "6.1", "7.0", "7.5", "8.0", "8.6", "8.9", "9.0", "10.0", "12.0", "12.1"]
+DRIVERS = ["470.256.02", "535.183.01", "550.54.14", "580.65.06", "620.10"]
+WORD = re.compile(r"[Tt]ake --cuda-toolkit (\"[^\"]+\"|'[^']+'|\S+)")
+
+
+def machine(torch: str, *versions: str, capability: str = "8.6", **changes: object) -> Facts:
+    """A workstation with these toolkits, as their rows say they are, and one GPU."""
+    return cuda_facts(*map(of_row, versions), gpus=(gpu(capability),), tree=tree(version=torch), **changes)
+
+
+def of_row(version: str) -> Toolkit:
+    row = next(row for row in ROWS.cuda if row.version == version)
+    return toolkit(version, archs=row.archs, gcc=row.gcc, clang=row.clang)
+
+
+def advised(finding: Finding) -> str | None:
+    match = WORD.search(finding.fix)
+    return match[1].strip("\"'") if match else None
+
+
+def toolkit_findings(plan: BuildPlan) -> list[Finding]:
+    ids = {
+        "cuda-toolkit",
+        "architectures",
+        "gpu-code",
+        "cuda-libc",
+        "driver",
+        "host-compiler",
+        "toolset",
+        "cudnn",
+    }
+    return [finding for finding in plan.findings if finding.id in ids and finding.status in ("warn", "error")]
+
+
+def follow(facts: Facts, **flags: Any) -> list[str]:
+    """Hold every advice of a plan against the plan that it leads to; return what was advised."""
+    words = []
+    for finding in toolkit_findings(plan_of(facts, cuda=True, **flags)):
+        assert "{" not in finding.fix, finding
+        word = advised(finding)
+        if word is None:
+            continue
+        words.append(word)
+        after = toolkit_findings(plan_of(facts, cuda=True, **{**flags, "cuda_toolkit": word}))
+        assert not [each for each in after if each.id == finding.id and each.status == finding.status], (
+            finding
+        )
+        common = {f.text for f in toolkit_findings(plan_of(facts, cuda=True, **flags))}
+        assert not [each for each in after if each.status == "error" and each.text not in common], finding
+    return words
+
+
+@settings(max_examples=examples(8, 300))
+@given(
+    torch=st.sampled_from(TORCHES),
+    versions=st.lists(st.sampled_from(RELEASES), max_size=2, unique=True),
+    capability=st.sampled_from(CAPABILITIES),
+    loaded=st.sampled_from(DRIVERS),
+    gcc=st.sampled_from(["9.4.0", "11.4.0", "13.2.0", "15.1.0"]),
+    glibc=st.sampled_from(["2.31", "2.36", "2.41", "2.42"]),
+    arch=st.sampled_from(["x86_64", "aarch64"]),
+)
+def test_what_is_advised_puts_it_right(
+    torch: str, versions: list[str], capability: str, loaded: str, gcc: str, glibc: str, arch: str
+) -> None:
+    facts = machine(
+        torch,
+        *versions,
+        capability=capability,
+        driver=driver(loaded),
+        compilers=(tool("g++", gcc), tool("gcc", gcc)),
+        host=Host(os="linux", arch=arch, libc=f"glibc {glibc}"),
+    )
+    follow(facts)
+
+
+@settings(max_examples=examples(8, 300))
+@given(
+    torch=st.sampled_from(TORCHES),
+    versions=st.lists(st.sampled_from(RELEASES), max_size=2, unique=True),
+    capability=st.sampled_from(CAPABILITIES),
+    msvc=st.sampled_from(["14.29.30133", "14.38.33130", "14.44.35207", "14.50.35717"]),
+)
+def test_and_on_windows(torch: str, versions: list[str], capability: str, msvc: str) -> None:
+    root = r"C:\Program Files\NVIDIA GPU Computing Toolkit\CUDA\v"
+    here = tuple(
+        replace(of_row(version), path=root + version, nvcc=rf"{root}{version}\bin\nvcc.exe")
+        for version in versions
+    )
+    facts = windows_facts(
+        cuda=Cuda(toolkits=here, gpus=(gpu(capability),), driver=driver("581.10")),
+        windows=windows(toolset(msvc)),
+    )
+    follow(replace(facts, tree=replace(facts.tree, version=torch)))
+
+
+def test_an_old_torch_is_not_sent_to_the_newest() -> None:
+    assert set(follow(machine("2.1.2", "13.0"))) == {"pypi:12.4"}
+
+
+def test_what_is_here_comes_first() -> None:
+    words = follow(machine("2.8.0", "13.0", "12.8"), cuda_toolkit="13.0")
+    assert words[0] == "12.8"
+
+
+def test_kepler_is_sent_to_no_parts_that_there_are_not() -> None:
+    gxx = (tool("g++", "10.2.1"), tool("gcc", "10.2.1"))
+    plan = plan_of(machine("2.0.1", "12.4", capability="3.7", compilers=gxx), cuda=True)
+    fix = found(plan.findings, "architectures").fix
+    assert f"Install CUDA 11.7 ({ARCHIVE})" in fix
+    assert "pypi:" not in fix
+
+
+def test_where_nothing_fits_that_is_said_with_the_reason() -> None:
+    plan = plan_of(machine("2.14.0", "12.8", capability="3.7"), cuda=True)
+    fix = found(plan.findings, "architectures").fix
+    assert "No CUDA toolkit puts this right here." in fix
+    assert "torch 2.14 builds with CUDA >=12.6" in fix
+
+
+def test_a_board_has_jetpacks() -> None:
+    plan = plan_of(replace(tx2(), cuda=replace(tx2().cuda, toolkits=())), cuda=True)
+    assert "nvidia-jetpack" in found(plan.findings, "cuda-toolkit").fix
+
+
+@pytest.mark.parametrize(("glibc", "versions"), [("2.41", ["12.9"]), ("2.42", ["12.9", "13.0", "13.1"])])
+def test_headers_of_cuda_and_of_the_c_library(glibc: str, versions: list[str]) -> None:
+    host = Host(os="linux", arch="x86_64", libc=f"glibc {glibc}")
+    for version in versions:
+        plan = plan_of(machine("2.14.0", version, host=host), cuda=True)
+        finding = found(plan.findings, "cuda-libc")
+        assert (plan.verdict, advised(finding)) == ("refuse", "pypi:13.2")
+    assert not [
+        f for f in plan_of(machine("2.14.0", "13.2", host=host), cuda=True).findings if f.id == "cuda-libc"
+    ]
+
+
+def test_corrected_headers_are_taken() -> None:
+    host = Host(os="linux", arch="x86_64", libc="glibc 2.41")
+    facts = cuda_facts(toolkit("12.8", noexcept=("cospi",)), gpus=(gpu(),), host=host)
+    assert not [f for f in plan_of(facts, cuda=True).findings if f.id == "cuda-libc"]
+
+
+def test_a_gpu_that_gets_ptx_alone_is_told_of_with_the_toolkit_that_has_more() -> None:
+    finding = found(plan_of(machine("2.8.0", "12.6", capability="12.0"), cuda=True).findings, "gpu-code")
+    assert (finding.status, advised(finding)) == ("warn", "pypi:12.8")
+    assert "PTX" in finding.text
+
+
+def test_a_torch_that_cannot_read_a_capability_is_told_of() -> None:
+    facts = machine("2.5.1", "12.4", capability="12.0")
+    assert (
+        "Torch 2.6 is the first"
+        in found(
+            plan_of(replace(facts, cuda=replace(facts.cuda, toolkits=(of_row("12.8"),))), cuda=True).findings,
+            "gpu-code",
+        ).fix
+    )
+
+
+def test_of_several_that_are_here_the_one_that_fits_the_gpu() -> None:
+    facts = cuda_facts(toolkit("12.4"), toolkit("12.8"), gpus=(gpu("12.0"),), tree=modern_tree())
+    chosen = choose_best(ask(facts, cuda=True))
+    assert chosen.root == "/usr/local/cuda-12.8"
+    assert chosen.choice is not None
+    assert "passed over /usr/local/cuda-12.4" in chosen.choice.because
+
+
+@pytest.mark.parametrize(
+    ("torch", "capability", "said"),
+    [("2.15.0", "6.1", True), ("2.15.0", "7.5", False), ("2.14.1", "6.1", False)],
+)
+def test_gpus_that_upstreams_binaries_leave_out(torch: str, capability: str, said: bool) -> None:
+    plan = plan_of(machine(torch, "12.6", capability=capability), cuda=True)
+    finding = found(plan.findings, "gpu")
+    assert (finding.status, "it must be built" in finding.text) == ("ok", said)

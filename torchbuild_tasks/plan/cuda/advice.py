@@ -1,0 +1,240 @@
+"""Which CUDA toolkit to advise: the one with which a finding is gone, found by planning with each.
+
+Every toolkit that could be had is held against the same checks as the planned one, so what is advised
+is what those checks accept. A finding leaves a mark in its fix, which is filled in here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+from packaging.version import Version
+
+from torchbuild_tasks.catalog.match import series
+from torchbuild_tasks.model import Finding, Toolkit
+from torchbuild_tasks.plan.compiler import check_host, choose_compilers
+from torchbuild_tasks.plan.cuda.archs import choose_archs
+from torchbuild_tasks.plan.cuda.checks import check_archs, check_toolkit
+from torchbuild_tasks.plan.cuda.chosen import ADVISED, OR_ADVISED, ChosenToolkit
+from torchbuild_tasks.plan.cuda.devices import devices
+from torchbuild_tasks.plan.cuda.driver import check_driver
+from torchbuild_tasks.plan.cuda.toolkit import (
+    MANAGED,
+    ROOTS,
+    choose_toolkit,
+    host_limits,
+    series_of,
+    torch_rows,
+    why_unusable,
+)
+from torchbuild_tasks.plan.jetson import board, check_jetson
+from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.plan.settings import split_assignment
+from torchbuild_tasks.plan.toolset import check_toolset, choose_toolset
+from torchbuild_tasks.values import replace
+
+ARCHIVE: Final = "https://developer.nvidia.com/cuda-toolkit-archive"
+# What each kind of warning weighs, where two toolkits have different ones: that it does not run at all
+# most, that upstream never built with it less. An error counts more than all of them.
+WEIGHTS: Final = {
+    "driver": 8,
+    "gpu-code": 4,
+    "cuda-toolkit": 3,
+    "jetpack-cuda": 8,
+    "jetson-wheels": 8,
+    "cudnn": 0,
+}
+_ERROR: Final = 100
+
+
+class Candidate(msgspec.Struct, frozen=True, kw_only=True):
+    """A toolkit that could be had: what --cuda-toolkit would say, and what the checks say of it then.
+
+    `place` is 0 for one that is installed, 1 for one that can be put together, 2 for one that is only
+    in NVIDIA's archive.
+    """
+
+    word: str
+    version: Version
+    place: int
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def weight(self) -> int:
+        """Return how much speaks against it."""
+        weights = {"error": _ERROR}
+        return sum(weights.get(f.status, WEIGHTS.get(f.id, 1)) for f in self.findings)
+
+
+def advise(question: Question, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """Fill in the toolkit that each finding advises; the others stay as they are."""
+    if not any(ADVISED in finding.fix or OR_ADVISED in finding.fix for finding in findings):
+        return findings
+    candidates = tuple(candidates_for(question))
+    return tuple(_filled(question, finding, candidates) for finding in findings)
+
+
+def choose_best(question: Question) -> ChosenToolkit:
+    """Decide the toolkit; where nobody has named one, of those that are here the one that fits best."""
+    first = choose_toolkit(question)
+    able = [toolkit for toolkit in question.cuda.toolkits if not why_unusable(toolkit)]
+    if first.toolkit is None or len(able) < 2 or first.choice is None or first.choice.source != "default":
+        return first
+    judged = {each.path: _judge(question, each.path) for each in able}
+    weights = {
+        path: Candidate(word=path, version=Version("0"), place=0, findings=found).weight
+        for path, found in judged.items()
+    }
+    best = min(able, key=lambda each: weights[each.path])
+    if weights[best.path] >= weights[first.root]:
+        return first
+    return _instead(first, best, judged[first.root])
+
+
+def best_toolkit(question: Question, finding: Finding, candidates: tuple[Candidate, ...]) -> Candidate | None:
+    """Return the candidate with which a finding is gone and nothing is an error; None where none is so.
+
+    Those that are here or can be put together come first, then what weighs least, then what is installed,
+    then what is nearest to what upstream builds with.
+
+    Args:
+        question: what is planned.
+        finding: what the advice is for.
+        candidates: each with what the checks say of it. An error that all of them have is no one's fault.
+    """
+    errors = [{(f.id, f.text) for f in each.findings if f.status == "error"} for each in candidates]
+    common = set.intersection(*errors) if errors else set()
+    fitting = [each for each in candidates if _puts_right(each, finding, common)]
+    return min(
+        fitting,
+        key=lambda each: (each.place == 2, each.weight, each.place, _distance(question, each)),
+        default=None,
+    )
+
+
+def _distance(question: Question, candidate: Candidate) -> int:
+    """Return how far a release is from the one of upstream's own binaries, else from the newest."""
+    best = next((row.best for row in torch_rows(question) if row.best), "99.0")
+    wanted, version = Version(best), candidate.version
+    return abs((wanted.major - version.major) * 100 + wanted.minor - version.minor)
+
+
+def candidates_for(question: Question) -> Iterator[Candidate]:
+    """Return every toolkit that could be had for this machine, each judged by the checks."""
+    able = [toolkit for toolkit in question.cuda.toolkits if not why_unusable(toolkit)]
+    for toolkit in able:
+        if version := series_of(toolkit.version):
+            only = sum(f"{other.version}.".startswith(f"{version}.") for other in able) == 1
+            word = str(version) if only else toolkit.path
+            yield Candidate(word=word, version=version, place=0, findings=_judge(question, toolkit.path))
+    known = board(question)
+    if known is not None and not known.sbsa:
+        return
+    host = question.facts.host
+    made = {series(row.cuda) for row in question.catalog.part if (row.os, row.arch) == (host.os, host.arch)}
+    for text in sorted(each for each in made if "." in each):
+        found = _judge(question, MANAGED + text)
+        yield Candidate(word=MANAGED + text, version=Version(text), place=1, findings=found)
+    for row in question.catalog.cuda:
+        if host.arch == "x86_64" or (host.os == "linux" and Version(row.version) >= Version("11.0")):
+            yield _in_archive(question, row.version)
+
+
+def _in_archive(question: Question, version: str) -> Candidate:
+    """Judge a release as if it were installed, by its row."""
+    path = question.separator.join(("", "cuda", version))
+    nvcc = question.separator.join((path, "bin", "nvcc"))
+    toolkit = Toolkit(path=path, found_via="archive", version=version, nvcc=nvcc, headers=True)
+    cuda = replace(question.cuda, toolkits=(*question.cuda.toolkits, toolkit))
+    as_if = Question(
+        question.request, replace(question.facts, cuda=cuda), question.catalog, question.settings
+    )
+    return Candidate(word="", version=Version(version), place=2, findings=_judge(as_if, path))
+
+
+def _judge(question: Question, word: str) -> tuple[Finding, ...]:
+    """Return what the checks say against --cuda-toolkit with this word."""
+    request = question.request
+    kept = tuple(text for text in request.set if split_assignment(text)[0] not in ROOTS)
+    asked = Question(
+        replace(request, cuda_toolkit=word, set=kept), question.facts, question.catalog, question.settings
+    )
+    chosen, gpus = choose_toolkit(asked), devices(asked)
+    limits = host_limits(asked, chosen)
+    toolset = choose_toolset(asked, limits)
+    found = (
+        *check_toolkit(asked, chosen),
+        *check_host(asked, choose_compilers(asked, toolset, limits), limits),
+        *check_toolset(asked, toolset, limits),
+        *check_driver(asked, chosen.version, gpus),
+        *check_archs(asked, chosen, choose_archs(asked, chosen, gpus), gpus),
+        *check_jetson(asked, chosen),
+    )
+    return tuple(finding for finding in found if finding.status in ("warn", "error"))
+
+
+def _puts_right(candidate: Candidate, finding: Finding, common: set[tuple[str, str]]) -> bool:
+    """Say whether a finding is gone with a candidate, and no error is the candidate's own.
+
+    Of an error a warning may remain: the build is not refused any more.
+    """
+    for each in candidate.findings:
+        if each.id == finding.id and (each.status == finding.status or each.status == "error"):
+            return False
+        if each.status == "error" and (each.id, each.text) not in common:
+            return False
+    return True
+
+
+def _filled(question: Question, finding: Finding, candidates: tuple[Candidate, ...]) -> Finding:
+    if ADVISED not in finding.fix and OR_ADVISED not in finding.fix:
+        return finding
+    best = best_toolkit(question, finding, candidates)
+    sentence = _sentence(question, best) if best else _nothing(question, finding, candidates)
+    short = f"; or {sentence[0].lower()}{sentence[1:]}" if best else ""
+    fix = finding.fix.replace(ADVISED, f"{sentence}.").replace(OR_ADVISED, short)
+    return replace(finding, fix=fix)
+
+
+def _sentence(question: Question, best: Candidate) -> str:
+    if best.place == 2:
+        return f"Install CUDA {best.version} ({ARCHIVE}) and name its folder: --cuda-toolkit PATH"
+    flag = question.line("--cuda-toolkit", best.word)
+    how = "it is put together from NVIDIA's parts" if best.place else "it is here"
+    return f"Take {flag} ({how})"
+
+
+def _nothing(question: Question, finding: Finding, candidates: tuple[Candidate, ...]) -> str:
+    known = board(question)
+    if known is not None and not known.sbsa:
+        return "Install JetPack's: sudo apt-get install nvidia-jetpack"
+    if not candidates:
+        return f"No CUDA toolkit is known for {question.facts.host.os} {question.facts.host.arch}"
+    near = min(
+        candidates,
+        key=lambda each: (
+            (finding.id, finding.status) in {(f.id, f.status) for f in each.findings},
+            each.weight,
+            _distance(question, each),
+        ),
+    )
+    against = sorted(near.findings, key=lambda each: (each.status != "error", each.id != finding.id))
+    why = f": {against[0].text.partition('. ')[0]}" if against else ""
+    return f"No CUDA toolkit puts this right here. The nearest is {near.version}{why}"
+
+
+def _instead(first: ChosenToolkit, best: Toolkit, against: tuple[Finding, ...]) -> ChosenToolkit:
+    worst = min(against, key=lambda each: each.status != "error")
+    passed = (*first.passed_over, f"{first.root}: {worst.text}")
+    assert first.choice is not None
+    text = (
+        f"CUDA {best.version or 'of unknown version'}, found via {best.found_via}; passed over {passed[-1]}"
+    )
+    return ChosenToolkit(
+        choice=replace(first.choice, value=best.path, because=text),
+        toolkit=best,
+        version=series_of(best.version),
+        passed_over=passed,
+    )
