@@ -336,6 +336,6 @@ def test_every_toolset_is_in_one_row_that_says_its_cuda() -> None:
 
 def test_every_limit_on_toolsets_says_one_thing() -> None:
     for row in CATALOG.msvc:
-        assert bool(row.cuda) != bool(row.refused), row
+        assert bool(row.cuda) + bool(row.refused) + bool(row.doubted) == 1, row
         for specifier in (row.toolset, row.cuda, row.torch, row.visual_studio):
             SpecifierSet(specifier)

@@ -52,6 +52,7 @@ from torchbuild_tasks.catalog.rows import (
     OptionRow,
     OutputRow,
     PackageRow,
+    PlatformRow,
     PresetRow,
     ReaderRow,
     RenamedRow,
@@ -105,6 +106,7 @@ __all__ = [
     "PackageRow",
     "PartRow",
     "PatchRow",
+    "PlatformRow",
     "PresetRow",
     "ReaderRow",
     "RenamedRow",
@@ -180,6 +182,7 @@ class Catalog:
     """
 
     torch = Table(TorchRow, "torch.toml")
+    platform = Table(PlatformRow, "torch.toml")
     entry = Table(EntryRow, "entries.toml")
     preset = Table(PresetRow, "presets.toml")
     variable = Table(VariableRow, "variables.toml")
