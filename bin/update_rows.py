@@ -149,7 +149,7 @@ def torch_rows(index: Index, data: Row) -> Iterator[Change]:
     known = {Version(row["version"]).release: number for number, row in enumerate(rows)}
     for series, newest in index.newest("torch").items():
         if series < max(known) and series not in known:
-            continue  # planned like the next older row, as the file says
+            continue  # older than every row
         found: dict[str, Any] = {"latest": str(newest)}
         if series >= max(known):
             found |= _of_release(index, newest)

@@ -209,7 +209,7 @@ def test_a_renamed_capability_is_compiled_under_one_name_only() -> None:
 
 @pytest.mark.parametrize(
     ("capability", "first"),
-    [("8.6", "1.8"), ("8.7", "2.1"), ("9.0", "2.0"), ("10.0", "2.6"), ("12.0", "2.7"), ("11.0", "2.9")],
+    [("8.6", "1.7"), ("8.7", "2.1"), ("9.0", "2.0"), ("10.0", "2.6"), ("12.0", "2.7"), ("11.0", "2.9")],
 )
 def test_the_first_torch_that_knows_a_capability(capability: str, first: str) -> None:
     """Spot checks of the table against what the files of these releases say."""

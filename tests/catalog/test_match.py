@@ -48,8 +48,8 @@ def test_a_row_without_a_range_takes_every_version_and_an_unknown_version_every_
         ("2.14.0a0+git0123456", "2.14", True),
         ("1.13.1", "1.13", True),
         ("2.99.0", CATALOG.torch[-1].version, False),
-        ("1.9.1", "1.8", False),
-        ("1.0.0", "1.1", False),
+        ("1.9.1", "1.9", True),
+        ("0.4.1", "1.0", False),
         (None, CATALOG.torch[-1].version, False),
     ],
 )

@@ -156,9 +156,9 @@ def test_variable_rows_are_unique() -> None:
 @pytest.mark.parametrize("row", CATALOG.check, ids=lambda row: f"{row.check}-{row.key}")
 def test_check_rows(row: CheckRow) -> None:
     assert row.because
-    assert bool(row.key) == bool(row.wanted or row.variable)
+    assert bool(row.key) == bool(row.wanted not in ("", "{places}") or row.variable)
     assert not (row.wanted and row.variable)
-    promises = ("folder", "version", "commit", "debug", "build_type", "cuda", "arch_list", "blas")
+    promises = ("folder", "version", "commit", "debug", "build_type", "cuda", "arch_list", "blas", "places")
     row.wanted.format_map(dict.fromkeys(promises, ""))
 
 
@@ -337,6 +337,6 @@ def test_every_toolset_is_in_one_row_that_says_its_cuda() -> None:
 
 def test_every_limit_on_toolsets_says_one_thing() -> None:
     for row in CATALOG.msvc:
-        assert bool(row.cuda) != bool(row.refused), row
+        assert bool(row.cuda) + bool(row.refused) + bool(row.doubted) == 1, row
         for specifier in (row.toolset, row.cuda, row.torch, row.visual_studio):
             SpecifierSet(specifier)

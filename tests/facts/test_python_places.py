@@ -9,6 +9,7 @@ from tests.facts.fakes import link, machine, made_here, windows_machine
 from tests.facts.windows_11 import STORE
 from tests.support.capabilities import needs_symlinks
 from torchbuild_tasks.facts import python as places
+from torchbuild_tasks.model import Python
 
 TREE = "/src/pytorch"
 
@@ -55,10 +56,9 @@ def test_versions_agree_part_by_part(wanted: str, version: str, expected: bool) 
 
 
 def test_the_free_threaded_build_is_known_by_its_abi() -> None:
-    assert places.is_free_threaded("cpython-313t-x86_64-linux-gnu")
-    assert places.is_free_threaded("cp313t")
-    assert not places.is_free_threaded("cpython-313-x86_64-linux-gnu")
-    assert not places.is_free_threaded(None)
+    tags = ("cpython-313t-x86_64-linux-gnu", "cp313t", "cpython-313-x86_64-linux-gnu", None)
+    found = [Python(executable="python", found_via="PATH", abi=tag).free_threaded for tag in tags]
+    assert found == [True, True, False, False]
 
 
 def test_a_folder_stands_for_the_interpreter_in_it(tmp_path: Path) -> None:

@@ -99,11 +99,15 @@ def test_the_settings_file_can_name_one() -> None:
     assert compilers.cxx.source == "torchbuild.toml"
 
 
+OLD_CLANG = Tool(name="clang++", path="/usr/bin/clang++", version="7.0.1", found_via="PATH")
+
+
 @pytest.mark.parametrize(
     ("facts", "status", "says"),
     [
         (machine(GXX, GCC), "ok", "/usr/bin/g++ (g++ 12.2.0) fits"),
-        (machine(CLANGXX, CLANG), "unknown", "clang++ 17.0.6"),
+        (machine(CLANGXX, CLANG), "ok", "clang++ 17.0.6) fits Clang >=9"),
+        (machine(OLD_CLANG), "error", "needs Clang >=9"),
         (machine(Tool(name="g++", path="/usr/bin/g++", found_via="PATH")), "unknown", "/usr/bin/g++"),
         (machine(GXX_9, GCC_9), "error", "cannot compile torch 2.8"),
         (machine(GXX, GCC, CXX="/opt/llvm/bin/c++"), "unknown", "used as it is"),

@@ -35,6 +35,9 @@ def test_every_kind_of_check_is_asked_for() -> None:
         "threads",
         "save_load",
         "cpp_extension",
+        "cmake_consumer",
+        "libraries",
+        "rpath",
         "numpy",
     }
 

@@ -18,6 +18,7 @@ from tests.support.machines import (
     with_tree,
 )
 from torchbuild_tasks.catalog import GIB, load_catalog
+from torchbuild_tasks.catalog.match import admits
 from torchbuild_tasks.model import Disk, Facts, Host, Memory, Previous
 from torchbuild_tasks.values import replace
 
@@ -188,3 +189,78 @@ def test_a_character_that_no_build_survives_is_named(character: str) -> None:
 def test_other_characters_are_no_matter(character: str) -> None:
     facts = linux_facts(tree=tree(root=f"/src/py{character}torch"))
     assert "path" not in [finding.id for finding in plan_of(facts).findings]
+
+
+# ---------------------------------------------------------------- a row's claims, and whose they are
+
+
+SERIES = sorted({*(f"{row.version}.0" for row in load_catalog().torch), *(f"1.{n}.0" for n in range(14))})
+
+
+@pytest.mark.parametrize(
+    "version", [*SERIES, "0.4.1", "2.16.0", "2.16.0a0", "2.99.1", "3.0.0", "1.14.0a0", "2.15.0a0"]
+)
+def test_no_torch_takes_another_series_claims_without_saying_so(version: str) -> None:
+    for facts in (with_tree(linux_facts(), version=version), HOPELESS):
+        plan = plan_of(with_tree(facts, version=version))
+        own = any(version.startswith(f"{row.version}.") for row in load_catalog().torch)
+        said = [finding.text for finding in plan.findings if finding.id == "torch-version"]
+        assert bool(said) is not own
+        others = {"python", "compiler"} if said else set()
+        assert not [f for f in plan.findings if f.id in others and f.status == "error" and "torch" in f.text]
+
+
+def test_every_series_from_1_0_to_the_newest_has_a_row_and_each_a_best_cuda() -> None:
+    catalog = load_catalog()
+    versions = [row.version for row in catalog.torch]
+    assert versions == [*(f"1.{n}" for n in range(14)), *(f"2.{n}" for n in range(len(versions) - 14))]
+    for row in catalog.torch:
+        best = [each for each in catalog.cuda_torch if each.best and admits(each.torch, row.latest)]
+        assert len(best) == 1, row.version
+        assert row.source
+
+
+@pytest.mark.parametrize(
+    ("torch", "version", "abi", "status"),
+    [
+        ("1.6.0", "3.9.1", None, "error"),
+        ("1.6.0", "3.8.2", None, "ok"),
+        ("2.15.0", "3.15.0", None, "ok"),
+        ("2.15.0", "3.15.0", "cpython-315t-x86_64-linux-gnu", "ok"),
+        ("2.14.0", "3.15.0", None, "unknown"),
+        ("2.14.0", "3.14.0", "cpython-314t-x86_64-linux-gnu", "ok"),
+        ("2.13.0", "3.13.1", "cpython-313t-x86_64-linux-gnu", "unknown"),
+        ("2.9.0", "3.15.0", None, "error"),
+        ("2.16.0", "3.17.0", None, "unknown"),
+    ],
+)
+def test_pythons_that_upstream_builds_for_or_tries(
+    torch: str, version: str, abi: str | None, status: str
+) -> None:
+    facts = linux_facts(pythons=(python(version=version, abi=abi),), tree=modern_tree(version=torch))
+    assert statuses(plan_of(facts).findings, "python") == [status]
+
+
+@pytest.mark.parametrize(
+    ("torch", "gcc", "status"),
+    [
+        ("1.3.1", "4.9.2", "ok"),
+        ("1.4.0", "4.9.2", "error"),
+        ("1.6.0", "4.9.2", "error"),
+        ("2.0.1", "7.5.0", "ok"),
+        ("2.1.0", "7.5.0", "error"),
+    ],
+)
+def test_the_gcc_of_old_series(torch: str, gcc: str, status: str) -> None:
+    facts = with_tree(linux_facts(compilers=(tool("g++", gcc),)), version=torch)
+    assert statuses(plan_of(facts).findings, "compiler") == [status]
+
+
+def test_windows_on_arm_says_what_upstream_builds_there() -> None:
+    def said(torch: str, **flags: Any) -> list[str]:
+        host = Host(os="windows", arch="aarch64")
+        return statuses(
+            plan_of(with_tree(linux_facts(host=host), version=torch), **flags).findings, "platform"
+        )
+
+    assert said("2.6.0") == ["unknown"] and said("2.8.0") == []

@@ -176,3 +176,14 @@ def test_the_toolset_version_is_said_only_to_what_reads_it() -> None:
 def test_another_toolset_needs_a_clean_tree() -> None:
     inputs = plan_of(machine(*SIDE_BY_SIDE)).inputs
     assert inputs["toolset"] == T50
+
+
+def test_a_release_of_visual_studio_under_doubt_is_taken_and_said() -> None:
+    def said(release: str) -> tuple[str, str]:
+        facts = machine(toolset("14.51.36000"), visual_studios=(studio(VS_2022, release),))
+        finding = found(plan_of(facts).findings, "toolset")
+        return finding.status, finding.text
+
+    assert said("18.4.0")[0] == "ok"
+    status, text = said("18.6.1")
+    assert status == "warn" and "18.6.0" in text

@@ -206,3 +206,27 @@ def test_an_error_that_lost_its_words() -> None:
 def test_no_error_where_one_is_due() -> None:
     with pytest.raises(Wrong, match="what must raise RuntimeError did not raise it"):
         cuda_checks.error_of(lambda: None, RuntimeError)
+
+
+def test_a_kernel_of_each_architecture_where_a_gpu_runs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+
+    class Numbers:
+        def to(self, device: str) -> Numbers:
+            seen.append(device)
+            return self
+
+        def __mul__(self, other: Any) -> list[float]:
+            return [1.0, 4.0, 9.0]
+
+    torch = types.SimpleNamespace(tensor=lambda numbers: Numbers())
+    monkeypatch.setattr(cuda_checks, "require_device", lambda torch: None)
+    monkeypatch.setattr(cuda_checks, "compare", lambda what, seen, wanted, allowed: what)
+    monkeypatch.setattr(cuda_checks, "devices", lambda torch: [("0: A", (8, 0)), ("1: B", (9, 0))])
+    monkeypatch.setattr(cuda_checks, "arch_list", lambda torch: ["sm_80", "sm_90", "sm_120"])
+    detail, values = cuda_checks.check_cuda_kernels(torch)
+    assert values == {"ran": "sm_80 sm_90", "without_gpu": "sm_120"} and seen == ["cuda:0", "cuda:1"]
+    assert detail == "sm_80 sm_90 ran; no GPU here runs sm_120"
+    monkeypatch.setattr(cuda_checks, "arch_list", lambda torch: ["sm_120"])
+    with pytest.raises(cuda_checks.NotPossible, match="sm_120"):
+        cuda_checks.check_cuda_kernels(torch)

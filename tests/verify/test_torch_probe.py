@@ -155,7 +155,7 @@ def test_every_check_has_its_function_and_every_function_is_a_check() -> None:
         name[6:] for file in [torch_probe, *FILES] for name in vars(file) if name.startswith("check_")
     ]
     assert sorted(functions) == sorted(torch_probe.CHECKS)
-    for name in torch_probe.CHECKS[2:]:
+    for name in (each for each in torch_probe.CHECKS if not hasattr(torch_probe, f"check_{each}")):
         assert torch_probe.find_check(FILES, name).__name__ == f"check_{name}"
 
 

@@ -57,6 +57,7 @@ from torchbuild_tasks.catalog.rows import (
     OptionRow,
     OutputRow,
     PackageRow,
+    PlatformRow,
     PresetRow,
     ReaderRow,
     RenamedRow,
@@ -116,6 +117,7 @@ __all__ = [
     "PackageRow",
     "PartRow",
     "PatchRow",
+    "PlatformRow",
     "PresetRow",
     "ReaderRow",
     "RenamedRow",
@@ -192,6 +194,7 @@ class Catalog:
     """
 
     torch = Table(TorchRow, "torch.toml")
+    platform = Table(PlatformRow, "torch.toml")
     entry = Table(EntryRow, "entries.toml")
     preset = Table(PresetRow, "presets.toml")
     variable = Table(VariableRow, "variables.toml")

@@ -13,7 +13,10 @@ Unpack = Literal["7z", "zip", "tar.bz2", "tar.xz", "conda", "file"]
 
 
 class TorchRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One release series, `latest` its last release; `requires` are PEP 508 requirements of its build."""
+    """One release series, `latest` its last release; `requires` are PEP 508 requirements of its build.
+
+    `python_tried` and `free_threaded` are CPython versions as PEP 440; torch.toml explains the columns.
+    """
 
     version: str
     latest: str
@@ -25,8 +28,27 @@ class TorchRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     cmake: str
     requires: tuple[str, ...]
     source: str
+    python_tried: str = ""
+    free_threaded: str = ""
+    clang: str = ""
     triton: str = ""
     note: str = ""
+
+
+class PlatformRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What upstream says of a system and processor that not every torch is built on.
+
+    `torch` are versions (PEP 440), `cuda` whether the row is about builds for CUDA.
+    """
+
+    os: Literal["linux", "windows"]
+    arch: str
+    status: Literal["ok", "warn", "unknown"]
+    text: str
+    source: str
+    torch: str = ""
+    cuda: bool = False
+    fix: str = ""
 
 
 class EntryRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -243,7 +265,7 @@ class CharacterRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class MsvcRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A limit on MSVC toolsets: the CUDA versions that take one, or why one is `refused`."""
+    """A limit on MSVC toolsets: the CUDA versions that take one, or why one is `refused` or `doubted`."""
 
     toolset: str
     source: str
@@ -252,6 +274,7 @@ class MsvcRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     torch: str = ""
     visual_studio: str = ""
     refused: str = ""
+    doubted: str = ""
     install: str = ""
 
 
@@ -327,7 +350,8 @@ class CacheRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     `cold` and `warm` are the CPU time of a build that fills it and of one that finds everything, to
     the same build without (0 where nobody measured it). `bad` are versions that are not used at all,
     `remote` those that can share their results by a server (PEP 440, "" for none). `because` says
-    what is wrong with the bad ones.
+    what is wrong with the bad ones. `clash` are versions that are not used with the toolkits of `cuda`,
+    for the reason `clash_because`.
     """
 
     tool: str
@@ -339,6 +363,9 @@ class CacheRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     bad: str = ""
     because: str = ""
     remote: str = ""
+    clash: str = ""
+    cuda: str = ""
+    clash_because: str = ""
 
 
 class LinkerRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

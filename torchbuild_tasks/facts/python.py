@@ -68,7 +68,7 @@ def _is_wanted(python: Python, wanted: str | None) -> bool:
     """Keep also one that cannot be read: that it is broken is what the user has to know."""
     if wanted is None or python.version is None or not is_version(wanted):
         return True
-    threads = not wanted.endswith("t") or is_free_threaded(python.abi)
+    threads = not wanted.endswith("t") or python.free_threaded
     return versions_agree(wanted, python.version) and threads
 
 
@@ -466,8 +466,3 @@ def versions_agree(wanted: str, version: str) -> bool:
     """Say whether the parts that both give are equal: 3.12 and 3.12.1 agree, 3.1 and 3.12 do not."""
     pairs = zip(wanted.rstrip("t").split("."), version.rstrip("t").split("."), strict=False)
     return all(one == other for one, other in pairs)
-
-
-def is_free_threaded(abi: str | None) -> bool:
-    """Say whether an ABI tag (cpython-313t-x86_64-linux-gnu) is of the build without the GIL."""
-    return re.search(r"\dt(?:-|$)", abi or "") is not None

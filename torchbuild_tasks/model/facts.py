@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Literal
 
@@ -100,6 +101,11 @@ class Python(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     packages: Mapping[str, str] = msgspec.field(default_factory=dict)
     torch_from: str | None = None
     problem: str | None = None
+
+    @property
+    def free_threaded(self) -> bool:
+        """Whether its ABI tag (cpython-313t-x86_64-linux-gnu) is of a build without the GIL."""
+        return re.search(r"\dt(?:-|$)", self.abi or "") is not None
 
 
 class CMakeCache(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

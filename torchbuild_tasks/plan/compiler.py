@@ -148,10 +148,17 @@ def _program(path: str) -> str:
 
 
 def _fits(question: Question, tool: Tool) -> bool | None:
-    """True, False, or None where no figure is known (clang, MSVC, or no version)."""
-    if tool.name not in ("g++", "c++"):
-        return None
-    return admits(question.row.gcc, tool.version)
+    """True, False, or None where no figure is known (MSVC, a clang of some torch, or no version)."""
+    figure = _figure(question, tool)
+    fit = admits(figure, tool.version) if figure else None
+    return None if fit is False and not question.has_row else fit
+
+
+def _figure(question: Question, tool: Tool) -> str:
+    """Return the versions of a compiler that compile this torch; "" where no release states them."""
+    return {"g++": question.row.gcc, "c++": question.row.gcc, "clang++": question.row.clang}.get(
+        tool.name, ""
+    )
 
 
 def check_compilers(question: Question, compilers: Compilers) -> tuple[Finding, ...]:
@@ -166,17 +173,18 @@ def check_compilers(question: Question, compilers: Compilers) -> tuple[Finding, 
         return (Finding(id="compiler", status="error", text=text, fix=fix),)
     if tool is None:
         return _not_found(question, compilers.cxx)
-    fits = _fits(question, tool)
+    fits, figure = _fits(question, tool), _figure(question, tool)
+    family, package = ("Clang", "clang") if tool.name == "clang++" else ("GCC", "g++")
     named = f"{compilers.cxx.value} ({tool.name} {tool.version})"
     if fits is None:
         text = f"{named}: no figure says whether it compiles torch {row.version} (C++{row.cxx})"
         return (Finding(id="compiler", status="unknown", text=text),)
     if not fits:
-        text = f"{named} cannot compile torch {row.version}: C++{row.cxx} needs GCC {row.gcc}"
-        newer = _install(question, f"g++-{_wanted_major(row.gcc)}")
+        text = f"{named} cannot compile torch {row.version}: C++{row.cxx} needs {family} {figure}"
+        newer = _install(question, f"{package}-{_wanted_major(figure)}")
         fix = f"Install a newer one ({newer}) or name it: --set CXX=…"
         return (Finding(id="compiler", status="error", text=text, fix=fix),)
-    return (Finding(id="compiler", status="ok", text=f"{named} fits GCC {row.gcc} for C++{row.cxx}"),)
+    return (Finding(id="compiler", status="ok", text=f"{named} fits {family} {figure} for C++{row.cxx}"),)
 
 
 def check_host(question: Question, compilers: Compilers, limits: HostLimits) -> tuple[Finding, ...]:

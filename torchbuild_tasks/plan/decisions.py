@@ -92,7 +92,13 @@ def decide_build(question: Question) -> Decisions:
     compilers = choose_compilers(question, toolset, cuda.limits)
     linker = choose_linker(question, compilers)
     helpers = choose_helpers(question, build_type.value, cuda.toolkit.version)
-    cache = choose_cache(question, cuda=has_toolkit, helpers=helpers, compiler=compilers.tool)
+    cache = choose_cache(
+        question,
+        cuda=has_toolkit,
+        toolkit=cuda.toolkit.version,
+        helpers=helpers,
+        compiler=compilers.tool,
+    )
     python = choose_python(question, (*helpers.requires, *companion_requires(question)))
     jobs = choose_jobs(question, build_type.value)
     distribution = _distribution(question, cache, compilers, generator, jobs)

@@ -48,15 +48,22 @@ def brought_version(question: Question, package: str) -> str | None:
 def _first(question: Question) -> Python | None:
     """Return the first interpreter that fits, else the first that runs, else the first at all."""
     found = _asked_for(question)
-    python = next((p for p in found if fits(question, p)), None)
-    return python or next((p for p in found if not p.problem), None) or (found[0] if found else None)
+    answers = [(fits(question, p), p) for p in found]
+    ranked = [p for answer in (True, None) for fit, p in answers if fit is answer]
+    return next((p for p in (*ranked, *found) if not p.problem), found[0] if found else None)
 
 
 def fits(question: Question, python: Python) -> bool | None:
-    """Say whether this torch can be built for this interpreter; None when its version is unknown."""
+    """Say whether this torch can be built for this interpreter; None where no row knows, or its version."""
     if python.problem or (python.implementation and python.implementation.lower() != "cpython"):
         return False
-    return admits(question.row.python, python.version)
+    row = question.row
+    fit = admits(row.python, python.version)
+    if fit and python.free_threaded:
+        return True if row.free_threaded and admits(row.free_threaded, python.version) else None
+    if fit is False and row.python_tried and admits(row.python_tried, python.version):
+        return None
+    return fit if fit or question.has_row else None
 
 
 def choose_python(question: Question, also: tuple[str, ...] = ()) -> ChosenPython:
@@ -186,7 +193,7 @@ def _check_version(question: Question, python: Python) -> tuple[Finding, ...]:
     wanted = f"torch {question.row.version} builds for Python {question.row.python}"
     fit = fits(question, python)
     if fit is None:
-        text = f"{python.executable} does not say its version; {wanted}"
+        text = f"{name}: {_why_unknown(question, python)}; {wanted}"
         findings.append(Finding(id="python", status="unknown", text=text))
     elif not fit:
         others = [p for p in question.facts.pythons if fits(question, p)]
@@ -195,6 +202,17 @@ def _check_version(question: Question, python: Python) -> tuple[Finding, ...]:
     else:
         findings.append(Finding(id="python", status="ok", text=f"{name}: {wanted}"))
     return tuple(findings)
+
+
+def _why_unknown(question: Question, python: Python) -> str:
+    """Say why nobody knows whether this torch builds for an interpreter."""
+    if not python.version:
+        return "it does not say its version"
+    if not question.has_row:
+        return f"nothing is known of torch {question.version}"
+    if python.free_threaded:
+        return f"upstream has no wheel of torch {question.row.version} for a {series(python.version)}t"
+    return "upstream builds this torch for it without a release, so it may work"
 
 
 def _check_parts(question: Question, python: Python, chosen: ChosenPython) -> tuple[Finding, ...]:

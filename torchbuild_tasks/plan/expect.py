@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 from torchbuild_tasks.catalog import CheckRow
@@ -28,11 +29,21 @@ def expectations(decisions: Decisions) -> tuple[Expectation, ...]:
         "cuda": str(cuda or ""),
         "blas": decisions.blas.info,
         "arch_list": arch_words(decisions.cuda.archs.archs),
+        "places": "\n".join(_places(decisions)),
     }
     companions = {"", *(companion.name for companion in decisions.companions)}
     rows = (row for row in question.catalog.check if row.companion in companions)
     made = (_expectation(question, row, promises, variables) for row in rows)
     return tuple(expectation for expectation in made if expectation)
+
+
+def _places(decisions: Decisions) -> tuple[str, ...]:
+    """Return the checkout, then the folders that libraries may come from: toolkit and variables."""
+    question = decisions.question
+    apart = ";" if question.facts.host.os == "windows" else "[;:]"
+    words = {word for value in decisions.variables.values() for word in re.split(apart, value)}
+    named = [word for word in words if word[:1] == "/" != word or word[1:3] in (":\\", ":/")]
+    return (question.facts.tree.root, *filter(None, (decisions.cuda.toolkit.root,)), *sorted(named))
 
 
 def promised_version(decisions: Decisions) -> str:

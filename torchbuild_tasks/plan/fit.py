@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from torchbuild_tasks.catalog import GIB
-from torchbuild_tasks.catalog.match import admits, preset_rows, torch_row
+from torchbuild_tasks.catalog.match import admits, applies, preset_rows, torch_row
 from torchbuild_tasks.model import Finding
 from torchbuild_tasks.plan.environment import brought_version
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.submodules import check_submodules
 from torchbuild_tasks.plan.torch_ref import check_torch
+from torchbuild_tasks.plan.variables import is_off
 
 ARCHITECTURES = ("x86_64", "aarch64")
 SAMPLE_DISK = 0.5
@@ -27,6 +28,7 @@ def check_machine_and_tree(question: Question, variables: Mapping[str, str]) -> 
         *_check_series(question),
         *check_submodules(question, variables),
         *_check_arch(question),
+        *_check_platform(question, variables),
         *_check_cmake(question),
         *_check_disk(question),
         *_check_cut(question),
@@ -88,6 +90,18 @@ def _check_arch(question: Question) -> tuple[Finding, ...]:
         return ()
     text = f"this machine is {arch}; PyTorch builds on {' and '.join(ARCHITECTURES)}"
     return (Finding(id="arch", status="error", text=text, fix="Build on a 64-bit x86 or Arm machine."),)
+
+
+def _check_platform(question: Question, variables: Mapping[str, str]) -> tuple[Finding, ...]:
+    """Say what upstream knows of this system on this processor, where not every torch is built on it."""
+    host, cuda = question.facts.host, not is_off(variables.get("USE_CUDA", "0"))
+    return tuple(
+        Finding(id="platform", status=row.status, text=row.text, fix=row.fix)
+        for row in question.catalog.platform
+        if (row.os, row.arch) == (host.os, host.arch)
+        and applies(row.torch, question.version)
+        and (cuda or not row.cuda)
+    )
 
 
 def _check_cmake(question: Question) -> tuple[Finding, ...]:

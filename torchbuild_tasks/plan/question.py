@@ -43,6 +43,11 @@ class Question(msgspec.Struct, frozen=True, dict=True):
         """The catalog's row for that version, or the nearest older one."""
         return rows.torch_row(self.catalog, self.version)[0]
 
+    @cached_property
+    def has_row(self) -> bool:
+        """Whether that row is of this version's own series; else what it refuses is not known."""
+        return rows.torch_row(self.catalog, self.version)[1]
+
     @property
     def era(self) -> Era:
         """The build system; setuptools where the checkout does not say (a finding does)."""

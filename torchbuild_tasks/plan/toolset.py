@@ -6,11 +6,13 @@ and can never find a later one. Here every installation is looked at, and rows d
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 from packaging.version import Version
 
 from torchbuild_tasks.catalog import MsvcRow
-from torchbuild_tasks.catalog.match import admits, applies, parse_version
+from torchbuild_tasks.catalog.match import admits, applies, parse_version, series
 from torchbuild_tasks.model import Choice, EnvOp, Finding, Source, Toolset, VisualStudio
 from torchbuild_tasks.plan.cuda.chosen import NO_LIMITS, OR_ADVISED, HostLimits
 from torchbuild_tasks.plan.question import Question
@@ -125,8 +127,18 @@ def check_toolset(
         findings.append(Finding(id="toolset", status="warn", text=text, fix="Start from a plain shell."))
     else:
         text = f"{name} ({chosen.toolset.visual_studio})"
-        findings.append(Finding(id="toolset", status="ok", text=text))
+        doubts = _doubts(question, chosen.toolset)
+        status: Literal["warn", "ok"] = "warn" if doubts else "ok"
+        fix = "If the build fails: another toolset (--toolset), or another release of Visual Studio."
+        text = "; ".join([text, *doubts])
+        findings.append(Finding(id="toolset", status=status, text=text, fix=fix if doubts else ""))
     return tuple(findings)
+
+
+def _doubts(question: Question, toolset: Toolset) -> list[str]:
+    short = series(toolset.version)
+    rows = [row for row in question.catalog.msvc if row.doubted and admits(row.toolset, short)]
+    return [row.doubted for row in rows if _applies(question, row, toolset)]
 
 
 def _none_fits(question: Question, chosen: ChosenToolset, limits: HostLimits) -> Finding:

@@ -165,6 +165,25 @@ def add_on_gpu(torch: Any) -> str:
     return str(compare("an addition", x + x, [2.0, 4.0, 6.0], 0.0))
 
 
+def check_cuda_kernels(torch: Any) -> Answer:
+    """Run a kernel on a GPU of each architecture that this torch was compiled for, where there is one."""
+    require_device(torch)
+    here, ran, absent = devices(torch), [], []
+    for arch in arch_list(torch):
+        fitting = [at for at, (_, capability) in enumerate(here) if runs_on(arch, capability)]
+        if not fitting:
+            absent.append(arch)
+            continue
+        x = torch.tensor([1.0, 2.0, 3.0]).to(f"{DEVICE}:{fitting[0]}")
+        compare(f"{arch} on GPU {fitting[0]}", x * x, [1.0, 4.0, 9.0], 0.0)
+        ran.append(arch)
+    values = {"ran": " ".join(ran), "without_gpu": " ".join(absent)}
+    missing = f"; no GPU here runs {values['without_gpu']}" if absent else ""
+    if not ran:
+        raise NotPossible(missing[2:], values)
+    return f"{values['ran']} ran{missing}", values
+
+
 def check_cuda_exceptions(torch: Any) -> Answer:
     """An exception of torch's CUDA libraries must arrive in Python as what it is, not end the process."""
     require_compiled(torch)

@@ -80,7 +80,7 @@ def _compare(expectation: Expectation, seen: Seen, real: Mapping[str, str]) -> t
         return "not possible", _missing_value(expectation, seen)
     verb = "wanted"
     if key in FOLDERS:
-        good, verb = _lies_in(real.get(value, value), real.get(wanted, wanted)), "wanted it inside"
+        good, verb = lies_in(real.get(value, value), real.get(wanted, wanted)), "wanted it inside"
     elif key in SETS:
         good = set(value.split()) == set(wanted.split())
     elif key in SERIES:
@@ -148,7 +148,8 @@ def _same_version(value: str, wanted: str) -> bool:
     return one == other or (other.local is None and Version(one.public) == other)
 
 
-def _lies_in(file: str, folder: str) -> bool:
+def lies_in(file: str, folder: str) -> bool:
+    """Say whether a path is a folder or lies in it, as their system compares paths."""
     return _path(file).is_relative_to(_path(folder)) if folder else False
 
 

@@ -22,6 +22,7 @@ from torchbuild_tasks.model.record import CheckResult, Outcome, VerifyReport
 from torchbuild_tasks.system.process import Captured, capture, ending, is_hang, tail
 from torchbuild_tasks.values import parse_json, replace
 from torchbuild_tasks.verify.judge import Observed, Seen, judge
+from torchbuild_tasks.verify.origins import expand, misplaced, stray_folders
 from torchbuild_tasks.verify.torch_probe import CHECKS, CUDA_CHECKS, GATES, LIMIT, MARK
 
 PROBE: Final = Path(__file__).with_name("torch_probe.py")
@@ -72,6 +73,10 @@ def verify(
     # An interpreter that used up its time would not answer for its libraries either.
     if seen["import"].outcome == "failed" and time.monotonic() - start < timeout:
         seen["import"] = _explain_import(seen["import"], python, env)
+    for name, look in (("libraries", _trace), ("rpath", _read_rpaths)):
+        wanted = next((each.wanted for each in expected if each.check == name), "")
+        if name in seen and seen[name].outcome == "passed":
+            seen[name] = look(seen[name], wanted.splitlines())
     rows = judge(expected, Observed(checks=seen, real=_real_paths(expected, seen)))
     if exit_detail:
         rows += (CheckResult(check="exit", outcome="failed", detail=exit_detail),)
@@ -83,6 +88,42 @@ def _explain_import(imported: Seen, python: str, env: Mapping[str, str]) -> Seen
     from torchbuild_tasks.features.closure.act import reason
 
     return replace(imported, detail=reason(python, env, imported.detail))
+
+
+def _trace(answer: Seen, places: Sequence[str]) -> Seen:
+    """Judge where the libraries of the process came from; the first of `places` is the checkout."""
+    loaded, package, prefixes = (
+        answer.values.get(key, "").splitlines() for key in ("loaded", "package", "prefixes")
+    )
+    known = [os.path.realpath(each) for each in places[1:] if each]
+    built = [file for file in loaded if _in_build_tree(Path(file).parent)]
+    wrong, elsewhere = misplaced(loaded, package, (*prefixes, *known), built)
+    if wrong:
+        return Seen(outcome="failed", detail="\n".join(wrong))
+    others = f"; from nowhere that was planned: {', '.join(elsewhere)}" if elsewhere else ""
+    return Seen(outcome="passed", detail=f"{answer.detail}, each from where it should{others}")
+
+
+def _read_rpaths(answer: Seen, places: Sequence[str]) -> Seen:
+    """Judge where the package's libraries look for others."""
+    from torchbuild_tasks.features.closure.act import Files
+
+    files, rpaths = Files(), {}
+    for file in answer.values.get("files", "").splitlines():
+        image = files.image(file)
+        rpaths[file] = (*image.rpath, *image.runpath) if image else ()
+    package = answer.values.get("package", "").splitlines()
+    folders = {expand(text, file) for file, texts in rpaths.items() for text in texts}
+    built = {each for each in folders if each.startswith("/") and _in_build_tree(Path(each))}
+    checkout = os.path.realpath(places[0]) if places and places[0] else ""
+    wrong = list(stray_folders(rpaths, package, checkout, built))
+    if wrong:
+        return Seen(outcome="failed", detail="\n".join(wrong))
+    return Seen(outcome="passed", detail=f"{len(rpaths)} libraries, none looks in a build tree")
+
+
+def _in_build_tree(folder: Path) -> bool:
+    return any((each / "CMakeCache.txt").exists() for each in (folder, *folder.parents))
 
 
 def _with_import(expectations: Sequence[Expectation]) -> tuple[Expectation, ...]:

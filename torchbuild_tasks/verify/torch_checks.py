@@ -15,7 +15,9 @@ import math
 import operator
 import os
 import random
+import re
 import shutil
+import subprocess
 import sysconfig
 import tempfile
 from pathlib import Path
@@ -236,6 +238,70 @@ def check_cpp_extension(torch: Any) -> Answer:
     )
     x = torch.tensor(numbers(5))
     return compare(f"built with {compiler}: result", extension.scaled(x, 3.0), (x * 3.0).tolist(), 1e-6), {}
+
+
+CONSUMER = """cmake_minimum_required(VERSION 3.13)
+project(consumer CXX)
+find_package(Torch REQUIRED)
+add_executable(consumer main.cpp)
+target_link_libraries(consumer ${TORCH_LIBRARIES})
+target_compile_features(consumer PRIVATE cxx_std_%s)
+"""
+CALLS = """#include <ATen/ATen.h>
+#include <cstdio>
+int main() {
+  at::Tensor x = at::ones({2, 3}) * 2.0;
+  std::printf("sum %.1f\\n", x.sum().item<double>());
+}
+"""
+
+
+def check_cmake_consumer(torch: Any) -> Answer:
+    """Build a program by find_package(Torch), as C++ users of torch do, and run it."""
+    cmake, ninja = shutil.which("cmake"), shutil.which("ninja")
+    compiler = os.environ.get("CXX") or ("cl" if os.name == "nt" else "c++")
+    for name, found in (("cmake", cmake), ("ninja", ninja), (compiler, shutil.which(compiler.split()[0]))):
+        if not found:
+            raise NotPossible(f"{name} is not on PATH")
+    if getattr(torch.version, "cuda", None) and not (os.environ.get("CUDA_HOME") or shutil.which("nvcc")):
+        raise NotPossible("find_package(Torch) of a CUDA torch needs a CUDA toolkit, and none is on PATH")
+    package = Path(torch.__file__).parent
+    config = Path(getattr(torch.utils, "cmake_prefix_path", "") or package / "share" / "cmake")
+    if not (config / "Torch" / "TorchConfig.cmake").exists():
+        raise Wrong(f"no TorchConfig.cmake in {config / 'Torch'}")
+    return f"built by CMake with {compiler}: {consume(str(cmake), config, package)}", {}
+
+
+def consume(cmake: str, config: Path, package: Path) -> str:
+    """Configure, build and run the program; return what it printed."""
+    folder = Path(tempfile.mkdtemp(dir=str(Path.cwd())))
+    words = (config / "Torch" / "TorchConfig.cmake").read_text(errors="replace")
+    standard = re.search(r"CXX_STANDARD (\d\d)", words)
+    (folder / "CMakeLists.txt").write_text(CONSUMER % (standard.group(1) if standard else "17"))
+    (folder / "main.cpp").write_text(CALLS)
+    build = folder / "build"
+    run([cmake, "-S", str(folder), "-B", str(build), "-GNinja", f"-DCMAKE_PREFIX_PATH={config}"], "configure")
+    run([cmake, "--build", str(build)], "build")
+    env = {**os.environ, "PATH": os.pathsep.join([str(package / "lib"), os.environ.get("PATH", os.defpath)])}
+    program = build / ("consumer.exe" if os.name == "nt" else "consumer")
+    printed = run([str(program)], "run", env)
+    if printed.strip() != "sum 12.0":
+        raise Wrong(f"the program printed {printed!r} and not 'sum 12.0'")
+    return printed.strip()
+
+
+def run(argv: list[str], what: str, env: dict[str, str] | None = None) -> str:
+    """Return what a program printed; one that fails is wrong, with its last lines."""
+    try:
+        done = subprocess.run(  # noqa: TID251 - this file runs in the Python of torch
+            argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace", timeout=500
+        )
+    except subprocess.TimeoutExpired:
+        raise NotPossible(f"{what} took longer than 500 seconds") from None
+    if done.returncode:
+        lines = done.stdout.strip().splitlines()
+        raise Wrong(f"{what} ended with {done.returncode}:\n" + "\n".join(lines[-15:]))
+    return done.stdout
 
 
 def extension_builder() -> Any:

@@ -36,12 +36,14 @@ FOLDER = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - as
 
 CPU_CHECKS = (
     *("import", "config"),  # what torch is: in this file
-    *("matmul", "threads", "autograd", "linalg", "conv", "save_load", "numpy", "cpp_extension"),
+    *("matmul", "threads", "autograd", "linalg", "conv", "save_load", "numpy"),
+    *("libraries", "rpath", "cpp_extension", "cmake_consumer"),
 )
 # Where one of these fails, or ends the interpreter, no other check of CUDA is tried.
 GATES = ("cuda_available", "cuda_devices", "cuda_driver", "cuda_op")
 CUDA_CHECKS = (
-    *("cuda_available", "cuda_arch_list", "cuda_devices", "cuda_driver", "cuda_op", "cuda_exceptions"),
+    *("cuda_available", "cuda_arch_list", "cuda_devices", "cuda_driver", "cuda_op", "cuda_kernels"),
+    "cuda_exceptions",
     *("cuda_matmul", "cuda_conv", "cudnn", "cublas", "cuda_linalg", "cuda_amp"),
     *("cuda_pinned", "cuda_streams", "cuda_oom", "cuda_peer", "nccl"),
 )
@@ -145,6 +147,32 @@ def loaded_dlls() -> set[str]:
     return files
 
 
+def check_libraries(torch: Any) -> Answer:
+    """Report what this process has loaded with torch; whoever asked knows where it should come from."""
+    files = sorted({os.path.realpath(file) for file in mapped_libraries() | loaded_dlls()})
+    if not files:
+        raise import_sibling("torch_checks").NotPossible("this system does not show what a process loads")
+    prefixes = {os.path.realpath(each) for each in (sys.prefix, sys.base_prefix)}
+    values = {"loaded": "\n".join(files), "prefixes": "\n".join(sorted(prefixes))}
+    return f"{len(files)} libraries are loaded", {**values, **package_folders(torch)}
+
+
+def check_rpath(torch: Any) -> Answer:
+    """Report the libraries of the package, for whoever asked to read."""
+    if sys.platform == "win32":
+        raise import_sibling("torch_checks").NotPossible("a DLL has no RPATH")
+    folders = package_folders(torch)
+    found = {str(file) for each in folders["package"].split("\n") for file in Path(each).glob("lib/*.so*")}
+    found |= {os.path.realpath(torch._C.__file__)} if hasattr(torch._C, "__file__") else set()
+    return f"{len(found)} libraries", {"files": "\n".join(sorted(found)), **folders}
+
+
+def package_folders(torch: Any) -> dict[str, str]:
+    """Return the folders of torch: of its Python files and of its compiled part, which an editable parts."""
+    files = [torch.__file__, getattr(torch._C, "__file__", None) or torch.__file__]
+    return {"package": "\n".join(sorted({str(Path(os.path.realpath(file)).parent) for file in files}))}
+
+
 def check_config(torch: Any) -> Answer:
     values = parse_config(torch.__config__.show())
     values.update(parse_lines(torch.__config__.parallel_info(), PARALLEL_LINES, ""))
@@ -189,11 +217,19 @@ def main(arguments: list[str]) -> None:
     limit = float(arguments[arguments.index("--limit") + 1]) if "--limit" in arguments else LIMIT
     os.environ["PATH"] = os.pathsep.join([sysconfig.get_path("scripts"), os.environ.get("PATH", os.defpath)])
     files = [import_sibling(name) for name in FILES]
-    own = {"import": check_import, "config": check_config}
+    own = {
+        "import": check_import,
+        "config": check_config,
+        "libraries": check_libraries,
+        "rpath": check_rpath,
+    }
     asked = [name for name in CHECKS if name in arguments] or CPU_CHECKS + CUDA_CHECKS
     for name in ["import", *(name for name in asked if name != "import")]:
         emit(begin=name)
-        if name != "cpp_extension":  # its compilers would outlive us; whoever runs us ends them too
+        if name not in (
+            "cpp_extension",
+            "cmake_consumer",
+        ):  # their compilers would outlive us; whoever runs us ends them too
             faulthandler.dump_traceback_later(min(limit, LIMITS.get(name, limit)), exit=True)
         result = ask(own.get(name) or find_check(files, name), files[0])
         faulthandler.cancel_dump_traceback_later()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from packaging.version import Version
 
 from tests.support.caches import CCACHE, SCCACHE, ask_cache
 from tests.support.machines import linux_facts, modern_tree, settings, tool, with_tree
@@ -251,3 +252,16 @@ def test_an_address_without_sccache_is_a_warning() -> None:
     question = ask_cache(having(CCACHE), cache="redis://host")
     cache = chosen(question)
     assert any(finding.status == "warn" for finding in check_cache(question, cache))
+
+
+def test_an_sccache_that_cannot_read_this_nvcc_is_left_out_for_cuda_only() -> None:
+    def languages(toolkit: str) -> dict[str, str]:
+        question = ask_cache(having(replace(SCCACHE, version="0.16.0")))
+        helpers = choose_helpers(question, "Release")
+        cache = choose_cache(question, cuda=True, toolkit=Version(toolkit), helpers=helpers)
+        said = [finding for finding in cache.problems if "--simt-only" in finding.text]
+        assert bool(said) == (not cache.tool_of("cuda"))
+        return {language: candidate.name for language, candidate in cache.languages}
+
+    assert languages("13.2.1") == {"c++": "sccache", "cuda": "sccache"}
+    assert languages("13.3.0") == {"c++": "sccache"}

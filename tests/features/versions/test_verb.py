@@ -29,5 +29,5 @@ def test_a_row_in_detail_has_pins_sources_and_what_is_unconfirmed() -> None:
     assert text.startswith("torch 2.8, last release 2.8.0")
     assert "setuptools<80" in text and "only with --cuda" in text and "==3.4.0" in text
     assert text.rstrip().endswith("the checkout is of this series")
-    assert "UNCONFIRMED" in versions_text([lines["1.8"]], detail=True)
+    assert "UNCONFIRMED" in versions_text([lines["2.15"]], detail=True)
     assert "torchaudio              not known" in versions_text([lines["1.1"]], detail=True)

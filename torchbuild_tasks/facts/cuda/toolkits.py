@@ -8,7 +8,6 @@ from typing import Any, Final, NamedTuple
 
 from torchbuild_tasks.facts.cuda.toolkit_folder import is_toolkit, read_toolkit, root_of_nvcc
 from torchbuild_tasks.facts.probe import Probe, map_parallel
-from torchbuild_tasks.facts.python import is_free_threaded
 from torchbuild_tasks.model import Python, Toolkit
 from torchbuild_tasks.plan.cuda.managed import TOOLKITS
 from torchbuild_tasks.values import parse_json
@@ -205,7 +204,7 @@ def _site_folders_of(probe: Probe, python: Python) -> tuple[str, ...]:
         return ()
     if probe.windows:
         return (probe.join(python.prefix, "Lib/site-packages"),)
-    series = ".".join(python.version.split(".")[:2]) + ("t" if is_free_threaded(python.abi) else "")
+    series = ".".join(python.version.split(".")[:2]) + ("t" if python.free_threaded else "")
     # Fedora's Python puts into lib64 what holds binaries.
     return tuple(
         probe.join(python.prefix, lib, f"python{series}", "site-packages") for lib in ("lib", "lib64")

