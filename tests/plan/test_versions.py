@@ -34,8 +34,8 @@ def test_the_series_of_the_checkout_is_marked(version: str | None, here: list[st
 def test_what_this_machine_can_build() -> None:
     table = lines(linux_facts())
     assert table["2.8"].status == "ok"
-    assert table["1.13"].status == "error"
-    assert "no Python" in table["1.13"].because
+    assert table["1.12"].status == "error"
+    assert "no Python" in table["1.12"].because
 
 
 def test_a_gcc_that_is_too_old_is_named() -> None:
@@ -82,7 +82,8 @@ def test_what_belongs_to_a_series_stands_beside_it() -> None:
 
 
 def test_every_series_has_its_torchvision() -> None:
-    assert all(line.torchvision for line in lines(linux_facts()).values())
+    """Which one belongs to torch 1.0 is UNCONFIRMED, so no row says it."""
+    assert [line.version for line in lines(linux_facts()).values() if not line.torchvision] == ["1.0"]
 
 
 def test_one_series_is_the_newest_that_fits() -> None:

@@ -106,7 +106,7 @@ class _Bench:
         """Compare the architectures of the object with the planned ones; return a phrase for the note."""
         if not planned.cubin:
             return ""
-        argv = (planned.cuobjdump, "--list-elf", "--list-ptx", planned.cubin)
+        argv: tuple[str, ...] = (planned.cuobjdump, "--list-elf", "--list-ptx", planned.cubin)
         if planned.cuobjdump:
             done = self._run(argv)
             if done.rc != 0 and _NO_CODE not in _output(done):
