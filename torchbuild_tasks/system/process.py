@@ -257,8 +257,14 @@ def _with_path(argv: Sequence[str], env: Mapping[str, str]) -> Sequence[str]:
         return [shutil.which(argv[0], path=path) or argv[0], *argv[1:]]
     # Neither shutil.which nor CreateProcess may take a git.exe of the current folder: a checkout, perhaps.
     folders = (path if path is not None else os.environ.get("PATH", "")).split(os.pathsep)
-    places = (os.path.join(folder, argv[0]) for folder in folders if folder and folder != os.curdir)  # noqa: PTH118
-    found = next((found for place in places if (found := shutil.which(place))), None)
+    endings = os.environ.get("PATHEXT", ".COM;.EXE;.BAT;.CMD").split(os.pathsep)
+    if argv[0].lower().endswith(tuple(ending.lower() for ending in endings if ending)):
+        endings = [""]
+    names = [argv[0] + ending for ending in endings]
+    places = (
+        Path(folder.strip('"'), name) for folder in folders if folder not in ("", ".") for name in names
+    )
+    found = next((str(place) for place in places if place.is_file()), None)
     if found is None:
         raise _CannotStart(f"cannot start {argv[0]}: it is in no folder of PATH")
     return [found, *argv[1:]]
