@@ -289,10 +289,15 @@ def test_a_host_compiler_that_is_too_new(tree: Path, script: Callable[..., str])
 
 @needs_nvcc
 @needs_gcc
-def test_an_architecture_that_nvcc_does_not_know(tree: Path) -> None:
-    error = failed(tree, with_nvcc("8.6", "2.0"))
-    assert any("Unsupported gpu architecture 'compute_20'" in line for line in error.looked)
-    assert "This nvcc knows no compute_20" in error.next_step
+@pytest.mark.parametrize(
+    ("arch", "told"),
+    [("3.0", "This nvcc knows no compute_30"), ("2.0", "reads the GPU's 12.1 (GB10, DGX Spark) as 2.1")],
+)
+def test_an_architecture_that_nvcc_does_not_know(tree: Path, arch: str, told: str) -> None:
+    error = failed(tree, with_nvcc("8.6", arch))
+    number = arch.replace(".", "")
+    assert any(f"Unsupported gpu architecture 'compute_{number}'" in line for line in error.looked)
+    assert told in error.next_step
 
 
 @needs_nvcc
