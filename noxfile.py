@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import nox
+from nox.command import CommandFailed
 
 sys.path.insert(0, str(Path(__file__).parent))  # nox does not put the repository on the path
 
@@ -72,7 +73,11 @@ def tests_windows(session: nox.Session) -> None:
     for step in ("setup", "compiler"):
         session.run(*bench, step)
     own = ("tests/windows/test_relay.py", "tests/windows/test_watch.py")
-    session.run("python", "-m", "pytest", "-q", "-p", "no:cacheprovider", *own)
+    try:
+        session.run("python", "-m", "pytest", "-q", "-p", "no:cacheprovider", *own)
+    except CommandFailed:  # seen once on a loaded machine: a program in a new wine that ended without a word
+        session.warn("the bench failed in its own tests; once more")
+        session.run("python", "-m", "pytest", "-q", "-p", "no:cacheprovider", *own)
     # Byte code goes elsewhere: Linux's Python takes the same files for its own.
     options = ("--seconds", "2700", "--path", r"C:\cc", "--set", r"PYTHONPYCACHEPREFIX=C:\pycache")
     ours = ("python", "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "-e", ".")
