@@ -98,6 +98,7 @@ def test_only_what_is_left_or_was_skipped_is_run(tmp_path: Path) -> None:
 
 @pytest.mark.integration
 def test_a_record_may_lie_outside_the_checkout(tmp_path: Path) -> None:
+    """pytest takes the value of a flag that it does not know yet for a folder of tests."""
     script = (ROOT / ".ci/run").read_text("utf-8")
     line = re.search(r"nox -s tests -- (--only-skipped.*)$", script, re.MULTILINE)
     assert line

@@ -66,7 +66,8 @@ def run_tests(attempt: Attempt, record: Path, *, seconds: float = STILL) -> int:
     """
     record.unlink(missing_ok=True)
     stood = Counter[str]()
-    words = ["--record", record.as_posix()]
+    # With "=": until tests/conftest.py is read, pytest takes a file that is there for where the tests are.
+    words = [f"--record={record.as_posix()}"]
     while True:
         code = attempt(words, Stillness(record, seconds))
         past = read_record(record)
@@ -80,7 +81,7 @@ def run_tests(attempt: Attempt, record: Path, *, seconds: float = STILL) -> int:
             say(f"{test} stood still or ended pytest, try {stood[test]} of {TRIES} (exit code {code})")
         if max(stood[test] for test in past.open) >= TRIES:
             return LATE
-        words = ["--record", record.as_posix(), "--only-left", record.as_posix()]
+        words = [f"--record={record.as_posix()}", f"--only-left={record.as_posix()}"]
 
 
 def verdict(past: Past, code: int, stood: Counter[str]) -> int:
