@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.capabilities import needs, takes_odd_names
+from tests.support.capabilities import needs, needs_posix_paths, takes_odd_names
 from tests.support.sample import materialise
 from torchbuild_tasks.fronts.parsing import parse
 from torchbuild_tasks.fronts.run import run_verb
@@ -22,7 +22,8 @@ from torchbuild_tasks.system import process
 from torchbuild_tasks.text.visible import UNSEEN
 from torchbuild_tasks.verbs import VERBS
 
-pytestmark = pytest.mark.integration
+# What is escaped is the same everywhere (tests/text); Windows refuses most of these names and variables.
+pytestmark = [pytest.mark.integration, needs_posix_paths]
 
 POISON = "\x1b]52;c;Y3VybA==\x07\x1b[2J\x9b31m\u202eevil\u2066\x7f"
 TOML_POISON = json.dumps(POISON)[1:-1]

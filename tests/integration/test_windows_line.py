@@ -37,6 +37,7 @@ HEADER = "#define __INTEL_MKL__ 2020\n"
 # mkl of the classic archive, for a torch that would take wheels of several hundred megabytes.
 ROW = f"""\
 with-helper = ["none", "mkl-classic"]
+allow-http = true
 
 [[helper]]
 name = "mkl-classic"
@@ -147,6 +148,7 @@ def station(
             "PIP_CONSTRAINT": str(folder / "constraints.txt"),
             "ProgramFiles(x86)": str(programs),
             "TORCHBUILD_MIRROR": mirror[0],
+            "TORCHBUILD_TRUST": str(tree),
             "TORCHBUILD_CACHE": str(folder / "cache"),
             "SCCACHE_DIR": str(folder / "sccache"),
             "NO_PROXY": "127.0.0.1",
