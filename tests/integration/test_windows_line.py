@@ -189,7 +189,7 @@ def test_the_toolset_came_from_vswhere_and_was_loaded_last(station: Station) -> 
 
 def test_the_helper_is_there_pinned_and_found_by_cmake(station: Station) -> None:
     (folder,) = (Path(station.environ["TORCHBUILD_CACHE"]) / "unpacked").iterdir()
-    assert folder.name == "mkl-classic-2020.2.254"
+    assert folder.name.startswith("mkl-classic-2020.2.254-")  # a row of the checkout: of this address
     assert (folder / "include" / "mkl.h").read_text("utf-8") == HEADER
     assert "mkl-classic-2020.2.254" in (station.tree / "torchbuild.lock").read_text("utf-8")
 
