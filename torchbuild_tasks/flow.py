@@ -88,6 +88,15 @@ STAGES: Final = (
     ),
 )
 
+# With --from-wheel nothing is compiled.
+WHEEL_STAGES: Final = (
+    Stage("find the wheel", "features.wheel_overlay.find:find_wheel"),
+    Stage("prepare Python", "build.prepare:prepare_python"),
+    Stage("lay the wheel over the checkout", "features.wheel_overlay.act:lay_wheel"),
+    Stage("keep the built torch", "build.prepare:keep_torch"),
+    Stage("verify", "build.compile:verify_torch"),
+)
+
 
 def make_build_plan(request: BuildRequest) -> BuildPlan:
     """Decide everything and do nothing; patches are tried in memory."""
@@ -185,7 +194,7 @@ def run_stages(question: Question, plan: BuildPlan, report: Reporter) -> VerifyR
     )
     ledger.epilogue = lambda: complete_manifest(work)
     with notify_when_over(request, report, root), ledger, work.background:
-        for stage in STAGES:
+        for stage in WHEEL_STAGES if request.from_wheel else STAGES:
             report.stage(stage.title)
             with ledger.stage(stage.title):
                 if stage.when(work):
