@@ -172,7 +172,7 @@ def run_stages(question: Question, plan: BuildPlan, report: Reporter) -> VerifyR
     """
     from torchbuild_tasks.build.ledger import Ledger, now
     from torchbuild_tasks.build.notify import notify_when_over
-    from torchbuild_tasks.build.outputs import recordable
+    from torchbuild_tasks.build.outputs import of_either_era, recordable
     from torchbuild_tasks.build.work import Work
     from torchbuild_tasks.features.manifest.act import Asked, complete_manifest, redact, start_manifest
     from torchbuild_tasks.verify.judge import require_passed
@@ -180,7 +180,7 @@ def run_stages(question: Question, plan: BuildPlan, report: Reporter) -> VerifyR
     request, facts, catalog = question.request, question.facts, question.catalog
     root = Path(plan.source)
     asked = Asked(tool=writer(), request=request, settings=question.settings, facts=facts, plan=plan)
-    outputs = recordable(catalog, plan.era)
+    outputs = (of_either_era if request.from_wheel else recordable)(catalog, plan.era)
     ledger = Ledger(start_manifest(asked, started=now()), root, Path(plan.build_dir), outputs, redact)
     work = Work(
         request=request,
@@ -223,7 +223,10 @@ def verify(request: BuildRequest, report: Reporter) -> VerifyReport:
     if running := question.facts.tree.running:
         report.note(running.said)
     report.stage("verify")
+    expectations, previous = plan.expectations, question.facts.tree.previous
+    if previous and "wheel" in previous.inputs:
+        from torchbuild_tasks.features.wheel_overlay.choose import promise
+
+        expectations = promise(question.catalog.check, expectations, previous.inputs)
     with interruptible():
-        return session.verify(
-            python=plan.environment.python, expectations=plan.expectations, environ=os.environ
-        )
+        return session.verify(python=plan.environment.python, expectations=expectations, environ=os.environ)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import zipfile
@@ -56,11 +57,8 @@ def listed(tree: Path) -> dict[str, bytes]:
 
 
 def folders(tree: Path) -> set[Path]:
-    return {
-        path
-        for path in tree.rglob("*")
-        if path.is_dir() and ".torchbuild" not in path.parts and path.name != "__pycache__"
-    }
+    skipped = {".git", ".torchbuild", "__pycache__"}
+    return {path for path in tree.rglob("*") if path.is_dir() and not skipped & set(path.parts)}
 
 
 def run(target: Path, code: str, cwd: Path) -> str:
@@ -71,7 +69,7 @@ def run(target: Path, code: str, cwd: Path) -> str:
     return done.stdout.strip()
 
 
-def test_a_wheel_serves_a_checkout_and_goes_again(
+def test_a_wheel_serves_a_checkout_and_leaves_it(
     tree: Path, wheel: Path, target: Path, tmp_path: Path
 ) -> None:
     before, dirs = listed(tree), folders(tree)
@@ -80,6 +78,11 @@ def test_a_wheel_serves_a_checkout_and_goes_again(
     assert "lie over the checkout" in done.err
     head = run_git(tree, "rev-parse", "HEAD")
     assert run(target, ADD, tmp_path) == f"{tree / 'torch/__init__.py'} {head}"
+
+    assert re.search(rf"passed +import: git_version +{head}", done.out), done.out
+    verified = torchbuild("verify", "--source", tree, "--python", target)
+    assert verified.code == 0, verified.out + verified.err
+    assert re.search(rf"passed +import: git_version +{head}", verified.out)
 
     with (tree / "torch/__init__.py").open("a", encoding="utf-8") as file:
         file.write("\nEDITED = 41 + 1\n")

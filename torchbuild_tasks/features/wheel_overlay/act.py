@@ -24,7 +24,7 @@ from typing import Final
 from torchbuild_tasks.build import owned
 from torchbuild_tasks.build.install import listed
 from torchbuild_tasks.build.install.rules import MANIFEST
-from torchbuild_tasks.build.outputs import Outputs, recordable
+from torchbuild_tasks.build.outputs import Outputs, of_either_era
 from torchbuild_tasks.build.prepare import install
 from torchbuild_tasks.build.work import Work, is_agreed
 from torchbuild_tasks.errors import ArchiveRefused, BuildFailed, CleanRefused, RequirementsError, UsageError
@@ -61,7 +61,7 @@ def lay_wheel(work: Work) -> Work:
     inputs = {**work.plan.inputs, **wheel_inputs(wheel, identify(wheel))}
     expectations = promise(work.catalog.check, work.plan.expectations, inputs)
     work = replace(work, plan=replace(work.plan, expectations=expectations))
-    outputs = overlay_outputs(work)
+    outputs = of_either_era(work.catalog, work.plan.era)
     taken, left = choose_members(wheel, _tracked(work), outputs.matches)
     _check_names(wheel)
     if _is_laid(work, inputs, taken):
@@ -85,12 +85,6 @@ def lay_wheel(work: Work) -> Work:
     if left:
         work.report.note(f"left in the wheel, for this checkout has no such files: {_some(left)}")
     return work
-
-
-def overlay_outputs(work: Work) -> Outputs:
-    """Return which files may be laid: those that builds of either era put into a checkout."""
-    outputs = recordable(work.catalog, work.plan.era)
-    return replace(outputs, patterns=(*outputs.patterns, *outputs.others), others=())
 
 
 def _tracked(work: Work) -> frozenset[str]:

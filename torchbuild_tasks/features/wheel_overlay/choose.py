@@ -221,7 +221,6 @@ def plan_overlay(question: Question, plan: BuildPlan) -> BuildPlan:
         companions=(),
         env=(),
         env_files=(),
-        expectations=promise(question.catalog.check, plan.expectations, {}),
     )
 
 
@@ -257,7 +256,7 @@ def promise(
 ) -> tuple[Expectation, ...]:
     """Return what a checkout with a wheel's libraries is held to: that it computes, and is that wheel's.
 
-    Without `inputs` (of `wheel_inputs`) the version and the commit are not known yet, and not promised.
+    `inputs` are those of `wheel_inputs`, which the manifest remembers.
     """
     version, torch, commit = (*inputs.get("wheel versions", "").split(), "", "", "")[:3]
     by_key = {"version": torch, "git_version": commit, "distribution": version, "debug": ""}
@@ -270,11 +269,11 @@ def promise(
             or each.key in ("cuda", "built_with")
         ):
             continue
-        if each.check == "import" and each.key in by_key:
-            if wanted := by_key[each.key]:
-                made.append(replace(each, wanted=wanted, because="of the wheel whose libraries these are"))
-            continue
-        made.append(each)
+        wanted = by_key.get(each.key) if each.check == "import" else None
+        if wanted:
+            each = replace(each, wanted=wanted, because="of the wheel whose libraries these are")
+        if wanted != "":
+            made.append(each)
     return tuple(made)
 
 
