@@ -11,6 +11,7 @@ from torchbuild_tasks.build.outputs import patterns
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.features.wheel_overlay.choose import (
     COMPILED,
+    built_from_changes,
     choose_members,
     find_reached,
     find_row,
@@ -206,6 +207,37 @@ def test_what_git_tracks_and_what_is_gone_is_not_taken() -> None:
     taken, left = choose_members(wheel, {"torch/functional.py"}, outputs.matches)
     assert [each.name for each in taken] == list(names[:3])
     assert left == ("torch/gone.py",)
+
+
+@pytest.mark.parametrize(
+    ("repository", "said"),
+    [
+        ({"path": "", "commit": "a" * 40, "diff_sha256": ""}, ""),
+        (
+            {
+                "path": "",
+                "commit": "a" * 40,
+                "diff_sha256": "1",
+                "diff": "diff --git a/torch/x.py b/torch/x.py",
+            },
+            "",
+        ),
+        (
+            {"path": "", "commit": "a" * 40, "diff_sha256": "1", "diff": "diff --git a/c10/x.h b/c10/x.h"},
+            "c10/x.h",
+        ),
+        ({"path": "", "commit": "a" * 40, "diff_sha256": "1", "diff": None}, "CMakeLists.txt"),
+        ({"path": "third_party/fmt", "commit": "c" * 40, "diff_sha256": "1", "diff": "x"}, "third_party/fmt"),
+        ({"path": "", "commit": "b" * 40, "diff_sha256": "1", "diff": None}, ""),
+    ],
+)
+def test_a_wheel_built_here_from_changed_files_is_none_of_its_commit(
+    repository: dict[str, Any], said: str
+) -> None:
+    changed = {"path": "", "commit": "a" * 40, "diff_sha256": "1", **repository}
+    manifest = {"choices": [{"name": "mode", "value": "wheel"}], "repositories": [changed]}
+    found = built_from_changes(manifest, "a" * 40, ROWS)
+    assert (said in found) if said else not found
 
 
 def test_only_finished_releases_count_the_newest_first() -> None:

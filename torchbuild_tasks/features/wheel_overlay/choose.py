@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
@@ -29,6 +29,7 @@ _SHOWN: Final = 6
 # https://peps.python.org/pep-0600/: the glibc that the older names stand for
 _LEGACY: Final = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}
 _MANYLINUX: Final = re.compile(r"manylinux_(\d+)_(\d+)_(.+)")
+_DIFFED: Final = re.compile(r"^diff --git a/(.+) b/", re.MULTILINE)
 _RELEASE_TAG: Final = re.compile(r"v(\d+(?:\.\d+){1,3})")
 _ARCH: Final = {"windows": {"x86_64": "win_amd64", "aarch64": "win_arm64"}}
 
@@ -90,6 +91,28 @@ def say_reached(reached: Sequence[Reached], targets: Mapping[str, Sequence[str]]
 def _some(names: Sequence[str]) -> str:
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return ", ".join(names[:_SHOWN]) + more
+
+
+def built_from_changes(manifest: Mapping[str, Any], commit: str, rows: Sequence[WheelInputRow]) -> str:
+    """Say whether the manifest of a wheel's build tells of changed files that were compiled; "" when not.
+
+    Args:
+        manifest: of the last build in the checkout whose wheel it is, as JSON.
+        commit: that the wheel says.
+        rows: of wheel_inputs.toml.
+    """
+    modes = [each.get("value") for each in manifest.get("choices", ()) if each.get("name") == "mode"]
+    if modes != ["wheel"]:
+        return ""
+    paths: list[str] = []
+    for repository in manifest.get("repositories", ()):
+        name, changed = repository.get("path", ""), repository.get("diff_sha256")
+        if changed and (name or repository.get("commit") == commit):
+            listed = _DIFFED.findall(repository.get("diff") or "") if not name else []
+            paths += listed or [name or "CMakeLists.txt"]  # a diff that was not kept may hold anything
+    reached = find_reached(paths, (), rows)
+    names = _some([each.path for each in reached])
+    return f"it was built here from files that its commit does not have so: {names}" if reached else ""
 
 
 def release_tags(tags: Iterable[str]) -> tuple[tuple[str, str], ...]:

@@ -14,10 +14,12 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
+from torchbuild_tasks.build.ledger import last_manifest
 from torchbuild_tasks.build.work import Work
 from torchbuild_tasks.errors import ArchiveRefused, DownloadFailed, PlanRefused, UsageError
 from torchbuild_tasks.features.wheel_overlay.choose import (
     Reached,
+    built_from_changes,
     find_reached,
     is_version,
     misfit,
@@ -33,6 +35,7 @@ from torchbuild_tasks.system.files import state_dir, translate_errors
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.net import download, pip
 from torchbuild_tasks.system.net.transfer import Remote
+from torchbuild_tasks.system.reading import read_json
 from torchbuild_tasks.system.remove import DOWNLOADING, discard, leftovers, temporary_name
 from torchbuild_tasks.values import replace
 
@@ -99,6 +102,8 @@ def _problem(work: Work, wheel: Wheel) -> str | tuple[Finding, ...]:
         return reason
     if len(wheel.commit) != 40 or set(wheel.commit) - set("0123456789abcdef"):
         return f"it does not say which commit it was built from ({wheel.commit or 'nothing'})"
+    if Path(wheel.path).parent == work.root / "dist" and (reason := _own_changes(work, wheel)):
+        return reason
     git = Git(folder=work.root)
     if not git.has(wheel.commit):
         fix = "`git fetch --tags` (or `source get --full`) brings it if it is upstream's"
@@ -107,6 +112,14 @@ def _problem(work: Work, wheel: Wheel) -> str | tuple[Finding, ...]:
     if change.ahead is None:
         return f"it was built from {wheel.commit[:10]}, which is no ancestor of what is checked out"
     return say_reached(change.reached, ninja_targets(work, change.reached))
+
+
+def _own_changes(work: Work, wheel: Wheel) -> str:
+    """Say what our manifest tells of changed files in a wheel that was built here."""
+    with contextlib.suppress(OSError, ValueError):
+        manifest = read_json(last_manifest(work.build_dir))
+        return built_from_changes(manifest, wheel.commit, work.catalog.wheel_input)
+    return ""
 
 
 def target_python(work: Work) -> Python | None:
