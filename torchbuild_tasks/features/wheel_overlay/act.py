@@ -24,6 +24,7 @@ from typing import Final
 from torchbuild_tasks.build import owned
 from torchbuild_tasks.build.install import listed
 from torchbuild_tasks.build.install.rules import MANIFEST
+from torchbuild_tasks.build.ledger import LOG, LOGS
 from torchbuild_tasks.build.outputs import Outputs, of_either_era
 from torchbuild_tasks.build.prepare import install
 from torchbuild_tasks.build.work import Work, is_agreed
@@ -34,9 +35,10 @@ from torchbuild_tasks.model import Command
 from torchbuild_tasks.model.wheel import Member, Wheel
 from torchbuild_tasks.system import process
 from torchbuild_tasks.system.archive import members as archive_members
-from torchbuild_tasks.system.files import Patience, state_dir, translate_errors, write_atomic
+from torchbuild_tasks.system.files import STATE_DIR, Patience, state_dir, translate_errors, write_atomic
 from torchbuild_tasks.system.git.run import Git
-from torchbuild_tasks.system.remove import UNPACKING, discard, is_link, leftovers, temporary_name
+from torchbuild_tasks.system.log import last_write
+from torchbuild_tasks.system.remove import UNPACKING, discard, is_link, leftovers, snapshot, temporary_name
 from torchbuild_tasks.values import replace
 
 _STAGING: Final = "wheel"  # in .torchbuild, while it is unpacked
@@ -74,13 +76,13 @@ def lay_wheel(work: Work) -> Work:
     try:
         with translate_errors(BuildFailed, staging):
             _unpack(wheel, taken, staging)
+        work.ledger.note(inputs=inputs)
         work.ledger.open()
         _install_editable(work, wheel, staging)
         _remove_earlier(work, outputs)
         _put_in_place(work, taken, staging)
     finally:
         discard(staging)
-    work.ledger.note(inputs=inputs)
     work.report.note(say_laid(len(taken), wheel, _commits_since(work, wheel)))
     if left:
         work.report.note(f"left in the wheel, for this checkout has no such files: {_some(left)}")
@@ -140,7 +142,7 @@ def _check_way(work: Work, taken: Sequence[Member]) -> None:
             looked=tuple(linked[:_SHOWN]),
             next_step="Remove the links, or compile: the same command without --from-wheel.",
         )
-    made = owned.read(work.root, owned.MADE) or {}
+    made = _owned(work)
     there = [each.name for each in taken if os.path.lexists(work.root / each.name)]
     foreign = [name for name in there if not _as_made(work.root, name, made)]
     if foreign:
@@ -150,8 +152,10 @@ def _check_way(work: Work, taken: Sequence[Member]) -> None:
             looked=tuple(foreign[:_SHOWN]),
             next_step="Move them away, or remove what a build by hand left: python setup.py clean.",
         )
-    compiled = there and "wheel" not in (work.facts.tree.previous.inputs if work.facts.tree.previous else {})
-    question = f"A build of {len(there)} files lies here, where the wheel's would. Remove what it made?"
+    previous = work.facts.tree.previous
+    own = [name for name in made if os.path.lexists(work.root / name) and not name.endswith("/")]
+    compiled = own and (previous is None or "wheel" not in previous.inputs)
+    question = f"A build lies here, of {len(own)} files. Remove what it made?"
     if compiled and not (work.request.clean or is_agreed(work, question)):
         raise CleanRefused(
             "This checkout has a build of its own, whose libraries and those of a wheel do not mix. "
@@ -165,6 +169,14 @@ def _check_way(work: Work, taken: Sequence[Member]) -> None:
             f"torch would be installed into {environment.python}, and it is an environment of yours.",
             next_step="Say --yes, or leave --python out to get a venv in the checkout.",
         )
+
+
+def _owned(work: Work) -> owned.Listing:
+    """Return what builds own here, with what one that was killed wrote."""
+    outputs = of_either_era(work.catalog, work.plan.era).below(owned.within(work.root, work.build_dir))
+    log_time = last_write(work.root / STATE_DIR / LOGS, LOG)
+    now = snapshot(work.root, outputs)
+    return owned.find_claimed(work.root, work.build_dir, outputs, now, log_time).owned
 
 
 def _linked_folders(root: Path, name: str) -> list[str]:
