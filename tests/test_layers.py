@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 import torchbuild_tasks
-from torchbuild_tasks.flow import STAGES, load_stage
+from torchbuild_tasks.flow import STAGES, WHEEL_STAGES, load_stage
 from torchbuild_tasks.fronts.parsing import load, request_class
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.verbs import VERBS
@@ -104,7 +104,7 @@ ASKS: dict[str, set[str]] = {
 }
 # What of a capability the stages of a build call themselves, and what of one is part of every plan.
 BUILD_ASKS = {"cache", "cluster", "diagnosis", "manifest", "patches"}
-PLAN_ASKS = {"cache", "cluster", "companions", "helpers", "patches"}
+PLAN_ASKS = {"cache", "cluster", "companions", "helpers", "patches", "wheel_overlay"}
 
 
 def files() -> list[Path]:
@@ -314,5 +314,5 @@ def test_every_verb_is_where_its_line_says() -> None:
 
 
 def test_every_stage_is_where_its_line_says() -> None:
-    for stage in STAGES:
+    for stage in (*STAGES, *WHEEL_STAGES):
         assert list(inspect.signature(load_stage(stage)).parameters) == ["work"], stage

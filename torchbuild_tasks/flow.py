@@ -88,6 +88,15 @@ STAGES: Final = (
     ),
 )
 
+# With --from-wheel nothing is compiled.
+WHEEL_STAGES: Final = (
+    Stage("find the wheel", "features.wheel_overlay.find:find_wheel"),
+    Stage("prepare Python", "build.prepare:prepare_python"),
+    Stage("lay the wheel over the checkout", "features.wheel_overlay.act:lay_wheel"),
+    Stage("keep the built torch", "build.prepare:keep_torch"),
+    Stage("verify", "build.compile:verify_torch"),
+)
+
 
 def make_build_plan(request: BuildRequest) -> BuildPlan:
     """Decide everything and do nothing; patches are tried in memory."""
@@ -163,7 +172,7 @@ def run_stages(question: Question, plan: BuildPlan, report: Reporter) -> VerifyR
     """
     from torchbuild_tasks.build.ledger import Ledger, now
     from torchbuild_tasks.build.notify import notify_when_over
-    from torchbuild_tasks.build.outputs import recordable
+    from torchbuild_tasks.build.outputs import of_either_era, recordable
     from torchbuild_tasks.build.work import Work
     from torchbuild_tasks.features.manifest.act import Asked, complete_manifest, redact, start_manifest
     from torchbuild_tasks.verify.judge import require_passed
@@ -171,7 +180,7 @@ def run_stages(question: Question, plan: BuildPlan, report: Reporter) -> VerifyR
     request, facts, catalog = question.request, question.facts, question.catalog
     root = Path(plan.source)
     asked = Asked(tool=writer(), request=request, settings=question.settings, facts=facts, plan=plan)
-    outputs = recordable(catalog, plan.era)
+    outputs = (of_either_era if request.from_wheel else recordable)(catalog, plan.era)
     ledger = Ledger(start_manifest(asked, started=now()), root, Path(plan.build_dir), outputs, redact)
     work = Work(
         request=request,
@@ -185,7 +194,7 @@ def run_stages(question: Question, plan: BuildPlan, report: Reporter) -> VerifyR
     )
     ledger.epilogue = lambda: complete_manifest(work)
     with notify_when_over(request, report, root), ledger, work.background:
-        for stage in STAGES:
+        for stage in WHEEL_STAGES if request.from_wheel else STAGES:
             report.stage(stage.title)
             with ledger.stage(stage.title):
                 if stage.when(work):
@@ -214,7 +223,10 @@ def verify(request: BuildRequest, report: Reporter) -> VerifyReport:
     if running := question.facts.tree.running:
         report.note(running.said)
     report.stage("verify")
+    expectations, previous = plan.expectations, question.facts.tree.previous
+    if previous and "wheel" in previous.inputs:
+        from torchbuild_tasks.features.wheel_overlay.choose import promise
+
+        expectations = promise(question.catalog.check, expectations, previous.inputs)
     with interruptible():
-        return session.verify(
-            python=plan.environment.python, expectations=plan.expectations, environ=os.environ
-        )
+        return session.verify(python=plan.environment.python, expectations=expectations, environ=os.environ)

@@ -146,6 +146,13 @@ class BuildRequest:
     mode: str | None = flag(
         "develop: editable install; wheel: a wheel in dist/ (default: develop)", metavar="MODE", choices=MODES
     )
+    from_wheel: str | None = flag(
+        "compile nothing: take the libraries of a wheel of this commit, or one before it: auto, a wheel, a "
+        "folder of them, an address, or a version such as 2.9.1 or 2.9.1+cpu",
+        verbs=("plan", "build"),
+        metavar="auto|PATH|VERSION|URL",
+        in_file=False,
+    )
     target: str | None = flag(
         "build this target of Ninja (c10, torch_cpu, a file ...) and nothing else; nothing is installed",
         verbs=("plan", "build", "bisect"),

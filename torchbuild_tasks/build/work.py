@@ -15,6 +15,7 @@ from torchbuild_tasks.build.ledger import Ledger
 from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.model import BuildPlan, Command, Facts
 from torchbuild_tasks.model.record import VerifyReport
+from torchbuild_tasks.model.wheel import Wheel
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.system import process
 from torchbuild_tasks.system.git.run import git_environment
@@ -65,6 +66,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
         up_to_date: Ninja found nothing to do, and everything is installed.
         front_end_skipped: all that was done was done without the Python front end.
         verified: what the verification found; None when nothing was verified.
+        wheel: whose libraries are taken, with --from-wheel.
     """
 
     request: BuildRequest
@@ -80,6 +82,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     up_to_date: bool = False
     front_end_skipped: bool = False
     verified: VerifyReport | None = None
+    wheel: Wheel | None = None
 
     @property
     def env(self) -> Mapping[str, str]:

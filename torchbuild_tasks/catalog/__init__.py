@@ -69,6 +69,7 @@ from torchbuild_tasks.catalog.rows import (
     TorchRow,
     VariableRow,
     WantRow,
+    WheelInputRow,
     row_place,
 )
 from torchbuild_tasks.values import from_json, replace
@@ -127,6 +128,7 @@ __all__ = [
     "TorchRow",
     "VariableRow",
     "WantRow",
+    "WheelInputRow",
     "load_catalog",
 ]
 
@@ -246,6 +248,7 @@ class Catalog:
     manager = Table(ManagerRow, "packages.toml")
     want = Table(WantRow, "packages.toml")
     library = Table(LibraryRow, "libraries.toml")
+    wheel_input = Table(WheelInputRow, "wheel_inputs.toml")
 
     def __init__(self, **tables: tuple[Any, ...]) -> None:
         """Tables that are given here are not read."""
