@@ -11,7 +11,6 @@ from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.features.package.choose import (
     Member,
     Wanted,
-    compress_flags,
     cuda_folders,
     edit_metadata,
     edit_version,
@@ -215,15 +214,3 @@ def test_the_report_says_what_makes_it_smaller() -> None:
     assert made.too_large_for == ()
     large = report_size(200 << 20, members, (), CATALOG.index_limit, cuda=False)
     assert large.too_large_for == ("PyPI, unless it was asked for more",)
-
-
-@pytest.mark.parametrize(("cuda", "size"), [("13.0", True), ("12.6", False), ("13.2", True)])
-def test_the_smallest_mode_is_for_cuda_13_on(cuda: str, size: bool) -> None:
-    row = compress_flags(CATALOG.compress, cuda)
-    assert row is not None
-    assert ("-compress-mode=size" in row.flags) is size
-
-
-def test_an_old_cuda_has_no_row() -> None:
-    assert compress_flags(CATALOG.compress, "11.8") is None
-    assert compress_flags(CATALOG.compress, "") is None

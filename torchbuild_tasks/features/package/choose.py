@@ -10,12 +10,11 @@ from typing import Final, Literal
 
 import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
-from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from torchbuild_tasks.catalog.cuda import PartRow
-from torchbuild_tasks.catalog.packaging import CompressRow, IndexLimitRow, RpathRow, SharedRow, SmallerRow
+from torchbuild_tasks.catalog.packaging import IndexLimitRow, RpathRow, SharedRow, SmallerRow
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model.closure import Image
 from torchbuild_tasks.text.show import size_text
@@ -296,11 +295,6 @@ def report_size(
         too_large_for=tuple(limit.place for limit in limits if packed > limit.size),
         advice=tuple(advice),
     )
-
-
-def compress_flags(rows: Sequence[CompressRow], cuda: str) -> CompressRow | None:
-    """Return how a wheel's device code is compressed; None for a CUDA that no row is for."""
-    return next((row for row in rows if cuda and SpecifierSet(row.cuda).contains(cuda)), None)
 
 
 def provided_names(names: Collection[str]) -> frozenset[str]:
