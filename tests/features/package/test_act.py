@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 import tempfile
 import zipfile
@@ -98,7 +99,7 @@ def test_without_headers_there_is_no_libtorch(tmp_path: Path) -> None:
 def test_a_missing_tool_is_named_with_how_to_get_it(
     wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(act.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(PackageRefused, match="auditwheel and delvewheel") as caught:
         make(wheel, order(tmp_path / "out"))
     assert caught.value.next_step.startswith("pip install 'torchbuild-tasks[package]'")

@@ -127,7 +127,13 @@ def test_every_requirement_has_a_folder_to_be_found_in_and_every_row_a_project()
         asked = [Requirement(text) for text in requirements(found, CATALOG.part, f"{cuda}.0", "x86_64")]
         assert {each.name for each in asked} <= {row.project for row in CATALOG.shared if row.cuda == cuda}
         assert all(str(each.marker) == 'platform_system == "Linux"' for each in asked)
-    assert "nvidia-cublas==" in " ".join(requirements(found, CATALOG.part, "13.0", "x86_64"))
+
+
+def test_a_requirement_is_of_the_toolkits_version() -> None:
+    image = lib("torch/lib/libtorch_cuda.so", "libcublas.so.13")
+    found = outside({image.real: image}, wanted("13"))
+    (text,) = requirements(found, CATALOG.part, "13.0", "x86_64")
+    assert text.startswith("nvidia-cublas==13.")
 
 
 @pytest.mark.parametrize(
