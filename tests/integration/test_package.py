@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.capabilities import has, needs, needs_cmake, needs_linux_compiler
+from tests.support.capabilities import has, needs, needs_cmake, needs_linux_compiler, skip_without
 from tests.support.driver import torchbuild
 from tests.support.sample import Era, materialise
 from tests.support.wheels import make_wheel, wrong_members
@@ -102,7 +102,7 @@ def debian(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         str(tree),
     ]
     if subprocess.run(argv, check=False).returncode:
-        pytest.skip("mmdebstrap makes no Debian here")
+        skip_without("a Debian made by mmdebstrap")
     assert not any((tree / "usr/bin" / name).exists() for name in ("cc", "gcc", "g++", "ld", "cmake"))
     yield tree
     shutil.rmtree(tree)
