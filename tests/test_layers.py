@@ -98,6 +98,7 @@ ASKS: dict[str, set[str]] = {
     "cluster": {"cache", "helpers"},
     "doctor": {"cache"},
     "manifest": {"builds", "cache", "diagnosis", "helpers"},
+    "package": {"cache", "manifest"},  # the last build's manifest, and how a size is written
     "report": {"cache", "manifest"},
     "support": {"diagnosis", "doctor"},
     "toolkit": {"helpers"},

@@ -310,8 +310,8 @@ class BuildRequest:
     )
     out: str | None = flag(
         "where to write: report its page (default: .torchbuild/report.html), support its archive, "
-        "replay the recorded diffs",
-        verbs=("report", "support", "replay"),
+        "replay the recorded diffs, package the folder of its files",
+        verbs=("report", "support", "replay", "package"),
         metavar="PATH",
         in_file=False,
     )

@@ -94,6 +94,10 @@ VERBS: Final = {
         "features.manifest.verb:compare", "Say what differs between the manifests of two builds."
     ),
     "source": Verb("features.source.verb:run", "Get, update, look at, mend or mirror a checkout of PyTorch."),
+    "package": Verb(
+        "features.package.verb:run",
+        "Make of a built wheel one that works elsewhere, or libtorch for C++: package wheel | libtorch.",
+    ),
     "debug-config": Verb(
         "features.develop.verb:debug_config",
         "Write entries for VS Code's debuggers, link compile_commands.json, and check.",

@@ -24,6 +24,8 @@ from torchbuild_tasks.features.develop.act import DebugConfig, Written
 from torchbuild_tasks.features.helpers.choose import HelperLine, HelperReport
 from torchbuild_tasks.features.manifest.compare import Comparison, Difference
 from torchbuild_tasks.features.manifest.replay import Replay
+from torchbuild_tasks.features.package.act import Package
+from torchbuild_tasks.features.package.choose import Member, SizeReport
 from torchbuild_tasks.features.report.act import ReportFiles
 from torchbuild_tasks.features.support.act import SupportFile
 from torchbuild_tasks.features.trust.act import Trusted
@@ -112,6 +114,17 @@ RESULTS: dict[str, Any] = {
     "compare": Comparison(differences=DIFFERENT, not_compared=("source: a folder",)),
     "builds": (DEBUG, replace(DEBUG, name="other", last=None, active=True)),
     "source": SourceReport(action="get", checkouts=(Checkout(path="/pt", kind="clone", version="2.9.1"),)),
+    "package": Package(
+        path=Path("torch.whl"),
+        version="2.9.1+cu126",
+        platform="manylinux_2_28_x86_64",
+        grafted={"libgomp.so.1": "/usr/lib/libgomp.so.1"},
+        requires=("nvidia-nccl-cu12",),
+        expects=("libcuda.so.1",),
+        stripped=9,
+        size=SizeReport(packed=9, size=99, largest=(Member(name="a", size=99, packed=9),)),
+        notes=("a note",),
+    ),
     "debug-config": DebugConfig(
         files=(Written(path="launch.json"), Written(path="tasks.json")), commands="it is there", findings=()
     ),
@@ -129,6 +142,7 @@ WORDS: dict[str, dict[str, Any]] = {
     "replay": {"manifest": "a.json"},
     "compare": {"manifest": "a.json", "other": "b.json"},
     "source": {"action": "get"},
+    "package": {"action": "wheel"},
 }
 # What a verb runs before it shows what came of it.
 WORKERS = {
@@ -140,6 +154,7 @@ WORKERS = {
     "diagnose": ("features.diagnosis.verb", "read_log"),
     "support": ("features.support.verb", "write_archive"),
     "report": ("features.report.verb", "write_report"),
+    "package": ("features.package.verb", "make"),
     "clean": ("fronts.build_verbs", "remove"),
     "verify": ("flow", "verify"),
     "versions": ("features.versions.verb", "list_versions"),
@@ -333,6 +348,7 @@ ERRORS = [
     errors.SourceError("There is no such ref."),
     errors.ManifestError("It is cut off."),
     errors.Untrusted("It names a program."),
+    errors.PackageRefused("It is too large."),
     errors.Interrupted("Interrupted."),
 ]
 

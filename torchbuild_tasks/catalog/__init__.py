@@ -28,6 +28,13 @@ from torchbuild_tasks.catalog.cuda import (
     PartRow,
     PatchRow,
 )
+from torchbuild_tasks.catalog.packaging import (
+    CompressRow,
+    IndexLimitRow,
+    RpathRow,
+    SharedRow,
+    SmallerRow,
+)
 from torchbuild_tasks.catalog.rows import (
     BackportRow,
     BlasRow,
@@ -249,6 +256,11 @@ class Catalog:
     want = Table(WantRow, "packages.toml")
     library = Table(LibraryRow, "libraries.toml")
     wheel_input = Table(WheelInputRow, "wheel_inputs.toml")
+    shared = Table(SharedRow, "packaging.toml")
+    rpath = Table(RpathRow, "packaging.toml")
+    compress = Table(CompressRow, "packaging.toml")
+    index_limit = Table(IndexLimitRow, "packaging.toml")
+    smaller = Table(SmallerRow, "packaging.toml")
 
     def __init__(self, **tables: tuple[Any, ...]) -> None:
         """Tables that are given here are not read."""
