@@ -40,7 +40,7 @@ from torchbuild_tasks.model import (
     Reading,
     source,
 )
-from torchbuild_tasks.model.record import CheckResult, VerifyReport
+from torchbuild_tasks.model.record import Built, CheckResult, VerifyReport
 from torchbuild_tasks.model.source import Away, Checkout, Entering, Last, Shown, SourceReport
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.versions import version_lines
@@ -95,7 +95,7 @@ RESULTS: dict[str, Any] = {
     ),
     "plan": SOUND,
     "env": SOUND,
-    "build": (SOUND, GOOD),
+    "build": Built(plan=SOUND, verified=GOOD),
     "diagnose": READING,
     "support": SupportFile(path="a.zip", members=("about.txt",), redacted={"user": 2}, problems=("plan: x",)),
     "report": ReportFiles(page=Path("report.html"), trace=None, steps=3, notes=("no record",)),
@@ -290,9 +290,9 @@ def test_a_dry_build_is_the_plan(as_json: bool, give: Give, capsys: pytest.Captu
 
 
 def test_an_up_to_date_build_has_nothing_to_report(give: Give, capsys: pytest.CaptureFixture[str]) -> None:
-    give("build", (SOUND, None))
+    give("build", Built(plan=SOUND, up_to_date=True))
     assert run_verb("build", request_of("build")) == 0
-    assert capsys.readouterr().out == ""
+    assert len(capsys.readouterr().out.splitlines()) == 1
 
 
 @pytest.mark.parametrize("as_json", [True, False])

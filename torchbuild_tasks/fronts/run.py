@@ -9,7 +9,7 @@ import os
 
 from torchbuild_tasks.errors import TorchbuildError
 from torchbuild_tasks.features.trust.verb import settle
-from torchbuild_tasks.fronts.output import err, error_object, error_text, json_text, out
+from torchbuild_tasks.fronts.output import err, error_object, error_text, json_text, out, show
 from torchbuild_tasks.fronts.parsing import load
 from torchbuild_tasks.fronts.reporter import ConsoleReporter
 from torchbuild_tasks.options import BuildRequest
@@ -44,7 +44,7 @@ def show_outcome(outcome: Outcome, *, as_json: bool, request: BuildRequest | Non
     if as_json:
         out(json_text(redactor.value(value)))
     elif outcome.text:
-        out(redactor.text(outcome.text))
+        show(redactor.text(outcome.text))
 
 
 def show_error(error: TorchbuildError, *, as_json: bool) -> None:

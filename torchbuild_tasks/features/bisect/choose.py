@@ -110,6 +110,11 @@ def _quoted(commits: Sequence[str]) -> str:
     return " ".join(f"'{commit}'" for commit in commits)
 
 
+def step_line(step: Step) -> str:
+    """Return a step as one line."""
+    return f"{step.verdict:4}  {step.commit[:10]}  {step.title}  ({step.because}; {step.seconds:.0f} s)"
+
+
 def log_text(bisection: Bisection) -> str:
     """Return the log for a person: what was asked, and a line for each step."""
     lines = [f"bisect {bisection.asked} -- {' '.join(bisection.command)}"]
