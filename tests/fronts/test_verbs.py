@@ -117,6 +117,7 @@ RESULTS: dict[str, Any] = {
     ),
     "test": 0,
     "bench": 0,
+    "config": ({"keys": ()}, "Set\n"),
     "trust": ({"trusted": Trusted(place="/src")}, "Trusted.\n"),
     "bisect": Found(first_bad=("a", "b"), messages=("commit a", "commit b"), steps=(STEP,), log="/l"),
 }
@@ -148,7 +149,7 @@ WORKERS = {
     "debug-config": ("features.develop.verb", "write_entries"),
     "test": ("features.develop.verb", "run_upstream"),
     "bench": ("features.develop.verb", "run_upstream"),
-    "trust": ("features.trust.verb", "answer"),
+    **{verb: (f"features.{verb}.verb", "answer") for verb in ("config", "trust")},
     "bisect": ("features.bisect.verb", "find_first_bad"),
     **{verb: (f"features.{verb}.verb", "run_action") for verb in ("helpers", "cache", "cluster")},
     **{verb: (f"features.{verb}.verb", "run_action") for verb in ("builds", "source")},
