@@ -407,7 +407,7 @@ def test_the_command_lists_its_verbs(torchbuild: Run, capsys: pytest.CaptureFixt
         listed = capsys.readouterr().out
         assert all(f"  {name} " in listed and SESSIONS[name].summary in listed for name in SESSIONS)
     assert torchbuild(["--version"]) == 0
-    assert capsys.readouterr().out == f"torchbuild {torchbuild_tasks.version()}\n"
+    assert capsys.readouterr().out.splitlines()[0] == f"torchbuild {torchbuild_tasks.version()}"
 
 
 def test_an_error_of_the_words_is_json_when_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
