@@ -52,7 +52,7 @@ ROLES: tuple[tuple[str, str], ...] = (
     ("choose", "features/manifest/compare.py features/report/page.py"),
     ("look", "facts/*.py facts/cuda/*.py features/*/look.py"),
     ("verb", "features/*/verb.py"),
-    ("front", "fronts/*.py"),
+    ("front", "fronts/*.py __main__.py"),
     ("flow", "flow.py context.py checkout.py features/doctor/health.py"),
     ("act", "build/*.py build/*/*.py features/*/*.py verify/session.py"),
 )
@@ -248,7 +248,7 @@ def test_no_module_is_above_600_lines(path: Path) -> None:
 
 # Files whose name is their reason, and those that something else than an import leads to.
 BY_ROLE = ("look.py", "act.py", "verb.py", "flags.py", "show.py")
-BY_NAME = ("fronts/console.py",)  # the entry point of the console script
+BY_NAME = ("fronts/console.py", "__main__.py")  # the entry points
 
 
 def test_a_small_module_has_two_importers_or_a_reason() -> None:

@@ -38,7 +38,7 @@ from torchbuild_tasks.system.signals import interruptible
 
 if TYPE_CHECKING:
     from torchbuild_tasks.build.work import Reporter, Work
-    from torchbuild_tasks.model.record import VerifyReport
+    from torchbuild_tasks.model.record import Built, VerifyReport
 
 
 class Stage(NamedTuple):
@@ -130,13 +130,10 @@ def write_env(request: BuildRequest) -> BuildPlan:
     return plan
 
 
-def build(request: BuildRequest, report: Reporter) -> tuple[BuildPlan, VerifyReport | None]:
+def build(request: BuildRequest, report: Reporter) -> Built:
     """Plan, build, record and verify.
 
     Outside of a checkout --torch means one in our store, which is fetched first.
-
-    Returns:
-        The plan, and the verification's report; None when nothing had to be built.
 
     Raises:
         PlanRefused: the build cannot work; nothing was written.
@@ -147,24 +144,15 @@ def build(request: BuildRequest, report: Reporter) -> tuple[BuildPlan, VerifyRep
         return build_plan(question, accept(decide(question)), report)
 
 
-def build_plan(
-    question: Question, plan: BuildPlan, report: Reporter
-) -> tuple[BuildPlan, VerifyReport | None]:
-    """Run the stages of an accepted plan, alone in its checkout.
-
-    Returns:
-        The plan, with another linker where the planned one does not link here; the verification's report.
-    """
+def build_plan(question: Question, plan: BuildPlan, report: Reporter) -> Built:
+    """Run the stages of an accepted plan, alone in its checkout."""
     with interruptible(), lock.hold(Path(plan.source), "build", report.note):
         plan = settle_linker(question, plan, report)
-        return plan, run_stages(question, plan, report)
+        return run_stages(question, plan, report)
 
 
-def run_stages(question: Question, plan: BuildPlan, report: Reporter) -> VerifyReport | None:
+def run_stages(question: Question, plan: BuildPlan, report: Reporter) -> Built:
     """Run every stage, time it, and keep the manifest in the build tree true at each step.
-
-    Returns:
-        The verification's report; None when nothing had to be built or verified.
 
     Raises:
         TorchbuildError: the error of the stage that failed; the manifest says which.
@@ -200,7 +188,24 @@ def run_stages(question: Question, plan: BuildPlan, report: Reporter) -> VerifyR
                 if stage.when(work):
                     work = load_stage(stage)(work)
     require_passed(work.verified, f"Every check is in the manifest: {ledger.manifest_path}")
-    return work.verified
+    return _built(work)
+
+
+def _built(work: Work) -> Built:
+    """Return what the stages have come to."""
+    from torchbuild_tasks.model.record import Built
+
+    manifest = work.ledger.manifest
+    wheels = sorted((work.root / "dist").glob("*.whl"), key=lambda path: path.stat().st_mtime)
+    return Built(
+        plan=work.plan,
+        verified=work.verified,
+        up_to_date=work.up_to_date,
+        stages=manifest.stages,
+        caches=manifest.caches,
+        wheel=str(wheels[-1]) if wheels and work.plan.mode == "wheel" else "",
+        log=str(work.ledger.log.path) if "log" in vars(work.ledger) else "",
+    )
 
 
 def load_stage(stage: Stage) -> Callable[[Work], Work]:

@@ -39,7 +39,7 @@ LOOKS: Final = (
         "replay",
         "clean",
     ),
-    *("helpers list", "helpers where", "cache stats", "cluster status", "source status", "trust"),
+    *("helpers list", "helpers where", "cache stats", "cluster status", "source status", "trust", "config"),
     *("builds list", "builds show", "builds diff"),
 )
 
@@ -109,6 +109,10 @@ VERBS: Final = {
     "bench": Verb(
         "features.develop.verb:bench",
         "Run upstream's operator benchmarks with the built torch; words behind a -- are passed on.",
+    ),
+    "config": Verb(
+        "features.config.verb:run",
+        "List every key of the settings, its value and where from; --write makes a commented file.",
     ),
     "trust": Verb(
         "features.trust.verb:run",

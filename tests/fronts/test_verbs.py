@@ -42,7 +42,7 @@ from torchbuild_tasks.model import (
     Reading,
     source,
 )
-from torchbuild_tasks.model.record import CheckResult, VerifyReport
+from torchbuild_tasks.model.record import Built, CheckResult, VerifyReport
 from torchbuild_tasks.model.source import Away, Checkout, Entering, Last, Shown, SourceReport
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.versions import version_lines
@@ -97,7 +97,7 @@ RESULTS: dict[str, Any] = {
     ),
     "plan": SOUND,
     "env": SOUND,
-    "build": (SOUND, GOOD),
+    "build": Built(plan=SOUND, verified=GOOD),
     "diagnose": READING,
     "support": SupportFile(path="a.zip", members=("about.txt",), redacted={"user": 2}, problems=("plan: x",)),
     "report": ReportFiles(page=Path("report.html"), trace=None, steps=3, notes=("no record",)),
@@ -130,6 +130,7 @@ RESULTS: dict[str, Any] = {
     ),
     "test": 0,
     "bench": 0,
+    "config": ({"keys": ()}, "Set\n"),
     "trust": ({"trusted": Trusted(place="/src")}, "Trusted.\n"),
     "bisect": Found(first_bad=("a", "b"), messages=("commit a", "commit b"), steps=(STEP,), log="/l"),
 }
@@ -163,7 +164,7 @@ WORKERS = {
     "debug-config": ("features.develop.verb", "write_entries"),
     "test": ("features.develop.verb", "run_upstream"),
     "bench": ("features.develop.verb", "run_upstream"),
-    "trust": ("features.trust.verb", "answer"),
+    **{verb: (f"features.{verb}.verb", "answer") for verb in ("config", "trust")},
     "bisect": ("features.bisect.verb", "find_first_bad"),
     **{verb: (f"features.{verb}.verb", "run_action") for verb in ("helpers", "cache", "cluster")},
     **{verb: (f"features.{verb}.verb", "run_action") for verb in ("builds", "source")},
@@ -305,9 +306,9 @@ def test_a_dry_build_is_the_plan(as_json: bool, give: Give, capsys: pytest.Captu
 
 
 def test_an_up_to_date_build_has_nothing_to_report(give: Give, capsys: pytest.CaptureFixture[str]) -> None:
-    give("build", (SOUND, None))
+    give("build", Built(plan=SOUND, up_to_date=True))
     assert run_verb("build", request_of("build")) == 0
-    assert capsys.readouterr().out == ""
+    assert len(capsys.readouterr().out.splitlines()) == 1
 
 
 @pytest.mark.parametrize("as_json", [True, False])

@@ -45,7 +45,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_what_only_this_machine_has_is_refused_with_the_list(wheel: Path, tmp_path: Path) -> None:
     done = torchbuild("package", "wheel", "--wheel", wheel, "--out", tmp_path / "out")
-    assert done.code == 18
+    assert done.code == 19
     assert f"libown.so.3 ({wheel.parents[1]}/libown.so.3), which torch/lib/libtorch_cpu.so needs" in done.err
     assert "--graft libown.so.3" in done.err
     assert list((tmp_path / "out").iterdir()) == []
@@ -81,7 +81,7 @@ def test_the_tag_counts_what_was_brought(wheel: Path, tmp_path: Path) -> None:
 )
 def test_without_a_wheel_it_says_how_to_get_one(words: tuple[str, ...], says: str, tmp_path: Path) -> None:
     done = torchbuild("package", *words, "--source", materialise(tmp_path / "pt"))
-    assert done.code == 18
+    assert done.code == 19
     assert says in done.err
     assert "torchbuild build --mode wheel" in done.err
 
