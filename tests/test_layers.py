@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 import torchbuild_tasks
-from torchbuild_tasks.flow import STAGES, load_stage
+from torchbuild_tasks.flow import STAGES, WHEEL_STAGES, load_stage
 from torchbuild_tasks.fronts.parsing import load, request_class
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.verbs import VERBS
@@ -52,7 +52,7 @@ ROLES: tuple[tuple[str, str], ...] = (
     ("choose", "features/manifest/compare.py features/report/page.py"),
     ("look", "facts/*.py facts/cuda/*.py features/*/look.py"),
     ("verb", "features/*/verb.py"),
-    ("front", "fronts/*.py"),
+    ("front", "fronts/*.py __main__.py"),
     ("flow", "flow.py context.py checkout.py features/doctor/health.py"),
     ("act", "build/*.py build/*/*.py features/*/*.py verify/session.py"),
 )
@@ -98,13 +98,14 @@ ASKS: dict[str, set[str]] = {
     "cluster": {"cache", "helpers"},
     "doctor": {"cache"},
     "manifest": {"builds", "cache", "diagnosis", "helpers"},
+    "package": {"cache", "manifest"},  # the last build's manifest, and how a size is written
     "report": {"cache", "manifest"},
     "support": {"diagnosis", "doctor"},
     "toolkit": {"helpers"},
 }
 # What of a capability the stages of a build call themselves, and what of one is part of every plan.
 BUILD_ASKS = {"cache", "cluster", "diagnosis", "manifest", "patches"}
-PLAN_ASKS = {"cache", "cluster", "companions", "helpers", "patches"}
+PLAN_ASKS = {"cache", "cluster", "companions", "helpers", "patches", "wheel_overlay"}
 
 
 def files() -> list[Path]:
@@ -247,7 +248,7 @@ def test_no_module_is_above_600_lines(path: Path) -> None:
 
 # Files whose name is their reason, and those that something else than an import leads to.
 BY_ROLE = ("look.py", "act.py", "verb.py", "flags.py", "show.py")
-BY_NAME = ("fronts/console.py",)  # the entry point of the console script
+BY_NAME = ("fronts/console.py", "__main__.py")  # the entry points
 
 
 def test_a_small_module_has_two_importers_or_a_reason() -> None:
@@ -314,5 +315,5 @@ def test_every_verb_is_where_its_line_says() -> None:
 
 
 def test_every_stage_is_where_its_line_says() -> None:
-    for stage in STAGES:
+    for stage in (*STAGES, *WHEEL_STAGES):
         assert list(inspect.signature(load_stage(stage)).parameters) == ["work"], stage

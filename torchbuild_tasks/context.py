@@ -16,7 +16,7 @@ from torchbuild_tasks.catalog.templates import load_templates
 from torchbuild_tasks.errors import PlanRefused, UsageError
 from torchbuild_tasks.facts.gather import gather
 from torchbuild_tasks.facts.probe import Probe
-from torchbuild_tasks.facts.settings import find_settings
+from torchbuild_tasks.facts.settings import find_settings, find_user_settings
 from torchbuild_tasks.facts.store import store_folder
 from torchbuild_tasks.facts.tree import look_at_patches, look_at_tree, patch_folders
 from torchbuild_tasks.facts.trust import TEMPLATES, is_trusted, own_templates, place_of
@@ -84,7 +84,8 @@ def named(request: BuildRequest, settings: Settings | None = None) -> Named:
     if settings is not None:
         return Named(settings=settings, main=Path(request.source or "."))
     note = note_of(request)
-    return resolve(request, note, read_believed(request))
+    found = resolve(request, note, read_believed(request))
+    return replace(found, settings=found.settings.without(request.denied)) if request.denied else found
 
 
 def read_believed(request: BuildRequest) -> Settings:
@@ -93,7 +94,10 @@ def read_believed(request: BuildRequest) -> Settings:
     settings = check_settings(found.path, found.data, found.lines) if found else Settings()
     if request.config is None and found:  # a file that is named is the user's word
         settings = _believed(settings, place_of(found.path))
-    return settings
+    wide = find_user_settings()
+    if wide is None or wide.path == settings.path:
+        return settings
+    return settings.over(check_settings(wide.path, wide.data, wide.lines))
 
 
 def _believed(settings: Settings, place: str) -> Settings:

@@ -150,6 +150,12 @@ class Untrusted(TorchbuildError):
     exit_code = 18
 
 
+class PackageRefused(TorchbuildError):
+    """A package would not work elsewhere or is not wanted so large, or there is nothing to make it of."""
+
+    exit_code = 19
+
+
 class Interrupted(TorchbuildError):
     """Ctrl-C or SIGTERM; 130 is what shells report for an interrupted command."""
 

@@ -38,7 +38,7 @@ from torchbuild_tasks.system.signals import interruptible
 
 if TYPE_CHECKING:
     from torchbuild_tasks.build.work import Reporter, Work
-    from torchbuild_tasks.model.record import VerifyReport
+    from torchbuild_tasks.model.record import Built, VerifyReport
 
 
 class Stage(NamedTuple):
@@ -88,6 +88,15 @@ STAGES: Final = (
     ),
 )
 
+# With --from-wheel nothing is compiled.
+WHEEL_STAGES: Final = (
+    Stage("find the wheel", "features.wheel_overlay.find:find_wheel"),
+    Stage("prepare Python", "build.prepare:prepare_python"),
+    Stage("lay the wheel over the checkout", "features.wheel_overlay.act:lay_wheel"),
+    Stage("keep the built torch", "build.prepare:keep_torch"),
+    Stage("verify", "build.compile:verify_torch"),
+)
+
 
 def make_build_plan(request: BuildRequest) -> BuildPlan:
     """Decide everything and do nothing; patches are tried in memory."""
@@ -121,13 +130,10 @@ def write_env(request: BuildRequest) -> BuildPlan:
     return plan
 
 
-def build(request: BuildRequest, report: Reporter) -> tuple[BuildPlan, VerifyReport | None]:
+def build(request: BuildRequest, report: Reporter) -> Built:
     """Plan, build, record and verify.
 
     Outside of a checkout --torch means one in our store, which is fetched first.
-
-    Returns:
-        The plan, and the verification's report; None when nothing had to be built.
 
     Raises:
         PlanRefused: the build cannot work; nothing was written.
@@ -138,24 +144,15 @@ def build(request: BuildRequest, report: Reporter) -> tuple[BuildPlan, VerifyRep
         return build_plan(question, accept(decide(question)), report)
 
 
-def build_plan(
-    question: Question, plan: BuildPlan, report: Reporter
-) -> tuple[BuildPlan, VerifyReport | None]:
-    """Run the stages of an accepted plan, alone in its checkout.
-
-    Returns:
-        The plan, with another linker where the planned one does not link here; the verification's report.
-    """
+def build_plan(question: Question, plan: BuildPlan, report: Reporter) -> Built:
+    """Run the stages of an accepted plan, alone in its checkout."""
     with interruptible(), lock.hold(Path(plan.source), "build", report.note):
         plan = settle_linker(question, plan, report)
-        return plan, run_stages(question, plan, report)
+        return run_stages(question, plan, report)
 
 
-def run_stages(question: Question, plan: BuildPlan, report: Reporter) -> VerifyReport | None:
+def run_stages(question: Question, plan: BuildPlan, report: Reporter) -> Built:
     """Run every stage, time it, and keep the manifest in the build tree true at each step.
-
-    Returns:
-        The verification's report; None when nothing had to be built or verified.
 
     Raises:
         TorchbuildError: the error of the stage that failed; the manifest says which.
@@ -163,7 +160,7 @@ def run_stages(question: Question, plan: BuildPlan, report: Reporter) -> VerifyR
     """
     from torchbuild_tasks.build.ledger import Ledger, now
     from torchbuild_tasks.build.notify import notify_when_over
-    from torchbuild_tasks.build.outputs import recordable
+    from torchbuild_tasks.build.outputs import of_either_era, recordable
     from torchbuild_tasks.build.work import Work
     from torchbuild_tasks.features.manifest.act import Asked, complete_manifest, redact, start_manifest
     from torchbuild_tasks.verify.judge import require_passed
@@ -171,7 +168,7 @@ def run_stages(question: Question, plan: BuildPlan, report: Reporter) -> VerifyR
     request, facts, catalog = question.request, question.facts, question.catalog
     root = Path(plan.source)
     asked = Asked(tool=writer(), request=request, settings=question.settings, facts=facts, plan=plan)
-    outputs = recordable(catalog, plan.era)
+    outputs = (of_either_era if request.from_wheel else recordable)(catalog, plan.era)
     ledger = Ledger(start_manifest(asked, started=now()), root, Path(plan.build_dir), outputs, redact)
     work = Work(
         request=request,
@@ -185,13 +182,30 @@ def run_stages(question: Question, plan: BuildPlan, report: Reporter) -> VerifyR
     )
     ledger.epilogue = lambda: complete_manifest(work)
     with notify_when_over(request, report, root), ledger, work.background:
-        for stage in STAGES:
+        for stage in WHEEL_STAGES if request.from_wheel else STAGES:
             report.stage(stage.title)
             with ledger.stage(stage.title):
                 if stage.when(work):
                     work = load_stage(stage)(work)
     require_passed(work.verified, f"Every check is in the manifest: {ledger.manifest_path}")
-    return work.verified
+    return _built(work)
+
+
+def _built(work: Work) -> Built:
+    """Return what the stages have come to."""
+    from torchbuild_tasks.model.record import Built
+
+    manifest = work.ledger.manifest
+    wheels = sorted((work.root / "dist").glob("*.whl"), key=lambda path: path.stat().st_mtime)
+    return Built(
+        plan=work.plan,
+        verified=work.verified,
+        up_to_date=work.up_to_date,
+        stages=manifest.stages,
+        caches=manifest.caches,
+        wheel=str(wheels[-1]) if wheels and work.plan.mode == "wheel" else "",
+        log=str(work.ledger.log.path) if "log" in vars(work.ledger) else "",
+    )
 
 
 def load_stage(stage: Stage) -> Callable[[Work], Work]:
@@ -214,7 +228,10 @@ def verify(request: BuildRequest, report: Reporter) -> VerifyReport:
     if running := question.facts.tree.running:
         report.note(running.said)
     report.stage("verify")
+    expectations, previous = plan.expectations, question.facts.tree.previous
+    if previous and "wheel" in previous.inputs:
+        from torchbuild_tasks.features.wheel_overlay.choose import promise
+
+        expectations = promise(question.catalog.check, expectations, previous.inputs)
     with interruptible():
-        return session.verify(
-            python=plan.environment.python, expectations=plan.expectations, environ=os.environ
-        )
+        return session.verify(python=plan.environment.python, expectations=expectations, environ=os.environ)

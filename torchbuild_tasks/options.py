@@ -78,6 +78,9 @@ class BuildRequest:
     * `positionals`: the fields whose values follow the verb itself: `diagnose build.log`.
     * `trailing`: words behind a `--` of their own are passed on: `test -- -k name`.
     * `takes`: flags of other verbs, by name, that this one has, too.
+
+    `said` are the flags that stood in no command line, but in an environment variable (`variable_name`), and
+    `denied` those to which a variable said no, so that no settings file counts for them.
     """
 
     actions: ClassVar[tuple[str, ...]] = ()
@@ -89,6 +92,10 @@ class BuildRequest:
 
     # ---------------- what is built, from which source, for which Python
 
+    said: tuple[str, ...] = flag(
+        "flags that a TORCHBUILD_ variable gave", verbs=(), default=(), in_file=False
+    )
+    denied: tuple[str, ...] = flag("flags that one said no to", verbs=(), default=(), in_file=False)
     action: str | None = flag("what to do", verbs=(), metavar="ACTION", in_file=False, positional=True)
     name: str | None = flag(
         "the build of this name, [builds.NAME] in torchbuild.toml: its settings, in a worktree of its own",
@@ -145,6 +152,13 @@ class BuildRequest:
     )
     mode: str | None = flag(
         "develop: editable install; wheel: a wheel in dist/ (default: develop)", metavar="MODE", choices=MODES
+    )
+    from_wheel: str | None = flag(
+        "compile nothing: take the libraries of a wheel of this commit, or one before it: auto, a wheel, a "
+        "folder of them, an address, or a version such as 2.9.1 or 2.9.1+cpu",
+        verbs=("plan", "build"),
+        metavar="auto|PATH|VERSION|URL",
+        in_file=False,
     )
     target: str | None = flag(
         "build this target of Ninja (c10, torch_cpu, a file ...) and nothing else; nothing is installed",
@@ -303,8 +317,8 @@ class BuildRequest:
     )
     out: str | None = flag(
         "where to write: report its page (default: .torchbuild/report.html), support its archive, "
-        "replay the recorded diffs",
-        verbs=("report", "support", "replay"),
+        "replay the recorded diffs, package the folder of its files",
+        verbs=("report", "support", "replay", "package"),
         metavar="PATH",
         in_file=False,
     )
@@ -356,3 +370,34 @@ class BuildRequest:
 def flag_name(field: str) -> str:
     """Spell a field as the user types it: `build_type` -> `--build-type`, `with_` -> `--with`."""
     return "--" + field.rstrip("_").replace("_", "-")
+
+
+# Where a flag's variable would have the name of an older one: TORCHBUILD_CACHE is the folder of downloads,
+# and TORCHBUILD_NAME says in a shell which build it has entered.
+_VARIABLES: Final = {"cache": "TORCHBUILD_COMPILER_CACHE", "name": "TORCHBUILD_BUILD"}
+
+
+def variable_name(field: str) -> str:
+    """Return the environment variable that gives a flag: `build_type` -> `TORCHBUILD_BUILD_TYPE`."""
+    return _VARIABLES.get(field, "TORCHBUILD_" + field.rstrip("_").upper())
+
+
+# The groups of flags in help, the file and the docs, each with its first one; what is common comes last.
+COMMON: Final = ("source", "python", "name", "config", "json", "quiet", "verbose", "yes")
+GROUPS: Final = (
+    ("action", "What is built"),
+    ("clean", "How it is built"),
+    ("mirror", "Where things come from and go to"),
+)
+
+
+def group_of(name: str) -> str:
+    """Return the heading under which a flag of several verbs is shown."""
+    if name in COMMON:
+        return "Common"
+    starts, title = dict(GROUPS), ""
+    for field in dataclasses.fields(BuildRequest):
+        title = starts.get(field.name, title)
+        if field.name == name:
+            break
+    return title

@@ -39,7 +39,7 @@ LOOKS: Final = (
         "replay",
         "clean",
     ),
-    *("helpers list", "helpers where", "cache stats", "cluster status", "source status", "trust"),
+    *("helpers list", "helpers where", "cache stats", "cluster status", "source status", "trust", "config"),
     *("builds list", "builds show", "builds diff"),
 )
 
@@ -94,6 +94,10 @@ VERBS: Final = {
         "features.manifest.verb:compare", "Say what differs between the manifests of two builds."
     ),
     "source": Verb("features.source.verb:run", "Get, update, look at, mend or mirror a checkout of PyTorch."),
+    "package": Verb(
+        "features.package.verb:run",
+        "Make of a built wheel one that works elsewhere, or libtorch for C++: package wheel | libtorch.",
+    ),
     "debug-config": Verb(
         "features.develop.verb:debug_config",
         "Write entries for VS Code's debuggers, link compile_commands.json, and check.",
@@ -105,6 +109,10 @@ VERBS: Final = {
     "bench": Verb(
         "features.develop.verb:bench",
         "Run upstream's operator benchmarks with the built torch; words behind a -- are passed on.",
+    ),
+    "config": Verb(
+        "features.config.verb:run",
+        "List every key of the settings, its value and where from; --write makes a commented file.",
     ),
     "trust": Verb(
         "features.trust.verb:run",

@@ -17,11 +17,12 @@ from invoke.program import Program
 import torchbuild_tasks
 from tests.support.capabilities import needs
 from tests.support.machines import actions, example, request_of, spelled
+from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.fronts import console, nox_sessions
 from torchbuild_tasks.fronts import run as fronts_run
 from torchbuild_tasks.fronts.invoke_tasks import make_namespace, words_by_verb
 from torchbuild_tasks.fronts.parsing import flags, parse
-from torchbuild_tasks.options import BuildRequest, flag_name
+from torchbuild_tasks.options import BuildRequest, flag_name, variable_name
 from torchbuild_tasks.verbs import SESSIONS, VERBS
 
 needs_sigpipe = needs(hasattr(signal, "SIGPIPE"), "SIGPIPE")
@@ -291,8 +292,92 @@ def test_a_session_that_is_there_already_stays() -> None:
 @pytest.mark.parametrize("which", ["names", "leave_out"])
 def test_a_name_that_is_no_session_is_told(which: str) -> None:
     with pytest.raises(ValueError, match=r"no sessions of torchbuild_tasks: buidl; it has build_cpu, "):
-        torchbuild_tasks.register(**{which: ("buidl", "build_cpu")})
+        torchbuild_tasks.register(**{which: ("buidl", "build_cpu")})  # type: ignore[arg-type]
     assert set(nox.registry.get()) == set()
+
+
+@pytest.mark.usefixtures("registry")
+def test_names_are_one_word_several_or_a_list() -> None:
+    torchbuild_tasks.register("build_cpu")
+    torchbuild_tasks.register("plan", "verify")
+    torchbuild_tasks.register(["doctor"], prefix="torch_")
+    assert set(nox.registry.get()) == {"build_cpu", "plan", "verify", "torch_doctor"}
+    torchbuild_tasks.register(leave_out="test")
+    assert "build" in nox.registry.get() and "test" not in nox.registry.get()
+    with pytest.raises(TypeError, match="not name"):
+        torchbuild_tasks.register(name="build_cpu")
+
+
+# ---------------------------------------------------------------- the environment
+
+
+def test_a_variable_is_a_flag(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {
+        "JOBS": "3",
+        "OFFLINE": "1",
+        "WITH_HELPER": "mkl 'a b'",
+        "BUILD_TYPE": "Debug",
+    }.items():
+        monkeypatch.setenv(f"TORCHBUILD_{name}", value)
+    request = parse("build", ["--build-type", "Release"])
+    assert (request.jobs, request.offline, request.with_helper) == (3, True, ("mkl", "a b"))
+    assert request.build_type == "Release"
+    assert set(request.said) == {"jobs", "offline", "with_helper"}
+
+
+def test_a_device_on_the_command_line_silences_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCHBUILD_CUDA", "1")
+    assert parse("build", []).cuda
+    assert not parse("build", ["--cpu"]).cuda
+    assert not parse("build", [], fixed={"cpu": True}).cuda
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [("JOBS", "many"), ("OFFLINE", "perhaps"), ("PRESET", "dve"), ("SET", "A='b"), ("CPU", "1")],
+)
+def test_a_wrong_variable_is_named(variable: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCHBUILD_CUDA", "1")
+    monkeypatch.setenv(f"TORCHBUILD_{variable}", value)
+    with pytest.raises(UsageError, match=f"TORCHBUILD_{variable}"):
+        parse("build", [])
+
+
+def test_a_variable_that_says_no_silences_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCHBUILD_OFFLINE", "0")
+    request = parse("build", [])
+    assert not request.offline
+    assert request.denied == ("offline",)
+    monkeypatch.setenv("TORCHBUILD_OFFLINE", "")
+    assert parse("build", []).denied == ()
+
+
+def test_no_variable_of_a_flag_has_another_meaning() -> None:
+    others = {"CACHE", "NAME", "STATE", "STALL", "RUN", "TREE", "VCVARS", "RESULT", "TEXT", "TITLE", "COMMIT"}
+    names = [variable_name(field.name) for verb in VERBS for field in flags(verb)]
+    assert not {f"TORCHBUILD_{other}" for other in others} & set(names)
+
+
+@pytest.mark.parametrize("words", [["--version"], ["-V", "--verbose"], ["--version", "--json"]])
+def test_the_version_says_what_it_runs_on(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert console.run(words) == 0
+    said = capsys.readouterr().out
+    assert torchbuild_tasks.version() in said
+    for part in ("python", "nox", "invoke"):
+        assert part in said
+
+
+def test_help_begins_with_the_flags_of_the_verb(torchbuild: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert torchbuild(["build_cpu", "--help"]) == 0
+    titles = [line for line in capsys.readouterr().out.splitlines() if line.endswith(":") and line[0] != " "]
+    assert titles[:2] == ["Only for build:", "Often used:"]
+    assert titles[-1] == "Common:"
+
+
+def test_the_list_of_verbs_has_each_once(torchbuild: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert torchbuild(["--help"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert sorted(line.split()[0] for line in said if line.startswith("  ")) == sorted(SESSIONS)
 
 
 @pytest.mark.parametrize(
@@ -322,7 +407,7 @@ def test_the_command_lists_its_verbs(torchbuild: Run, capsys: pytest.CaptureFixt
         listed = capsys.readouterr().out
         assert all(f"  {name} " in listed and SESSIONS[name].summary in listed for name in SESSIONS)
     assert torchbuild(["--version"]) == 0
-    assert capsys.readouterr().out == f"torchbuild {torchbuild_tasks.version()}\n"
+    assert capsys.readouterr().out.splitlines()[0] == f"torchbuild {torchbuild_tasks.version()}"
 
 
 def test_an_error_of_the_words_is_json_when_asked_for(capsys: pytest.CaptureFixture[str]) -> None:

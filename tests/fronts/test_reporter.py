@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import sys
+import time
 
 import pytest
 
@@ -131,7 +132,64 @@ def test_the_live_line_is_gone_when_a_stage_begins_and_at_the_end(monkeypatch: p
     with ConsoleReporter() as report:
         report.block(block(NINJA[0]))
         report.stage("verify")
-    assert screen.getvalue().endswith("== verify\n")
+        report.note("said")
+    text = ESCAPE.sub("", screen.getvalue())
+    assert text.endswith("== verify\n   said\n")
+
+
+def test_a_stage_that_says_nothing_is_not_heard_of(capsys: pytest.CaptureFixture[str]) -> None:
+    with ConsoleReporter() as report:
+        report.stage("fetch helpers")
+        report.stage("compile")
+        report.note("one")
+        report.note("two")
+        report.stage("verify")
+        report.note("Verified before.", alone=True)
+    assert capsys.readouterr().err.splitlines() == ["== compile", "   one", "   two", "   Verified before."]
+
+
+def test_verbose_hears_of_every_stage(capsys: pytest.CaptureFixture[str]) -> None:
+    with ConsoleReporter(verbose=True) as report:
+        report.stage("fetch helpers")
+        report.stage("compile")
+    assert capsys.readouterr().err.splitlines() == ["== fetch helpers", "== compile"]
+
+
+def test_a_terminal_shows_the_stage_that_says_nothing_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = terminal(monkeypatch)
+    monkeypatch.setattr(reporter, "SILENT_FOR", 0.01)
+    with ConsoleReporter() as report:
+        report.stage("verify")
+        until = time.monotonic() + 10
+        while "verify" not in screen.getvalue() and time.monotonic() < until:
+            time.sleep(0.01)
+    assert "verify" in screen.getvalue()
+    assert "== verify" not in screen.getvalue()
+
+
+def test_a_build_within_something_larger_is_heard_of_by_who_wants_all(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for verbose, said in ((False, ""), (True, "== step 1: compile\n   note\n   $ ninja\n")):
+        with ConsoleReporter(verbose=verbose) as report:
+            inner = report.inner("step 1")
+            inner.stage("compile")
+            inner.note("note")
+            inner.command(("ninja",))
+            inner.block(b"")
+        assert capsys.readouterr().err == said
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_the_live_line_is_one_line(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = terminal(monkeypatch)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    with ConsoleReporter() as report:
+        report.stage("compile")
+        report.block(block(f"[7/90] Building CXX object {'long/' * 40}F.cpp.o"))
+    lines = ESCAPE.sub("", screen.getvalue()).replace("\r", "\n").splitlines()
+    assert any("compile 7/90" in line for line in lines)
+    assert max(map(len, lines)) <= columns
 
 
 def test_what_is_said_beside_a_live_line_stays(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,8 @@ from torchbuild_tasks.features.develop.act import DebugConfig, Written
 from torchbuild_tasks.features.helpers.choose import HelperLine, HelperReport
 from torchbuild_tasks.features.manifest.compare import Comparison, Difference
 from torchbuild_tasks.features.manifest.replay import Replay
+from torchbuild_tasks.features.package.act import Package
+from torchbuild_tasks.features.package.choose import Member, SizeReport
 from torchbuild_tasks.features.report.act import ReportFiles
 from torchbuild_tasks.features.support.act import SupportFile
 from torchbuild_tasks.features.trust.act import Trusted
@@ -40,7 +42,7 @@ from torchbuild_tasks.model import (
     Reading,
     source,
 )
-from torchbuild_tasks.model.record import CheckResult, VerifyReport
+from torchbuild_tasks.model.record import Built, CheckResult, VerifyReport
 from torchbuild_tasks.model.source import Away, Checkout, Entering, Last, Shown, SourceReport
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.versions import version_lines
@@ -95,7 +97,7 @@ RESULTS: dict[str, Any] = {
     ),
     "plan": SOUND,
     "env": SOUND,
-    "build": (SOUND, GOOD),
+    "build": Built(plan=SOUND, verified=GOOD),
     "diagnose": READING,
     "support": SupportFile(path="a.zip", members=("about.txt",), redacted={"user": 2}, problems=("plan: x",)),
     "report": ReportFiles(page=Path("report.html"), trace=None, steps=3, notes=("no record",)),
@@ -112,11 +114,23 @@ RESULTS: dict[str, Any] = {
     "compare": Comparison(differences=DIFFERENT, not_compared=("source: a folder",)),
     "builds": (DEBUG, replace(DEBUG, name="other", last=None, active=True)),
     "source": SourceReport(action="get", checkouts=(Checkout(path="/pt", kind="clone", version="2.9.1"),)),
+    "package": Package(
+        path=Path("torch.whl"),
+        version="2.9.1+cu126",
+        platform="manylinux_2_28_x86_64",
+        grafted={"libgomp.so.1": "/usr/lib/libgomp.so.1"},
+        requires=("nvidia-nccl-cu12",),
+        expects=("libcuda.so.1",),
+        stripped=9,
+        size=SizeReport(packed=9, size=99, largest=(Member(name="a", size=99, packed=9),)),
+        notes=("a note",),
+    ),
     "debug-config": DebugConfig(
         files=(Written(path="launch.json"), Written(path="tasks.json")), commands="it is there", findings=()
     ),
     "test": 0,
     "bench": 0,
+    "config": ({"keys": ()}, "Set\n"),
     "trust": ({"trusted": Trusted(place="/src")}, "Trusted.\n"),
     "bisect": Found(first_bad=("a", "b"), messages=("commit a", "commit b"), steps=(STEP,), log="/l"),
 }
@@ -129,6 +143,7 @@ WORDS: dict[str, dict[str, Any]] = {
     "replay": {"manifest": "a.json"},
     "compare": {"manifest": "a.json", "other": "b.json"},
     "source": {"action": "get"},
+    "package": {"action": "wheel"},
 }
 # What a verb runs before it shows what came of it.
 WORKERS = {
@@ -140,6 +155,7 @@ WORKERS = {
     "diagnose": ("features.diagnosis.verb", "read_log"),
     "support": ("features.support.verb", "write_archive"),
     "report": ("features.report.verb", "write_report"),
+    "package": ("features.package.verb", "make"),
     "clean": ("fronts.build_verbs", "remove"),
     "verify": ("flow", "verify"),
     "versions": ("features.versions.verb", "list_versions"),
@@ -148,7 +164,7 @@ WORKERS = {
     "debug-config": ("features.develop.verb", "write_entries"),
     "test": ("features.develop.verb", "run_upstream"),
     "bench": ("features.develop.verb", "run_upstream"),
-    "trust": ("features.trust.verb", "answer"),
+    **{verb: (f"features.{verb}.verb", "answer") for verb in ("config", "trust")},
     "bisect": ("features.bisect.verb", "find_first_bad"),
     **{verb: (f"features.{verb}.verb", "run_action") for verb in ("helpers", "cache", "cluster")},
     **{verb: (f"features.{verb}.verb", "run_action") for verb in ("builds", "source")},
@@ -290,9 +306,9 @@ def test_a_dry_build_is_the_plan(as_json: bool, give: Give, capsys: pytest.Captu
 
 
 def test_an_up_to_date_build_has_nothing_to_report(give: Give, capsys: pytest.CaptureFixture[str]) -> None:
-    give("build", (SOUND, None))
+    give("build", Built(plan=SOUND, up_to_date=True))
     assert run_verb("build", request_of("build")) == 0
-    assert capsys.readouterr().out == ""
+    assert len(capsys.readouterr().out.splitlines()) == 1
 
 
 @pytest.mark.parametrize("as_json", [True, False])
@@ -333,6 +349,7 @@ ERRORS = [
     errors.SourceError("There is no such ref."),
     errors.ManifestError("It is cut off."),
     errors.Untrusted("It names a program."),
+    errors.PackageRefused("It is too large."),
     errors.Interrupted("Interrupted."),
 ]
 

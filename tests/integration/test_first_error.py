@@ -36,7 +36,7 @@ class Tells(Said):
         super().__init__()
         self.flag = flag
 
-    def note(self, text: str) -> None:
+    def note(self, text: str, *, alone: bool = False) -> None:
         super().note(text)
         if text.startswith("First error"):
             self.flag.touch()

@@ -56,7 +56,7 @@ class Said:
     def __init__(self) -> None:
         self.notes: list[str] = []
 
-    def note(self, text: str) -> None:
+    def note(self, text: str, *, alone: bool = False) -> None:
         self.notes.append(text)
 
     def transfer(self, name: str, done: int, total: int | None) -> None:

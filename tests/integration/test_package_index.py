@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.tags import platform_tags
 
 from tests.support.capabilities import needs
 from torchbuild_tasks.errors import DownloadFailed, HashRefused
@@ -289,6 +290,21 @@ def test_progress_is_told_while_pip_downloads(index: Index, tmp_path: Path, conf
     done = [bytes_ for _, bytes_, _ in told]
     assert done == sorted(done)
     assert any(0 < bytes_ < done[-1] for bytes_ in done), "nothing was told on the way"
+
+
+@pytest.mark.parametrize(("python", "abi"), [("cp38", "cp38"), ("cp313", "cp313t")])
+def test_a_wheel_of_one_python(tmp_path: Path, configure: Configure, python: str, abi: str) -> None:
+    """Also for another Python than the one that runs pip."""
+    folder = tmp_path / "here"
+    folder.mkdir()
+    machine = next(platform_tags())
+    for tags in ("cp38-cp38", "cp312-cp312", "cp313-cp313", "cp313-cp313t"):
+        make_wheel(folder / f"torch-2.0.0-{tags}-{machine}.whl")
+    configure(PIP_NO_INDEX="1", PIP_FIND_LINKS=folder.as_uri())
+    (tmp_path / "out").mkdir()
+    wanted = WheelWanted(project="torch", version="2.0.0", tag="", sha256=None, python=python, abi=abi)
+    path, _ = download_wheel(wanted, tmp_path / "out", read_settings(os.environ), Net(), lambda *now: None)
+    assert path.name == f"torch-2.0.0-{python}-{abi}-{machine}.whl"
 
 
 # ---------------------------------------------------------------- into the store

@@ -35,7 +35,7 @@ class Said:
     def __init__(self) -> None:
         self.notes: list[str] = []
 
-    def note(self, text: str) -> None:
+    def note(self, text: str, *, alone: bool = False) -> None:
         self.notes.append(text)
 
 

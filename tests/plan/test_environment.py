@@ -59,6 +59,21 @@ def test_a_venv_of_the_users_is_used_as_it_is() -> None:
     assert plan.environment.foreign
 
 
+def test_the_environment_of_this_tool_is_left_alone_unless_it_is_named() -> None:
+    found_on_path = machine(python(tool=True))
+    plan = plan_of(found_on_path)
+    assert plan.environment.python == "/src/pytorch/.torchbuild/venv-3.11/bin/python"
+    assert not plan.environment.foreign
+    assert plan_of(found_on_path, python="/venv/bin/python").environment.foreign
+
+
+def test_that_an_environment_of_the_users_is_changed_is_said_beforehand() -> None:
+    facts = machine(python(packages={"pip": "24.0"}))
+    assert statuses(plan_of(facts).findings, "python-foreign") == ["warn"]
+    assert not statuses(plan_of(facts, yes=True).findings, "python-foreign")
+    assert not statuses(plan_of(machine(base_python())).findings, "python-foreign")
+
+
 def test_a_conda_environment_is_used_as_it_is() -> None:
     plan = plan_of(machine(python(executable="/opt/conda/bin/python", environment="conda")))
     assert (plan.environment.python, plan.environment.create) == ("/opt/conda/bin/python", None)

@@ -9,7 +9,7 @@ import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from tests.support.capabilities import needs
 from tests.support.machines import linux_facts, plan_of
@@ -59,7 +59,7 @@ class Said:
     def transfer(self, name: str, done: int, total: int | None) -> None: ...
     def removal(self, removal: Removal, uninstall: Command | None) -> None: ...
 
-    def note(self, text: str) -> None:
+    def note(self, text: str, *, alone: bool = False) -> None:
         self.notes.append(text)
 
     def command(self, argv: tuple[str, ...]) -> None:
@@ -70,6 +70,9 @@ class Said:
 
     def block(self, block: bytes) -> None:
         self.output += block
+
+    def inner(self, title: str) -> Self:
+        return self
 
     def confirm(self, question: str) -> bool:
         return False

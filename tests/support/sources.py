@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from tests.support import git_servers as gits
 from tests.support import machines
@@ -38,7 +38,7 @@ class Said:
         """Keep a stage."""
         self.notes.append(title)
 
-    def note(self, text: str) -> None:
+    def note(self, text: str, *, alone: bool = False) -> None:
         """Keep a note."""
         self.notes.append(text)
 
@@ -50,6 +50,9 @@ class Said:
     def block(self, block: bytes) -> None: ...
     def left(self, seconds: float | None) -> None: ...
     def removal(self, removal: Any, uninstall: Any) -> None: ...
+    def inner(self, title: str) -> Self:
+        return self
+
     def confirm(self, question: str) -> bool:
         """Nobody is there to say yes."""
         return False

@@ -12,9 +12,10 @@ from tests.support.windows import toolset, windows, windows_facts
 from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.errors import BuildFailed, PlanRefused, UsageError
 from torchbuild_tasks.fronts.output import error_object, error_text
-from torchbuild_tasks.model import BuildPlan, Command, Cpu, Facts, Finding, Memory, Tool
-from torchbuild_tasks.model.record import CheckResult, VerifyReport
+from torchbuild_tasks.model import BuildPlan, CacheReport, Command, Cpu, Facts, Finding, Memory, Tool
+from torchbuild_tasks.model.record import Built, CheckResult, StageTime, VerifyReport
 from torchbuild_tasks.text import show
+from torchbuild_tasks.text.page import plain
 from torchbuild_tasks.values import replace
 
 # ---------------------------------------------------------------- columns
@@ -56,19 +57,21 @@ PLANS = [
 
 @pytest.mark.parametrize("plan", PLANS)
 def test_the_plan_shows_value_source_and_reason_of_every_choice(plan: BuildPlan) -> None:
-    lines = show.plan_text(plan).splitlines()
+    lines = plain(show.plan_text(plan)).splitlines()
     for choice in plan.choices:
         (line,) = [
-            line for line in lines if line.split()[:1] == choice.name.split()[:1] and choice.because in line
+            line
+            for line in lines
+            if line.lstrip("* ").split()[:1] == choice.name.split()[:1] and choice.because in line
         ]
         assert choice.name in line
         assert choice.value in line
-        assert choice.source in line
+        assert (f"[{choice.source}]" in line) == (choice.source != "default")
 
 
 @pytest.mark.parametrize("plan", PLANS)
 def test_the_plan_shows_what_would_be_done_and_verified(plan: BuildPlan) -> None:
-    text = show.plan_text(plan)
+    text = plain(show.plan_text(plan))
     commands = [plan.environment.create, plan.environment.install, plan.way.ninja, plan.compile]
     for command in filter(None, commands):
         assert command.because in text
@@ -89,6 +92,14 @@ def test_the_plan_shows_what_changed() -> None:
     (line,) = [line for line in text.splitlines() if "1 -> 0" in line]
     assert "USE_MKLDNN" in line
     assert "needs reconfigure" in line
+
+
+def test_a_changed_decision_has_a_star_and_what_it_was() -> None:
+    text = plain(show.plan_text(plan_of(built(set=("USE_MKLDNN=1",)), set=("USE_MKLDNN=0",))))
+    (line,) = [line for line in text.splitlines() if line.startswith("*")]
+    assert line.split()[:3] == ["*", "USE_MKLDNN", "0"]
+    assert line.endswith("(was 1)")
+    assert not [line for line in show.plan_text(plan_of()).splitlines() if "*" in line[:3]]
 
 
 def test_a_verbose_plan_shows_the_env_files_as_they_will_be() -> None:
@@ -170,7 +181,7 @@ FINDINGS = (
 
 
 def test_findings_say_what_to_do() -> None:
-    lines = show.findings_text(FINDINGS).splitlines()
+    lines = plain(show.findings_text(FINDINGS)).splitlines()
     assert lines[1] == "Findings"
     assert lines[2].split() == ["error", "1.0", "GiB", "free"]
     assert "-> Free some space." in lines[3]
@@ -180,7 +191,7 @@ def test_findings_say_what_to_do() -> None:
 
 def test_an_error_is_a_paragraph() -> None:
     error = BuildFailed("It failed.", looked=("a.cpp:1: error: x", "  ^"), next_step="See build.log, line 7.")
-    text = error_text(error)
+    text = plain(error_text(error))
     for part in ("error: It failed.", "a.cpp:1: error: x", "See build.log, line 7."):
         assert part in text
     assert text.endswith("\n")
@@ -218,6 +229,56 @@ def test_a_report_counts_its_checks() -> None:
 def test_a_report_without_checks_is_shown_too() -> None:
     report = VerifyReport(python="python", checks=())
     assert "0 passed, 0 failed" in show.report_text(report)
+
+
+BUILT = Built(
+    plan=plan_of(),
+    verified=VerifyReport(python="/v/python", checks=(CheckResult(check="import", outcome="passed"),)),
+    stages=(
+        StageTime(stage="write env files", seconds=0.2, result="ok"),
+        StageTime(stage="verify", seconds=7.25, result="ok"),
+        StageTime(stage="compile", seconds=3725.0, result="ok"),
+    ),
+    caches=(CacheReport(tool="ccache", hits={"C++": 3}, misses={"C++": 1}), CacheReport(tool="sccache")),
+    log="/src/pytorch/.torchbuild/logs/build.log",
+)
+
+
+def test_a_build_ends_with_what_it_is_and_how_it_is_used() -> None:
+    lines = plain(show.built_text(BUILT, 3740.0, windows=False)).splitlines()
+    assert lines[0].endswith("1 passed, 0 failed, 0 not possible here")
+    assert lines[1] == "Built torch 2.8.0a0 (CPU, Release, develop) in 1 h 02 min"
+    rows = dict(line.split(maxsplit=1) for line in lines[2:] if not line.startswith("  use it"))
+    assert rows == {
+        "in": "/src/pytorch",
+        "time": "compile 1 h 02 min, verify 7.2 s",
+        "cache": "ccache: 3 of 4 compiles found (75%)",
+        "log": BUILT.log,
+        "report": "torchbuild report",
+    }
+    (use,) = [line for line in lines if line.startswith("  use it")]
+    assert f"{BUILT.plan.environment.python} -c 'import torch" in use
+
+
+def test_nothing_built_is_one_line() -> None:
+    text = show.built_text(replace(BUILT, up_to_date=True, verified=None), 1.23, windows=False)
+    assert text == "torch 2.8.0a0 in /src/pytorch, looked at in 1.2 s\n"
+
+
+def test_a_failed_check_shows_all_of_them() -> None:
+    checks = (CheckResult(check="linalg", outcome="failed", detail="no LAPACK"),)
+    text = show.built_text(replace(BUILT, verified=VerifyReport(python="p", checks=checks)), 1, windows=False)
+    assert "no LAPACK" in text
+
+
+def test_doctor_begins_with_the_verdict_and_what_is_wrong() -> None:
+    plan = plan_of(linux_facts(compilers=()))
+    lines = plain(show.doctor_text(plan, linux_facts())).splitlines()
+    assert lines[0].startswith("Verdict: refuse, this cannot be built (")
+    assert lines[1].split()[0] == "error"
+    assert lines.index("Facts") < lines.index("Findings")
+    fine = lines[lines.index("Findings") + 1 :]
+    assert {line.split()[0] for line in fine} == {"ok"}
 
 
 # ---------------------------------------------------------------- a clean

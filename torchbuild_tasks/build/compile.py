@@ -43,7 +43,8 @@ def build_torch(work: Work) -> Work:
         return work  # `build_target` has built it
     route = choose_route(work)
     if route is None:
-        work.report.note("Up to date: Ninja finds nothing to compile or link, and all is in place.")
+        said = "Up to date: Ninja finds nothing to compile or link, and all is in place."
+        work.report.note(said, alone=True)
         return replace(work, up_to_date=True)
     if work.plan.way.name == "install":  # else `start_cache` has started it
         work = begin_cache(work)
@@ -209,7 +210,8 @@ def verify_torch(work: Work) -> Work:
     previous = work.facts.tree.previous
     if work.up_to_date and previous is not None and previous.verified:
         since = f"after the build of {previous.finished}; nothing was built since."
-        work.report.note(f"Verified {since}" if not previous.left_out else f"Imported {since} {_ALL_CHECKS}")
+        said = f"Verified {since}" if not previous.left_out else f"Imported {since} {_ALL_CHECKS}"
+        work.report.note(said, alone=True)
         return work
     from torchbuild_tasks.verify.session import ALWAYS, verify
     from torchbuild_tasks.verify.torch_probe import COMPANION_CHECKS

@@ -49,6 +49,12 @@ def recordable(catalog: Catalog, era: str) -> Outputs:
     return replace(patterns(catalog, era), others=others, sure=sure)
 
 
+def of_either_era(catalog: Catalog, era: str) -> Outputs:
+    """Return the outputs of builds of both eras, to be claimed: a wheel is laid in place in either."""
+    outputs = recordable(catalog, era)
+    return replace(outputs, patterns=(*outputs.patterns, *outputs.others), others=())
+
+
 def emptied_folders(catalog: Catalog) -> tuple[tuple[str, str], ...]:
     """Return the folders of a build folder that their maker empties, each with the tag that it looks for."""
     rows = (row for row in catalog.output if row.tag)

@@ -13,6 +13,7 @@ from torchbuild_tasks.errors import CleanRefused, EnvFileError, RequirementsErro
 from torchbuild_tasks.model import Command
 from torchbuild_tasks.ninja.progress import counting
 from torchbuild_tasks.plan import env_files
+from torchbuild_tasks.plan.environment import OWN_VENV
 from torchbuild_tasks.plan.requirements import missing_from_files
 from torchbuild_tasks.system import files, process, shell, venv
 from torchbuild_tasks.system.log import last_write
@@ -46,7 +47,7 @@ def prepare_python(work: Work) -> Work:
         raise RequirementsError(
             f"{environment.python} has to be changed for this build, and it is an environment of yours.",
             looked=tuple(f"{shell_text(change.argv)}  ({change.because})" for change in changes),
-            next_step="Do that yourself, or say --yes, or leave --python out to get a venv in the checkout.",
+            next_step=f"Do that yourself, or say --yes. {OWN_VENV}",
         )
     _check_wheels(work, environment.install)
     for change in changes:

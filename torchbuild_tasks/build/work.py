@@ -15,6 +15,7 @@ from torchbuild_tasks.build.ledger import Ledger
 from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.model import BuildPlan, Command, Facts
 from torchbuild_tasks.model.record import VerifyReport
+from torchbuild_tasks.model.wheel import Wheel
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.system import process
 from torchbuild_tasks.system.git.run import git_environment
@@ -41,7 +42,7 @@ class Reporter(Protocol):
     """What a front offers to the stages: all that is shown or asked goes through it."""
 
     def stage(self, title: str) -> None: ...
-    def note(self, text: str) -> None: ...
+    def note(self, text: str, *, alone: bool = False) -> None: ...
     def command(self, argv: tuple[str, ...]) -> None: ...
     def block(self, block: bytes) -> None: ...
     def left(self, seconds: float | None) -> None: ...
@@ -49,6 +50,7 @@ class Reporter(Protocol):
     def removal(self, removal: owned.Removal, uninstall: Command | None) -> None: ...
     def confirm(self, question: str) -> bool: ...
     def stream(self) -> Sink: ...
+    def inner(self, title: str) -> Reporter: ...
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,6 +67,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
         up_to_date: Ninja found nothing to do, and everything is installed.
         front_end_skipped: all that was done was done without the Python front end.
         verified: what the verification found; None when nothing was verified.
+        wheel: whose libraries are taken, with --from-wheel.
     """
 
     request: BuildRequest
@@ -80,6 +83,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     up_to_date: bool = False
     front_end_skipped: bool = False
     verified: VerifyReport | None = None
+    wheel: Wheel | None = None
 
     @property
     def env(self) -> Mapping[str, str]:

@@ -28,6 +28,13 @@ from torchbuild_tasks.catalog.cuda import (
     PartRow,
     PatchRow,
 )
+from torchbuild_tasks.catalog.packaging import (
+    CompressRow,
+    IndexLimitRow,
+    RpathRow,
+    SharedRow,
+    SmallerRow,
+)
 from torchbuild_tasks.catalog.rows import (
     BackportRow,
     BlasRow,
@@ -69,6 +76,7 @@ from torchbuild_tasks.catalog.rows import (
     TorchRow,
     VariableRow,
     WantRow,
+    WheelInputRow,
     row_place,
 )
 from torchbuild_tasks.values import from_json, replace
@@ -127,6 +135,7 @@ __all__ = [
     "TorchRow",
     "VariableRow",
     "WantRow",
+    "WheelInputRow",
     "load_catalog",
 ]
 
@@ -246,6 +255,12 @@ class Catalog:
     manager = Table(ManagerRow, "packages.toml")
     want = Table(WantRow, "packages.toml")
     library = Table(LibraryRow, "libraries.toml")
+    wheel_input = Table(WheelInputRow, "wheel_inputs.toml")
+    shared = Table(SharedRow, "packaging.toml")
+    rpath = Table(RpathRow, "packaging.toml")
+    compress = Table(CompressRow, "packaging.toml")
+    index_limit = Table(IndexLimitRow, "packaging.toml")
+    smaller = Table(SmallerRow, "packaging.toml")
 
     def __init__(self, **tables: tuple[Any, ...]) -> None:
         """Tables that are given here are not read."""

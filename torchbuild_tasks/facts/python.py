@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
@@ -154,6 +155,7 @@ def _read(probe: Probe, data: Mapping[str, Any], place: Candidate, tree_root: st
         environment=_environment(data),
         # By where it is, not by how it was found: our env file may have activated it.
         managed=prefix is not None and _is_managed(probe, prefix, tree_root),
+        tool=prefix is not None and sys.prefix != sys.base_prefix and _is_tools(probe, prefix),
         externally_managed=data.get("externally_managed") is True,
         prefix=prefix,
         scripts=_text(data, "scripts"),
@@ -164,6 +166,12 @@ def _read(probe: Probe, data: Mapping[str, Any], place: Candidate, tree_root: st
         packages=_packages(data),
         torch_from=probe.realpath(torch_from) if torch_from else None,
     )
+
+
+def _is_tools(probe: Probe, prefix: str) -> bool:
+    """Say whether an environment is the one that we run in."""
+    key = probe.names.key
+    return bool(key(probe.realpath(prefix)) == key(probe.realpath(sys.prefix)))
 
 
 def _is_managed(probe: Probe, prefix: str, tree_root: str) -> bool:

@@ -57,6 +57,30 @@ def find_settings(explicit: str | None, source: str) -> SettingsFile | None:
     return None
 
 
+def user_settings_path() -> Path:
+    """Return where the user's own settings for all checkouts are, which need not exist.
+
+    XDG_CONFIG_HOME or ~/.config on Linux, %LOCALAPPDATA% on Windows (platformdirs).
+    """
+    from platformdirs import user_config_path
+
+    return user_config_path("torchbuild-tasks", appauthor=False) / NAME
+
+
+def find_user_settings() -> SettingsFile | None:
+    """Return the user's own settings for all checkouts; None where there are none.
+
+    Raises:
+        UsageError: the file cannot be read.
+    """
+    path = user_settings_path()
+    try:
+        there = path.exists()
+    except OSError:  # a home of somebody else's
+        return None
+    return read_settings(path) if there else None
+
+
 def read_settings(path: Path) -> SettingsFile:
     """Read a settings file.
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -70,13 +72,15 @@ def _build(request: BuildRequest, report: Reporter) -> Outcome:
 
     if request.dry_run:
         return _planned(request, flow.make_build_plan(request))
-    build_plan, verified = flow.build(request, report)
+    began = time.monotonic()
+    built = flow.build(request, report)
     text = ""
-    if verified is not None and not request.json:
-        from torchbuild_tasks.text.show import report_text
+    if not request.json:
+        from torchbuild_tasks.text.show import built_text
 
-        text = report_text(verified)
-    return Outcome({"plan": build_plan, "verify": verified}, text)
+        seconds = time.monotonic() - began
+        text = built_text(built, seconds, windows=os.name == "nt", verbose=request.verbose)
+    return Outcome({"plan": built.plan, "verify": built.verified}, text)
 
 
 def _watch(request: BuildRequest, report: Reporter) -> Outcome:

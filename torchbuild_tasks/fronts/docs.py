@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from torchbuild_tasks.catalog import PHASES, FailureRow, load_catalog
+from torchbuild_tasks.features.config import choose as config
 from torchbuild_tasks.fronts.parsing import SHORT, flags, help_text
 from torchbuild_tasks.options import BuildRequest, flag_name
 from torchbuild_tasks.verbs import VERBS
@@ -87,11 +89,14 @@ def _limits(row: FailureRow) -> str:
     return f" ({found})" if found else ""
 
 
+SCHEMA = "torchbuild.schema.json"
 FLAGS_HEAD = """# Flags
 
 Written by `nox -s docs` from [`options.py`](../torchbuild_tasks/options.py) and the verbs' own;
-the same in nox (after `--`), Invoke and `torchbuild`. A flag marked *file* may have its default in
-`torchbuild.toml`.
+the same in nox (after `--`), Invoke and `torchbuild`. Each has an environment variable as well
+(`--build-type`: `TORCHBUILD_BUILD_TYPE`, a switch by 1 or 0, a list separated by blanks); `--cache` has
+`TORCHBUILD_COMPILER_CACHE` and `--name` `TORCHBUILD_BUILD`. A flag marked *file* may have its default in
+`torchbuild.toml` ([config](config.md)).
 
 | flag | verbs | file | meaning |
 | --- | --- | --- | --- |
@@ -122,7 +127,9 @@ def _flag_row(field: dataclasses.Field[Any], verbs: tuple[str, ...]) -> str:
 
 
 def write_pages(folder: Path) -> None:
-    """Write both pages."""
+    """Write both pages, and the schema of torchbuild.toml."""
+    schema = json.dumps(config.schema(), indent=2, ensure_ascii=False)
+    (folder / SCHEMA).write_text(f"{schema}\n", "utf-8")
     (folder / "flags.md").write_text(flags_page(), "utf-8")
     (folder / "failures.md").write_text(failures_page(), "utf-8")
 

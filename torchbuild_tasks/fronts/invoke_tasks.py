@@ -71,10 +71,10 @@ class VerbTask(Task[Any]):
                     parse(verb, _without_core(verb, words))
                     own = words
         except UsageError as error:
-            from torchbuild_tasks.fronts.output import error_text
-            from torchbuild_tasks.text.visible import visible
+            from torchbuild_tasks.fronts.run import show_error
 
-            raise Exit(visible(error_text(error)), code=error.exit_code) from None
+            show_error(error, as_json="--json" in sys.argv)
+            raise Exit(code=error.exit_code) from None
         return arguments(verb, own)
 
 

@@ -8,6 +8,7 @@ field of the request. None of them is run by a bare `nox`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from torchbuild_tasks.verbs import SESSIONS
@@ -17,25 +18,34 @@ if TYPE_CHECKING:
 
 
 def register(
-    *, names: tuple[str, ...] = tuple(SESSIONS), leave_out: tuple[str, ...] = (), prefix: str = ""
+    wanted: Iterable[str | Iterable[str]], without: str | Iterable[str] = (), prefix: str = ""
 ) -> None:
-    """Add the torch sessions to the noxfile that calls this; one that is there already stays.
+    """Add sessions; see `torchbuild_tasks.register`.
 
     Args:
-        names, leave_out: which of `SESSIONS`, and which of these not: a noxfile may have a `test` of its own.
-        prefix: put before each name where a noxfile has many sessions of the same names.
+        wanted: the names of sessions, as words or as lists of words; all of them without any.
+        without: those to leave out.
+        prefix: is put before each name.
 
     Raises:
         ValueError: a name is none of `SESSIONS`.
     """
     import nox.registry
 
+    names, leave_out = _words(wanted) or tuple(SESSIONS), _words(without)
     if unknown := sorted({*names, *leave_out} - set(SESSIONS)):
         known = ", ".join(SESSIONS)
         raise ValueError(f"no sessions of torchbuild_tasks: {', '.join(unknown)}; it has {known}")
     for name in names:
         if name not in leave_out and prefix + name not in nox.registry.get():
             _add(name, prefix)
+
+
+def _words(given: str | Iterable[str | Iterable[str]]) -> tuple[str, ...]:
+    """Return names that were given as one word, as words, or as lists of words."""
+    if isinstance(given, str):
+        return (given,)
+    return tuple(word for each in given for word in _words(each))
 
 
 def _add(name: str, prefix: str) -> None:
@@ -54,15 +64,13 @@ def run(name: str, posargs: tuple[str, ...]) -> None:
     Raises:
         SystemExit: with the verb's exit code; nox itself knows only 0 and 1.
     """
-    import dataclasses
-
     from torchbuild_tasks.errors import TorchbuildError
     from torchbuild_tasks.fronts.parsing import parse
     from torchbuild_tasks.fronts.run import run_verb, show_error
 
     session = SESSIONS[name]
     try:
-        request = dataclasses.replace(parse(session.verb, posargs, f"nox -s {name} --"), **session.fixed)
+        request = parse(session.verb, posargs, f"nox -s {name} --", session.fixed)
     except TorchbuildError as error:
         show_error(error, as_json="--json" in posargs)
         raise SystemExit(error.exit_code) from None

@@ -1,12 +1,21 @@
-"""Results on stdout: text for a person, JSON for a program."""
+"""What is printed: text for a person, laid out for the screen that is there, and JSON for a program.
+
+A screen has colours where it is a terminal, is not CI's, and nobody said NO_COLOR (no-color.org);
+FORCE_COLOR (force-color.org) has them anywhere. Lines are wrapped on a terminal, and to COLUMNS where that is
+set; into a pipe or a file they go whole.
+"""
 
 from __future__ import annotations
 
+import os
+import re
 import sys
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TextIO
 
 from torchbuild_tasks.errors import BuildFailed, PlanRefused, TorchbuildError
 from torchbuild_tasks.features.diagnosis.show import diagnoses_text
+from torchbuild_tasks.text.page import laid_out, plain, styled
 from torchbuild_tasks.text.show import finding_text
 from torchbuild_tasks.text.visible import visible
 from torchbuild_tasks.values import dumps
@@ -19,30 +28,102 @@ def json_text(value: object) -> str:
 
 def out(text: str) -> None:
     """Print a result; what acts on a terminal is escaped, and a letter that the code page of a pipe lacks."""
-    encoding = sys.stdout.encoding or "utf-8"
-    sys.stdout.write(visible(text).encode(encoding, "backslashreplace").decode(encoding))
-    sys.stdout.flush()
+    _write(sys.stdout, visible(plain(text)))
+
+
+def show(text: str) -> None:
+    """Print a result for a person, laid out for the screen."""
+    _write(sys.stdout, on_screen(sys.stdout, text))
 
 
 def err(text: str) -> None:
-    """Print an error, as `out` does; stderr escapes letters that it lacks by itself."""
-    sys.stderr.write(visible(text))
+    """Print an error, as `show` does; stderr escapes letters that it lacks by itself."""
+    sys.stderr.write(on_screen(sys.stderr, text))
+
+
+def on_screen(stream: TextIO, text: str) -> str:
+    """Return a text as this stream is to show it."""
+    return laid_out(text, width=width_of(stream), colours=shows_colours(stream))
+
+
+def _write(stream: TextIO, text: str) -> None:
+    encoding = stream.encoding or "utf-8"
+    stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    stream.flush()
+
+
+def is_live(stream: TextIO) -> bool:
+    """Say whether a stream is a terminal with somebody before it."""
+    return stream.isatty() and not os.environ.get("CI") and os.environ.get("TERM") != "dumb"
+
+
+def shows_colours(stream: TextIO) -> bool:
+    """Say whether a stream takes colours."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return is_live(stream) and (os.name != "nt" or _takes_sequences(stream))
+
+
+def width_of(stream: TextIO) -> int | None:
+    """Return the cells of a line; None where lines are not wrapped."""
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns) > 0:
+        return int(columns)
+    if not stream.isatty():
+        return None
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or None
+    except (OSError, ValueError):  # a screen without a file, or of no size
+        return None
+
+
+def _takes_sequences(stream: TextIO) -> bool:
+    """Let a console of Windows read colours, which it does when asked.
+
+    https://learn.microsoft.com/windows/console/setconsolemode (ENABLE_VIRTUAL_TERMINAL_PROCESSING = 4)
+    """
+    import ctypes
+
+    kernel = getattr(ctypes, "windll").kernel32  # noqa: B009 - only there on Windows
+    mode = ctypes.c_ulong()
+    handle = kernel.GetStdHandle(-12 if stream is sys.stderr else -11)
+    return bool(
+        kernel.GetConsoleMode(handle, ctypes.byref(mode)) and kernel.SetConsoleMode(handle, mode.value | 4)
+    )
 
 
 # ---------------- errors and findings as paragraphs to a person, or as an object for a program
 
 
+_MOST_LINES = 6  # of what a failing build printed
+# A line that starts the compiler, which the log has whole.
+_COMPILE = re.compile(r"\S*/(?:ccache|sccache|c\+\+|cc|g\+\+|gcc|clang\S*|nvcc)(?:-\d+)? .* -")
+
+
 def error_text(error: TorchbuildError) -> str:
     """Write an error as a paragraph: what happened, what was looked for, what to do next."""
-    parts = [f"\nerror: {error.what}\n"]
-    parts += [f"  {line}\n" for line in error.looked]
+    parts = [f"\n{styled('error', 'error:')} {error.what}\n"]
+    failed = isinstance(error, BuildFailed)
+    looked = _shortened(error.looked) if failed else error.looked
+    diagnoses = error.diagnoses if isinstance(error, BuildFailed) else ()
+    parts += [f"  {line}\n" for line in looked]
     if isinstance(error, PlanRefused):
         parts += map(finding_text, error.findings)
-    if isinstance(error, BuildFailed):
-        parts.append(diagnoses_text(error.diagnoses))
+    parts.append(diagnoses_text(diagnoses[:1]))
+    if len(diagnoses) > 1:
+        parts.append(f"{len(diagnoses) - 1} more possible: torchbuild diagnose\n")
     if error.next_step:
         parts.append(f"{error.next_step}\n")
     return "".join(parts)
+
+
+def _shortened(lines: Sequence[str]) -> tuple[str, ...]:
+    """Return the lines of a failing command that say most: without its own command line, and not too many."""
+    kept = [line for line in lines if not _COMPILE.match(line)]
+    more = len(kept) - _MOST_LINES
+    return (*kept[:_MOST_LINES], f"({more} more lines)") if more > 0 else tuple(kept)
 
 
 def error_object(error: TorchbuildError) -> dict[str, Any]:

@@ -10,12 +10,14 @@ import argparse
 import dataclasses
 import functools
 import importlib
+import os
+import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.options import BuildRequest, flag_name
+from torchbuild_tasks.options import COMMON, GROUPS, BuildRequest, flag_name, group_of, variable_name
 from torchbuild_tasks.verbs import VERBS, Outcome
 
 if TYPE_CHECKING:
@@ -76,13 +78,22 @@ def help_text(field: dataclasses.Field[Any], verb: str | None = None) -> str:
 # ---------------- from words to a request
 
 
-def parse(verb: str, argv: Sequence[str], command: str = "") -> BuildRequest:
+_OPPOSITE = {"cpu": "cuda", "cuda": "cpu"}
+
+
+def parse(
+    verb: str,
+    argv: Sequence[str],
+    command: str = "",
+    fixed: Mapping[str, Any] = {},
+) -> BuildRequest:
     """Read the words that follow a verb.
 
     Args:
         verb: one of `VERBS`.
         argv: what follows it.
         command: how the verb is called here, for its help: `torchbuild build`.
+        fixed: what the verb's name says already: `build_cpu`.
 
     Raises:
         UsageError: an unknown flag or action (names the nearest), a flag without its value, a word too few
@@ -103,23 +114,84 @@ def parse(verb: str, argv: Sequence[str], command: str = "") -> BuildRequest:
         if word.startswith("-") and word != "-":  # a dash alone stands for what comes in by a pipe
             raise _unknown_flag(verb, word.partition("=")[0])
     values = vars(known)
-    return make_request(verb, {**values, **_words(verb, rest, given=values), "words": trailing or None})
+    given = {**values, **_words(verb, rest, given=values), "words": trailing or None}
+    return make_request(verb, given, fixed)
 
 
-def make_request(verb: str, values: dict[str, Any]) -> BuildRequest:
+def make_request(verb: str, values: dict[str, Any], fixed: Mapping[str, Any] = {}) -> BuildRequest:
     """Turn parsed values into the request; the job count becomes a number here.
 
+    Args:
+        verb: one of `VERBS`.
+        values: what the command line says, by field.
+        fixed: what the verb's name says (`build_cpu`); it wins over both.
+
     Raises:
-        UsageError: --jobs is not a whole number.
+        UsageError: --jobs is not a whole number, or a TORCHBUILD_ variable says what its flag cannot.
     """
+    values = {**values, **fixed}
+    values = {**said_by_environment(verb, os.environ, values), **values}
     clean = {key: value for key, value in values.items() if value not in (None, [])}
     clean = {key: tuple(value) if isinstance(value, list) else value for key, value in clean.items()}
     if "jobs" in clean:
         try:
             clean["jobs"] = int(clean["jobs"])
         except ValueError:
-            raise UsageError(f"{flag_name('jobs')} {clean['jobs']!r} is not a whole number") from None
+            name = variable_name("jobs") if "jobs" in clean.get("said", ()) else flag_name("jobs")
+            raise UsageError(f"{name} {clean['jobs']!r} is not a whole number") from None
     return request_class(verb)(**clean)
+
+
+_YES, _NO = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
+
+
+def said_by_environment(verb: str, environ: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of the flags that TORCHBUILD_ variables give, and their names as `said` and `denied`.
+
+    A variable that is empty says nothing; neither does one whose flag was given, or whose opposite was.
+
+    Raises:
+        UsageError: a variable of a switch is neither yes nor no, or the value is none of its choices.
+    """
+    found: dict[str, Any] = {}
+    denied: list[str] = []
+    spoken = {name for name, value in given.items() if value not in (None, False, [], ())}
+    for field in flags(verb):
+        variable = variable_name(field.name)
+        text = environ.get(variable, "")
+        silenced = field.name in spoken or _OPPOSITE.get(field.name) in spoken
+        if not text or silenced or field.name in ("action", *_words_of(verb)):
+            continue
+        value = _from_variable(field, variable, text)
+        if value is False:
+            denied.append(field.name)
+        else:
+            found[field.name] = value
+    if "cpu" in found and "cuda" in found:
+        what = f"{variable_name('cpu')} and {variable_name('cuda')} are both set"
+        raise UsageError(what, next_step="Unset one of them, or give the flag: --cpu or --cuda.")
+    return {**found, "said": tuple(found), "denied": tuple(denied)}
+
+
+def _from_variable(field: dataclasses.Field[Any], variable: str, text: str) -> Any:
+    """Return a variable's text as its flag's value; words of a list are separated by blanks, or quoted."""
+    if not takes_value(field):
+        if text.lower() in (*_YES, *_NO):
+            return text.lower() in _YES
+        raise UsageError(f"{variable} cannot be {text!r}", next_step="Say 1 or 0, or unset it.")
+    if field.default == ():
+        lexer = shlex.shlex(text, posix=True, punctuation_chars="")
+        lexer.whitespace_split, lexer.escape, lexer.commenters = True, "", ""
+        try:
+            return list(lexer)
+        except ValueError:
+            raise UsageError(f"{variable} has a quote that is not closed: {text}") from None
+    choices = field.metadata["choices"]
+    if choices and text not in choices:
+        hint = did_you_mean(text, choices)
+        choose = f"Choose one of: {', '.join(choices)}."
+        raise UsageError(f"{variable} cannot be {text!r}{hint}", next_step=choose)
+    return text
 
 
 def apart(words: Sequence[str]) -> tuple[list[str], tuple[str, ...] | None]:
@@ -143,25 +215,56 @@ class _Parser(argparse.ArgumentParser):
             argument_default=argparse.SUPPRESS,
         )
         due = {"action", *_words_of(verb)} if command else set()
-        for field in flags(verb):
-            text = help_text(field, verb).replace("%", "%%")
-            if field.name in due:
-                self.add_argument(field.name, metavar=field.metadata["metavar"], help=text)
-            elif not takes_value(field):
-                self.add_argument(*spellings(field), dest=field.name, action="store_true", help=text)
-            else:
-                how = "append" if field.default == () else "store"
-                self.add_argument(
-                    *spellings(field),
-                    dest=field.name,
-                    action=how,
-                    metavar=field.metadata["metavar"],
-                    help=text,
-                )
+        groups = _groups(verb, due)
+        for title, fields in groups.items():
+            group = self.add_argument_group(title)
+            for field in fields:
+                self._add(group, field, verb, is_word=field.name in due)
+        if command:
+            self.epilog = _EPILOG
+
+    def _add(
+        self, group: argparse._ArgumentGroup, field: dataclasses.Field[Any], verb: str, *, is_word: bool
+    ) -> None:
+        text = help_text(field, verb).replace("%", "%%")
+        if is_word:
+            group.add_argument(field.name, metavar=field.metadata["metavar"], help=text)
+        elif not takes_value(field):
+            group.add_argument(*spellings(field), dest=field.name, action="store_true", help=text)
+        else:
+            how = "append" if field.default == () else "store"
+            metavar = field.metadata["metavar"]
+            group.add_argument(*spellings(field), dest=field.name, action=how, metavar=metavar, help=text)
 
     def error(self, message: str) -> NoReturn:
         """Refuse what argparse itself cannot make sense of; it would end the process."""
         raise UsageError(message)
+
+
+_EPILOG = (
+    "A flag may also be given by a variable (--jobs: TORCHBUILD_JOBS) or in torchbuild.toml (jobs = 8); "
+    "`torchbuild config` lists what counts here, and why."
+)
+# What a verb is asked for most.
+_OFTEN = ("cpu", "cuda", "preset", "torch", "jobs", "set", "clean", "dry_run", "arch", "build_type")
+
+
+def _groups(verb: str, due: Collection[str]) -> dict[str, list[dataclasses.Field[Any]]]:
+    """Return the flags under their headings: words, the verb's own, what is used often, the rest, common."""
+    shared = {field.name for field in dataclasses.fields(BuildRequest)}
+    order = ["Words", f"Only for {verb}", "Often used", *(title for _, title in GROUPS), "Common"]
+    groups: dict[str, list[dataclasses.Field[Any]]] = {title: [] for title in order}
+    for field in flags(verb):
+        if field.name in due:
+            groups["Words"].append(field)
+        elif field.name not in shared or field.metadata["verbs"] == (verb,):
+            groups[f"Only for {verb}"].append(field)
+        elif field.name in _OFTEN:
+            groups["Often used"].append(field)
+        else:
+            groups[group_of(field.name)].append(field)
+    groups["Common"].sort(key=lambda field: COMMON.index(field.name))
+    return {title: fields for title, fields in groups.items() if fields}
 
 
 def _usage(verb: str, command: str) -> str:

@@ -1,6 +1,7 @@
 """Says what goes on while a verb works: a live line on a terminal, plain lines elsewhere.
 
-A terminal means stderr is one and CI is not set. NO_COLOR is honoured by rich. Plain
+A stage's heading is printed once it has something to say, so one that does nothing is not heard of.
+A terminal means stderr is one and CI is not set (output.py has the rules of colours and widths). Plain
 lines come when the phase changes and every half minute, so a CI log stays readable.
 """
 
@@ -13,9 +14,12 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
+from torchbuild_tasks.catalog import GIB
+from torchbuild_tasks.fronts.output import is_live, on_screen, shows_colours
 from torchbuild_tasks.fronts.transfers import Transfers
 from torchbuild_tasks.model import Command
 from torchbuild_tasks.ninja.progress import Progress, ProgressParser, eta
+from torchbuild_tasks.text.page import laid_out, plain, styled
 from torchbuild_tasks.text.redaction import Redactor
 from torchbuild_tasks.text.show import Removable, removal_text, shell_text
 from torchbuild_tasks.text.visible import Printed, output, visible
@@ -25,6 +29,8 @@ if TYPE_CHECKING:
 
 PLAIN_EVERY = 30.0
 PLAIN_LEAST = 2.0
+SILENT_FOR = 1.0  # seconds after which a terminal says which stage it is that says nothing
+MEMORY_EVERY = 2.0
 
 
 def clock(seconds: float | None) -> str:
@@ -34,11 +40,6 @@ def clock(seconds: float | None) -> str:
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
-def shows_colours(stream: TextIO) -> bool:
-    """Say whether a stream is a terminal of somebody who has not said no to colours (no-color.org)."""
-    return stream.isatty() and not os.environ.get("NO_COLOR")
 
 
 class Flushed:
@@ -63,8 +64,11 @@ class ConsoleReporter:
 
     def __init__(self, *, quiet: bool = False, verbose: bool = False, silent: bool = False) -> None:
         quiet = quiet or silent
-        self._quiet, self._verbose, self._silent = quiet, verbose, silent
-        self._live = sys.stderr.isatty() and not os.environ.get("CI") and not quiet and not verbose
+        self._quiet, self.verbose, self._silent = quiet, verbose, silent
+        self._live = is_live(sys.stderr) and not quiet and not verbose
+        self._title, self._headed = "", True
+        self._waiting: threading.Timer | None = None
+        self._memory, self._memory_seen = "", 0.0
         self._parser = ProgressParser()
         self._bar: Bar | None = None
         self._phase, self._last_plain, self._stage_start = "", 0.0, time.monotonic()
@@ -84,23 +88,33 @@ class ConsoleReporter:
         self._end_bar()
 
     def stage(self, title: str) -> None:
-        """Show that a stage begins."""
+        """Take that a stage begins; it is shown once it says something, or takes its time."""
         self._end_bar()
         self._phase, self._total, self._stage_start = "", 0, time.monotonic()
         self._left = self._newest = None
-        self._say(f"== {title}")
+        self._title, self._headed = title, False
+        if self.verbose:
+            self._head()
+        elif self._live:
+            self._waiting = threading.Timer(SILENT_FOR, self._wait)
+            self._waiting.daemon = True
+            self._waiting.start()
 
-    def note(self, text: str) -> None:
-        """Show one line that a person wants to know."""
-        self._say(f"   {text}")
+    def note(self, text: str, *, alone: bool = False) -> None:
+        """Show one line that a person wants to know; `alone` if it says all without its stage's heading."""
+        self._say(f"   {text}", headed=not alone)
 
     def command(self, argv: tuple[str, ...]) -> None:
         """Show a command that is about to run."""
-        self._say(f"   $ {shell_text(argv)}")
+        self._say(styled("dim", f"   $ {shell_text(argv)}"))
+
+    def inner(self, title: str) -> Inner:
+        """Return a reporter for a whole build that is one line of something larger."""
+        return Inner(self, title)
 
     def block(self, block: bytes) -> None:
         """Take output of a running command, whole lines of it."""
-        if self._verbose:
+        if self.verbose:
             text = block.decode(errors="replace")
             self._write(output(text, colours=shows_colours(sys.stderr)), safe=True)
         newest = self._parser.feed_block(block)
@@ -139,15 +153,32 @@ class ConsoleReporter:
         sys.stderr.flush()
         return sys.stdin.readline().strip().lower() in ("y", "yes")
 
-    def _say(self, text: str) -> None:
+    def _head(self) -> None:
+        """Print the heading of the stage, unless it stands already."""
+        if not self._headed:
+            self._headed = True
+            self._say(styled("strong", f"== {self._title}"))
+
+    def _say(self, text: str, *, headed: bool = True) -> None:
         if self._quiet:
             return
-        self._redactor = self._redactor or Redactor(os.environ, people=False)
-        text = self._redactor.text(text)
-        if self._bar:
-            self._bar.console.print(visible(text), markup=False, highlight=False, emoji=False, soft_wrap=True)
-        else:
-            self._write(f"{text}\n")
+        with self._lock:
+            if headed:
+                self._head()
+            self._redactor = self._redactor or Redactor(os.environ, people=False)
+            text = self._redactor.text(text)
+            is_command = plain(text).startswith("   $ ")  # stays as it can be copied
+            line = (
+                laid_out(text, colours=shows_colours(sys.stderr))
+                if is_command
+                else on_screen(sys.stderr, text)
+            )
+            if self._bar:
+                from rich.text import Text
+
+                self._bar.console.print(Text.from_ansi(line), soft_wrap=True)
+            else:
+                self._write(f"{line}\n", safe=True)
 
     def _write(self, text: str, *, safe: bool = False) -> None:
         """Write, unless quiet; a reader that has gone (`| head`) must not end the build."""
@@ -166,11 +197,11 @@ class ConsoleReporter:
     def _tell(self, now: Progress) -> None:
         quiet_for = time.monotonic() - self._last_plain
         changed = now.phase != self._phase and quiet_for >= PLAIN_LEAST
-        if not self._verbose and (changed or quiet_for >= PLAIN_EVERY):
+        if not self.verbose and (changed or quiet_for >= PLAIN_EVERY):
             self._phase, self._last_plain = now.phase, time.monotonic()
             self._say(f"   {self._text(now)}")
 
-    def _text(self, now: Progress) -> str:
+    def _text(self, now: Progress, memory: str = "") -> str:
         elapsed = time.monotonic() - self._stage_start
         what = output(now.what, colours=False)
         if not now.total:
@@ -179,7 +210,8 @@ class ConsoleReporter:
             elapsed - self._first_step(now, elapsed), now.done - self._skipped, now.total - self._skipped
         )
         left = counted if self._left is None else self._left
-        return f"{now.phase} {now.done}/{now.total}, {clock(elapsed)} elapsed, {clock(left)} left  {what}"
+        counts = f"{now.phase} {now.done}/{now.total}"
+        return f"{counts}, {clock(elapsed)} elapsed, {clock(left)} left{memory}  {what}"
 
     def _first_step(self, now: Progress, elapsed: float) -> float:
         """When the count that is shown began: configuring before it tells nothing about its pace."""
@@ -187,30 +219,93 @@ class ConsoleReporter:
             self._total, self._total_start, self._skipped = now.total, elapsed, now.done
         return self._total_start
 
+    def _wait(self) -> None:
+        """Show the stage on the live line: nothing was heard of it yet."""
+        with self._lock:
+            if self._waiting is not None and self._bar is None and self._newest is None:
+                self._update(self._title, None, None)
+
     def _draw(self, now: Progress) -> None:
+        self._update(f"{self._text(now, self._free_memory())}", now.done or 0, now.total or None)
+
+    def _update(self, text: str, done: int | None, total: int | None) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, TextColumn
+        from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
         from rich.progress import Progress as LiveBar
+        from rich.table import Column
 
         if self._bar is None:
-            text = TextColumn("{task.description}", markup=False)
+            one_line = Column(no_wrap=True, overflow="ellipsis", ratio=1)
+            columns = (
+                (SpinnerColumn("line"), TimeElapsedColumn()) if done is None else (BarColumn(bar_width=20),)
+            )
             self._bar = LiveBar(
-                BarColumn(bar_width=20),
-                text,
+                *columns,
+                TextColumn("{task.description}", markup=False, table_column=one_line),
                 console=Console(stderr=True),
                 transient=True,
                 refresh_per_second=5,
+                expand=True,
             )
             self._bar.start()
             self._task = self._bar.add_task("", total=None)
-        total = now.total or None
-        self._bar.update(
-            self._task, description=visible(self._text(now)), completed=now.done or 0, total=total
-        )
+            self._counts = done is not None
+        if not self._counts and done is not None:  # what said nothing begins to count
+            self._bar.stop()
+            self._bar = None
+            self._update(text, done, total)
+            return
+        self._bar.update(self._task, description=visible(text), completed=done, total=total)
+
+    def _free_memory(self) -> str:
+        """Return how much memory a further compile could take, looked at now and then."""
+        from torchbuild_tasks.build.jobserver.serve import MemoryLook
+
+        now = time.monotonic()
+        if now - self._memory_seen >= MEMORY_EVERY:
+            self._memory_seen = now
+            free = MemoryLook()().available
+            self._memory = "" if free is None else f", {free / GIB:.1f} GiB free"
+        return self._memory
 
     def _end_bar(self) -> None:
+        if self._waiting:
+            self._waiting.cancel()
+            self._waiting = None
         self._transfers.end()
         with self._lock:
             if self._bar:
                 self._bar.stop()
                 self._bar = None
+
+
+class Inner:
+    """Reports a build that is a step of something larger: on the live line, and else nothing.
+
+    Args:
+        outer: whose step it is.
+        title: what the live line calls the step.
+    """
+
+    def __init__(self, outer: ConsoleReporter, title: str) -> None:
+        self._outer, self._title = outer, title
+        self.block, self.left, self.transfer = outer.block, outer.left, outer.transfer
+        self.removal, self.confirm, self.stream = outer.removal, outer.confirm, outer.stream
+
+    def stage(self, title: str) -> None:
+        """Take that a stage of the step begins."""
+        self._outer.stage(f"{self._title}: {title}")
+
+    def note(self, text: str, *, alone: bool = False) -> None:
+        """Show a line to who wants to see all."""
+        if self._outer.verbose:
+            self._outer.note(text)
+
+    def command(self, argv: tuple[str, ...]) -> None:
+        """Show a command to who wants to see all."""
+        if self._outer.verbose:
+            self._outer.command(argv)
+
+    def inner(self, title: str) -> Inner:
+        """Return a reporter for a step of this one."""
+        return Inner(self._outer, f"{self._title}: {title}")

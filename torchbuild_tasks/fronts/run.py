@@ -5,17 +5,22 @@ Results go to stdout, everything else to stderr; with --json stdout holds one JS
 
 from __future__ import annotations
 
+import errno
 import os
+from typing import Final
 
-from torchbuild_tasks.errors import TorchbuildError
+from torchbuild_tasks.errors import TorchbuildError, UsageError
 from torchbuild_tasks.features.trust.verb import settle
-from torchbuild_tasks.fronts.output import err, error_object, error_text, json_text, out
+from torchbuild_tasks.fronts.output import err, error_object, error_text, json_text, out, show
 from torchbuild_tasks.fronts.parsing import load
 from torchbuild_tasks.fronts.reporter import ConsoleReporter
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.text.redaction import Redactor
 from torchbuild_tasks.values import to_json
 from torchbuild_tasks.verbs import Outcome
+
+# What a folder that belongs to somebody else says, or one that is no folder; no mistake of ours.
+_NOT_OURS: Final = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ENOSPC)
 
 
 def run_verb(verb: str, request: BuildRequest) -> int:
@@ -34,6 +39,14 @@ def run_verb(verb: str, request: BuildRequest) -> int:
     except TorchbuildError as error:
         show_error(error, as_json=request.json)
         return error.exit_code
+    except OSError as error:
+        if error.errno not in _NOT_OURS or not error.filename:
+            raise
+        refused = UsageError(
+            f"{error.filename}: {error.strerror}.", next_step="Make it yours to write, or name another place."
+        )
+        show_error(refused, as_json=request.json)
+        return refused.exit_code
 
 
 def show_outcome(outcome: Outcome, *, as_json: bool, request: BuildRequest | None = None) -> None:
@@ -44,7 +57,7 @@ def show_outcome(outcome: Outcome, *, as_json: bool, request: BuildRequest | Non
     if as_json:
         out(json_text(redactor.value(value)))
     elif outcome.text:
-        out(redactor.text(outcome.text))
+        show(redactor.text(outcome.text))
 
 
 def show_error(error: TorchbuildError, *, as_json: bool) -> None:

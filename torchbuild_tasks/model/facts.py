@@ -77,10 +77,11 @@ class Python(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """An interpreter that could get torch.
 
     `environment` is venv, conda or base; `managed` is true for a venv that this tool
-    made inside the checkout. `problem` says why the interpreter could not be read.
-    `torch` is the installed torch distribution's version, `torch_from` the folder an
-    editable install of it points to. `debug_library` says whether python3xx_d.lib is there
-    (Windows only; a Debug build links it).
+    made inside the checkout, `tool` for the environment that it is installed in itself.
+    `problem` says why the interpreter could not be read. `torch` is the installed torch
+    distribution's version, `torch_from` the folder an editable install of it points to.
+    `debug_library` says whether python3xx_d.lib is there (Windows only; a Debug build
+    links it).
     """
 
     executable: str
@@ -91,6 +92,7 @@ class Python(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     bits: int | None = None
     environment: Literal["venv", "conda", "base"] | None = None
     managed: bool = False
+    tool: bool = False
     externally_managed: bool = False
     prefix: str | None = None
     scripts: str | None = None

@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from torchbuild_tasks.model import CacheReport, Choice, EnvOp, Facts
+from torchbuild_tasks.model import BuildPlan, CacheReport, Choice, EnvOp, Facts
 from torchbuild_tasks.model.history import Peak
 
 Outcome = Literal["passed", "failed", "not possible"]
@@ -183,3 +183,25 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def store(self) -> str:
         """The folder of the helpers; "" where there was none."""
         return self.facts.store.folder if self.facts.store else ""
+
+
+class Built(msgspec.Struct, frozen=True, kw_only=True):
+    """What one run of the stages has come to.
+
+    Attributes:
+        plan: what was built; with another linker where the planned one does not link here.
+        verified: what the verification found; None when nothing had to be verified.
+        up_to_date: nothing had to be built.
+        stages: how long each took.
+        caches: what the compiler caches did.
+        wheel: the wheel that was made, in wheel mode.
+        log: the log of the build; "" where none was written.
+    """
+
+    plan: BuildPlan
+    verified: VerifyReport | None = None
+    up_to_date: bool = False
+    stages: tuple[StageTime, ...] = ()
+    caches: tuple[CacheReport, ...] = ()
+    wheel: str = ""
+    log: str = ""

@@ -32,6 +32,12 @@ class ChosenPython(msgspec.Struct, frozen=True, kw_only=True):
     better: tuple[str, ...] = ()
 
 
+OWN_VENV = (
+    "To leave it alone, name a Python that is in no environment, and the checkout gets a venv of its own: "
+    "--python PATH"
+)
+
+
 def is_own(question: Question) -> bool:
     """Say whether the environment that gets torch is the tool's own, not one of the user's."""
     python = _first(question)
@@ -124,8 +130,12 @@ def _is_meant(wanted: str, python: Python) -> bool:
 
 
 def _target(question: Question, python: Python) -> str:
-    """Return the interpreter that gets torch: an environment as it is, but a named build has its own."""
-    shared = question.settings.build is not None and question.given("python") is None and not python.managed
+    """Return the interpreter that gets torch: an environment as it is.
+
+    But a named build has its own, and so has a build for whose Python nothing was found but this tool's own.
+    """
+    shared = question.settings.build is not None or python.tool
+    shared = shared and question.given("python") is None and not python.managed
     if python.version is None or (python.environment in ("venv", "conda") and not shared):
         return python.executable
     folder = f"venv-{series(python.version)}"
@@ -177,6 +187,7 @@ def check_python(question: Question, chosen: ChosenPython) -> tuple[Finding, ...
     return (
         *_check_version(question, python),
         *_check_parts(question, python, chosen),
+        *_check_foreign(question, chosen),
         *check_offline(question, chosen.missing),
         *check_better(question, chosen.target or python, foreign=chosen.environment.foreign),
     )
@@ -235,6 +246,18 @@ def _check_parts(question: Question, python: Python, chosen: ChosenPython) -> tu
             Finding(id="python-pip", status="error", text=text, fix=f"{python.executable} -m ensurepip")
         )
     return tuple(findings)
+
+
+def _check_foreign(question: Question, chosen: ChosenPython) -> tuple[Finding, ...]:
+    """Say beforehand that a build will ask: it changes an environment that somebody else made."""
+    environment = chosen.environment
+    if not environment.foreign or not (environment.install or environment.remove) or question.request.yes:
+        return ()
+    text = (
+        f"{environment.python} is an environment of yours that this build installs into; `build` asks first"
+    )
+    fix = f"To agree: --yes. {OWN_VENV}"
+    return (Finding(id="python-foreign", status="warn", text=text, fix=fix),)
 
 
 def _install_part(question: Question, minor: str, part: str) -> str:

@@ -54,9 +54,7 @@ def usable_memory(memory: Memory) -> tuple[int, str] | None:
 def choose_jobs(question: Question, build_type: str) -> Choice:
     """Decide the number of parallel compile jobs, with the arithmetic as the reason."""
     if question.request.jobs is not None:
-        return Choice(
-            name="jobs", value=str(question.request.jobs), because="--jobs on the command line", source="flag"
-        )
+        return question.choose("jobs", "jobs", "", "")
     if (asked := decide(question, "MAX_JOBS")) and asked.value:
         return replace(asked, name="jobs", because=f"MAX_JOBS: {asked.because}")
     number, why = _count_jobs(question, build_type)

@@ -78,7 +78,7 @@ def _plan(decisions: Decisions, templates: Mapping[str, str], writer: str) -> Bu
     ops = operations(decisions)
     freshness = compare(decisions, inputs)
     findings = (*_findings(decisions, ops), *check_loop(decisions, freshness))
-    return BuildPlan(
+    plan = BuildPlan(
         verdict=verdict(findings),
         findings=findings,
         choices=decisions.choices,
@@ -103,6 +103,11 @@ def _plan(decisions: Decisions, templates: Mapping[str, str], writer: str) -> Bu
         compile=_compile(decisions),
         expectations=expectations(decisions),
     )
+    if not question.request.from_wheel:
+        return plan
+    from torchbuild_tasks.features.wheel_overlay.choose import plan_overlay  # a compile does without
+
+    return plan_overlay(question, plan)
 
 
 def verdict(findings: tuple[Finding, ...]) -> Literal["ok", "warn", "refuse"]:

@@ -1,7 +1,7 @@
 """What a plan is made from, gathered in one value: request, facts, rows and settings.
 
 Also the one place where the precedence stands:
-flag > the user's environment > torchbuild.toml > preset > helper exports > default.
+flag > the user's environment > torchbuild.toml > the user-wide file > preset > helper exports > default.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from packaging.version import Version
 from torchbuild_tasks.catalog import Catalog, TorchRow
 from torchbuild_tasks.catalog import match as rows
 from torchbuild_tasks.model import Choice, Cuda, Era, Facts, Source
-from torchbuild_tasks.options import BuildRequest, flag_name
+from torchbuild_tasks.options import BuildRequest, flag_name, variable_name
 from torchbuild_tasks.plan.settings import Settings, split_assignment
 from torchbuild_tasks.text.words import shell_line
 
@@ -75,10 +75,16 @@ class Question(msgspec.Struct, frozen=True, dict=True):
         """Return what the flags or the settings file say of a field, with the layer and the reason."""
         value = getattr(self.request, name)
         if value not in (None, False, ()):
-            return value, "flag", f"{flag_name(name)} on the command line"
+            return value, *self._said(name)
         if self.settings.values.get(name) not in (None, False):
             return self.settings.values[name], "torchbuild.toml", f"{name} in {self.settings.place(name)}"
         return None
+
+    def _said(self, name: str) -> tuple[Source, str]:
+        """Return the layer of a flag that was given, and the reason."""
+        if name in self.request.said:
+            return "environment", f"{variable_name(name)} in the environment"
+        return "flag", f"{flag_name(name)} on the command line"
 
     def value(self, name: str, default: str) -> str:
         """Return the value of such a field, without the reason."""
@@ -112,11 +118,12 @@ class Question(msgspec.Struct, frozen=True, dict=True):
     def _layers(self) -> Iterator[Choice]:
         """Go through what the layers say of build variables, the strongest first."""
         for name, value in self.assignments.items():
-            yield Choice(name=name, value=value, because="--set on the command line", source="flag")
+            layer, because = self._said("set")
+            yield Choice(name=name, value=value, because=because, source=layer)
         for device, value in _DEVICES:
             if getattr(self.request, device):
-                because = f"--{device} on the command line"
-                yield Choice(name="USE_CUDA", value=value, because=because, source="flag")
+                layer, because = self._said(device)
+                yield Choice(name="USE_CUDA", value=value, because=because, source=layer)
         for name, value in self.facts.environ.items():
             yield Choice(name=name, value=value, because=f"{name} in the environment", source="environment")
         for name, value in self.settings.variables.items():

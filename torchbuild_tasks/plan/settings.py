@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -64,7 +64,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     `build` is the one of `builds` whose values lie over the others; as long as its worktree is not there,
     `seen_from` is the checkout that is looked at instead. `withheld` has, by the place that is to be trusted,
-    what was found and does not count as long as nobody has vouched for it (`plan/trust.py`).
+    what was found and does not count as long as nobody has vouched for it (`plan/trust.py`). `places` has the
+    file of each field, and of each variable as `set.NAME`, that is not in `path`: the user-wide one.
     """
 
     path: str | None = None
@@ -77,6 +78,34 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     build: NamedBuild | None = None
     seen_from: str = ""
     withheld: Mapping[str, tuple[Withheld, ...]] = msgspec.field(default_factory=dict)
+    places: Mapping[str, str] = msgspec.field(default_factory=dict)
+
+    def over(self, below: Settings) -> Settings:
+        """Return these settings laid over those of another file, which `places` then names.
+
+        Its named builds do not count: their worktrees lie beside the file.
+        """
+        values = {
+            name: value
+            for name, value in below.values.items()
+            if not self.values.get(_OPPOSITE.get(name, ""))
+        }
+        named = {name: str(below.path) for name in values.keys() - self.values.keys()}
+        named |= {f"set.{name}": str(below.path) for name in below.variables.keys() - self.variables.keys()}
+        return replace(
+            self,
+            values={**values, **self.values},
+            variables={**below.variables, **self.variables},
+            helpers=(*self.helpers, *below.helpers),
+            failures=(*self.failures, *below.failures),
+            mirrors=tuple({**dict(below.mirrors), **dict(self.mirrors)}.items()),
+            places=named,
+        )
+
+    def without(self, names: Collection[str]) -> Settings:
+        """Return these settings without some fields: the user has said no to them."""
+        values = {name: value for name, value in self.values.items() if name not in names}
+        return replace(self, values=values)
 
     def of(self, build: NamedBuild) -> Settings:
         """Return the same file for one of its builds, whose values lie over those for all.
@@ -98,7 +127,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def place(self, name: str) -> str:
         """Return where a field, or a variable as `set.NAME`, is written."""
         owner = self.build.origins.get(name) if self.build else None
-        return f"[builds.{owner}] in {self.path}" if owner else str(self.path)
+        return f"[builds.{owner}] in {self.path}" if owner else self.places.get(name, str(self.path))
 
 
 class _File(msgspec.Struct, frozen=True):

@@ -66,6 +66,16 @@ def read_elf(file: BinaryIO, real: str, size: int) -> Image:
         return Image(real=real, machine=machine, damage=f"broken ELF: {reason}")
 
 
+def debug_size(path: Path) -> int:
+    """Return how many bytes of an ELF file are debug information, which nothing needs to run."""
+    try:
+        with path.open("rb") as file:
+            parts = ELFFile(file).iter_sections()
+            return sum(part["sh_size"] for part in parts if part.name.startswith((".debug_", ".zdebug_")))
+    except BROKEN:
+        return 0
+
+
 def dynamic_of(elf: ELFFile) -> DynamicSegment | None:
     """Return the dynamic section, by the table that the loader reads."""
     return next((part for part in elf.iter_segments("PT_DYNAMIC") if isinstance(part, DynamicSegment)), None)

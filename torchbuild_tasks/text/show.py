@@ -1,19 +1,20 @@
 """Values as text for a person: the plan, the findings, the facts, and what a verb did.
 
-Plain text in aligned columns, the same on a terminal, in a file and under CI. Nothing
-is printed here.
+Text in aligned columns, with marks (page.py) where a terminal has colours. Nothing is printed here.
 """
 
 from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.model import (
     BuildPlan,
+    CacheReport,
+    Choice,
     Command,
     Cuda,
     Driver,
@@ -24,7 +25,8 @@ from torchbuild_tasks.model import (
     Toolkit,
     Windows,
 )
-from torchbuild_tasks.model.record import VerifyReport
+from torchbuild_tasks.model.record import Built, VerifyReport
+from torchbuild_tasks.text.page import Style, styled
 from torchbuild_tasks.text.words import shell_line
 
 MARK = {"ok": "ok     ", "warn": "warning", "error": "error  ", "unknown": "unknown", "skipped": "skipped"}
@@ -32,7 +34,30 @@ WAYS = {
     "front end": "by the Python front end",
     "install": "by Ninja and install, unless a file that lies in place says otherwise",
 }
+VERDICT_STYLE: dict[str, Style] = {"ok": "good", "warn": "warning", "refuse": "error"}
 OUTCOME = {"passed": "passed      ", "failed": "FAILED      ", "not possible": "not possible"}
+STYLE_OF: dict[str, Style] = {"ok": "good", "warn": "warning", "error": "error", "unknown": "warning"}
+# The decisions of a plan in the order of the questions that they answer; the rest are build variables.
+GROUPS = (
+    ("What is built", ("source", "torch", "era", "preset", "build type", "mode", "target")),
+    ("Where it goes", ("python", "from PyPI", "env shell")),
+    (
+        "With what",
+        (
+            "toolset",
+            "CXX",
+            "CC",
+            "CUDA toolkit",
+            "GPU architectures",
+            "BLAS library",
+            "linker",
+            "compiler cache",
+        ),
+    ),
+    ("How fast", ("jobs", "jobserver", "distribute")),
+)
+_ORDER = ("error", "warn", "unknown")
+_WIDEST = 20  # cells of a value that others are aligned to
 _OF_WINDOWS = re.compile(r"[A-Za-z]:[\\/]|.*\.(?:exe|bat|cmd)$", re.IGNORECASE)
 
 
@@ -44,7 +69,9 @@ def shell_text(argv: Sequence[str]) -> str:
 def finding_text(finding: Finding) -> str:
     """Return one finding with its mark; what to do stands under it."""
     fix = f"           -> {finding.fix}\n" if finding.fix else ""
-    return f"  {MARK[finding.status]}  {finding.text}\n{fix}"
+    mark = MARK[finding.status]
+    style = STYLE_OF.get(finding.status)
+    return f"  {styled(style, mark) if style else mark}  {finding.text}\n{fix}"
 
 
 class Removable(Protocol):
@@ -69,11 +96,11 @@ def columns(rows: Sequence[Sequence[str]], indent: str = "  ") -> str:
 
 
 def plan_text(plan: BuildPlan, *, verbose: bool = False) -> str:
-    """Return the whole plan: choices with value, source and reason, then what would be done."""
+    """Return the whole plan: choices in groups with value and reason, then what would be done."""
     parts = [
-        "Choices (value, decided by, because)\n",
-        columns([(c.name, c.value, c.source, c.because) for c in plan.choices]),
-        f"\nBuild tree: {plan.build_dir}\n  needs {plan.freshness.needs}: {plan.freshness.because}\n",
+        *_choices(plan),
+        f"{styled('strong', 'Build tree')}: {plan.build_dir}\n",
+        f"  needs {plan.freshness.needs}: {plan.freshness.because}\n",
         columns(
             [
                 (c.name, f"{c.before} -> {c.after}", f"needs {c.needs}", c.because)
@@ -82,18 +109,45 @@ def plan_text(plan: BuildPlan, *, verbose: bool = False) -> str:
             "    ",
         ),
         f"  way: {WAYS[plan.way.name]}: {plan.way.because}\n",
-        "\nCommands\n",
+        f"\n{styled('strong', 'Commands')}\n",
         *(command_text(command) for command in commands(plan)),
-        "\nEnv files\n",
+        f"\n{styled('strong', 'Env files')}\n",
         *(f"  {env_file.path}\n" for env_file in plan.env_files),
-        "\nVerification\n",
+        f"\n{styled('strong', 'Verification')}\n",
         columns([(e.check, _expected(e.key, e.wanted), e.skip or e.because) for e in plan.expectations]),
     ]
     if verbose:
         parts += (
             f"\n{env_file.path}\n{textwrap.indent(env_file.text, '  | ')}" for env_file in plan.env_files
         )
-    return "".join(parts) + findings_text(plan.findings) + f"\nVerdict: {plan.verdict}\n"
+    verdict = styled(VERDICT_STYLE[plan.verdict], plan.verdict)
+    return "".join(parts) + findings_text(plan.findings) + f"\nVerdict: {verdict}\n"
+
+
+def _choices(plan: BuildPlan) -> Iterator[str]:
+    """Yield the decisions by group; a star marks what is not as in the last build."""
+    before = {change.name.removeprefix("variable "): change.before for change in plan.freshness.changes}
+    left = list(plan.choices)
+    for title, names in (*GROUPS, ("Build variables", ())):
+        group = [c for c in left if c.name in names or not names]
+        left = [c for c in left if c not in group]
+        if group:
+            yield f"{styled('strong', title)}\n"
+            yield from _group(group, before)
+            yield "\n"
+
+
+def _group(group: Sequence[Choice], before: Mapping[str, str]) -> Iterator[str]:
+    """Yield a line a decision: its value, who decided it if anybody did, and why."""
+    widest = max(len(choice.name) for choice in group)
+    values = max((len(c.value) for c in group if len(c.value) <= _WIDEST), default=0)
+    for choice in group:
+        changed = choice.name in before
+        line = f"{'*' if changed else ' '} {choice.name:<{widest}}  {choice.value:<{values}}  "
+        line += f"[{choice.source}] " if choice.source != "default" else ""
+        line += f"{choice.because} (was {before[choice.name]})" if changed else choice.because
+        style: Style | None = "changed" if changed else "dim" if choice.source == "default" else None
+        yield (styled(style, line) if style else line) + "\n"
 
 
 def _expected(key: str, wanted: str) -> str:
@@ -124,7 +178,23 @@ def findings_text(findings: Sequence[Finding]) -> str:
     """Return every finding with its mark; what to do stands under it."""
     if not findings:
         return ""
-    return "\nFindings\n" + "".join(map(finding_text, findings))
+    return f"\n{styled('strong', 'Findings')}\n" + "".join(map(finding_text, findings))
+
+
+def doctor_text(plan: BuildPlan, facts: Facts, *, verbose: bool = False) -> str:
+    """Return how things stand: the verdict, what is wrong and what to do about it, then what was seen."""
+    bad = [each for each in plan.findings if each.status not in ("ok", "skipped")]
+    fine = [each for each in plan.findings if each.status in ("ok", "skipped")]
+    counts = [
+        f"{number} {word}{'s' if number > 1 and word != 'unknown' else ''}"
+        for status, word in (("error", "error"), ("warn", "warning"), ("unknown", "unknown"), ("ok", "ok"))
+        if (number := sum(each.status == status for each in plan.findings))
+    ]
+    said = {"refuse": "this cannot be built", "warn": "this can be built", "ok": "all is well"}[plan.verdict]
+    head = styled(VERDICT_STYLE[plan.verdict], f"Verdict: {plan.verdict}") + f", {said}"
+    text = f"{head} ({', '.join(counts)})\n" if counts else f"{head}\n"
+    text += "".join(map(finding_text, sorted(bad, key=lambda each: _ORDER.index(each.status))))
+    return text + f"\n{facts_text(facts, verbose=verbose)}" + findings_text(fine)
 
 
 def facts_text(facts: Facts, *, verbose: bool = False) -> str:
@@ -152,7 +222,7 @@ def facts_text(facts: Facts, *, verbose: bool = False) -> str:
     if facts.store:
         rows.append(("helpers", f"{len(facts.store.unpacked)} in {facts.store.folder}"))
     rows += [(name, value) for name, value in facts.environ.items()]
-    return "Facts\n" + columns(rows)
+    return f"{styled('strong', 'Facts')}\n" + columns(rows)
 
 
 def _windows(windows: Windows, verbose: bool) -> Iterator[tuple[str, str]]:
@@ -274,13 +344,78 @@ def env_text(plan: BuildPlan, dry_run: bool) -> str:
 
 def report_text(report: VerifyReport) -> str:
     """Return the verification's result, a line a check."""
-    version = report.torch.get("version", "torch")
     rows = [(OUTCOME[check.outcome], check.check, check.detail) for check in report.checks]
+    return f"{_verification_of(report)}\n{columns(rows)}{_counts(report)}\n"
+
+
+def _verification_of(report: VerifyReport) -> str:
+    return f"Verification of {report.torch.get('version', 'torch')} by {report.python}"
+
+
+def _counts(report: VerifyReport) -> str:
     failed = sum(check.outcome == "failed" for check in report.checks)
     skipped = sum(check.outcome == "not possible" for check in report.checks)
     passed = len(report.checks) - failed - skipped
-    total = f"{passed} passed, {failed} failed, {skipped} not possible here"
-    return f"Verification of {version} by {report.python}\n{columns(rows)}{total}\n"
+    return f"{passed} passed, {failed} failed, {skipped} not possible here"
+
+
+def built_text(built: Built, seconds: float, *, windows: bool, verbose: bool = False) -> str:
+    """Return the end of a build: what it is and where, what took how long, and how it is used.
+
+    Args:
+        built: what the stages have come to.
+        seconds: from the first look to the end.
+        windows: whether the commands are for a shell of Windows.
+        verbose: whether every check of the verification is listed.
+    """
+    verified, plan = built.verified, built.plan
+    values = {choice.name: choice.value for choice in plan.choices}
+    if built.up_to_date and verified is None:
+        return f"torch {values.get('torch', '')} in {plan.source}, looked at in {_took(seconds)}\n"
+    text = ""
+    if verified and (verbose or any(check.outcome == "failed" for check in verified.checks)):
+        text = f"{report_text(verified)}\n"
+    elif verified:
+        text = f"{_verification_of(verified)}: {_counts(verified)}\n"
+    device = "CUDA" if values.get("USE_CUDA", "0") not in ("0", "OFF") else "CPU"
+    parts = f"{device}, {values.get('build type', '')}, {plan.mode}"
+    target = values.get("target")
+    what = f"{target} of torch" if target else "torch"
+    rows = [
+        ("in", plan.build_dir if target else plan.source),
+        ("wheel", built.wheel),
+        ("time", ", ".join(_long_stages(built))),
+        *(("cache", _hits(report)) for report in built.caches if report.hits or report.misses),
+        ("use it", "" if target else _use(plan.environment.python, windows)),
+        ("log", built.log),
+        ("report", "torchbuild report" if built.log else ""),
+    ]
+    head = styled("good", f"Built {what}") + f" {values.get('torch', '')} ({parts}) in {_took(seconds)}\n"
+    return text + head + columns([row for row in rows if row[1]])
+
+
+def _long_stages(built: Built) -> Iterator[str]:
+    """Yield the stages that took a second or more, the longest first."""
+    longest = sorted(built.stages, key=lambda stage: -stage.seconds)
+    return (f"{stage.stage} {_took(stage.seconds)}" for stage in longest if stage.seconds >= 1)
+
+
+def _took(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {rest:02} s"
+
+
+def _hits(report: CacheReport) -> str:
+    hits, misses = sum(report.hits.values()), sum(report.misses.values())
+    return f"{report.tool}: {hits} of {hits + misses} compiles found ({hits / (hits + misses):.0%})"
+
+
+def _use(python: str, windows: bool) -> str:
+    """Return the line that runs the torch that was built."""
+    return shell_line((python, "-c", "import torch; print(torch.__version__)"), windows=windows)
 
 
 def removal_text(removal: Removable, uninstall: Command | None) -> str:

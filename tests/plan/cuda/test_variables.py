@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.cuda import cuda_facts, gpu, toolkit
 from tests.support.machines import modern_tree, plan_of, tree
-from torchbuild_tasks.catalog import GIB
+from torchbuild_tasks.catalog import GIB, load_catalog
 from torchbuild_tasks.model import BuildPlan, Facts, Library, Memory
 from torchbuild_tasks.values import replace
 
@@ -88,6 +88,14 @@ def test_many_architectures_are_compressed() -> None:
     assert "TORCH_NVCC_FLAGS" not in env(plan(arch="8.6"))
     own = env(plan(arch="8.0;8.6;9.0;12.0", set=("TORCH_NVCC_FLAGS=--threads 2",)))
     assert own["TORCH_NVCC_FLAGS"] == "--threads 2"
+
+
+def test_a_wheel_is_packed_as_small_as_its_cuda_allows() -> None:
+    """Before CUDA 13, -compress-mode=size would raise the least driver."""
+    flags = env(plan(arch="8.6", mode="wheel"))["TORCH_NVCC_FLAGS"]
+    assert flags == "-Xfatbin -compress-all -compress-mode=size"
+    rows = [row for row in load_catalog().compress if "13" not in row.cuda.partition(",")[0]]
+    assert rows and not any("-compress-mode" in row.flags for row in rows)
 
 
 def modern(memory: float) -> Facts:

@@ -28,6 +28,7 @@ from torchbuild_tasks.features.bisect.choose import (
     judge,
     log_text,
     read_bisection,
+    step_line,
 )
 from torchbuild_tasks.features.bisect.flags import BisectRequest
 from torchbuild_tasks.features.manifest.act import given_flags
@@ -125,7 +126,7 @@ class Built(msgspec.Struct, frozen=True, kw_only=True):
     imports: bool = True
 
 
-Build = Callable[[], Built]
+Build = Callable[[Reporter], Built]
 
 _TAIL: Final = 12  # lines of a command that stopped the bisect
 
@@ -152,7 +153,7 @@ def try_commit(memory: Bisection, title: str, logs: Path, build: Build, report: 
     """
     began, commit, log = time.monotonic(), memory.testing, ""
     try:
-        built = build()
+        built = build(report)
     except BuildFailed as error:
         if is_machines_fault([each.id for each in error.diagnoses]):
             raise
@@ -396,14 +397,15 @@ def run(
             memory = write_memory(session, replace(memory, first_bad=advice.first_bad, testing=""))
             break
         title = commit_title(session.tree, advice.commit)
-        report.stage(f"bisect step {len(memory.steps) + 1}: {advice.commit[:10]} {title}")
-        report.note(advice.left)
+        number = len(memory.steps) + 1
+        step_report = report.inner(f"bisect step {number}, {advice.commit[:10]}, {advice.left}")
+        step_report.stage(title)
         memory = write_memory(session, replace(memory, testing=advice.commit))
         patches.bring(session.tree.folder, ())  # a build may have applied them; they would stand in the way
         worktree.switch(session.tree, advice.commit, access, modules=memory.builds)
-        step = try_commit(memory, title, session.folder / _STEPS, build, report)
+        step = try_commit(memory, title, session.folder / _STEPS, build, step_report)
         memory = write_memory(session, replace(memory, steps=(*memory.steps, step), testing=""))
-        report.note(f"{step.verdict}: {step.because}")
+        report.note(f"{number}  {step_line(step)}", alone=True)
     return Found(
         first_bad=memory.first_bad,
         messages=tuple(whole_message(session.git, commit) for commit in memory.first_bad),

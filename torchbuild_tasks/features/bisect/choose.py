@@ -115,6 +115,11 @@ def git_log(bisection: Bisection) -> str:
     return "".join(f"{mark}\n" for mark in marks)
 
 
+def step_line(step: Step) -> str:
+    """Return a step as one line."""
+    return f"{step.verdict:4}  {step.commit[:10]}  {step.title}  ({step.because}; {step.seconds:.0f} s)"
+
+
 def log_text(bisection: Bisection) -> str:
     """Return the log for a person: what was asked, and a line for each step."""
     lines = [f"bisect {bisection.asked} -- {' '.join(bisection.command)}"]

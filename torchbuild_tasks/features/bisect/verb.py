@@ -18,19 +18,6 @@ from collections.abc import Sequence
 from typing import Protocol
 
 
-class Tried(Protocol):
-    """One step."""
-
-    @property
-    def commit(self) -> str: ...
-    @property
-    def title(self) -> str: ...
-    @property
-    def verdict(self) -> str: ...
-    @property
-    def because(self) -> str: ...
-
-
 class FoundBad(Protocol):
     """What `flow.bisect` found."""
 
@@ -39,19 +26,19 @@ class FoundBad(Protocol):
     @property
     def messages(self) -> Sequence[str]: ...
     @property
-    def steps(self) -> Sequence[Tried]: ...
+    def steps(self) -> Sequence[object]: ...
     @property
     def log(self) -> str: ...
 
 
 def bisect_text(found: FoundBad) -> str:
-    """List every step, then the first bad commit; or those among which skipped ones hide it."""
-    steps = "".join(f"  {x.verdict:4}  {x.commit[:10]}  {x.title}  ({x.because})\n" for x in found.steps)
+    """Name the first bad commit, or those among which skipped ones hide it; each step was told before."""
     if len(found.first_bad) == 1:
         head = f"{found.first_bad[0]} is the first bad commit\n"
     else:
         head = f"Commits were skipped, so the first bad one is any of these {len(found.first_bad)}:\n"
-    return f"Steps\n{steps}\n{head}\n" + "\n\n".join(found.messages) + f"\n\nLog: {found.log}\n"
+    count = f"{len(found.steps)} commits were tried" if len(found.steps) != 1 else "1 commit was tried"
+    return f"{head}\n" + "\n\n".join(found.messages) + f"\n\n{count}; each with its log: {found.log}\n"
 
 
 def run(request: BisectRequest, report: Reporter) -> Outcome:
@@ -82,8 +69,8 @@ def find_first_bad(request: BisectRequest, report: Reporter) -> Found | None:
         flags = act.flags_of(memory, request, ground, question.settings.path)
         if not memory.builds:
             files = act.Built(source=str(ground.tree.folder), imports=False)
-            return act.run(ground, memory, lambda: files, report, way)
-        return act.run(ground, memory, lambda: _try_build(flags, request.yes, report), report, way)
+            return act.run(ground, memory, lambda _: files, report, way)
+        return act.run(ground, memory, lambda inner: _try_build(flags, request.yes, inner), report, way)
 
 
 def _try_build(flags: BuildRequest, agreed: bool, report: Reporter) -> Built:

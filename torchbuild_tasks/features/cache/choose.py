@@ -395,7 +395,7 @@ def plan_cache(
     )
 
 
-def read_size(text: str) -> int:
+def read_size(text: str, flag: str = "--cache-size") -> int:
     """Return the bytes of "20G", "500M", "1T" or a plain number; 0 of nothing.
 
     Raises:
@@ -407,7 +407,7 @@ def read_size(text: str) -> int:
     if not text:
         return 0
     if not number.isdecimal() or not int(number):
-        raise UsageError(f"--cache-size cannot be {text!r}", next_step="Write for example: --cache-size 20G")
+        raise UsageError(f"{flag} cannot be {text!r}", next_step=f"Write for example: {flag} 20G")
     return int(number) * _UNITS[unit]
 
 

@@ -28,12 +28,12 @@ class DoctorRequest(BuildRequest):
 
 def run(request: DoctorRequest, report: Reporter) -> Outcome:
     """Look at the machine, the tree and their surroundings, and say what is wrong with them."""
-    from torchbuild_tasks.text.show import facts_text, findings_text
+    from torchbuild_tasks.text.show import doctor_text
 
     facts, plan = examine(request, report)
     return Outcome(
         {"verdict": plan.verdict, "findings": plan.findings, "facts": facts},
-        facts_text(facts, verbose=request.verbose) + findings_text(plan.findings),
+        doctor_text(plan, facts, verbose=request.verbose),
         PlanRefused.exit_code if plan.verdict == "refuse" else 0,
     )
 

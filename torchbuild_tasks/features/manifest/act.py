@@ -122,7 +122,8 @@ def _tools_used(facts: Facts, plan: BuildPlan, environ: Mapping[str, str]) -> di
 
 def given_flags(request: BuildRequest) -> Mapping[str, object]:
     """Return the flags that were given, by name."""
-    return {name: value for name, value in to_json(request).items() if value not in (None, False, [], ())}
+    given = {name: value for name, value in to_json(request).items() if value not in (None, False, [], ())}
+    return {name: value for name, value in given.items() if name not in ("said", "denied")}
 
 
 def _facts_to_record(facts: Facts, plan: BuildPlan) -> Facts:
@@ -136,10 +137,11 @@ def _facts_to_record(facts: Facts, plan: BuildPlan) -> Facts:
 
 def _settings(settings: Settings) -> Mapping[str, object]:
     """Return torchbuild.toml without rows about failures, which decide nothing of a build."""
-    if settings.path is None:
+    path = settings.path or next(iter(settings.places.values()), None)
+    if path is None:
         return {}
-    parts = ("path", "values", "variables", "helpers")
-    return {part: to_json(getattr(settings, part)) for part in parts}
+    parts = ("values", "variables", "helpers")
+    return {"path": path, **{part: to_json(getattr(settings, part)) for part in parts}}
 
 
 def _env_text(shell: str, path: str, text: str) -> EnvText:

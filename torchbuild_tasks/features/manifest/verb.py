@@ -196,7 +196,7 @@ def replay_build(request: ReplayRequest, report: Reporter) -> tuple[Replay, Veri
             return found, None
         for line in found.lines:
             report.note(line)
-        return found, flow.build_plan(question, accept(plan), report)[1]
+        return found, flow.build_plan(question, accept(plan), report).verified
 
 
 def compare(request: CompareRequest, report: Reporter) -> Outcome:

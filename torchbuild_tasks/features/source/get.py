@@ -12,6 +12,7 @@ import msgspec
 from torchbuild_tasks.build.work import Reporter
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.errors import SourceError, UsageError
+from torchbuild_tasks.facts.store import VARIABLE
 from torchbuild_tasks.features.source import places
 from torchbuild_tasks.features.source.choose import (
     Found,
@@ -85,7 +86,13 @@ def resolve(task: Task, word: str, url: str) -> Found:
         where = str(mirror_of(task.store / MIRRORS, url))
     lines: list[str] = []
     words = ("ls-remote", "--heads", "--tags", where)
-    task.store.mkdir(parents=True, exist_ok=True)
+    try:
+        task.store.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SourceError(
+            f"{task.store}, where downloads are kept, cannot be made: {error.strerror}.",
+            next_step=f"Name a folder that is yours: {VARIABLE}=PATH",
+        ) from None
     outcome = run(task.git(task.store), words, url, access.watch, lines=lines)
     if outcome.rc != 0:
         raise git_failure(f"{url} does not say which versions it has. Nothing was fetched.", outcome, url)

@@ -68,7 +68,7 @@ def library_variables(question: Question, chosen: ChosenToolkit, archs: ChosenAr
     """cuDNN and NCCL, and nvcc's flags, where no other layer has decided them."""
     if chosen.choice is None:
         return ()
-    found = [*_flags(archs)]
+    found = [*_flags(question, chosen, archs)]
     if not question.facts.tree.sample:
         found += [*_cudnn(question, chosen), *_nccl(question, chosen), *_magma(question, chosen)]
     return tuple(choice for choice in found if _is_open(question, choice.name))
@@ -97,7 +97,12 @@ def _is_open(question: Question, name: str) -> bool:
     return read is not None and not read.refused and decide(question, name) is None
 
 
-def _flags(archs: ChosenArchs) -> Iterator[Choice]:
+def _flags(question: Question, chosen: ChosenToolkit, archs: ChosenArchs) -> Iterator[Choice]:
+    if question.value("mode", "develop") == "wheel" and chosen.version:
+        rows = (row for row in question.catalog.compress if admits(row.cuda, str(chosen.version)))
+        for row in rows:
+            yield Choice(name="TORCH_NVCC_FLAGS", value=row.flags, because=row.because)
+            return
     if len(archs.archs) >= COMPRESS_FROM:
         because = f"{len(archs.archs)} architectures: the fat binaries are compressed"
         yield Choice(name="TORCH_NVCC_FLAGS", value=COMPRESS, because=because)

@@ -57,7 +57,10 @@ class PipSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WheelWanted(msgspec.Struct, frozen=True, kw_only=True):
-    """One wheel: exactly this version, for every Python 3, for the platform `tag` ("" for this machine's)."""
+    """One wheel: exactly this version, for the platform `tag` ("" for this machine's).
+
+    `python` is the tag of the one Python that it is for ("cp311"), "" for every Python 3; `abi` its ABI's.
+    """
 
     project: str
     version: str
@@ -65,6 +68,8 @@ class WheelWanted(msgspec.Struct, frozen=True, kw_only=True):
     sha256: str | None
     hash_source: str = ""
     size: int | None = None
+    python: str = ""
+    abi: str = ""
 
     @property
     def name(self) -> str:
@@ -134,8 +139,12 @@ def download_wheel(
         (folder / "temporary").mkdir()
         (folder / "wheel").mkdir()
     words = [*python_with_pip(), "-P", "-m", "pip", "download", "--no-deps", "--only-binary=:all:"]
-    # The tags py3-none-<platform>: nothing that is bound to one Python. It is unpacked, never imported.
-    words += ["--implementation", "py", "--abi", "none", "--ignore-requires-python"]
+    if wanted.python:
+        words += ["--implementation", "cp", "--python-version", wanted.python.removeprefix("cp")]
+        words += ["--abi", wanted.abi or wanted.python]
+    else:
+        # The tags py3-none-<platform>: nothing that is bound to one Python. It is unpacked, never imported.
+        words += ["--implementation", "py", "--abi", "none", "--ignore-requires-python"]
     words += ["--platform", wanted.tag] if wanted.tag else []
     words += ["--require-hashes"] if wanted.sha256 else []
     words += ["--dest", str(folder / "wheel"), "--requirement", str(requirements)]

@@ -1,0 +1,71 @@
+"""Every key of the settings, its value and where from; the file and the schema that are made of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from torchbuild_tasks.features.config.choose import file_text, keys, keys_text, schema
+from torchbuild_tasks.fronts.docs import SCHEMA
+from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.plan.settings import Settings, check_settings
+from torchbuild_tasks.text.page import plain
+
+FILE = check_settings("t.toml", {"preset": "full", "jobs": 4, "set": {"USE_MKL": 1}}, {})
+WIDE = check_settings("wide.toml", {"jobs": 2, "offline": True, "cuda": True, "set": {"BUILD_TEST": 0}}, {})
+BOTH = FILE.over(WIDE)
+
+
+@pytest.mark.parametrize(
+    ("request_", "key", "value", "source"),
+    [
+        (BuildRequest(), "jobs", "4", "t.toml"),
+        (BuildRequest(), "offline", "true", "wide.toml"),
+        (BuildRequest(), "mode", "", "default: develop"),
+        (BuildRequest(jobs=8), "jobs", "8", "--jobs"),
+        (BuildRequest(jobs=8, said=("jobs",)), "jobs", "8", "TORCHBUILD_JOBS"),
+        (BuildRequest(denied=("offline",)), "offline", "false", "TORCHBUILD_OFFLINE"),
+        (BuildRequest(with_helper=("mkl",)), "with-helper", '["mkl"]', "--with-helper"),
+        (BuildRequest(), "set.USE_MKL", '"1"', "t.toml"),
+        (BuildRequest(), "set.BUILD_TEST", '"0"', "wide.toml"),
+    ],
+)
+def test_where_each_value_comes_from(request_: BuildRequest, key: str, value: str, source: str) -> None:
+    (found,) = [each for each in keys(request_, BOTH) if each.key == key]
+    assert (found.value, found.source) == (value, source)
+
+
+def test_a_project_that_names_a_device_silences_the_users_other() -> None:
+    assert "cuda" not in check_settings("t.toml", {"cpu": True}, {}).over(WIDE).values
+
+
+def test_the_list_has_every_key_once() -> None:
+    text = plain(keys_text(keys(BuildRequest(), BOTH), {"t.toml": True, "wide.toml": False}))
+    listed = [line.split()[0] for line in text.splitlines() if line.startswith("  ")]
+    for field in dataclasses.fields(BuildRequest):
+        if field.metadata["in_file"]:
+            assert listed.count(field.name.rstrip("_").replace("_", "-")) == 1
+    assert "wide.toml (not there)" in text
+
+
+@pytest.mark.parametrize("settings", [Settings(), BOTH])
+def test_the_file_says_what_counts_and_can_be_read_again(settings: Settings) -> None:
+    text = file_text(keys(BuildRequest(), settings), "x")
+    again = check_settings("t.toml", tomllib.loads(text), {})
+    assert again.values == settings.values
+    assert again.variables == settings.variables
+    samples = "".join(line.removeprefix("#: ") for line in text.splitlines(keepends=True) if "[]" not in line)
+    assert set(tomllib.loads(samples.replace('= ""', '= "x"'))) >= {"jobs", "preset", "set", "mirrors"}
+
+
+def test_the_schema_is_that_of_the_keys_and_is_current() -> None:
+    made = json.loads(json.dumps(schema()))
+    in_file = [field for field in dataclasses.fields(BuildRequest) if field.metadata["in_file"]]
+    assert made["properties"].keys() >= {field.name.rstrip("_").replace("_", "-") for field in in_file}
+    assert made["properties"]["preset"]["enum"][0] == "dev"
+    written = Path(__file__).parents[3] / "docs" / SCHEMA
+    assert json.loads(written.read_text("utf-8")) == made, "python -m torchbuild_tasks.fronts.docs docs"

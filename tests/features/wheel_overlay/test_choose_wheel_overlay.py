@@ -1,0 +1,289 @@
+"""What needs a compile, which wheel fits, which of its files are taken, and what is promised then."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.machines import linux_facts, plan_of, with_tree
+from torchbuild_tasks.build.outputs import patterns
+from torchbuild_tasks.catalog import load_catalog
+from torchbuild_tasks.features.wheel_overlay.choose import (
+    COMPILED,
+    built_from_changes,
+    choose_members,
+    find_reached,
+    find_row,
+    misfit,
+    promise,
+    python_tags,
+    release_tags,
+    say_reached,
+    wheel_inputs,
+)
+from torchbuild_tasks.model import Expectation, Host
+from torchbuild_tasks.model.wheel import Member, Wheel
+
+ROWS = load_catalog().wheel_input
+# Of what Ninja's graph and its list of headers name in a real build of 2.6.0, one of each kind and place; and
+# what CMake, setup.py and the code generation of v1.13.1, v2.0.0 and v2.6.0 read besides.
+READ = [
+    ".ci/docker/ci_commit_pins/nccl-cu12.txt",
+    "CMakeLists.txt",
+    "MANIFEST.in",
+    "aten/CMakeLists.txt",
+    "aten/src/ATen/Config.h.in",
+    "aten/src/ATen/core/Tensor.cpp",
+    "aten/src/ATen/cuda/CUDAContext.cpp",
+    "aten/src/ATen/native/cuda/Loops.cuh",
+    "aten/src/ATen/native/mps/kernels/Indexing.metal",
+    "aten/src/ATen/native/native_functions.yaml",
+    "aten/src/ATen/native/tags.yaml",
+    "aten/src/ATen/native/quantized/cpu/qnnpack/src/q8gemm/4x8-neon.c",
+    "aten/src/ATen/native/vulkan/glsl/add.glsl",
+    "aten/src/ATen/nnapi/codegen.py",
+    "aten/src/ATen/templates/Functions.h",
+    "aten/src/ATen/ufunc/add.h",
+    "benchmarks/static_runtime/test_static_runtime.cc",
+    "binaries/benchmark_helper.cc",
+    "build_variables.bzl",
+    "c10/core/TensorImpl.cpp",
+    "c10/cuda/impl/CUDAGuardImpl.h",
+    "c10/macros/cmake_macros.h.in",
+    "caffe2/core/common.cc",
+    "caffe2/proto/caffe2.proto",
+    "caffe2/python/core.py",
+    "cmake/Codegen.cmake",
+    "cmake/TorchConfig.cmake.in",
+    "cmake/VulkanCodegen.cmake",
+    "functorch/CMakeLists.txt",
+    "functorch/csrc/dim/dim.cpp",
+    "modules/module_test/module_test_dynamic.cc",
+    "nvfuser/csrc/python_frontend/python_bindings.cpp",
+    "pyproject.toml",
+    "setup.py",
+    "test/cpp/api/tensor.cpp",
+    "test/cpp/aoti_inference/test.py",
+    "test/edge/CMakeLists.txt",
+    "test/edge/selected_operators.yaml",
+    "third_party/fmt",
+    "third_party/xnnpack.buck.bzl",
+    "tools/amd_build/build_amd.py",
+    "tools/autograd/derivatives.yaml",
+    "tools/autograd/gen_autograd.py",
+    "tools/build_pytorch_libs.py",
+    "tools/generate_torch_version.py",
+    "tools/gen_vulkan_spv.py",
+    "tools/jit/gen_unboxing.py",
+    "tools/nvcc_fix_deps.py",
+    "tools/onnx/gen_diagnostics.py",
+    "tools/pyi/gen_pyi.py",
+    "tools/setup_helpers/cmake.py",
+    "tools/setup_helpers/generate_code.py",
+    "tools/shared/__init__.py",
+    "torch/CMakeLists.txt",
+    "torch/_C/__init__.pyi.in",
+    "torch/_C/_VariableFunctions.pyi.in",
+    "torch/_C/return_types.pyi.in",
+    "torch/_torch_docs.py",
+    "torch/_utils_internal.py",
+    "torch/csrc/Module.cpp",
+    "torch/csrc/api/include/torch/version.h.in",
+    "torch/csrc/deploy/interpreter/builtin_registry.cpp",
+    "torch/csrc/jit/codegen/cuda/tools/stringify_file.py",
+    "torch/csrc/lazy/ts_backend/ts_native_functions.cpp",
+    "torch/headeronly/macros/Export.h",
+    "torch/lib/libshm/core.cpp",
+    "torch/nn/functional.pyi.in",
+    "torch/utils/data/datapipes/datapipe.pyi.in",
+    "torch/utils/data/datapipes/iter/callable.py",
+    "torch/utils/hipify/hipify_python.py",
+    "torchgen/gen.py",
+    "torchgen/packaged/ATen/native/tags.yaml",
+    "torchgen/static_runtime/gen_static_runtime_ops.py",
+    "torchgen/aoti/fallback_ops.py",
+    "ufunc_defs.bzl",
+    "version.txt",
+    "torch/csrc/stub.c",
+]
+NOT_READ = [
+    ".github/workflows/trunk.yml",
+    ".ci/pytorch/test.sh",
+    "README.md",
+    "docs/source/torch.rst",
+    "requirements.txt",
+    "benchmarks/dynamo/common.py",
+    "functorch/_src/vmap.py",
+    "scripts/release/cut-release-branch.sh",
+    "test/expect/TestJit.test_cpp.expect",
+    "test/test_torch.py",
+    "tools/linter/adapters/clangformat_linter.py",
+    "tools/stats/upload_stats_lib.py",
+    "torch/_C/_dynamo/eval_frame.pyi",
+    "torch/_dynamo/convert_frame.py",
+    "torch/_inductor/ir.py",
+    "torch/_inductor/kernel/flex/templates/flex_attention.py.jinja",
+    "torch/distributed/fsdp/api.py",
+    "torch/nn/functional.py",
+    "torch/onnx/symbolic_opset9.py",
+    "torch/testing/_internal/common_utils.py",
+]
+
+
+@pytest.mark.parametrize("path", READ)
+def test_what_the_build_reads_needs_a_compile(path: str) -> None:
+    row = find_row(path, ROWS)
+    assert row is None or row.kind in COMPILED
+    assert len(find_reached([path], [], ROWS)) == 1
+
+
+@pytest.mark.parametrize("path", NOT_READ)
+def test_what_the_build_does_not_read_needs_none(path: str) -> None:
+    assert find_reached([path], [], ROWS) == ()
+
+
+def test_a_file_that_no_row_knows_counts_when_git_tracks_it() -> None:
+    assert find_row("strange/thing.xyz", ROWS) is None
+    (reached,) = find_reached(["strange/thing.xyz"], [], ROWS)
+    assert reached.kind == "native"
+    assert find_reached([], ["notes.xyz", "my/venv/x"], ROWS) == ()
+    assert len(find_reached([], ["aten/src/ATen/native/new.cpp"], ROWS)) == 1
+
+
+def test_a_refusal_names_files_parts_and_targets() -> None:
+    reached = find_reached(["c10/core/a.cpp", "c10/core/b.cpp", "torch/csrc/x.cpp"], [], ROWS)
+    first, second = say_reached(reached, {"c10/core/a.cpp": ("c10/CMakeFiles/c10.dir/core/a.cpp.o",)})
+    assert first.text == (
+        "native, reaches c10, by Ninja's graph c10/CMakeFiles/c10.dir/core/a.cpp.o: "
+        "c10/core/a.cpp, c10/core/b.cpp"
+    )
+    assert second.text == "native, reaches torch_python: torch/csrc/x.cpp"
+
+
+LINUX = Host(os="linux", arch="x86_64", libc="glibc 2.31")
+WINDOWS = Host(os="windows", arch="x86_64")
+
+
+@pytest.mark.parametrize(
+    ("file", "host", "said"),
+    [
+        ("torch-2.0.0-cp311-cp311-manylinux1_x86_64.whl", LINUX, ""),
+        ("torch-2.0.0+cpu-cp311-cp311-linux_x86_64.whl", LINUX, ""),
+        ("torch-2.5.1-cp311-cp311-manylinux2014_x86_64.manylinux_2_17_x86_64.whl", LINUX, ""),
+        ("torch-2.7.0-cp311-cp311-manylinux_2_34_x86_64.whl", LINUX, "it needs glibc 2.34"),
+        ("torch-2.7.0-cp311-cp311-manylinux_2_28_aarch64.whl", LINUX, "it is for manylinux_2_28_aarch64"),
+        ("torch-2.7.0-cp311-cp311-win_amd64.whl", LINUX, "it is for win_amd64"),
+        ("torch-2.7.0-cp312-cp312-manylinux_2_28_x86_64.whl", LINUX, "it is for cp312"),
+        ("torch-2.7.0-cp311-cp311d-manylinux_2_28_x86_64.whl", LINUX, "it is for the ABI cp311d"),
+        ("torch-2.7.0-cp311-none-macosx_11_0_arm64.whl", LINUX, "it is for macosx_11_0_arm64"),
+        ("torch-2.7.0-cp311-cp311-win_amd64.whl", WINDOWS, ""),
+        ("torch-2.7.0-cp311-cp311-manylinux_2_28_x86_64.whl", WINDOWS, "it is for manylinux_2_28_x86_64"),
+        ("torchvision-0.22.0-cp311-cp311-win_amd64.whl", WINDOWS, "a wheel of torchvision"),
+        ("torch.whl", WINDOWS, "its name is none of a wheel"),
+    ],
+)
+def test_a_wheel_fits_by_its_tags(file: str, host: Host, said: str) -> None:
+    found = misfit(Wheel(path=f"/wheels/{file}"), "3.11.7", "cpython-311-x86_64-linux-gnu", host)
+    assert (said in found) if said else not found
+
+
+def test_a_free_threaded_python_has_an_abi_of_its_own() -> None:
+    assert python_tags("3.13.1", "cpython-313t-x86_64-linux-gnu") == ("cp313", "cp313t")
+    assert python_tags("3.13.1", "cp313t-win_amd64") == ("cp313", "cp313t")
+    assert python_tags("3.13.1", None) == ("cp313", "cp313")
+    wheel = Wheel(path="torch-2.7.0-cp313-cp313-manylinux_2_28_x86_64.whl")
+    assert "cp313t" in misfit(wheel, "3.13.1", "cpython-313t-x86_64-linux-gnu", LINUX)
+
+
+def test_what_git_tracks_and_what_is_gone_is_not_taken() -> None:
+    names = (
+        *("torch/lib/libtorch.so", "torch/_C.cpython-311-x86_64-linux-gnu.so", "torch/version.py"),
+        *("torch/functional.py", "torch/gone.py", "torch-2.0.0.dist-info/METADATA", "torch-2.0.0.data/x"),
+    )
+    members = tuple(Member(name=name, size=1) for name in names)
+    wheel = Wheel(path="x", dist_info="torch-2.0.0.dist-info", members=members)
+    outputs = patterns(load_catalog(), "setuptools")
+    taken, left = choose_members(wheel, {"torch/functional.py"}, outputs.matches)
+    assert [each.name for each in taken] == list(names[:3])
+    assert left == ("torch/gone.py",)
+
+
+@pytest.mark.parametrize(
+    ("repository", "said"),
+    [
+        ({"path": "", "commit": "a" * 40, "diff_sha256": ""}, ""),
+        (
+            {
+                "path": "",
+                "commit": "a" * 40,
+                "diff_sha256": "1",
+                "diff": "diff --git a/torch/x.py b/torch/x.py",
+            },
+            "",
+        ),
+        (
+            {"path": "", "commit": "a" * 40, "diff_sha256": "1", "diff": "diff --git a/c10/x.h b/c10/x.h"},
+            "c10/x.h",
+        ),
+        ({"path": "", "commit": "a" * 40, "diff_sha256": "1", "diff": None}, "CMakeLists.txt"),
+        ({"path": "third_party/fmt", "commit": "c" * 40, "diff_sha256": "1", "diff": "x"}, "third_party/fmt"),
+        ({"path": "", "commit": "b" * 40, "diff_sha256": "1", "diff": None}, ""),
+    ],
+)
+def test_a_wheel_built_here_from_changed_files_is_none_of_its_commit(
+    repository: dict[str, Any], said: str
+) -> None:
+    changed = {"path": "", "commit": "a" * 40, "diff_sha256": "1", **repository}
+    manifest = {"choices": [{"name": "mode", "value": "wheel"}], "repositories": [changed]}
+    found = built_from_changes(manifest, "a" * 40, ROWS)
+    assert (said in found) if said else not found
+
+
+def test_only_finished_releases_count_the_newest_first() -> None:
+    tags = ["v1.13.1", "v2.0.0-rc1", "v2.0.0", "ciflow/trunk/1", "v1.9.0", "v2.10.0"]
+    assert [version for _, version in release_tags(tags)] == ["2.10.0", "2.0.0", "1.13.1", "1.9.0"]
+
+
+def test_what_the_wheels_builder_decided_is_not_promised() -> None:
+    asked = [
+        Expectation(check="import"),
+        Expectation(check="import", key="version", wanted="2.0.0a0"),
+        Expectation(check="import", key="distribution", wanted="2.0.0a0"),
+        Expectation(check="import", key="git_version", wanted="a" * 40),
+        Expectation(check="config", key="USE_CUDA", wanted="OFF"),
+        Expectation(check="matmul"),
+    ]
+    wheel = Wheel(path="w.whl", version="2.0.0", torch_version="2.0.0+cu117", commit="b" * 40)
+    made = promise(load_catalog().check, asked, wheel_inputs(wheel, "1"))
+    assert [(each.check, each.key, each.wanted) for each in made] == [
+        ("import", "", ""),
+        ("import", "version", "2.0.0+cu117"),
+        ("import", "distribution", "2.0.0"),
+        ("import", "git_version", "b" * 40),
+        ("matmul", "", ""),
+    ]
+
+
+def test_the_plan_compiles_nothing() -> None:
+    """A machine without a compiler, and a checkout without its submodules, are no reason against it."""
+    facts = with_tree(linux_facts(), commit="a" * 40, empty=("third_party/fmt",))
+    plan = plan_of(facts, from_wheel="auto")
+    assert plan.verdict != "refuse"
+    assert plan.env_files == () and plan.artifacts == () and plan.environment.install is None
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [({"mode": "wheel"}, "--mode wheel"), ({"target": "c10"}, "--target"), ({"watch": True}, "--watch")],
+)
+def test_what_compiles_is_refused_beside_it(flags: dict[str, Any], said: str) -> None:
+    plan = plan_of(with_tree(linux_facts(), commit="a" * 40), from_wheel="auto", **flags)
+    assert plan.verdict == "refuse"
+    assert any(said in each.text for each in plan.findings)
+
+
+def test_without_git_nobody_knows_what_was_changed() -> None:
+    plan = plan_of(with_tree(linux_facts(), commit=None), from_wheel="auto")
+    assert plan.verdict == "refuse"
+    assert "no git checkout" in plan.findings[-1].text

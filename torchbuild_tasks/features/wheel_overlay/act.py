@@ -1,0 +1,301 @@
+"""Lay a wheel's libraries and generated files over the checkout, by the record that `clean` goes by.
+
+The layout is that of an editable install in place, which both build systems know: what is compiled lies in
+the checkout beside the Python that imports it, and the environment has a line that leads there. All is
+unpacked and checked in a folder of ours first, so a wheel that is broken leaves everything as it was.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import csv
+import hashlib
+import io
+import json
+import os
+import shutil
+import zipfile
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from torchbuild_tasks.build import owned
+from torchbuild_tasks.build.install import listed
+from torchbuild_tasks.build.install.rules import MANIFEST
+from torchbuild_tasks.build.ledger import LOG, LOGS
+from torchbuild_tasks.build.outputs import Outputs, of_either_era
+from torchbuild_tasks.build.prepare import install
+from torchbuild_tasks.build.work import Work, is_agreed
+from torchbuild_tasks.errors import ArchiveRefused, BuildFailed, CleanRefused, RequirementsError, UsageError
+from torchbuild_tasks.features.wheel_overlay.choose import choose_members, promise, say_laid, wheel_inputs
+from torchbuild_tasks.features.wheel_overlay.look import identify
+from torchbuild_tasks.model import Command
+from torchbuild_tasks.model.wheel import Member, Wheel
+from torchbuild_tasks.system import process
+from torchbuild_tasks.system.archive import members as archive_members
+from torchbuild_tasks.system.files import STATE_DIR, Patience, state_dir, translate_errors, write_atomic
+from torchbuild_tasks.system.git.run import Git
+from torchbuild_tasks.system.log import last_write
+from torchbuild_tasks.system.remove import UNPACKING, discard, is_link, leftovers, snapshot, temporary_name
+from torchbuild_tasks.values import replace
+
+_STAGING: Final = "wheel"  # in .torchbuild, while it is unpacked
+_SHOWN: Final = 8
+_SITE: Final = "import sysconfig; print(sysconfig.get_path('purelib'))"
+_WHEEL_TEXT: Final = (
+    "Wheel-Version: 1.0\nGenerator: torchbuild_tasks\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+)
+_FROM_WHEEL: Final = ("entry_points.txt", "METADATA")
+
+
+def lay_wheel(work: Work) -> Work:
+    """Lay the wheel that was found over the checkout, and make the Python import torch from there.
+
+    Raises:
+        ArchiveRefused: the wheel is broken, or holds what may not be unpacked.
+        CleanRefused: files are in the way that are not an earlier wheel's.
+        RequirementsError: what the wheel asks for cannot be installed.
+    """
+    wheel = work.wheel
+    assert wheel is not None
+    inputs = {**work.plan.inputs, **wheel_inputs(wheel, identify(wheel))}
+    expectations = promise(work.catalog.check, work.plan.expectations, inputs)
+    work = replace(work, plan=replace(work.plan, expectations=expectations))
+    outputs = of_either_era(work.catalog, work.plan.era)
+    taken, left = choose_members(wheel, _tracked(work), outputs.matches)
+    _check_names(wheel)
+    if _is_laid(work, inputs, taken):
+        work.report.note("Up to date: the files of this wheel lie there as they were laid.")
+        return replace(work, up_to_date=True)
+    _check_way(work, taken)
+    staging = temporary_name(state_dir(work.root) / _STAGING, UNPACKING)
+    for old in leftovers(staging.parent, _STAGING):
+        discard(old)
+    try:
+        with translate_errors(BuildFailed, staging):
+            _unpack(wheel, taken, staging)
+        work.ledger.note(inputs=inputs)
+        work.ledger.open()
+        _install_editable(work, wheel, staging)
+        _remove_earlier(work, outputs)
+        _put_in_place(work, taken, staging)
+    finally:
+        discard(staging)
+    work.report.note(say_laid(len(taken), wheel, _commits_since(work, wheel)))
+    if left:
+        work.report.note(f"left in the wheel, for this checkout has no such files: {_some(left)}")
+    return work
+
+
+def _tracked(work: Work) -> frozenset[str]:
+    return frozenset(Git(folder=work.root).run("ls-files", "-z").split("\0"))
+
+
+def _commits_since(work: Work, wheel: Wheel) -> int:
+    count = Git(folder=work.root).output("rev-list", "--count", f"{wheel.commit}..HEAD")
+    return int(count or 0)
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
+
+
+# ---------------- before anything is written
+
+
+def _check_names(wheel: Wheel) -> None:
+    """Refuse a wheel with names that leave it, collide, or are links."""
+    tree = archive_members.Tree(archive=wheel.file)
+    for member in wheel.members:
+        if member.kind == "link":
+            archive_members.refuse(wheel.file, "is a link", member.name)
+        tree.admit(archive_members.Member(name=member.name, size=member.size))
+
+
+def _is_laid(work: Work, inputs: dict[str, str], taken: Sequence[Member]) -> bool:
+    """Say whether this very wheel lies there, whole, for the Python that is asked for."""
+    previous = work.facts.tree.previous
+    if previous is None or previous.result != "ok" or previous.inputs.get("wheel") != inputs["wheel"]:
+        return False
+    python = next((p for p in work.facts.pythons if p.executable == work.plan.environment.python), None)
+    if python is None or python.torch_from != work.plan.source or work.request.clean:
+        return False
+    made = owned.read(work.root, owned.MADE) or {}
+    return all(_as_made(work.root, each.name, made) for each in taken)
+
+
+def _as_made(root: Path, name: str, made: owned.Listing) -> bool:
+    with contextlib.suppress(OSError):
+        info = (root / name).lstat()
+        return name in made and (info.st_mtime_ns, info.st_size) == tuple(made[name][:2])
+    return False
+
+
+def _check_way(work: Work, taken: Sequence[Member]) -> None:
+    """Refuse to lay files over others, or through links; of an earlier wheel, or by --clean, they go."""
+    if linked := sorted({each for member in taken for each in _linked_folders(work.root, member.name)}):
+        raise CleanRefused(
+            "Folders on the way are links, and what is behind them may be somebody's. Nothing was changed.",
+            looked=tuple(linked[:_SHOWN]),
+            next_step="Remove the links, or compile: the same command without --from-wheel.",
+        )
+    made = _owned(work)
+    there = [each.name for each in taken if os.path.lexists(work.root / each.name)]
+    foreign = [name for name in there if not _as_made(work.root, name, made)]
+    if foreign:
+        raise CleanRefused(
+            f"{len(foreign)} files are where the wheel's would lie, and no build of this tool left them so. "
+            "Nothing was changed.",
+            looked=tuple(foreign[:_SHOWN]),
+            next_step="Move them away, or remove what a build by hand left: python setup.py clean.",
+        )
+    previous = work.facts.tree.previous
+    own = [name for name in made if os.path.lexists(work.root / name) and not name.endswith("/")]
+    compiled = own and (previous is None or "wheel" not in previous.inputs)
+    question = f"A build lies here, of {len(own)} files. Remove what it made?"
+    if compiled and not (work.request.clean or is_agreed(work, question)):
+        raise CleanRefused(
+            "This checkout has a build of its own, whose libraries and those of a wheel do not mix. "
+            "Nothing was changed.",
+            next_step="Say --clean (or --yes) to remove what it made, or use another checkout.",
+        )
+    environment = work.plan.environment
+    question = f"torch is installed into {environment.python}, with what it asks for. Go on?"
+    if environment.foreign and not is_agreed(work, question):
+        raise RequirementsError(
+            f"torch would be installed into {environment.python}, and it is an environment of yours.",
+            next_step="Say --yes, or leave --python out to get a venv in the checkout.",
+        )
+
+
+def _owned(work: Work) -> owned.Listing:
+    """Return what builds own here, with what one that was killed wrote."""
+    outputs = of_either_era(work.catalog, work.plan.era).below(owned.within(work.root, work.build_dir))
+    log_time = last_write(work.root / STATE_DIR / LOGS, LOG)
+    now = snapshot(work.root, outputs)
+    return owned.find_claimed(work.root, work.build_dir, outputs, now, log_time).owned
+
+
+def _linked_folders(root: Path, name: str) -> list[str]:
+    parts = name.split("/")[:-1]
+    folders = ("/".join(parts[: depth + 1]) for depth in range(len(parts)))
+    return [folder for folder in folders if is_link(root / folder)]
+
+
+def _unpack(wheel: Wheel, taken: Sequence[Member], staging: Path) -> None:
+    """Unpack the files beside the checkout; reading to the end holds each to its checksum."""
+    staging.mkdir()
+    try:
+        with zipfile.ZipFile(wheel.path) as archive:
+            for member in taken:
+                target = staging / member.name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                with archive.open(member.name) as source, target.open("xb") as file:
+                    shutil.copyfileobj(source, file, 1 << 20)
+                if member.executable:
+                    target.chmod(target.stat().st_mode | 0o111)
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+        raise ArchiveRefused(
+            f"{wheel.path} is broken: {error}. Nothing of it was laid over the checkout.",
+            next_step="Get the wheel anew; one that was downloaded lies in .torchbuild/wheels.",
+        ) from None
+
+
+# ---------------- the checkout
+
+
+def _remove_earlier(work: Work, outputs: Outputs) -> None:
+    """Remove what an earlier wheel, or with the user's leave a build, put there."""
+    made = owned.read(work.root, owned.MADE) or {}
+    if not made:
+        return
+    removal = owned.plan_stale(work.root, work.build_dir, outputs, made)
+    removed = owned.remove(removal)
+    if removed.count:
+        work.report.note(f"removed {removed.count} files of the last build ({removed.bytes >> 20} MiB)")
+
+
+def _put_in_place(work: Work, taken: Sequence[Member], staging: Path) -> None:
+    """Move the files into the checkout; the list that CMake's install would write names them first."""
+    listed.note_listed(work.root, work.build_dir)
+    lines = "".join(f"{(work.root / each.name).as_posix()}\n" for each in taken)
+    with translate_errors(BuildFailed, work.build_dir):
+        work.build_dir.mkdir(parents=True, exist_ok=True)
+    write_atomic(work.build_dir / MANIFEST, lines.encode("utf-8", "surrogateescape"), error=BuildFailed)
+    patience = Patience()
+    with translate_errors(BuildFailed, work.root):
+        for member in taken:
+            target = work.root / member.name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            patience.replace(staging / member.name, target)
+
+
+# ---------------- the Python
+
+
+def _pip_install(work: Work, words: Sequence[str], because: str) -> None:
+    environment = work.plan.environment
+    options = environment.install_options
+    if work.fetching.net.offline and "--no-index" not in options:
+        options = ("--no-index", *options)
+    argv = (environment.python, "-m", "pip", "install", "--disable-pip-version-check", *options, *words)
+    install(work, Command(argv=argv, cwd=work.plan.source, because=because))
+
+
+def _install_editable(work: Work, wheel: Wheel, staging: Path) -> None:
+    """Have pip install the wheel's metadata with a line that leads imports to the checkout (PEP 660).
+
+    What the wheel asks for, CUDA's libraries too, comes in the same resolution: triton 2.0.0 asks for torch
+    in turn, and pip alone would fetch one release of torch after another.
+    """
+    path = staging / f"torch-{wheel.version}-py3-none-any.whl"
+    with translate_errors(BuildFailed, path):
+        _write_editable(wheel, path, work.plan.source)
+    _pip_install(work, (str(path),), f"{wheel.file} asks for it")
+    _pip_install(work, ("--force-reinstall", "--no-deps", str(path)), "torch is imported from the checkout")
+    asked = process.capture((work.plan.environment.python, "-I", "-c", _SITE), timeout=60.0)
+    info = Path(asked.stdout.decode().strip()) / f"torch-{wheel.version}.dist-info"
+    if asked.rc != 0 or not info.is_dir():
+        raise RequirementsError(f"pip has installed the metadata of torch, and {info} is not there.")
+    _mark_editable(info, work.root)
+
+
+def _write_editable(wheel: Wheel, path: Path, source: str) -> None:
+    info = f"torch-{wheel.version}.dist-info"
+    with zipfile.ZipFile(wheel.path) as archive:
+        names = {each.name for each in wheel.members}
+        kept = [name for name in _FROM_WHEEL if f"{wheel.dist_info}/{name}" in names]
+        texts = {f"{info}/{name}": archive.read(f"{wheel.dist_info}/{name}") for name in kept}
+    texts[f"__editable__.torch-{wheel.version}.pth"] = f"{source}\n".encode()
+    texts[f"{info}/WHEEL"] = _WHEEL_TEXT.encode()
+    rows = [(name, _hashed(data), str(len(data))) for name, data in texts.items()]
+    texts[f"{info}/RECORD"] = _csv([*rows, (f"{info}/RECORD", "", "")])
+    with zipfile.ZipFile(path, "w") as made:
+        for name, data in texts.items():
+            made.writestr(name, data)
+
+
+def _mark_editable(info: Path, root: Path) -> None:
+    """Say in the metadata that this is an editable install of the checkout, as PEP 610 wants it."""
+    data = json.dumps({"dir_info": {"editable": True}, "url": root.as_uri()}).encode()
+    name = f"{info.name}/direct_url.json"
+    with translate_errors(UsageError, info):
+        rows = list(csv.reader((info / "RECORD").read_text("utf-8").splitlines()))
+    rows = [row for row in rows if row and row[0].replace("\\", "/") != name]
+    rows.append([name, _hashed(data), str(len(data))])
+    write_atomic(info / "direct_url.json", data, error=RequirementsError)
+    write_atomic(info / "RECORD", _csv(rows), error=RequirementsError)
+
+
+def _hashed(data: bytes) -> str:
+    digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+    return f"sha256={digest}"
+
+
+def _csv(rows: Sequence[Sequence[str]]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue().encode()

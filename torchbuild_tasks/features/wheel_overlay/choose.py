@@ -1,0 +1,308 @@
+"""Whether a checkout can live on a wheel's libraries, which of its files are taken, what is promised then."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+from packaging.version import InvalidVersion, Version
+
+from torchbuild_tasks.catalog import CheckRow, WheelInputRow
+from torchbuild_tasks.model import BuildPlan, Expectation, Finding, Host
+from torchbuild_tasks.model.wheel import Member, Wheel
+from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.values import replace
+
+COMPILED: Final = ("native", "generated", "build")
+# What a plan without a compile is still held to.
+_KEPT: Final = frozenset(
+    ("source", "era", "arch", "writable", "facts", "running", "torch-version")
+    + ("python", "python-bits", "python-venv", "python-pip")
+)
+# What the wheel's builder decided, so that no plan of ours promises it.
+_WHEELS_OWN: Final = frozenset(("config", "cuda_arch_list"))
+_SHOWN: Final = 6
+# https://peps.python.org/pep-0600/: the glibc that the older names stand for
+_LEGACY: Final = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}
+_MANYLINUX: Final = re.compile(r"manylinux_(\d+)_(\d+)_(.+)")
+_DIFFED: Final = re.compile(r"^diff --git a/(.+) b/", re.MULTILINE)
+_RELEASE_TAG: Final = re.compile(r"v(\d+(?:\.\d+){1,3})")
+_ARCH: Final = {"windows": {"x86_64": "win_amd64", "aarch64": "win_arm64"}}
+
+
+# ---------------- what has changed since the wheel, and what that reaches
+
+
+class Reached(msgspec.Struct, frozen=True, kw_only=True):
+    """A changed file that a compile is needed for."""
+
+    path: str
+    kind: str
+    part: str
+
+
+def find_row(path: str, rows: Iterable[WheelInputRow]) -> WheelInputRow | None:
+    """Return the first row that knows this path; None where none does."""
+    for row in rows:
+        if any(fnmatch.fnmatchcase(path, pattern) for pattern in row.paths):
+            return row
+    return None
+
+
+def find_reached(
+    changed: Iterable[str], untracked: Iterable[str], rows: Sequence[WheelInputRow]
+) -> tuple[Reached, ...]:
+    """Return those files that something of the build reads.
+
+    Args:
+        changed: tracked files that differ; one that no row knows counts.
+        untracked: files that git does not know; one that no row knows is somebody's notes.
+        rows: of wheel_inputs.toml.
+    """
+    found = []
+    for path, known in (*((each, True) for each in changed), *((each, False) for each in untracked)):
+        row = find_row(path, rows)
+        if row is None and known:
+            found.append(Reached(path=path, kind="native", part="a part that no row names"))
+        elif row is not None and row.kind in COMPILED:
+            found.append(Reached(path=path, kind=row.kind, part=row.part))
+    return tuple(found)
+
+
+def say_reached(reached: Sequence[Reached], targets: Mapping[str, Sequence[str]]) -> tuple[Finding, ...]:
+    """Return one finding a part: which files, and which of Ninja's targets they lead to if known."""
+    parts: dict[tuple[str, str], list[str]] = {}
+    for each in reached:
+        parts.setdefault((each.part, each.kind), []).append(each.path)
+    findings = []
+    for (part, kind), paths in sorted(parts.items()):
+        led = sorted({target for path in paths for target in targets.get(path, ())})
+        to = f"{part}, by Ninja's graph {_some(led)}" if led else part
+        findings.append(
+            Finding(id="from-wheel", status="error", text=f"{kind}, reaches {to}: {_some(paths)}")
+        )
+    return tuple(findings)
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
+
+
+def built_from_changes(manifest: Mapping[str, Any], commit: str, rows: Sequence[WheelInputRow]) -> str:
+    """Say whether the manifest of a wheel's build tells of changed files that were compiled; "" when not.
+
+    Args:
+        manifest: of the last build in the checkout whose wheel it is, as JSON.
+        commit: that the wheel says.
+        rows: of wheel_inputs.toml.
+    """
+    modes = [each.get("value") for each in manifest.get("choices", ()) if each.get("name") == "mode"]
+    if modes != ["wheel"]:
+        return ""
+    paths: list[str] = []
+    for repository in manifest.get("repositories", ()):
+        name, changed = repository.get("path", ""), repository.get("diff_sha256")
+        if changed and (name or repository.get("commit") == commit):
+            listed = _DIFFED.findall(repository.get("diff") or "") if not name else []
+            paths += listed or [name or "CMakeLists.txt"]  # a diff that was not kept may hold anything
+    reached = find_reached(paths, (), rows)
+    names = _some([each.path for each in reached])
+    return f"it was built here from files that its commit does not have so: {names}" if reached else ""
+
+
+def release_tags(tags: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """Return the tags of finished releases with their versions, the newest first."""
+    found = [(tag, match[1]) for tag in tags if (match := _RELEASE_TAG.fullmatch(tag))]
+    return tuple(sorted(found, key=lambda pair: Version(pair[1]), reverse=True))
+
+
+def is_version(word: str) -> bool:
+    """Say whether this is a version, such as 2.9.1 or 2.9.1+cpu."""
+    try:
+        Version(word)
+    except InvalidVersion:
+        return False
+    return True
+
+
+# ---------------- whether a wheel is for this Python and this machine
+
+
+def misfit(wheel: Wheel, version: str | None, abi: str | None, host: Host) -> str:
+    """Say why a wheel is not for this Python or this machine; "" when it is.
+
+    Args:
+        wheel: by the tags of its file name.
+        version: of the Python that gets torch.
+        abi: what that Python calls its ABI; None where it did not say.
+        host: the machine.
+    """
+    try:
+        name, _, _, tags = parse_wheel_filename(wheel.file)
+    except InvalidWheelFilename as error:
+        return f"its name is none of a wheel: {error}"
+    if name != "torch":
+        return f"it is a wheel of {name}, not of torch"
+    python, abi_tag = python_tags(version, abi)
+    fits = [tag for tag in tags if tag.interpreter in (python, "py3")]
+    if not fits:
+        return f"it is for {_listed(tag.interpreter for tag in tags)}, and the Python here is {python}"
+    fits = [tag for tag in fits if tag.abi in (abi_tag, "none") or (tag.abi == "abi3" and abi_tag[-1] != "t")]
+    if not fits:
+        return f"it is for the ABI {_listed(tag.abi for tag in tags)}, and the Python here has {abi_tag}"
+    reasons = [_misfit_platform(tag.platform, host) for tag in fits]
+    return "" if "" in reasons else reasons[0]
+
+
+def python_tags(version: str | None, abi: str | None) -> tuple[str, str]:
+    """Return the tags of an interpreter and its ABI: ("cp313", "cp313t") of a free-threaded 3.13."""
+    parts = (version or "").split(".")
+    python = "cp" + "".join(parts[:2])
+    threaded = re.search(r"\d{3}t(?!\w)", abi or "") is not None
+    return python, f"{python}t" if threaded else python
+
+
+def _misfit_platform(platform: str, host: Host) -> str:
+    there = f"this machine is {host.os} on {host.arch}"
+    if platform == "any":
+        return ""
+    if host.os == "windows":
+        return "" if platform == _ARCH["windows"].get(host.arch) else f"it is for {platform}, and {there}"
+    legacy = next((known for known in _LEGACY if platform.startswith(f"{known}_")), "")
+    if match := _MANYLINUX.fullmatch(platform):
+        needs, arch = (int(match[1]), int(match[2])), match[3]
+    elif legacy:
+        needs, arch = _LEGACY[legacy], platform.removeprefix(f"{legacy}_")
+    elif platform.startswith("linux_"):
+        needs, arch = (0, 0), platform.removeprefix("linux_")
+    else:
+        return f"it is for {platform}, and {there}"
+    if arch != host.arch:
+        return f"it is for {platform}, and {there}"
+    found = re.fullmatch(r"glibc (\d+)\.(\d+).*", host.libc or "")
+    if needs > (0, 0) and host.libc and (not found or (int(found[1]), int(found[2])) < needs):
+        return f"it needs glibc {needs[0]}.{needs[1]}, and this machine has {host.libc}"
+    return ""
+
+
+def _listed(words: Iterable[str]) -> str:
+    return ", ".join(sorted(set(words)))
+
+
+# ---------------- which files are taken
+
+
+def choose_members(
+    wheel: Wheel, tracked: Collection[str], outputs: Callable[[str], bool]
+) -> tuple[tuple[Member, ...], tuple[str, ...]]:
+    """Return the files that are laid over the checkout, and the names of those that are left in the wheel.
+
+    Taken is what a build would have made: no file that git tracks, so what was edited stays. A file that is
+    neither was of the checkout when the wheel was built, and is gone from it since.
+    """
+    taken, left = [], []
+    for member in wheel.members:
+        inside = member.name.startswith(
+            (f"{wheel.dist_info}/", wheel.dist_info.replace(".dist-info", ".data/"))
+        )
+        if inside or member.name in tracked:
+            continue
+        if outputs(member.name):
+            taken.append(member)
+        else:
+            left.append(member.name)
+    return tuple(taken), tuple(left)
+
+
+# ---------------- the plan of it
+
+
+def plan_overlay(question: Question, plan: BuildPlan) -> BuildPlan:
+    """Return the plan without anything that compiles."""
+    kept_findings = (each for each in plan.findings if each.id in _KEPT)
+    findings = (*kept_findings, *_check_flags(question))
+    states = {finding.status for finding in findings}
+    kept = tuple(each for each in plan.choices if each.name in ("python", "mode", "version"))
+    return replace(
+        plan,
+        verdict="refuse" if "error" in states else "warn" if "warn" in states else "ok",
+        findings=findings,
+        choices=kept,
+        environment=replace(plan.environment, install=None, better=None, remove=None),
+        artifacts=(),
+        toolkit=None,
+        patches=(),
+        preflight=None,
+        cache=None,
+        jobserver=None,
+        linker=None,
+        companions=(),
+        env=(),
+        env_files=(),
+    )
+
+
+def _check_flags(question: Question) -> Iterable[Finding]:
+    request = question.request
+    asked = {
+        "--watch": request.watch,
+        "--target": request.target,
+        "--with": request.with_,
+        "--mode wheel": question.value("mode", "develop") == "wheel",
+    }
+    wrong = [flag for flag, given in asked.items() if given]
+    if wrong:
+        text = f"--from-wheel compiles nothing, and {' and '.join(wrong)} does"
+        yield Finding(
+            id="from-wheel", status="error", text=text, fix=f"Leave out --from-wheel, or {wrong[0]}."
+        )
+    tree = question.facts.tree
+    if not tree.problem and not tree.commit:
+        text = f"{tree.root} is no git checkout: of which commit it is, and what was changed, cannot be told"
+        fix = "Get a checkout: source get; or leave out --from-wheel, which compiles."
+        yield Finding(id="from-wheel", status="error", text=text, fix=fix)
+
+
+def wheel_inputs(wheel: Wheel, identity: str) -> dict[str, str]:
+    """Return what the manifest remembers of the wheel, by name of the input."""
+    versions = f"{wheel.version} {wheel.torch_version} {wheel.commit}"
+    return {"wheel": f"{wheel.file} {identity}", "wheel versions": versions}
+
+
+def promise(
+    rows: Iterable[CheckRow], expectations: Iterable[Expectation], inputs: Mapping[str, str]
+) -> tuple[Expectation, ...]:
+    """Return what a checkout with a wheel's libraries is held to: that it computes, and is that wheel's.
+
+    `inputs` are those of `wheel_inputs`, which the manifest remembers.
+    """
+    version, torch, commit = (*inputs.get("wheel versions", "").split(), "", "", "")[:3]
+    by_key = {"version": torch, "git_version": commit, "distribution": version, "debug": ""}
+    variables = {(row.check, row.key) for row in rows if row.variable}
+    made = []
+    for each in expectations:
+        if (
+            each.check in _WHEELS_OWN
+            or (each.check, each.key) in variables
+            or each.key in ("cuda", "built_with")
+        ):
+            continue
+        wanted = by_key.get(each.key) if each.check == "import" else None
+        if wanted:
+            each = replace(each, wanted=wanted, because="of the wheel whose libraries these are")
+        if wanted != "":
+            made.append(each)
+    return tuple(made)
+
+
+def say_laid(count: int, wheel: Wheel, ahead: int) -> str:
+    """Return the sentence on what was done."""
+    at = (
+        "this commit" if not ahead else "the commit before this one" if ahead == 1 else f"{ahead} commits ago"
+    )
+    return f"{count} files of {wheel.file}, built from {at} ({wheel.commit[:10]}), lie over the checkout"

@@ -1,0 +1,289 @@
+"""Find the wheel whose libraries a checkout can live on: of its commit, or of the nearest one before it.
+
+What a release's tag already tells is told before anything is downloaded.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+
+from torchbuild_tasks.build.ledger import last_manifest
+from torchbuild_tasks.build.work import Work
+from torchbuild_tasks.errors import ArchiveRefused, DownloadFailed, PlanRefused, UsageError
+from torchbuild_tasks.features.wheel_overlay.choose import (
+    Reached,
+    built_from_changes,
+    find_reached,
+    is_version,
+    misfit,
+    python_tags,
+    release_tags,
+    say_reached,
+)
+from torchbuild_tasks.features.wheel_overlay.look import look_at_wheel
+from torchbuild_tasks.model import Finding, Python
+from torchbuild_tasks.model.wheel import Wheel
+from torchbuild_tasks.system import process
+from torchbuild_tasks.system.files import state_dir, translate_errors
+from torchbuild_tasks.system.git.run import Git
+from torchbuild_tasks.system.net import download, pip
+from torchbuild_tasks.system.net.transfer import Remote
+from torchbuild_tasks.system.reading import read_json
+from torchbuild_tasks.system.remove import DOWNLOADING, discard, leftovers, temporary_name
+from torchbuild_tasks.values import replace
+
+AUTO: Final = "auto"
+INDEX: Final = (
+    "https://download.pytorch.org/whl/"  # {cpu,cu126 ...}: https://pytorch.org/get-started/previous-versions/
+)
+_KEPT: Final = "wheels"  # in the folder .torchbuild: what was downloaded
+_COMPILE: Final = "To compile: the same command without --from-wheel."
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """What lies between a commit and the checkout; `ahead` in commits, None where it is no ancestor."""
+
+    ahead: int | None
+    reached: tuple[Reached, ...] = ()
+
+
+def find_wheel(work: Work) -> Work:
+    """Find the wheel, and hold it to the checkout, the Python and the machine; nothing is changed.
+
+    Raises:
+        PlanRefused: no wheel fits; why each does not stands in the findings.
+        ArchiveRefused: the one that was named cannot be read.
+        DownloadFailed: it cannot be had.
+    """
+    word = str(work.request.from_wheel)
+    seen: list[Finding] = []
+    for wheel in _candidates(work, word):
+        problem = _problem(work, wheel)
+        if not problem:
+            work.report.note(f"wheel: {wheel.path}, of commit {wheel.commit[:10]}")
+            return replace(work, wheel=wheel)
+        if isinstance(problem, tuple):
+            raise _refuse_compile(wheel.file, problem)
+        if wheel.problem and word != AUTO:
+            raise ArchiveRefused(f"{wheel.path} cannot be used: {problem}.", next_step="Get the wheel anew.")
+        seen.append(Finding(id="from-wheel", status="error", text=f"{wheel.file}: {problem}"))
+    if not seen:
+        seen.append(Finding(id="from-wheel", status="error", text=f"no wheel of torch is in {word}"))
+    raise PlanRefused(
+        "No wheel fits this checkout. It is as it was.",
+        findings=tuple(seen),
+        next_step=f"Name one that does: --from-wheel PATH, VERSION or URL. {_COMPILE}",
+    )
+
+
+def _refuse_compile(name: str, findings: tuple[Finding, ...]) -> PlanRefused:
+    return PlanRefused(
+        f"Something that is compiled differs between {name} and this checkout. It is as it was.",
+        findings=findings,
+        next_step=_COMPILE,
+    )
+
+
+def _problem(work: Work, wheel: Wheel) -> str | tuple[Finding, ...]:
+    """Say why a wheel cannot serve; findings where all that is wrong is that something must be compiled."""
+    if wheel.problem:
+        return wheel.problem
+    python = target_python(work)
+    if reason := misfit(
+        wheel, work.plan.environment.version, python.abi if python else None, work.facts.host
+    ):
+        return reason
+    if len(wheel.commit) != 40 or set(wheel.commit) - set("0123456789abcdef"):
+        return f"it does not say which commit it was built from ({wheel.commit or 'nothing'})"
+    if Path(wheel.path).parent == work.root / "dist" and (reason := _own_changes(work, wheel)):
+        return reason
+    git = Git(folder=work.root)
+    if not git.has(wheel.commit):
+        fix = "`git fetch --tags` (or `source get --full`) brings it if it is upstream's"
+        return f"it was built from {wheel.commit[:10]}, which is not in this checkout's history; {fix}"
+    change = look_at_change(work, git, wheel.commit)
+    if change.ahead is None:
+        return f"it was built from {wheel.commit[:10]}, which is no ancestor of what is checked out"
+    return say_reached(change.reached, ninja_targets(work, change.reached))
+
+
+def _own_changes(work: Work, wheel: Wheel) -> str:
+    """Say what our manifest tells of changed files in a wheel that was built here."""
+    with contextlib.suppress(OSError, ValueError):
+        manifest = read_json(last_manifest(work.build_dir))
+        return built_from_changes(manifest, wheel.commit, work.catalog.wheel_input)
+    return ""
+
+
+def target_python(work: Work) -> Python | None:
+    """Return what is known of the Python that gets torch: itself, or the one that its venv is made of."""
+    environment = work.plan.environment
+    made_of = environment.create.argv[0] if environment.create else environment.python
+    return next(
+        (each for each in work.facts.pythons if each.executable in (environment.python, made_of)), None
+    )
+
+
+def look_at_change(work: Work, git: Git, commit: str) -> Change:
+    """Return what differs between a commit and the files of the checkout, submodules and new files included.
+
+    Raises:
+        SourceError: git cannot say.
+    """
+    head = git.run("rev-parse", "HEAD")
+    if git.run("merge-base", commit, head) != commit if commit != head else False:
+        return Change(ahead=None)
+    ahead = int(git.run("rev-list", "--count", f"{commit}..{head}")) if commit != head else 0
+    # What builds leave untracked in submodules is no change of theirs.
+    same = ("diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", "--ignore-submodules=untracked")
+    changed = _split(git.run(*same, commit, "--"))
+    staged = _split(git.run(*same, "--cached", commit, "--"))
+    untracked = _split(git.run("ls-files", "-z", "--others", "--exclude-standard"))
+    rows = work.catalog.wheel_input
+    return Change(ahead=ahead, reached=find_reached(sorted({*changed, *staged}), untracked, rows))
+
+
+def _split(text: str) -> list[str]:
+    return [each for each in text.split("\0") if each]
+
+
+def ninja_targets(work: Work, reached: tuple[Reached, ...]) -> dict[str, tuple[str, ...]]:
+    """Return what Ninja makes directly of each file, where a build tree is there to ask."""
+    found: dict[str, tuple[str, ...]] = {}
+    if not (work.build_dir / "build.ninja").is_file():
+        return found
+    for each in reached[:20]:
+        argv = ("ninja", "-C", str(work.build_dir), "-t", "query", str(work.root / each.path))
+        asked = process.capture(argv, timeout=20.0)
+        if asked.rc == 0:
+            _, _, outputs = asked.stdout.decode(errors="replace").partition("outputs:")
+            found[each.path] = tuple(line.strip() for line in outputs.splitlines() if line.strip())[:3]
+    return found
+
+
+# ---------------- where wheels are looked for
+
+
+def _candidates(work: Work, word: str) -> Iterator[Wheel]:
+    path = Path(word).expanduser()
+    if word == AUTO:
+        yield from _nearest_first(work, _in_folder(work.root / "dist"))
+        yield from _nearest_first(work, _in_folder(state_dir(work.root) / _KEPT))
+        yield from _released(work)
+    elif urlsplit(word).scheme.lower() in ("http", "https", "file"):
+        yield look_at_wheel(_fetch(work, word))
+    elif path.is_dir():
+        yield from _nearest_first(work, _in_folder(path))
+    elif path.is_file():
+        yield look_at_wheel(path.resolve())
+    elif is_version(word):
+        yield look_at_wheel(_pip_download(work, word))
+    else:
+        raise UsageError(
+            f"--from-wheel {word}: that is no file, no folder, no address and no version.",
+            next_step="Say auto, the path of a wheel or of a folder of wheels, a version such as 2.9.1 or "
+            "2.9.1+cpu, or an address that begins with https://",
+        )
+
+
+def _in_folder(folder: Path) -> list[Wheel]:
+    return [look_at_wheel(path) for path in sorted(folder.glob("torch-*.whl"))]
+
+
+def _nearest_first(work: Work, wheels: list[Wheel]) -> list[Wheel]:
+    git = Git(folder=work.root)
+
+    def distance(wheel: Wheel) -> tuple[bool, int]:
+        count = git.output("rev-list", "--count", f"{wheel.commit}..HEAD") if wheel.commit else None
+        return (count is None, int(count or 0))
+
+    return sorted(wheels, key=distance)
+
+
+def _released(work: Work) -> Iterator[Wheel]:
+    """Yield the wheel of the nearest release before what is checked out; of no tag, that of the version."""
+    git = Git(folder=work.root)
+    tags = release_tags(git.run("tag", "--merged", "HEAD").splitlines())
+    if tags:
+        tag, version = tags[0]
+        change = look_at_change(work, git, git.run("rev-list", "-1", tag))
+        if change.reached:
+            raise _refuse_compile(
+                f"the release {tag}", say_reached(change.reached, ninja_targets(work, change.reached))
+            )
+    else:
+        version = str(work.facts.tree.version).partition("a")[0].partition("+")[0]
+        work.report.note(
+            f"No release's tag is an ancestor of this commit; the wheel of {version} is held against it."
+        )
+    yield look_at_wheel(_pip_download(work, version))
+
+
+def _fetch(work: Work, url: str) -> Path:
+    """Download a wheel by its address, unless it is there already; a fragment #sha256=... is held to."""
+    name = unquote(urlsplit(url).path).rpartition("/")[2]
+    address, _, fragment = url.partition("#")
+    sha256 = fragment.removeprefix("sha256=").lower() if fragment.startswith("sha256=") else None
+    if not name.endswith(".whl"):
+        raise UsageError(f"--from-wheel {url}: the address ends in no name of a wheel (torch-….whl).")
+    if work.fetching.require_hashes and not sha256:
+        raise UsageError(
+            f"--require-hashes, and {url} carries no #sha256=…", next_step="Append it to the address."
+        )
+    with _incoming(work) as folder:
+        remote = Remote(name=name, urls=(address,), sha256=sha256)
+        download.fetch(remote, folder / name, work.fetching.net, work.report.transfer)
+        return _keep(work, folder / name)
+
+
+def _pip_download(work: Work, version: str) -> Path:
+    """Have pip download torch of this version for the Python that gets it, unless it is there already."""
+    python = target_python(work)
+    tag, abi = python_tags(work.plan.environment.version, python.abi if python else None)
+    kept = sorted((state_dir(work.root) / _KEPT).glob(f"torch-{version}-{tag}-{abi}-*.whl"))
+    if kept and not look_at_wheel(kept[0]).problem:
+        return kept[0]
+    if work.fetching.require_hashes:
+        raise UsageError(
+            f"--require-hashes, and the hash of torch {version} is not known beforehand.",
+            next_step="Name an address with its hash: --from-wheel https://…/torch-….whl#sha256=…",
+        )
+    settings = pip.read_settings(os.environ)
+    _, _, variant = version.partition("+")
+    if variant and settings.index_urls:
+        settings = replace(settings, index_urls=(INDEX + variant, *settings.index_urls))
+    wanted = pip.WheelWanted(project="torch", version=version, tag="", sha256=None, python=tag, abi=abi)
+    with _incoming(work) as folder:
+        path, _ = pip.download_wheel(wanted, folder, settings, work.fetching.net, work.report.transfer)
+        return _keep(work, path)
+
+
+@contextlib.contextmanager
+def _incoming(work: Work) -> Iterator[Path]:
+    """Make an empty folder for a download, which is removed in the end."""
+    place = state_dir(work.root) / _KEPT
+    with translate_errors(DownloadFailed, place):
+        place.mkdir(exist_ok=True)
+        for old in leftovers(place.parent, place.name):
+            discard(old)
+        folder = temporary_name(place, DOWNLOADING)
+        folder.mkdir()
+    try:
+        yield folder
+    finally:
+        discard(folder)
+
+
+def _keep(work: Work, path: Path) -> Path:
+    """Move what was downloaded to where the next run finds it."""
+    target = state_dir(work.root) / _KEPT / path.name
+    with translate_errors(DownloadFailed, target):
+        path.replace(target)
+    return target

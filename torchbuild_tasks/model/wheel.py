@@ -1,0 +1,36 @@
+"""A wheel of torch, as its file says: what it holds, what it was built from and for."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Member(msgspec.Struct, frozen=True, kw_only=True):
+    """One file of a wheel, as its list says: `size` in bytes, `crc` the CRC-32 of its content."""
+
+    name: str
+    size: int
+    crc: int = 0
+    executable: bool = False
+    kind: str = "file"
+
+
+class Wheel(msgspec.Struct, frozen=True, kw_only=True):
+    """One wheel. `problem` says why it cannot be used ("" when it can be read), and then little else is set.
+
+    `version` is that of its metadata, `torch_version` what its torch.__version__ will be (2.0.0, 2.0.0+cu117
+    of the wheel on PyPI), `commit` its torch.version.git_version.
+    """
+
+    path: str
+    problem: str = ""
+    version: str = ""
+    torch_version: str = ""
+    commit: str = ""
+    dist_info: str = ""
+    members: tuple[Member, ...] = ()
+
+    @property
+    def file(self) -> str:
+        """Return the name of its file."""
+        return self.path.replace("\\", "/").rpartition("/")[2]

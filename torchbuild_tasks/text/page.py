@@ -1,0 +1,111 @@
+"""Text for a person before it is known how wide the screen is, and whether it has colours.
+
+What says something to people writes whole lines, and marks in them what is an error, what can be skipped and
+what matters. The front lays them out for the screen that is there: wrapped between words, in colours or none.
+The marks are noncharacters (Unicode 16, 23.7), which no text of others may hold; one that does gets a colour.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from typing import Final, Literal
+
+from torchbuild_tasks.text.visible import visible
+
+Style = Literal["error", "warning", "good", "strong", "dim", "changed"]
+
+# Select Graphic Rendition, ECMA-48 8.3.117.
+_CODES: Final = {"error": "1;31", "warning": "33", "good": "32", "strong": "1", "dim": "2", "changed": "1;36"}
+_OPEN: Final = {style: chr(0xFDD0 + number) for number, style in enumerate(_CODES)}
+_END: Final = "\ufdef"
+_STYLE_OF: Final = {mark: style for style, mark in _OPEN.items()}
+_MARKS: Final = re.compile("[\ufdd0-\ufdef]")
+_WORDS: Final = re.compile(r" +|[^ ]+")
+# A command's words: blanks inside of quotes separate nothing.
+_COMMAND: Final = re.compile(r" +|(?:'[^']*'|\"[^\"]*\"|[^ ])+")
+_GAP: Final = re.compile(r"(?<=\S) {2,}(?=\S)")
+_LEAST: Final = 20  # cells that stay for the words of the last column
+
+
+def styled(style: Style, text: str) -> str:
+    """Return a text that is shown in a style where the screen has any."""
+    return f"{_OPEN[style]}{text}{_END}" if text else ""
+
+
+def plain(text: str) -> str:
+    """Return a text without its marks."""
+    return _MARKS.sub("", text)
+
+
+def laid_out(text: str, *, width: int | None = None, colours: bool = False) -> str:
+    """Return a text as a screen shows it.
+
+    Args:
+        text: whole lines; what acts on a terminal is made visible.
+        width: cells of a line; None for lines as long as they are.
+        colours: whether the marks become colours.
+    """
+    lines = visible(text).split("\n")
+    return "\n".join(_coloured(part, colours) for line in lines for part in _wrapped(line, width))
+
+
+def cells(text: str) -> int:
+    """Return how many cells of a terminal a text takes (Unicode's annex 11); marks take none."""
+    text = plain(text)
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(each) else 2 if unicodedata.east_asian_width(each) in "WF" else 1
+        for each in text
+    )
+
+
+def _coloured(line: str, colours: bool) -> str:
+    if not colours:
+        return plain(line)
+    last = ""
+
+    def code(found: re.Match[str]) -> str:
+        nonlocal last
+        style = _STYLE_OF.get(found[0])
+        last = f"\x1b[{_CODES[style]}m" if style else ""
+        return last or "\x1b[0m"
+
+    shown = _MARKS.sub(code, line)
+    return f"{shown}\x1b[0m" if last else shown
+
+
+def _wrapped(line: str, width: int | None) -> Iterator[str]:
+    """Yield the lines that a line becomes; a word that is too long stays whole."""
+    if width is None or cells(line) <= width:
+        yield line
+        return
+    bare = plain(line)
+    is_command = bare.lstrip().startswith("$ ") and not re.match(r"\s*\$ '?[A-Za-z]:", bare)
+    indent = len(bare) - len(bare.lstrip())
+    hang = indent + 4 if is_command else _hang(bare, indent, width)
+    more = " \\" if is_command else ""  # typed as shown, it is one command
+    now, at, style, gap = "", 0, "", ""
+    for word in (_COMMAND if is_command else _WORDS).findall(line):
+        if not word.strip(" "):
+            gap = word
+            continue
+        size = cells(word)
+        if at > hang and at + len(gap) + size + len(more) > width:
+            yield now + more
+            start = max(0, hang if hang + size <= width else min(hang, indent + 2))
+            now, at = " " * start + style, start
+        else:
+            now, at = now + gap, at + len(gap)
+        now, at, gap = now + word, at + size, ""
+        if marks := _MARKS.findall(word):
+            style = marks[-1] if marks[-1] != _END else ""
+    yield now
+
+
+def _hang(bare: str, indent: int, width: int) -> int:
+    """Return where the lines after the first begin: under the last column that leaves room for words."""
+    starts = [found.end() for found in _GAP.finditer(bare) if found.end() <= width - _LEAST]
+    return starts[-1] if starts else indent + (3 if bare.lstrip().startswith("-> ") else 2)
