@@ -176,7 +176,8 @@ def _is_tools(probe: Probe, prefix: str) -> bool:
 
 def _is_managed(probe: Probe, prefix: str, tree_root: str) -> bool:
     """Say whether a prefix, however it is spelled, is a venv that we made in this checkout."""
-    real, folder = probe.names.key(probe.realpath(prefix)), probe.join(tree_root, MANAGED.split("/")[0])
+    real = probe.names.key(probe.realpath(prefix))
+    folder = probe.join(tree_root, MANAGED.split("/")[0])
     ours = (probe.join(folder, name) for name in probe.children(folder))
     return any(probe.names.key(probe.realpath(one)) == real and is_made_here(probe, one) for one in ours)
 

@@ -115,7 +115,8 @@ def _providers(pyproject: Mapping[str, object]) -> Iterator[str]:
         provider = entry.get("provider") if isinstance(entry, dict) else None
         folder, module = entry.get("provider-path", ".") if isinstance(entry, dict) else ".", provider
         if isinstance(provider, dict):
-            folder, module = provider.get("path", "."), provider.get("module")
+            folder = provider.get("path", ".")
+            module = provider.get("module")
         if isinstance(folder, str) and isinstance(module, str):
             yield f"{folder}/{module.partition(':')[0].replace('.', '/')}.py"
 

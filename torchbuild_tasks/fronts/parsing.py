@@ -269,7 +269,8 @@ def _groups(verb: str, due: Collection[str]) -> dict[str, list[dataclasses.Field
 
 def _usage(verb: str, command: str) -> str:
     """Return one line for each action with the words that follow it."""
-    asked, by_name = request_class(verb), {field.name: field for field in flags(verb)}
+    asked = request_class(verb)
+    by_name = {field.name: field for field in flags(verb)}
     end = " [FLAGS]" + (" [-- WORDS]" if asked.trailing else "")
     lines = []
     for action in asked.actions or ("",):
@@ -294,7 +295,9 @@ def _words(verb: str, words: Sequence[str], given: dict[str, Any]) -> dict[str, 
     Raises:
         UsageError: an unknown action, a word too few or too many.
     """
-    asked, rest, found = request_class(verb), list(words), dict[str, str]()
+    asked = request_class(verb)
+    rest = list(words)
+    found = dict[str, str]()
     action = given.get("action", "")
     if asked.actions and not action:
         if not rest:

@@ -7,6 +7,7 @@ lines come when the phase changes and every half minute, so a CI log stays reada
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import threading
@@ -75,7 +76,6 @@ class ConsoleReporter:
         self._total, self._total_start, self._skipped = 0, 0.0, 0
         self._left: float | None = None
         self._newest: Progress | None = None
-        self._redactor: Redactor | None = None
         self._lock = threading.RLock()  # what watches a build beside it says things too
         self._transfers = Transfers(say=self.note, live=self._live)
 
@@ -153,6 +153,11 @@ class ConsoleReporter:
         sys.stderr.flush()
         return sys.stdin.readline().strip().lower() in ("y", "yes")
 
+    @functools.cached_property
+    def redactor(self) -> Redactor:
+        """What takes secrets out of all that this run prints; made when the first line is printed."""
+        return Redactor(os.environ, people=False)
+
     def _head(self) -> None:
         """Print the heading of the stage, unless it stands already."""
         if not self._headed:
@@ -165,8 +170,7 @@ class ConsoleReporter:
         with self._lock:
             if headed:
                 self._head()
-            self._redactor = self._redactor or Redactor(os.environ, people=False)
-            text = self._redactor.text(text)
+            text = self.redactor.text(text)
             is_command = plain(text).startswith("   $ ")  # stays as it can be copied
             line = (
                 laid_out(text, colours=shows_colours(sys.stderr))

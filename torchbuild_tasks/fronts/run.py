@@ -34,10 +34,10 @@ def run_verb(verb: str, request: BuildRequest) -> int:
         with report:
             settle(verb, request, report)
             outcome = load(verb)(request, report)
-            show_outcome(outcome, as_json=request.json, request=request)
+            show_outcome(outcome, report.redactor, as_json=request.json, request=request)
             return outcome.exit_code
     except TorchbuildError as error:
-        show_error(error, as_json=request.json)
+        show_error(error, as_json=request.json, redactor=report.redactor)
         return error.exit_code
     except OSError as error:
         if error.errno not in _NOT_OURS or not error.filename:
@@ -45,13 +45,20 @@ def run_verb(verb: str, request: BuildRequest) -> int:
         refused = UsageError(
             f"{error.filename}: {error.strerror}.", next_step="Make it yours to write, or name another place."
         )
-        show_error(refused, as_json=request.json)
+        show_error(refused, as_json=request.json, redactor=report.redactor)
         return refused.exit_code
 
 
-def show_outcome(outcome: Outcome, *, as_json: bool, request: BuildRequest | None = None) -> None:
+def show_outcome(
+    outcome: Outcome,
+    redactor: Redactor | None = None,
+    *,
+    as_json: bool,
+    request: BuildRequest | None = None,
+) -> None:
     """Print the value for a program, or the text for a person, without what is or looks like a secret."""
-    redactor, value = Redactor(os.environ, people=False), to_json(outcome.value)
+    redactor = redactor or Redactor(os.environ, people=False)
+    value = to_json(outcome.value)
     for known in (value, to_json(request)):
         redactor.learn(known)
     if as_json:
@@ -60,9 +67,9 @@ def show_outcome(outcome: Outcome, *, as_json: bool, request: BuildRequest | Non
         show(redactor.text(outcome.text))
 
 
-def show_error(error: TorchbuildError, *, as_json: bool) -> None:
+def show_error(error: TorchbuildError, *, as_json: bool, redactor: Redactor | None = None) -> None:
     """Print an error as a paragraph, or as one JSON object for a program."""
-    redactor = Redactor(os.environ, people=False)
+    redactor = redactor or Redactor(os.environ, people=False)
     if as_json:
         out(json_text(redactor.value(to_json(error_object(error)))))
     else:

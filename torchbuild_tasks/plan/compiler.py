@@ -173,7 +173,8 @@ def check_compilers(question: Question, compilers: Compilers) -> tuple[Finding, 
         return (Finding(id="compiler", status="error", text=text, fix=fix),)
     if tool is None:
         return _not_found(question, compilers.cxx)
-    fits, figure = _fits(question, tool), _figure(question, tool)
+    fits = _fits(question, tool)
+    figure = _figure(question, tool)
     family, package = ("Clang", "clang") if tool.name == "clang++" else ("GCC", "g++")
     named = f"{compilers.cxx.value} ({tool.name} {tool.version})"
     if fits is None:

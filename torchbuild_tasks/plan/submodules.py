@@ -170,7 +170,8 @@ def way_out(question: Question, missing: Iterable[str]) -> str:
     tree = question.facts.tree
     if can_fetch(tree, missing):
         return f"torchbuild source update --source {as_word(tree.root)}"
-    word, beside = fetched_word(tree, question.catalog), as_word(folder_beside(tree))
+    word = fetched_word(tree, question.catalog)
+    beside = as_word(folder_beside(tree))
     why = "knows no submodules here" if tree.git else "cannot be asked, for this is no git checkout"
     release = f"https://github.com/pytorch/pytorch/releases/download/v{word}/pytorch-v{word}.tar.gz"
     archive = (

@@ -26,7 +26,8 @@ def whose(kind: Kind, machine: Machine) -> ComponentRow | None:
 
 def names(kind: Kind, machine: Machine) -> Mapping[str, str]:
     """Return the names that sentences about this error may use, for rows that know its very words too."""
-    row, subject = whose(kind, machine), _subject(kind)
+    row = whose(kind, machine)
+    subject = _subject(kind)
     return {
         **{name: value for name, value in kind.groups.items() if name != "subject"},
         "subject": subject,
@@ -43,7 +44,8 @@ def names(kind: Kind, machine: Machine) -> Mapping[str, str]:
 
 def answer(kind: Kind, machine: Machine) -> Diagnosis:
     """Return the cause and the fix of an error of this kind."""
-    row, known = whose(kind, machine), names(kind, machine)
+    row = whose(kind, machine)
+    known = names(kind, machine)
     cause = machine.fill(kind.row.cause, (), known)
     if cause.startswith(kind.program):
         cause = cause[:1].upper() + cause[1:]

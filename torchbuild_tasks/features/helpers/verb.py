@@ -27,7 +27,8 @@ def _list(report: HelperReport) -> str:
     rows = [_row(line) for line in report.lines]
     text = columns([head, *rows], "") + "* is wanted by the build that these flags describe\n"
     if report.unfinished:
-        count, size = len(report.unfinished), sum(report.unfinished.values())
+        count = len(report.unfinished)
+        size = sum(report.unfinished.values())
         text += (
             f"{count} unfinished download{'s' * (count > 1)}, {size_text(size)} in all: `helpers fetch` goes "
         )

@@ -161,7 +161,8 @@ def _judge(question: Question, word: str) -> tuple[Finding, ...]:
     asked = Question(
         replace(request, cuda_toolkit=word, set=kept), question.facts, question.catalog, question.settings
     )
-    chosen, gpus = choose_toolkit(asked), devices(asked)
+    chosen = choose_toolkit(asked)
+    gpus = devices(asked)
     limits = host_limits(asked, chosen)
     toolset = choose_toolset(asked, limits)
     found = (

@@ -182,7 +182,8 @@ class Tree:
         Raises:
             ArchiveRefused: it leaves the folder, turns in a circle or leads to nothing.
         """
-        at, pending = parts_of(path), self._steps(path)
+        at = parts_of(path)
+        pending = self._steps(path)
         at.pop()
         for _ in range(_LINK_STEPS):
             link = self._walk(path, at, pending)

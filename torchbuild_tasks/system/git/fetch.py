@@ -273,7 +273,9 @@ def _lock_mirror(mirror: Path, access: Access, name: str) -> Iterator[None]:
     folder = mirror.parent.parent / LOCKS
     with files.translate_errors(SourceError, folder):
         folder.mkdir(parents=True, exist_ok=True)
-    lock, began, noted = filelock.FileLock(folder / f"{mirror.name}.lock"), time.monotonic(), False
+    lock = filelock.FileLock(folder / f"{mirror.name}.lock")
+    began = time.monotonic()
+    noted = False
     while True:
         with contextlib.suppress(filelock.Timeout):
             lock.acquire(timeout=0.5)

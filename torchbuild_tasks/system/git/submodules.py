@@ -144,7 +144,8 @@ def absolute(base: str, url: str) -> str:
         return f"{scheme}://" + urljoin(f"http://{rest.rstrip('/')}/", url).removeprefix("http://")
     path = base.rstrip("/")
     while (step := re.match(r"(\.\.?)/", url)) is not None:
-        path, url = path.rpartition("/")[0] if step[1] == ".." else path, url[step.end() :]
+        path = path.rpartition("/")[0] if step[1] == ".." else path
+        url = url[step.end() :]
     return f"{path}/{url}"
 
 
@@ -343,7 +344,8 @@ def remove_files(git: Git) -> None:
     for module in modules(git, commit="HEAD"):
         if (module.folder / ".git").is_file():
             remove_files(Git(folder=module.folder, config=git.config))
-    patience, parents = files.Patience(), set[Path]()
+    patience = files.Patience()
+    parents = set[Path]()
     with files.translate_errors(SourceError, git.folder):
         for entry in filter(None, (git.output("ls-files", "--stage", "-z") or "").split("\0")):
             path = git.folder / entry.partition("\t")[2]

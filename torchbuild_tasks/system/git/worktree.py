@@ -92,7 +92,8 @@ def add(git: Git, folder: Path, ref: str, access: Access | None = None, *, modul
     """
     folder = _absolute(folder)
     commit = commit_of(git, ref)
-    tree, entry = Git(folder=folder, config=git.config), _entry(git, folder)
+    tree = Git(folder=folder, config=git.config)
+    entry = _entry(git, folder)
     access = access or _quiet(tree)
     if entry and entry.state == "adding":
         cut_off.end_orphans(access.watch.tree)
@@ -121,7 +122,8 @@ def switch(git: Git, ref: str, access: Access | None = None, *, modules: bool = 
     Raises:
         SourceError: no such ref, something was changed (it is listed), or git fails.
     """
-    commit, access = commit_of(git, ref), access or _quiet(git)
+    commit = commit_of(git, ref)
+    access = access or _quiet(git)
     own = Path(git.run("rev-parse", "--absolute-git-dir"))
     with cut_off.mark_change(own, Path(access.watch.tree), own):
         note, head = own / _SWITCH, git.run("rev-parse", "HEAD")

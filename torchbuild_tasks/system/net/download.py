@@ -179,7 +179,9 @@ class _Job:
 
     def _finish(self, address: str, *, sure: bool) -> str:
         """Move the complete part to its place if it is the right file."""
-        part, wanted, got = self.part, (self.remote.sha256 or "").lower(), self.part.sha256()
+        part = self.part
+        wanted = (self.remote.sha256 or "").lower()
+        got = self.part.sha256()
         if wanted and got != wanted:
             pieced = part.pieced
             part.forget()

@@ -295,7 +295,8 @@ class Part:
         """Take up what an earlier run left, as far as its note vouches for it."""
         try:
             note = read_json(self.note_path)
-            done, origin = int(note["done"]), Origin(**note["origin"])
+            done = int(note["done"])
+            origin = Origin(**note["origin"])
             with self._mine():
                 self._file = file = self.path.open("r+b", buffering=0)
         except (OSError, ValueError, KeyError, TypeError):
