@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -376,8 +377,8 @@ def test_help_begins_with_the_flags_of_the_verb(torchbuild: Run, capsys: pytest.
 
 def test_the_list_of_verbs_has_each_once(torchbuild: Run, capsys: pytest.CaptureFixture[str]) -> None:
     assert torchbuild(["--help"]) == 0
-    said = capsys.readouterr().out.splitlines()
-    assert sorted(line.split()[0] for line in said if line.startswith("  ")) == sorted(SESSIONS)
+    listed = re.findall(r"^  (\S+)", capsys.readouterr().out, re.MULTILINE)
+    assert sorted(listed) == sorted(SESSIONS)
 
 
 @pytest.mark.parametrize(

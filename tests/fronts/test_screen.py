@@ -87,6 +87,7 @@ def test_a_pipe_gets_whole_lines_without_colours_unless_they_are_asked_for(
         def isatty(self) -> bool:
             return False
 
+    monkeypatch.setenv("COLUMNS", "60")
     said = shown(monkeypatch, PLAN, Pipe())
     assert "\x1b" not in said
     assert len(said.splitlines()) == len(PLAN.splitlines())

@@ -34,6 +34,7 @@ from torchbuild_tasks.catalog.packaging import (
     RpathRow,
     SharedRow,
     SmallerRow,
+    WheelInputRow,
 )
 from torchbuild_tasks.catalog.rows import (
     BackportRow,
@@ -76,7 +77,6 @@ from torchbuild_tasks.catalog.rows import (
     TorchRow,
     VariableRow,
     WantRow,
-    WheelInputRow,
     row_place,
 )
 from torchbuild_tasks.values import from_json, replace

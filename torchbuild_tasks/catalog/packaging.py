@@ -1,10 +1,18 @@
-"""Rows of what a wheel of torch brings, what it may expect, and how large it may be."""
+"""Rows of what a wheel of torch brings, what it may expect, how large it may be, and what it is made of."""
 
 from __future__ import annotations
 
 from typing import Literal
 
 import msgspec
+
+
+class WheelInputRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a change of these files asks of a torch out of a wheel; wheel_inputs.toml explains the columns."""
+
+    paths: tuple[str, ...]
+    kind: Literal["native", "generated", "build", "python", "test", "docs"]
+    part: str = ""
 
 
 class SharedRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

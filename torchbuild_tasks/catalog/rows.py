@@ -202,14 +202,6 @@ class OutputRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     tag: str = ""
 
 
-class WheelInputRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a change of these files asks of a torch out of a wheel; wheel_inputs.toml explains the columns."""
-
-    paths: tuple[str, ...]
-    kind: Literal["native", "generated", "build", "python", "test", "docs"]
-    part: str = ""
-
-
 class SubmoduleRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A submodule, and the settings for which a build takes it; submodules.toml explains the columns."""
 

@@ -98,7 +98,7 @@ def _versions(words: Sequence[str]) -> str:
 
 # The verbs in the order in which they are needed; those that no group names come last.
 GROUPS: Final = {
-    "Build": ("doctor", "plan", "build", "build_cpu", "build_cuda", "verify", "clean"),
+    "Build": ("doctor", "plan", "build", "build_cpu", "build_cuda", "verify", "package", "clean"),
     "When it fails, and afterwards": ("diagnose", "report", "support", "bootstrap"),
     "Source and versions": ("source", "versions", "builds", "bisect", "test", "bench", "debug-config"),
     "Settings and stores": ("config", "trust", "env", "helpers", "cache", "cluster", "replay", "compare"),

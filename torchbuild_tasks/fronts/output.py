@@ -1,8 +1,8 @@
 """What is printed: text for a person, laid out for the screen that is there, and JSON for a program.
 
 A screen has colours where it is a terminal, is not CI's, and nobody said NO_COLOR (no-color.org);
-FORCE_COLOR (force-color.org) has them anywhere. Lines are wrapped on a terminal, and to COLUMNS where that is
-set; into a pipe or a file they go whole.
+FORCE_COLOR (force-color.org) has them anywhere. Lines are wrapped on a terminal, at COLUMNS where that is
+set; into a pipe or a file they go whole, whatever COLUMNS says, so that a search finds them.
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ def shows_colours(stream: TextIO) -> bool:
 
 def width_of(stream: TextIO) -> int | None:
     """Return the cells of a line; None where lines are not wrapped."""
+    if not stream.isatty():
+        return None
     columns = os.environ.get("COLUMNS", "")
     if columns.isdecimal() and int(columns) > 0:
         return int(columns)
-    if not stream.isatty():
-        return None
     try:
         return os.get_terminal_size(stream.fileno()).columns or None
     except (OSError, ValueError):  # a screen without a file, or of no size

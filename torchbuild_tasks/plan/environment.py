@@ -249,7 +249,7 @@ def _check_parts(question: Question, python: Python, chosen: ChosenPython) -> tu
 
 
 def _check_foreign(question: Question, chosen: ChosenPython) -> tuple[Finding, ...]:
-    """Say beforehand that a build will ask: it changes an environment that somebody else made."""
+    """Say beforehand that a build will ask: no fault, but where nobody can answer it stops without --yes."""
     environment = chosen.environment
     if not environment.foreign or not (environment.install or environment.remove) or question.request.yes:
         return ()
@@ -257,7 +257,7 @@ def _check_foreign(question: Question, chosen: ChosenPython) -> tuple[Finding, .
         f"{environment.python} is an environment of yours that this build installs into; `build` asks first"
     )
     fix = f"To agree: --yes. {OWN_VENV}"
-    return (Finding(id="python-foreign", status="warn", text=text, fix=fix),)
+    return (Finding(id="python-foreign", status="ok", text=text, fix=fix),)
 
 
 def _install_part(question: Question, minor: str, part: str) -> str:
