@@ -111,10 +111,14 @@ def types(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """Write what is generated of docs/: the pages of flags and of failures, the picture of the rooms."""
-    session.install("-e", ".")
+    """Write what is generated of docs/, and its site to build/site; `-- --terminal` draws a build anew."""
+    project = nox.project.load_toml("pyproject.toml")
+    session.install("-e", ".", *nox.project.dependency_groups(project, "docs"))
     session.run("python", "-m", "torchbuild_tasks.fronts.docs", "docs")
     session.run("python", "bin/draw_rooms.py")
+    if "--terminal" in session.posargs:
+        session.run("python", "bin/draw_terminal.py")
+    session.run("sphinx-build", "--fail-on-warning", "--keep-going", "-q", "-b", "html", "docs", "build/site")
 
 
 @nox.session

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -13,16 +15,20 @@ from torchbuild_tasks import errors
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.features.diagnosis.choose import PAGE
 from torchbuild_tasks.features.doctor.choose import CHECKS
-from torchbuild_tasks.fronts.docs import failures_page, flags_page
+from torchbuild_tasks.fronts import docs as pages
+from torchbuild_tasks.fronts.docs import failures_page
+from torchbuild_tasks.fronts.parsing import parse
 from torchbuild_tasks.text.redaction import OWN_RULES, rules
 from torchbuild_tasks.verbs import SESSIONS, VERBS
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
-def test_the_flags_page_is_current() -> None:
-    assert (ROOT / "docs/flags.md").read_text("utf-8") == flags_page(), "run: nox -s docs"
+@pytest.mark.parametrize("name", ["flags", "verbs", "switches"])
+def test_a_page_that_is_generated_is_current(name: str) -> None:
+    page = getattr(pages, f"{name}_page")()
+    assert (ROOT / f"docs/{name}.md").read_text("utf-8") == page, "run: nox -s docs"
 
 
 def test_the_failures_page_is_current_and_has_a_place_for_every_row() -> None:
@@ -89,9 +95,30 @@ def test_every_rule_of_redaction_is_told_of() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text("utf-8")):
-        if not target.startswith("http"):
-            assert (page.parent / target).exists(), target
+    text = page.read_text("utf-8")
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)", text):
+        if target.startswith("http"):
+            continue
+        there = page.parent / target if target else page
+        assert there.exists(), target
+        assert not anchor or anchor in anchors(there), f"{target}#{anchor}"
+
+
+@functools.cache
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page: of its headings as GitHub makes them, and those that stand in it."""
+    text = page.read_text("utf-8")
+    headings = re.findall(r"^#+ (.+)$", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S), re.M)
+    slugs = (re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings)
+    return {*slugs, *re.findall(r'<a id="([^"]+)"', text)}
+
+
+def test_the_site_has_every_page() -> None:
+    folder = ROOT / "docs"
+    index = (folder / "index.md").read_text("utf-8")
+    listed = [line for block in re.findall(r"```\{toctree\}(.*?)```", index, re.S) for line in block.split()]
+    found = {path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.md")}
+    assert set(listed) >= found - {"index"}
 
 
 def test_the_design_has_ten_files_to_read_and_few_words_of_our_own() -> None:
@@ -125,7 +152,40 @@ def test_every_exit_code_is_explained() -> None:
     assert len(own) == len(set(own))
 
 
-def test_the_readme_names_every_verb() -> None:
-    readme = (ROOT / "README.md").read_text("utf-8")
-    assert re.findall(r"^\| `([\w-]+)` \|", readme, re.MULTILINE) == list(VERBS)
+def test_the_readme_is_short_and_every_verb_has_a_session() -> None:
+    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 80
     assert {verb for verb, _, _ in SESSIONS.values()} == set(VERBS)
+
+
+# ---------------- the commands in the pages
+
+# `nox -s bench` is this repository's own.
+OURS = re.compile(
+    r"(?:\S*/)?(?:(?P<nox>nox) -s (?P<session>(?!bench)\S+)"
+    r"|(?:torchbuild|invoke|inv|python -m torchbuild_tasks) (?P<verb>\S+))(?P<words>[^>]*)(?:> .*)?"
+)
+
+
+def commands(page: Path) -> list[tuple[str, str]]:
+    """The commands of this tool in the blocks of a page: the session, and its words."""
+    found = []
+    for line in re.findall(r"^    (?:[$>] )?(.+)$", page.read_text("utf-8"), re.M):
+        command = re.split(r"\s+#|\s{2,}(?=[^-\s])", line.partition(" && ")[2] if " && " in line else line)[0]
+        if (our := OURS.fullmatch(command.rpartition(" && ")[2])) is None:
+            continue
+        name = (our["session"] or our["verb"]).replace("build-c", "build_c")
+        words = our["words"].partition(" -- ")[2] if our["nox"] else our["words"]
+        if name in SESSIONS:
+            found.append((name, words))
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_command_in_the_pages_is_understood(page: Path) -> None:
+    for name, words in commands(page):
+        session = SESSIONS[name]
+        parse(session.verb, shlex.split(re.sub(r"[\[\]…]", "", words)), name, session.fixed)
+
+
+def test_commands_are_found_in_most_pages() -> None:
+    assert sum(map(len, map(commands, PAGES))) > 150

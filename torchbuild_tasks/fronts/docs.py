@@ -1,4 +1,4 @@
-"""Write the pages of docs/ that come from code and rows, flags.md and failures.md: `nox -s docs`."""
+"""Write what comes from code and rows in docs/: verbs, flags, switches, failures, a schema."""
 
 from __future__ import annotations
 
@@ -89,6 +89,78 @@ def _limits(row: FailureRow) -> str:
     return f" ({found})" if found else ""
 
 
+VERBS_HEAD = """# Verbs
+
+Written by `nox -s docs` from [`verbs.py`](../torchbuild_tasks/verbs.py). Each is a nox session, an Invoke
+task and a verb of `torchbuild`; `build_cpu` and `build_cuda` are `build` with that flag.
+
+| verb | what it does |
+| --- | --- |
+"""
+# The page of a verb that has none of its own name.
+_PAGES = {
+    "bootstrap": "doctor",
+    "env": "env-files",
+    "replay": "manifest",
+    "compare": "manifest",
+    "debug-config": "debug",
+    "test": "debug",
+    "bench": "debug",
+    "trust": "security",
+}
+
+
+def verbs_page() -> str:
+    """Return the page of all verbs as Markdown."""
+    rows = (f"| [`{name}`]({_PAGES.get(name, name)}.md) | {verb.summary} |\n" for name, verb in VERBS.items())
+    return VERBS_HEAD + "".join(row.replace("wheel | libtorch", "wheel, libtorch") for row in rows)
+
+
+SWITCHES_HEAD = """# Switches
+
+Written by `nox -s docs` from the rows of [`presets.toml`](../torchbuild_tasks/data/presets.toml),
+[`needs.toml`](../torchbuild_tasks/data/needs.toml) and
+[`submodules.toml`](../torchbuild_tasks/data/submodules.toml): the switches of PyTorch's build of which
+something is known here. `--set NAME=0` turns one off. Any other that the checkout reads can be set, too;
+`torchbuild plan` says when it reads none of that name.
+
+| switch | what it is about | presets | only together with | submodules |
+| --- | --- | --- | --- | --- |
+"""
+
+
+def switches_page() -> str:
+    """Return the page of the switches that any row knows, as Markdown."""
+    rows = load_catalog()
+    about: dict[str, dict[str, str]] = {}
+
+    def add(name: str, column: str, text: str) -> None:
+        """Add to a column of a switch what it does not say yet."""
+        columns = about.setdefault(name, {})
+        said = columns.get(column, "")
+        if text not in said.split("; "):
+            columns[column] = f"{said}; {text}" if said else text
+
+    for switch in rows.switch:
+        saved = f" ({switch.compiles:,} of {switch.of:,} compiles of {switch.torch})"
+        add(switch.variable, "what", f"{switch.what}{saved if switch.compiles else ''}")
+    for preset in rows.preset:
+        for name, value in preset.variables.items():
+            add(name, "presets", f"{preset.name}: {value}")
+    for need in rows.need:
+        where = f" on {need.os.capitalize()} only" if need.os else ""
+        for name in need.names:
+            add(name, "needs", f"{' or '.join(need.any)}{where}".strip())
+    for submodule in rows.submodule:
+        for name in (*submodule.needs, *submodule.any):
+            add(name, "submodules", submodule.path.removeprefix("third_party/"))
+    order = ("what", "presets", "needs", "submodules")
+    return SWITCHES_HEAD + "".join(
+        f"| `{name}` | {' | '.join(about[name].get(column, '') for column in order)} |\n"
+        for name in sorted(about)
+    )
+
+
 SCHEMA = "torchbuild.schema.json"
 FLAGS_HEAD = """# Flags
 
@@ -127,10 +199,12 @@ def _flag_row(field: dataclasses.Field[Any], verbs: tuple[str, ...]) -> str:
 
 
 def write_pages(folder: Path) -> None:
-    """Write both pages, and the schema of torchbuild.toml."""
+    """Write the pages, and the schema of torchbuild.toml."""
     schema = json.dumps(config.schema(), indent=2, ensure_ascii=False)
     (folder / SCHEMA).write_text(f"{schema}\n", "utf-8")
     (folder / "flags.md").write_text(flags_page(), "utf-8")
+    (folder / "verbs.md").write_text(verbs_page(), "utf-8")
+    (folder / "switches.md").write_text(switches_page(), "utf-8")
     (folder / "failures.md").write_text(failures_page(), "utf-8")
 
 
