@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from torchbuild_tasks.catalog import FailureRow, HelperRow
-from torchbuild_tasks.options import BuildRequest, flag_name, group_of, variable_name
+from torchbuild_tasks.options import BuildRequest, choices_of, flag_name, group_of, variable_name
 from torchbuild_tasks.plan.settings import OWN, Settings
 from torchbuild_tasks.text.page import styled
 
@@ -119,7 +119,7 @@ def file_text(found: tuple[Key, ...], schema: str) -> str:
 
 
 def _entry(field: dataclasses.Field[Any], key: Key) -> Iterator[str]:
-    choices = field.metadata["choices"]
+    choices = choices_of(field)
     yield f"\n# {key.meaning}" + (f": {', '.join(choices)}" if choices else "") + "\n"
     yield f"{key.key} = {key.value}\n" if key.value else f"#: {key.key} = {_example(field)}\n"
 
@@ -131,7 +131,7 @@ def _example(field: dataclasses.Field[Any]) -> str:
         return "[]"
     if field.name == "jobs":
         return "8"
-    choices = field.metadata["choices"]
+    choices = choices_of(field)
     return toml_value(choices[0] if choices else "")
 
 
@@ -179,5 +179,5 @@ def _type_of(field: dataclasses.Field[Any]) -> dict[str, Any]:
         return {"type": "array", "items": {"type": "string"}, **described}
     if field.name == "jobs":
         return {"type": "integer", "minimum": 1, **described}
-    choices = field.metadata["choices"]
+    choices = choices_of(field)
     return {"type": "string", **({"enum": list(choices)} if choices else {}), **described}
