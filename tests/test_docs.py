@@ -17,6 +17,8 @@ from torchbuild_tasks.fronts.docs import failures_page, flags_page
 from torchbuild_tasks.text.redaction import OWN_RULES, rules
 from torchbuild_tasks.verbs import SESSIONS, VERBS
 
+pytestmark = pytest.mark.one_system
+
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 

@@ -11,10 +11,6 @@ import fnmatch
 import functools
 import graphlib
 import inspect
-import os
-import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,6 +21,8 @@ from torchbuild_tasks.flow import STAGES, WHEEL_STAGES, load_stage
 from torchbuild_tasks.fronts.parsing import load, request_class
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.verbs import VERBS
+
+pytestmark = pytest.mark.one_system
 
 PACKAGE = Path(torchbuild_tasks.__file__).parent
 PACKAGE_NAME = "torchbuild_tasks"
@@ -271,46 +269,6 @@ def test_a_small_module_has_two_importers_or_a_reason() -> None:
         and not any(name.endswith(f"_{twin}.py") for twin in ("posix", "windows", "sh", "cmd"))
     ]
     assert alone == []
-
-
-LOOK_AT_IMPORTS = """
-import sys
-sys.argv = ["torchbuild", "plan", "--source", sys.argv[1], "--quiet"]
-from torchbuild_tasks.fronts.console import main
-try:
-    main()
-except SystemExit:
-    pass
-sys.stderr.write(" ".join(sorted(name for name in sys.modules if name.startswith("torchbuild_tasks"))))
-"""
-
-
-@pytest.mark.integration
-def test_a_plan_imports_nothing_that_acts_and_few_modules(tmp_path: Path) -> None:
-    """`plan` writes nothing, and whoever waits for it pays only for what it uses."""
-    sample = Path(__file__).parents[1] / "samples" / "minitorch"
-    argv = [sys.executable, "-c", LOOK_AT_IMPORTS, str(sample)]
-    environ = {**os.environ, "PYTHONPATH": str(PACKAGE.parent)}
-    ran = subprocess.run(
-        argv, capture_output=True, text=True, check=True, cwd=tmp_path, timeout=120, env=environ
-    )
-    read = ran.stderr.splitlines()[-1].split()
-    # Counted as on Windows, wherever this runs: what is read there alone, too.
-    there = {
-        name for name in modules() if re.fullmatch(r"\w+\.(facts|plan|system)\.(\w+_)?windows(_\w+)?", name)
-    }
-    assert len(there) > 4
-    assert 50 < len({*read, *there}) <= 130
-    acts = {modules()[name] for name in read if role(modules()[name]) in ("act", "door")}
-    # which build a folder is, and what a looked-at program runs through
-    assert acts <= {"features/builds/named.py", *(f"system/{name}.py" for name in PLAN_NEEDS)}
-
-
-PLAN_NEEDS = (
-    *("__init__", "files", "git/__init__", "git/guard", "left_running", "lock"),
-    *("process", "process_tree", "reading", "signals", "trust"),
-    *("windows_job", "windows_memory"),  # on Windows, what process.py ends a tree with, and free memory
-)
 
 
 def test_every_verb_is_where_its_line_says() -> None:

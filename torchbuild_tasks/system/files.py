@@ -199,6 +199,7 @@ def _writable(path: Path) -> Iterator[None]:
 
 _KEY_LENGTH: Final = 33  # CCH_RM_SESSION_KEY and the final 0
 _ROOM: Final = 16  # names; an error shows no more
+_LOOK_FOR: Final = 5.0  # seconds in which psutil looks for holders
 
 
 class _ProcessInfo(ctypes.Structure):
@@ -254,11 +255,17 @@ def _listed(manager: Any, session: wintypes.DWORD) -> tuple[str, ...] | None:
 
 
 def by_open_files(path: Path) -> Iterator[str]:
-    """Yield the processes that psutil sees the file open in."""
+    """Yield the processes that psutil sees the file open in, the newest first, as far as a few seconds go.
+
+    It waits for each handle of each process, which takes a minute where there are many.
+    """
     import psutil
 
     wanted = os.path.normcase(path.absolute())
-    for process in psutil.process_iter():
+    deadline = time.monotonic() + _LOOK_FOR
+    for process in sorted(psutil.process_iter(), key=lambda each: -each.pid):
+        if time.monotonic() > deadline:
+            return
         with contextlib.suppress(psutil.Error, OSError):
             if any(os.path.normcase(file.path) == wanted for file in process.open_files()):
                 yield f"{_name(process)}process {process.pid}"
