@@ -11,6 +11,7 @@ import fnmatch
 import functools
 import graphlib
 import inspect
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -243,6 +244,38 @@ def test_only_fronts_catch_our_errors() -> None:
 @pytest.mark.parametrize("path", files(), ids=place)
 def test_no_module_is_above_600_lines(path: Path) -> None:
     assert path.read_text("utf-8").count("\n") <= 600
+
+
+QUESTIONS = ("What", "Which", "Whether", "Why", "How", "Where", "When")
+
+
+@pytest.mark.parametrize("path", files(), ids=place)
+def test_docstrings_of_functions_say_what_they_do(path: Path) -> None:
+    """An imperative ("Return ...", "Say whether ..."), as PEP 257 wants it."""
+    functions = (node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, FUNCTIONS))
+    docs = {node.name: (ast.get_docstring(node) or "").split() for node in functions}
+    assert [name for name, words in docs.items() if words and words[0] in QUESTIONS] == []
+
+
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+@pytest.mark.parametrize("path", files(), ids=place)
+def test_no_two_calls_that_have_nothing_to_do_with_each_other_share_a_line(path: Path) -> None:
+    """`a, b = f(), f()` may be a pair; `a, b = f(), g()` are two statements."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Tuple):
+            continue
+        if isinstance(node.value, ast.Tuple):
+            calls = [each for each in node.value.elts if isinstance(each, ast.Call)]
+            assert len({ast.unparse(each.func) for each in calls}) < 2, ast.unparse(node)
+
+
+def test_few_files_share_a_name() -> None:
+    """In a traceback or an editor's tab a name says which file it is, but for roles and systems."""
+    known = (*BY_ROLE, "choose.py", "__init__.py", "windows.py", "posix.py", "linux.py")
+    names = Counter(path.name for path in files() if path.name not in known)
+    assert {name: count for name, count in names.items() if count > 3} == {}
 
 
 # Files whose name is their reason, and those that something else than an import leads to.

@@ -160,7 +160,7 @@ class ConsoleReporter:
 
     @functools.cached_property
     def redactor(self) -> Redactor:
-        """What takes secrets out of all that this run prints; made when the first line is printed."""
+        """Takes secrets out of all that this run prints; created when the first line is printed."""
         return Redactor(os.environ, people=False)
 
     @functools.cached_property
@@ -231,7 +231,7 @@ class ConsoleReporter:
         return f"{counts}, {clock(elapsed)} elapsed, {clock(left)} left{memory}  {what}"
 
     def _first_step(self, now: Progress, elapsed: float) -> float:
-        """When the count that is shown began: configuring before it tells nothing about its pace."""
+        """Return when the count that is shown began: configuring before it tells nothing about its pace."""
         if now.total != self._total:
             self._total, self._total_start, self._skipped = now.total, elapsed, now.done
         return self._total_start

@@ -233,7 +233,8 @@ def by_restart_manager(path: Path) -> tuple[str, ...] | None:
         manager = ctypes.WinDLL("rstrtmgr")
     except OSError:
         return None
-    session, key = wintypes.DWORD(), ctypes.create_unicode_buffer(_KEY_LENGTH)
+    session = wintypes.DWORD()
+    key = ctypes.create_unicode_buffer(_KEY_LENGTH)
     # A session without a key is none: the manager is an empty shell of itself.
     if manager.RmStartSession(ctypes.byref(session), 0, key) or not key.value:
         return None
@@ -247,7 +248,9 @@ def by_restart_manager(path: Path) -> tuple[str, ...] | None:
 
 
 def _listed(manager: Any, session: wintypes.DWORD) -> tuple[str, ...] | None:
-    found, needed, reasons = (_ProcessInfo * _ROOM)(), wintypes.UINT(), wintypes.DWORD()
+    found = (_ProcessInfo * _ROOM)()
+    needed = wintypes.UINT()
+    reasons = wintypes.DWORD()
     count = wintypes.UINT(_ROOM)
     if manager.RmGetList(session, ctypes.byref(needed), ctypes.byref(count), found, ctypes.byref(reasons)):
         return None

@@ -56,15 +56,17 @@ def name_of(field: dataclasses.Field[Any]) -> str:
 
 
 def _key(field: dataclasses.Field[Any], request: BuildRequest, settings: Settings) -> Key:
-    asked, variable = getattr(request, field.name), variable_name(field.name)
+    asked = getattr(request, field.name)
+    variable = variable_name(field.name)
     value, source = "", f"default: {default_of(field)}"
     if asked not in (None, False, ()):
-        value, source = toml_value(asked), flag_name(field.name)
-        source = variable if field.name in request.said else source
+        value = toml_value(asked)
+        source = variable if field.name in request.said else flag_name(field.name)
     elif field.name in request.denied:
         value, source = "false", variable
     elif field.name in settings.values:
-        value, source = toml_value(settings.values[field.name]), settings.place(field.name)
+        value = toml_value(settings.values[field.name])
+        source = settings.place(field.name)
     help_ = str(field.metadata["help"])
     return Key(key=name_of(field), value=value, source=source, variable=variable, meaning=help_)
 
