@@ -84,7 +84,8 @@ def tests_windows(session: nox.Session) -> None:
     session.run(*bench, "run", *options, "--", *ours)
     # Not `run`: whoever ends the processes of the bench ends the tests without a word and with exit code 0,
     # and wine stood still for good in a test once.
-    session.run(*bench, "tests", *options, "--", "-p", "no:cacheprovider", *session.posargs)
+    words = ("-p", "no:cacheprovider", "--durations=25", *session.posargs)
+    session.run(*bench, "tests", *options, "--", *words)
 
 
 @nox.session

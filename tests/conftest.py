@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import gc
 import itertools
 import re
@@ -16,6 +15,7 @@ from typing import Any, NoReturn
 import pytest
 
 from tests.support import runs, skips
+from tests.support.everywhere import is_same_everywhere
 from tests.support.examples import load_profile
 
 # A shell script starts what it puts into the background (`pytest &`) with SIGINT ignored, nohup with
@@ -30,26 +30,12 @@ for name in ("SIGINT", "SIGHUP"):
 SLOW_SECONDS = 3600  # the bound of a long test; that of every other is `timeout` in pyproject.toml
 
 
-# What is decided is the same on every system: under Windows' Python these tests only cost time.
-# Windows machines are planned for in them, too.
-PURE = (
-    *("plan/*", "ninja/*", "text/*", "catalog/test_match*", "catalog/test_failures*"),
-    *("build/test_outputs*", "build/test_hints*", "build/test_out_of_memory*", "build/test_time_left*"),
-    *("build/install/test_installed*", "build/jobserver/test_tokens*"),
-    *("features/*/test_choose*", "features/cache/test_address*", "features/cache/test_stats*"),
-    *("features/closure/test_linux*", "features/closure/test_windows*"),
-    *("features/diagnosis/test_decode*", "features/diagnosis/test_scan*"),
-    *("features/doctor/test_machine*", "features/doctor/test_surroundings*"),
-    *("features/manifest/test_compare*", "features/report/test_page*", "features/develop/test_jsonc*"),
-)
-
-
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave tests of pure decisions out under Windows, but for --slow."""
-    if sys.platform != "win32" or config.getoption("--slow") or collection_path.is_dir():
+    """Leave files out under Windows that say the same everywhere, but for --slow."""
+    if sys.platform != "win32" or config.getoption("--slow"):
         return None
-    path = collection_path.relative_to(Path(__file__).parent)
-    return True if any(fnmatch.fnmatch(path.as_posix(), pattern) for pattern in PURE) else None
+    is_test = collection_path.name.startswith("test_") and collection_path.suffix == ".py"
+    return True if is_test and is_same_everywhere(collection_path) else None
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -70,11 +56,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = chosen
     if hasattr(config, "workerinput"):  # of several workers none shall begin a build when the others are done
         items.sort(key=lambda item: item.get_closest_marker("integration") is None)
+    slow = config.getoption("--slow")
     for item in items:
         if item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.timeout(SLOW_SECONDS))
-            if not config.getoption("--slow"):
+            if not slow:
                 item.add_marker(pytest.mark.skip(reason="slow; run with --slow"))
+        elif item.get_closest_marker("one_system") and sys.platform == "win32" and not slow:
+            item.add_marker(pytest.mark.skip(reason="the same on every system; here with --slow"))
 
 
 def pytest_collection_finish() -> None:

@@ -21,6 +21,8 @@ from torchbuild_tasks.fronts.parsing import parse
 from torchbuild_tasks.text.redaction import OWN_RULES, rules
 from torchbuild_tasks.verbs import SESSIONS, VERBS
 
+pytestmark = pytest.mark.one_system
+
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 

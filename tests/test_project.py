@@ -14,6 +14,9 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from tests.support import capabilities
+from tests.support.everywhere import is_same_everywhere
+
+pytestmark = pytest.mark.one_system
 
 ROOT: Final = Path(__file__).parent.parent
 PROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
@@ -169,3 +172,15 @@ def test_no_folder_of_tests_is_left_out(pytestconfig: pytest.Config) -> None:
     folders = {path.parent for path in (ROOT / "tests").rglob("test_*.py")}
     parts = {part for folder in folders for part in folder.relative_to(ROOT).parts}
     assert [part for part in sorted(parts) if any(fnmatch.fnmatch(part, each) for each in patterns)] == []
+
+
+def test_under_windows_what_only_decides_is_left_out_and_nothing_else() -> None:
+    """The files that are left out come from the roles of what they test, not from a list."""
+    tests = Path(__file__).parent
+    files = sorted(tests.rglob("test_*.py"))
+    left_out = {file.relative_to(tests).as_posix() for file in files if is_same_everywhere(file)}
+    rooms = {name.partition("/")[0] for name in left_out if "/" in name}
+    assert not rooms & {"system", "facts", "integration"}
+    assert {"plan/test_make.py", "text/test_show.py", "catalog/test_rows.py", "test_layers.py"} <= left_out
+    # An act, and decisions with a test that starts a program.
+    assert not left_out & {"features/builds/test_named.py", "text/test_words.py"}

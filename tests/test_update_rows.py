@@ -20,6 +20,8 @@ from bin.update_rows import DATA, Index, update
 from torchbuild_tasks.catalog import TorchRow, load_catalog
 from torchbuild_tasks.catalog.rows import CompanionReleaseRow
 
+pytestmark = pytest.mark.one_system
+
 CATALOG: Final = load_catalog()
 URL: Final = "https://index.example/simple"
 LINUX: Final = "manylinux_2_28_x86_64"

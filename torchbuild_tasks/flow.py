@@ -100,7 +100,7 @@ WHEEL_STAGES: Final = (
 
 def make_build_plan(request: BuildRequest) -> BuildPlan:
     """Decide everything and do nothing; patches are tried in memory."""
-    plan = decide(use_stored_checkout(look(request)))
+    plan = decide(use_stored_checkout(look(request, everything=False)))
     here = not request.facts or request.source
     if plan.verdict != "refuse" and here and (plan.patches or has_patches(plan)):
         from torchbuild_tasks.features.patches.act import fit

@@ -24,12 +24,10 @@ FETCHING: Final = (*BUILDING, "helpers")
 CACHING: Final = (*BUILDING, "cache")
 EVERY: Final = tuple(VERBS)
 
-PRESETS: Final = ("dev", "minimal", "full", "debug", "jetson")
 BUILD_TYPES: Final = ("Release", "Debug", "RelWithDebInfo", "MinSizeRel")
 MODES: Final = ("develop", "wheel")
-MANAGERS: Final = ("apt", "dnf", "pacman", "zypper", "apk", "winget", "choco", "conda")
 JOBSERVER: Final = ("auto", "off")
-SHELLS: Final = ("sh", "bat", "ps1", "fish", "all")
+SHELLS: Final = ("sh", "bat", "ps1", "fish")
 
 
 # ---------------- the declaration of one flag
@@ -40,7 +38,7 @@ def flag(
     *,
     verbs: tuple[str, ...] = BUILDING,
     metavar: str = "",
-    choices: tuple[str, ...] = (),
+    choices: tuple[str, ...] | str = (),
     default: Any = None,
     in_file: bool = True,
     positional: bool = False,
@@ -48,6 +46,7 @@ def flag(
 ) -> Any:
     """Declare a flag; `in_file` says whether torchbuild.toml may carry a default for it.
 
+    `choices` are the words that it takes, or the table of the catalog whose rows have these names.
     A `positional` one has no dashes: it is a word after the verb, and `sample` says for whoever left it out
     what it is and how it is written.
     """
@@ -144,7 +143,7 @@ class BuildRequest:
         "named set of build variables (default: dev)",
         verbs=(*BUILDING, "source"),
         metavar="NAME",
-        choices=PRESETS,
+        choices="preset",
     )
     build_type: str | None = flag("CMake build type", verbs=FETCHING, metavar="TYPE", choices=BUILD_TYPES)
     toolset: str | None = flag(
@@ -184,7 +183,7 @@ class BuildRequest:
         "which env files to write (default: sh on Linux, bat on Windows)",
         verbs=(*BUILDING, "builds"),
         metavar="SHELL",
-        choices=SHELLS,
+        choices=(*SHELLS, "all"),
     )
     with_: tuple[str, ...] = flag(
         "also build torchvision or torchaudio against the torch that was built: NAME for the release that "
@@ -313,7 +312,7 @@ class BuildRequest:
         "package manager that installs (default: the system's)",
         verbs=("bootstrap",),
         metavar="NAME",
-        choices=MANAGERS,
+        choices="manager",
     )
     out: str | None = flag(
         "where to write: report its page (default: .torchbuild/report.html), support its archive, "
@@ -370,6 +369,16 @@ class BuildRequest:
 def flag_name(field: str) -> str:
     """Spell a field as the user types it: `build_type` -> `--build-type`, `with_` -> `--with`."""
     return "--" + field.rstrip("_").replace("_", "-")
+
+
+def choices_of(flag: dataclasses.Field[Any]) -> tuple[str, ...]:
+    """Return the words that a flag takes: those declared with it, or the names of the rows of its table."""
+    choices: tuple[str, ...] | str = flag.metadata["choices"]
+    if isinstance(choices, str):
+        from torchbuild_tasks.catalog import load_catalog  # listing tasks does without
+
+        return tuple(dict.fromkeys(row.name for row in getattr(load_catalog(), choices)))
+    return choices
 
 
 # Where a flag's variable would have the name of an older one: TORCHBUILD_CACHE is the folder of downloads,

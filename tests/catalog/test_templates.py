@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from torchbuild_tasks.catalog import templates
-from torchbuild_tasks.catalog.templates import SHELLS, fill, load_templates
+from torchbuild_tasks.catalog.templates import fill, load_templates
 from torchbuild_tasks.errors import EnvFileError
+from torchbuild_tasks.options import SHELLS
 
 ROOT = Path(templates.__file__).resolve().parent.parent
 

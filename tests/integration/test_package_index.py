@@ -218,6 +218,7 @@ def test_an_index_in_a_folder_behind_one_that_is_not_there(
         assert bring(tmp_path / str(offline), offline=offline).name == NAMES[0]
 
 
+@pytest.mark.one_system
 def test_a_folder_of_wheels_by_flag_is_asked_with_and_without_network(
     index: Index, wheels: Path, tmp_path: Path, configure: Configure
 ) -> None:
@@ -227,6 +228,7 @@ def test_a_folder_of_wheels_by_flag_is_asked_with_and_without_network(
     assert index.asked == []
 
 
+@pytest.mark.one_system
 def test_offline_no_server_is_asked(index: Index, tmp_path: Path, configure: Configure) -> None:
     """Neither as an index, nor as a page of links, nor where a page on this machine points."""
     page = tmp_path / "links.html"
@@ -238,6 +240,7 @@ def test_offline_no_server_is_asked(index: Index, tmp_path: Path, configure: Con
     assert index.asked == []
 
 
+@pytest.mark.one_system
 def test_a_mirror_is_asked_in_the_place_of_the_index(
     index: Index, tmp_path: Path, configure: Configure
 ) -> None:
@@ -246,6 +249,7 @@ def test_a_mirror_is_asked_in_the_place_of_the_index(
     assert bring(tmp_path / "out", mirrors=mirrors).name == NAMES[0]
 
 
+@pytest.mark.one_system
 def test_the_index_gets_its_password_and_no_error_shows_it(
     index: Index, tmp_path: Path, configure: Configure
 ) -> None:
@@ -261,6 +265,7 @@ def test_the_index_gets_its_password_and_no_error_shows_it(
     assert bring(tmp_path / "again").name == NAMES[0]
 
 
+@pytest.mark.one_system
 def test_a_wheel_with_another_hash_is_refused(index: Index, tmp_path: Path, configure: Configure) -> None:
     configure(PIP_INDEX_URL=f"{index.url}/simple")
     with pytest.raises(HashRefused) as caught:
@@ -334,6 +339,7 @@ TINY = Artifact(
 )
 
 
+@pytest.mark.one_system
 def test_a_wheel_comes_into_the_store_and_is_pinned(
     wheels: Path, tmp_path: Path, configure: Configure
 ) -> None:
@@ -347,6 +353,7 @@ def test_a_wheel_comes_into_the_store_and_is_pinned(
     assert list((tmp_path / "store" / "partial").iterdir()) == []
 
 
+@pytest.mark.one_system
 def test_offline_a_wheel_that_is_nowhere_is_named(tmp_path: Path, configure: Configure) -> None:
     configure(PIP_INDEX_URL="https://company.invalid/simple")
     with pytest.raises(DownloadFailed, match="1 file would have to be") as caught:

@@ -105,7 +105,7 @@ def artifact(path: Path, url: str, unpack: str = "zip") -> Artifact:
 # ---------------------------------------------------------------- killed at any moment
 
 
-@pytest.mark.parametrize("kind", ["zip", "7z"])
+@pytest.mark.parametrize("kind", ["zip", pytest.param("7z", marks=pytest.mark.one_system)])
 def test_a_kill_at_any_moment_leaves_nothing_partial(kind: str, tmp_path: Path) -> None:
     """Ended with no chance to clean up, again and again; then one run puts all right."""
     chance = random.Random(7)
@@ -216,6 +216,7 @@ def test_runs_at_once_download_and_unpack_once(server: Server, tmp_path: Path) -
     assert set(read_pins(world.lock_file.read_text("utf-8"))) == {"one", "two", "three"}
 
 
+@pytest.mark.one_system
 def test_a_wheel_of_an_index_is_held_to_the_hash_that_is_known(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

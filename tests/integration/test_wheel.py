@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.driver import environment, in_venv
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.one_system]  # it holds no machine code
 
 ROOT = Path(__file__).parent.parent.parent
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from torchbuild_tasks.catalog.templates import SHELLS, load_templates
+from torchbuild_tasks.catalog.templates import load_templates
 from torchbuild_tasks.errors import EnvFileError
 from torchbuild_tasks.model import EnvOp
+from torchbuild_tasks.options import SHELLS
 from torchbuild_tasks.plan.env_files import encode, file_name, refusals, render
 
 GOLDEN = Path(__file__).parent / "golden"

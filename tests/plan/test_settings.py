@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from typing import Any
 
 import pytest
 
+from tests.support.machines import linux_facts
+from torchbuild_tasks.catalog import Catalog, load_catalog
 from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.features.config.choose import schema
+from torchbuild_tasks.fronts.parsing import help_text
+from torchbuild_tasks.options import BuildRequest, flag_name
+from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.settings import check_settings, check_value, split_assignment
+from torchbuild_tasks.plan.variables import decide
+from torchbuild_tasks.values import replace
 
 FILE = "/src/torchbuild.toml"
 
@@ -98,6 +107,37 @@ def test_values_that_no_machine_can_make_right(name: str, value: object, says: s
 )
 def test_good_values_pass(name: str, value: object) -> None:
     check_value(name, value)
+
+
+BY_ROWS = [field for field in dataclasses.fields(BuildRequest) if isinstance(field.metadata["choices"], str)]
+
+
+@pytest.mark.parametrize("field", BY_ROWS, ids=lambda field: field.name)
+def test_a_new_choice_is_one_row(field: dataclasses.Field[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a flag of rows takes, and what its help shows, is what the table holds and nothing else."""
+    table = field.metadata["choices"]
+    rows = getattr(load_catalog(), table)
+    new = "-".join(row.name for row in rows)
+    with pytest.raises(UsageError, match="Choose one of|cannot be"):
+        check_value(field.name, new)
+    catalog = Catalog(**{table: (*rows, replace(rows[0], name=new))})
+    monkeypatch.setattr("torchbuild_tasks.catalog.load_catalog", lambda: catalog)
+    check_value(field.name, new)
+    assert help_text(field).endswith(f"|{new}]")
+    key = flag_name(field.name)[2:]
+    assert check_settings(FILE, {key: new}, {}).values == {field.name: new}
+    value = [value for value in schema()["properties"][key]["enum"] if value == new]
+    assert value == [new]
+
+
+def test_a_preset_of_a_new_row_is_planned() -> None:
+    rows = load_catalog().preset
+    new = replace(rows[0], name="-".join(row.name for row in rows), variables={"USE_MKLDNN": "0"})
+    request = BuildRequest(preset=new.name)
+    catalog = Catalog(preset=(*rows, new))
+    question = Question(request, linux_facts(), catalog, check_settings(FILE, {}, {}))
+    choice = decide(question, "USE_MKLDNN")
+    assert choice is not None and (choice.value, choice.source) == ("0", "preset")
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,8 @@ from torchbuild_tasks.model import BuildPlan, Facts
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.values import dumps, from_json, replace, to_json
 
+pytestmark = pytest.mark.one_system
+
 HERE = Path(__file__).parent
 DUMPS = sorted([*HERE.glob("*.json"), *HERE.glob("*.zip")])
 

@@ -22,7 +22,7 @@ from torchbuild_tasks.model import (
     Tool,
     Tree,
 )
-from torchbuild_tasks.options import SHELLS, BuildRequest, flag_name
+from torchbuild_tasks.options import SHELLS, BuildRequest, choices_of, flag_name
 from torchbuild_tasks.plan.make import make_plan
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.settings import Settings
@@ -103,7 +103,7 @@ def with_tree(facts: Facts, **changes: Any) -> Facts:
     return replace(facts, tree=replace(facts.tree, **changes))
 
 
-TEMPLATES: Mapping[str, str] = {shell: "@{ops}\n" for shell in SHELLS if shell != "all"}
+TEMPLATES: Mapping[str, str] = dict.fromkeys(SHELLS, "@{ops}\n")
 
 
 def settings(values: Mapping[str, Any] | None = None, variables: Mapping[str, str] | None = None) -> Settings:
@@ -173,7 +173,7 @@ def example(name: str, verb: str = "build") -> Any:
         return True
     if flag.default == ():
         return ("USE_MKLDNN=0", "CFLAGS=-O0 -g")
-    return 3 if name == "jobs" else next(iter(flag.metadata["choices"]), f"some {name}")
+    return 3 if name == "jobs" else next(iter(choices_of(flag)), f"some {name}")
 
 
 def spelled(name: str, value: Any, verb: str = "build") -> list[str]:

@@ -10,6 +10,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+pytestmark = pytest.mark.one_system
+
 HERE = Path(__file__).parent
 PIN = re.compile(r"(?P<name>[\w.-]+)==(?P<version>[\w.]+) --hash=sha256:[0-9a-f]{64}")
 

@@ -9,8 +9,8 @@ model. A new table is a class of its rows and one line in `Catalog`.
 from __future__ import annotations
 
 import functools
-import importlib.resources
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Final, Generic, TypeVar, overload
 
 from torchbuild_tasks.catalog.cuda import (
@@ -82,6 +82,8 @@ from torchbuild_tasks.catalog.rows import (
 from torchbuild_tasks.values import from_json, replace
 
 R = TypeVar("R")
+# Not importlib.resources: it imports tempfile, and with that random, for folders inside archives.
+_DATA: Final = Path(__file__).resolve().parents[1] / "data"
 GIB = 1 << 30
 
 __all__ = [
@@ -277,7 +279,7 @@ def load_catalog() -> Catalog:
 
 
 def _text(file: str) -> str:
-    return importlib.resources.files("torchbuild_tasks.data").joinpath(file).read_text("utf-8")
+    return (_DATA / file).read_text("utf-8")
 
 
 @functools.cache

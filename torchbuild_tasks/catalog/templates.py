@@ -14,8 +14,8 @@ from typing import Final
 import msgspec
 
 from torchbuild_tasks.errors import EnvFileError
+from torchbuild_tasks.options import SHELLS
 
-SHELLS: Final = ("sh", "bat", "ps1", "fish")
 FIELDS: Final = frozenset({"writer", "checkout", "ops"})
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from torchbuild_tasks.catalog import BlasRow
-from torchbuild_tasks.facts.cuda.toolkit_folder import multiarch_triplet
-from torchbuild_tasks.facts.probe import Probe
+from torchbuild_tasks.facts.probe import Probe, multiarch_triplet
 from torchbuild_tasks.model import Library
 
 SYSTEM = ("/usr/local", "/usr")

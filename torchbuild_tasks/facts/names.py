@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-from torchbuild_tasks.facts import names_posix, names_windows
-
 
 class Names(Protocol):
     """Satisfied by a module. Paths are texts, as the machine itself writes them."""
@@ -75,4 +73,10 @@ class Names(Protocol):
 
 def native_names() -> Names:
     """Return the names of the system that this process runs on."""
-    return names_windows if os.name == "nt" else names_posix
+    if os.name == "nt":
+        from torchbuild_tasks.facts import names_windows
+
+        return names_windows
+    from torchbuild_tasks.facts import names_posix
+
+    return names_posix

@@ -335,6 +335,11 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
         return system.file_version(self.at(path))
 
 
+def multiarch_triplet(probe: Probe) -> str:
+    """Return what Debian calls the folder for libraries of this machine: x86_64-linux-gnu."""
+    return f"{probe.uname().machine or 'x86_64'}-linux-gnu"
+
+
 T = TypeVar("T")
 R = TypeVar("R")
 

@@ -32,7 +32,8 @@ def register(
     """
     import nox.registry
 
-    names, leave_out = _words(wanted) or tuple(SESSIONS), _words(without)
+    names = _words(wanted) or tuple(SESSIONS)
+    leave_out = _words(without)
     if unknown := sorted({*names, *leave_out} - set(SESSIONS)):
         known = ", ".join(SESSIONS)
         raise ValueError(f"no sessions of torchbuild_tasks: {', '.join(unknown)}; it has {known}")

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from typing import Any, TextIO
 
 from torchbuild_tasks.errors import BuildFailed, PlanRefused, TorchbuildError
-from torchbuild_tasks.features.diagnosis.show import diagnoses_text
 from torchbuild_tasks.text.page import laid_out, plain, styled
 from torchbuild_tasks.text.show import finding_text
 from torchbuild_tasks.text.visible import visible
@@ -111,7 +110,10 @@ def error_text(error: TorchbuildError) -> str:
     parts += [f"  {line}\n" for line in looked]
     if isinstance(error, PlanRefused):
         parts += map(finding_text, error.findings)
-    parts.append(diagnoses_text(diagnoses[:1]))
+    if diagnoses:
+        from torchbuild_tasks.features.diagnosis.show import diagnoses_text
+
+        parts.append(diagnoses_text(diagnoses[:1]))
     if len(diagnoses) > 1:
         parts.append(f"{len(diagnoses) - 1} more possible: torchbuild diagnose\n")
     if error.next_step:

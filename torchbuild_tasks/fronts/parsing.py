@@ -17,7 +17,15 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.options import COMMON, GROUPS, BuildRequest, flag_name, group_of, variable_name
+from torchbuild_tasks.options import (
+    COMMON,
+    GROUPS,
+    BuildRequest,
+    choices_of,
+    flag_name,
+    group_of,
+    variable_name,
+)
 from torchbuild_tasks.verbs import VERBS, Outcome
 
 if TYPE_CHECKING:
@@ -71,7 +79,7 @@ def takes_value(field: dataclasses.Field[Any]) -> bool:
 
 def help_text(field: dataclasses.Field[Any], verb: str | None = None) -> str:
     """Return the flag's help with its choices, as the help of all runners and the docs show it."""
-    choices = request_class(verb).actions if verb and field.name == "action" else field.metadata["choices"]
+    choices = request_class(verb).actions if verb and field.name == "action" else choices_of(field)
     return str(field.metadata["help"]) + (f" [{'|'.join(choices)}]" if choices else "")
 
 
@@ -186,7 +194,7 @@ def _from_variable(field: dataclasses.Field[Any], variable: str, text: str) -> A
             return list(lexer)
         except ValueError:
             raise UsageError(f"{variable} has a quote that is not closed: {text}") from None
-    choices = field.metadata["choices"]
+    choices = choices_of(field)
     if choices and text not in choices:
         hint = did_you_mean(text, choices)
         choose = f"Choose one of: {', '.join(choices)}."

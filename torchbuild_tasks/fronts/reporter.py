@@ -17,9 +17,7 @@ from typing import TYPE_CHECKING, Self, TextIO
 
 from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.fronts.output import is_live, on_screen, shows_colours
-from torchbuild_tasks.fronts.transfers import Transfers
 from torchbuild_tasks.model import Command
-from torchbuild_tasks.ninja.progress import Progress, ProgressParser, eta
 from torchbuild_tasks.text.page import laid_out, plain, styled
 from torchbuild_tasks.text.redaction import Redactor
 from torchbuild_tasks.text.show import Removable, removal_text, shell_text
@@ -27,6 +25,9 @@ from torchbuild_tasks.text.visible import Printed, output, visible
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
+
+    from torchbuild_tasks.fronts.transfers import Transfers
+    from torchbuild_tasks.ninja.progress import Progress, ProgressParser
 
 PLAIN_EVERY = 30.0
 PLAIN_LEAST = 2.0
@@ -70,14 +71,13 @@ class ConsoleReporter:
         self._title, self._headed = "", True
         self._waiting: threading.Timer | None = None
         self._memory, self._memory_seen = "", 0.0
-        self._parser = ProgressParser()
         self._bar: Bar | None = None
         self._phase, self._last_plain, self._stage_start = "", 0.0, time.monotonic()
         self._total, self._total_start, self._skipped = 0, 0.0, 0
         self._left: float | None = None
         self._newest: Progress | None = None
         self._lock = threading.RLock()  # what watches a build beside it says things too
-        self._transfers = Transfers(say=self.note, live=self._live)
+        self._transfers: Transfers | None = None  # none yet
 
     def __enter__(self) -> Self:
         return self
@@ -137,6 +137,11 @@ class ConsoleReporter:
 
     def transfer(self, name: str, done: int, total: int | None) -> None:
         """Take how many bytes of a file were downloaded or unpacked; called from any thread."""
+        with self._lock:
+            if self._transfers is None:
+                from torchbuild_tasks.fronts.transfers import Transfers
+
+                self._transfers = Transfers(say=self.note, live=self._live)
         self._transfers.tell(name, done, total)
 
     def removal(self, removal: Removable, uninstall: Command | None) -> None:
@@ -155,8 +160,14 @@ class ConsoleReporter:
 
     @functools.cached_property
     def redactor(self) -> Redactor:
-        """What takes secrets out of all that this run prints; made when the first line is printed."""
+        """Takes secrets out of all that this run prints; created when the first line is printed."""
         return Redactor(os.environ, people=False)
+
+    @functools.cached_property
+    def _parser(self) -> ProgressParser:
+        from torchbuild_tasks.ninja.progress import ProgressParser  # for what prints how far it is
+
+        return ProgressParser()
 
     def _head(self) -> None:
         """Print the heading of the stage, unless it stands already."""
@@ -210,6 +221,8 @@ class ConsoleReporter:
         what = output(now.what, colours=False)
         if not now.total:
             return f"{now.phase}, {clock(elapsed)} elapsed  {what}"
+        from torchbuild_tasks.ninja.progress import eta
+
         counted = eta(
             elapsed - self._first_step(now, elapsed), now.done - self._skipped, now.total - self._skipped
         )
@@ -218,7 +231,7 @@ class ConsoleReporter:
         return f"{counts}, {clock(elapsed)} elapsed, {clock(left)} left{memory}  {what}"
 
     def _first_step(self, now: Progress, elapsed: float) -> float:
-        """When the count that is shown began: configuring before it tells nothing about its pace."""
+        """Return when the count that is shown began: configuring before it tells nothing about its pace."""
         if now.total != self._total:
             self._total, self._total_start, self._skipped = now.total, elapsed, now.done
         return self._total_start
@@ -276,7 +289,8 @@ class ConsoleReporter:
         if self._waiting:
             self._waiting.cancel()
             self._waiting = None
-        self._transfers.end()
+        if self._transfers:
+            self._transfers.end()
         with self._lock:
             if self._bar:
                 self._bar.stop()

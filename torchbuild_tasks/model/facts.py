@@ -106,7 +106,7 @@ class Python(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @property
     def free_threaded(self) -> bool:
-        """Whether its ABI tag (cpython-313t-x86_64-linux-gnu) is of a build without the GIL."""
+        """Say whether its ABI tag (cpython-313t-x86_64-linux-gnu) is of a build without the GIL."""
         return re.search(r"\dt(?:-|$)", self.abi or "") is not None
 
 

@@ -53,7 +53,7 @@ def shells(question: Question) -> tuple[str, ...]:
     """Return the shells to write an env file for; the host's own is always among them."""
     own = "bat" if question.facts.host.os == "windows" else "sh"
     asked = question.choose("env shell", "env_shell", own, "").value
-    wanted = tuple(s for s in SHELLS if s != "all") if asked == "all" else (asked,)
+    wanted = SHELLS if asked == "all" else (asked,)
     return tuple(dict.fromkeys((own, *wanted)))
 
 

@@ -45,7 +45,7 @@ class Question(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def has_row(self) -> bool:
-        """Whether that row is of this version's own series; else what it refuses is not known."""
+        """Say whether that row is of this version's own series; else what it refuses is not known."""
         return rows.torch_row(self.catalog, self.version)[1]
 
     @property

@@ -17,7 +17,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from torchbuild_tasks.catalog import FailureRow, HelperRow
 from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.options import BuildRequest, flag_name
+from torchbuild_tasks.options import BuildRequest, choices_of, flag_name
 from torchbuild_tasks.text.words import did_you_mean
 from torchbuild_tasks.values import from_json, replace
 
@@ -187,8 +187,8 @@ def check_value(name: str, value: object) -> None:
         UsageError: not one of the choices (names the nearest), or a job count below 1.
     """
     flag = next(f for f in dataclasses.fields(BuildRequest) if f.name == name)
-    choices = flag.metadata["choices"]
-    if choices and value is not None and value not in choices:
+    choices = choices_of(flag) if value is not None else ()
+    if choices and value not in choices:
         hint = did_you_mean(str(value), choices)
         raise UsageError(
             f"{flag_name(name)} cannot be {value!r}{hint}", next_step=f"Choose one of: {', '.join(choices)}."

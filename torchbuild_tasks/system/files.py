@@ -199,6 +199,7 @@ def _writable(path: Path) -> Iterator[None]:
 
 _KEY_LENGTH: Final = 33  # CCH_RM_SESSION_KEY and the final 0
 _ROOM: Final = 16  # names; an error shows no more
+_LOOK_FOR: Final = 5.0  # seconds in which psutil looks for holders
 
 
 class _ProcessInfo(ctypes.Structure):
@@ -232,7 +233,8 @@ def by_restart_manager(path: Path) -> tuple[str, ...] | None:
         manager = ctypes.WinDLL("rstrtmgr")
     except OSError:
         return None
-    session, key = wintypes.DWORD(), ctypes.create_unicode_buffer(_KEY_LENGTH)
+    session = wintypes.DWORD()
+    key = ctypes.create_unicode_buffer(_KEY_LENGTH)
     # A session without a key is none: the manager is an empty shell of itself.
     if manager.RmStartSession(ctypes.byref(session), 0, key) or not key.value:
         return None
@@ -246,7 +248,9 @@ def by_restart_manager(path: Path) -> tuple[str, ...] | None:
 
 
 def _listed(manager: Any, session: wintypes.DWORD) -> tuple[str, ...] | None:
-    found, needed, reasons = (_ProcessInfo * _ROOM)(), wintypes.UINT(), wintypes.DWORD()
+    found = (_ProcessInfo * _ROOM)()
+    needed = wintypes.UINT()
+    reasons = wintypes.DWORD()
     count = wintypes.UINT(_ROOM)
     if manager.RmGetList(session, ctypes.byref(needed), ctypes.byref(count), found, ctypes.byref(reasons)):
         return None
@@ -254,11 +258,17 @@ def _listed(manager: Any, session: wintypes.DWORD) -> tuple[str, ...] | None:
 
 
 def by_open_files(path: Path) -> Iterator[str]:
-    """Yield the processes that psutil sees the file open in."""
+    """Yield the processes that psutil sees the file open in, the newest first, as far as a few seconds go.
+
+    It waits for each handle of each process, which takes a minute where there are many.
+    """
     import psutil
 
     wanted = os.path.normcase(path.absolute())
-    for process in psutil.process_iter():
+    deadline = time.monotonic() + _LOOK_FOR
+    for process in sorted(psutil.process_iter(), key=lambda each: -each.pid):
+        if time.monotonic() > deadline:
+            return
         with contextlib.suppress(psutil.Error, OSError):
             if any(os.path.normcase(file.path) == wanted for file in process.open_files()):
                 yield f"{_name(process)}process {process.pid}"

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -28,7 +27,7 @@ class Run:
     """The note of one run: its token, then a line for each session, after one that says that it begins."""
 
     def __init__(self, path: Path) -> None:
-        self.token = secrets.token_hex(16)
+        self.token = os.urandom(16).hex()
         self._path = path
         path.write_text(f"{self.token}\n", "ascii")
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import secrets
 import sys
 from pathlib import Path
 from typing import Final
@@ -52,7 +51,7 @@ def is_ours(python: str) -> bool:
 
 def adopt(folder: Path) -> None:
     """Record a venv that is there as ours: the user says that it is."""
-    token = secrets.token_hex(16)
+    token = os.urandom(16).hex()
     trust.write_proof("venvs", str(folder), token, RequirementsError)
     write_atomic(folder / TOKEN, token.encode(), error=RequirementsError)
 
@@ -73,7 +72,7 @@ def begin(python: str) -> None:
     """From here on the venv counts as half made; raises RequirementsError."""
     with translate_errors(RequirementsError, _note(python)):
         _note(python).parent.mkdir(parents=True, exist_ok=True)
-    trust.write_proof("venvs", str(folder_of(python)), secrets.token_hex(16), RequirementsError)
+    trust.write_proof("venvs", str(folder_of(python)), os.urandom(16).hex(), RequirementsError)
     write_atomic(_note(python), b"", error=RequirementsError)
 
 

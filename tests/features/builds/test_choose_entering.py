@@ -8,7 +8,7 @@ from torchbuild_tasks.features.builds.choose import HOOKS, PROFILES, entry_line
 from torchbuild_tasks.options import SHELLS
 
 
-@pytest.mark.parametrize("shell", [shell for shell in SHELLS if shell != "all"])
+@pytest.mark.parametrize("shell", SHELLS)
 def test_every_shell_has_a_line_a_hook_and_a_profile(shell: str) -> None:
     line = entry_line(shell, "/src/it's here", "debug")
     assert line.count("\n") == 0

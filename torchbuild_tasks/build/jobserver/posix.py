@@ -225,7 +225,7 @@ class Processes:
 
 
 def start_of(pid: int) -> float | None:
-    """When a process was started, in the kernel's ticks; None where there is none."""
+    """Return when a process was started, in the kernel's ticks; None where there is none."""
     fields = _stat(pid)
     return None if fields is None else float(fields[19])
 

@@ -13,8 +13,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from torchbuild_tasks.facts.cuda import pci, pci_windows
-from torchbuild_tasks.facts.cuda.toolkit_folder import multiarch_triplet
-from torchbuild_tasks.facts.probe import Output, Probe, map_parallel
+from torchbuild_tasks.facts.probe import Output, Probe, map_parallel, multiarch_triplet
 from torchbuild_tasks.model import Driver, GpuSeen, Tegra
 from torchbuild_tasks.values import parse_json
 

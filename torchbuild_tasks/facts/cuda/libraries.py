@@ -10,10 +10,9 @@ from torchbuild_tasks.facts.cuda.toolkit_folder import (
     find_library,
     library_version,
     list_folders,
-    multiarch_triplet,
 )
 from torchbuild_tasks.facts.cuda.toolkits import site_folders
-from torchbuild_tasks.facts.probe import Probe
+from torchbuild_tasks.facts.probe import Probe, multiarch_triplet
 from torchbuild_tasks.model import Library, Python
 from torchbuild_tasks.model.cuda import FILES, INCLUDES, LIBRARIES, ROOTS
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from torchbuild_tasks.facts.probe import Output, Probe, map_parallel
+from torchbuild_tasks.facts.probe import Output, Probe, map_parallel, multiarch_triplet
 from torchbuild_tasks.model import Toolkit
 from torchbuild_tasks.values import parse_json
 
@@ -180,11 +180,6 @@ def toolkit_folders(probe: Probe, root: str) -> Folders:
 def list_folders(probe: Probe, includes: list[str], libraries: list[str]) -> Folders:
     """List the files of these folders."""
     return Folders(tuple(includes), {folder: frozenset(probe.children(folder)) for folder in libraries})
-
-
-def multiarch_triplet(probe: Probe) -> str:
-    """Return what Debian calls the folder for libraries of this machine: x86_64-linux-gnu."""
-    return f"{probe.uname().machine or 'x86_64'}-linux-gnu"
 
 
 def find_header(probe: Probe, folders: Folders, *names: str) -> str | None:

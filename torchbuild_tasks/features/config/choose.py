@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from torchbuild_tasks.catalog import FailureRow, HelperRow
-from torchbuild_tasks.options import BuildRequest, flag_name, group_of, variable_name
+from torchbuild_tasks.options import BuildRequest, choices_of, flag_name, group_of, variable_name
 from torchbuild_tasks.plan.settings import OWN, Settings
 from torchbuild_tasks.text.page import styled
 
@@ -56,15 +56,17 @@ def name_of(field: dataclasses.Field[Any]) -> str:
 
 
 def _key(field: dataclasses.Field[Any], request: BuildRequest, settings: Settings) -> Key:
-    asked, variable = getattr(request, field.name), variable_name(field.name)
+    asked = getattr(request, field.name)
+    variable = variable_name(field.name)
     value, source = "", f"default: {default_of(field)}"
     if asked not in (None, False, ()):
-        value, source = toml_value(asked), flag_name(field.name)
-        source = variable if field.name in request.said else source
+        value = toml_value(asked)
+        source = variable if field.name in request.said else flag_name(field.name)
     elif field.name in request.denied:
         value, source = "false", variable
     elif field.name in settings.values:
-        value, source = toml_value(settings.values[field.name]), settings.place(field.name)
+        value = toml_value(settings.values[field.name])
+        source = settings.place(field.name)
     help_ = str(field.metadata["help"])
     return Key(key=name_of(field), value=value, source=source, variable=variable, meaning=help_)
 
@@ -119,7 +121,7 @@ def file_text(found: tuple[Key, ...], schema: str) -> str:
 
 
 def _entry(field: dataclasses.Field[Any], key: Key) -> Iterator[str]:
-    choices = field.metadata["choices"]
+    choices = choices_of(field)
     yield f"\n# {key.meaning}" + (f": {', '.join(choices)}" if choices else "") + "\n"
     yield f"{key.key} = {key.value}\n" if key.value else f"#: {key.key} = {_example(field)}\n"
 
@@ -131,7 +133,7 @@ def _example(field: dataclasses.Field[Any]) -> str:
         return "[]"
     if field.name == "jobs":
         return "8"
-    choices = field.metadata["choices"]
+    choices = choices_of(field)
     return toml_value(choices[0] if choices else "")
 
 
@@ -179,5 +181,5 @@ def _type_of(field: dataclasses.Field[Any]) -> dict[str, Any]:
         return {"type": "array", "items": {"type": "string"}, **described}
     if field.name == "jobs":
         return {"type": "integer", "minimum": 1, **described}
-    choices = field.metadata["choices"]
+    choices = choices_of(field)
     return {"type": "string", **({"enum": list(choices)} if choices else {}), **described}

@@ -13,7 +13,6 @@ from torchbuild_tasks.catalog.match import admits, parse_version
 from torchbuild_tasks.model import Artifact, Choice, EnvOp, Finding
 from torchbuild_tasks.plan import bring
 from torchbuild_tasks.plan.artifacts import artifact_of, is_unpacked, unpacked_folder
-from torchbuild_tasks.plan.cuda.variables import needless
 from torchbuild_tasks.plan.environment import is_own
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_cuda, is_off
@@ -166,8 +165,11 @@ def _wanted(question: Question, row: HelperRow) -> bool:
     asked = asked_names(question)
     if any(is_called(row, name) for name in asked):
         return True
-    if row.name == "magma" and needless(question, "USE_MAGMA") and not decide(question, "USE_MAGMA"):
-        return False
+    if row.name == "magma" and is_cuda(question) and not decide(question, "USE_MAGMA"):
+        from torchbuild_tasks.plan.cuda.variables import needless  # a CPU build does without
+
+        if needless(question, "USE_MAGMA"):
+            return False
     if NONE in asked or any(_is_declined(question, row, name) for name in row.unless):
         return False
     # The sample needs none, and hundreds of megabytes for it would surprise.

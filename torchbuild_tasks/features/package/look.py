@@ -31,7 +31,7 @@ class Wheel(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def windows(self) -> bool:
-        """Whether it is for Windows."""
+        """Say whether it is for Windows."""
         return self.platforms[0].startswith("win")
 
     @property

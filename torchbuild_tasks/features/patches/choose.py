@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from torchbuild_tasks.catalog import PatchRow
+from torchbuild_tasks.catalog import BoardRow, PatchRow
 from torchbuild_tasks.catalog.match import admits
 from torchbuild_tasks.model import Finding, OwnPatch, Patch, Tool
-from torchbuild_tasks.plan.jetson import board
 from torchbuild_tasks.plan.packages import how_to_install
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import is_cuda
-from torchbuild_tasks.text.diffs import problem, sections
 
 LAUNCH_BOUNDS = "launch-bounds"
 
@@ -52,6 +50,8 @@ def check_patches(question: Question) -> tuple[Finding, ...]:
 
 
 def _fine(chosen: tuple[Patch, ...]) -> Iterator[Finding]:
+    from torchbuild_tasks.text.diffs import problem, sections  # most builds have no patches
+
     for patch in chosen:
         if problem(patch.diff):  # that has a finding of its own
             continue
@@ -63,6 +63,8 @@ def _fine(chosen: tuple[Patch, ...]) -> Iterator[Finding]:
 
 def _broken(question: Question) -> Iterator[Finding]:
     """Yield the user's own files that are no patches of a checkout, and names that stand for two of them."""
+    from torchbuild_tasks.text.diffs import problem
+
     paths: dict[str, str] = {}
     fix = "Mend it, move it away, or say --no-patches."
     for patch in question.facts.patches:
@@ -82,12 +84,18 @@ def _applies(question: Question, row: PatchRow) -> bool:
 
 def _needs(question: Question, needs: str) -> bool:
     """Return whether the machine is one that the row means."""
-    if needs == LAUNCH_BOUNDS:
-        known = board(question)
-        return known is not None and known.launch_bounds and is_cuda(question)
+    if needs == LAUNCH_BOUNDS and is_cuda(question):
+        known = _board(question)
+        return known is not None and known.launch_bounds
     return not needs
 
 
 def _because(question: Question, row: PatchRow) -> str:
-    known = board(question) if row.needs else None
+    known = _board(question) if row.needs else None
     return f"{known.name}: {row.because}" if known else row.because
+
+
+def _board(question: Question) -> BoardRow | None:
+    from torchbuild_tasks.plan.jetson import board  # for rows that are about boards
+
+    return board(question)

@@ -79,7 +79,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def part(self) -> bool:
-        """Whether the build has not run to its end, so that no figure speaks of a whole one."""
+        """Say whether the build has not run to its end, so that no figure speaks of a whole one."""
         return self.result not in ("ok", "")
 
 
