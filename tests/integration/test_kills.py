@@ -42,6 +42,7 @@ TREE: dict[tuple[str, ...], tuple[str, ...]] = {
 }
 LAY = ("build", "--yes", "--offline", "--from-wheel", "WHEEL")
 PACKAGE = ("package", "wheel", "--wheel", "WHEEL", "--out", "OUT")
+GET = ("source", "get", "v2.14.0", "--url", "URL", "--source", "GOT")
 FURTHER: dict[tuple[str, ...], tuple[str, ...]] = {
     LAY: LAY,
     PACKAGE: PACKAGE,
@@ -49,10 +50,7 @@ FURTHER: dict[tuple[str, ...], tuple[str, ...]] = {
     ("report", "--out", "OUT/report.html"): ("report", "--out", "OUT/report.html"),
     ("support", "--out", "OUT"): ("support", "--out", "OUT"),
     ("trust", "TREE"): ("trust", "TREE"),
-    ("source", "get", "v2.14.0", "--url", "URL", "--source", "GOT"): (
-        *("source", "get", "v2.14.0", "--url", "URL"),
-        *("--source", "GOT"),
-    ),
+    GET: GET,
     ("source", "update", "v2.15.0", "--source", "GOT"): ("source", "update", "v2.14.0", "--source", "GOT"),
     ("source", "reset", "--third-party", "--yes", "--source", "GOT"): ("source", "update", "--source", "GOT"),
 }
@@ -95,6 +93,8 @@ class World:
     def kill_one(self) -> tuple[str, ...]:
         """Start a verb, and kill it within the time that it takes; return what has to go on then."""
         verb = self.chance.choice(list(self.verbs))
+        if verb is GET and Path(self.places["GOT"]).is_dir():
+            shutil.rmtree(self.places["GOT"])
         for source in self.chance.sample(sorted(self.tree.glob("[act]*/**/*.cpp")), 3):
             if verb is not LAY:  # which compiles nothing, and says so of a source that is newer
                 source.touch()
@@ -180,6 +180,8 @@ def make_world(folder: Path, python: Path, era: Era, seed: int, verbs: Verbs = T
         (wheel,) = (tree / "dist").glob("*.whl")
         made.places["WHEEL"] = str(shutil.copy(wheel, folder / wheel.name))
         made.places["URL"] = gits.publish(folder / "published").joinpath("pytorch.git").as_uri()
+        problem = made.go_on(GET)
+        assert problem == ""
     problem = made.go_on()
     assert problem == ""
     return made
