@@ -91,6 +91,12 @@ def test_what_is_no_plain_file_is_refused(tmp_path: Path, kind: int) -> None:
         check_wheel(look_at_wheel(wheel(tmp_path, VERSION, METADATA, (info, "/etc/passwd"))))
 
 
+def test_a_file_without_a_name_is_no_traceback(tmp_path: Path) -> None:
+    path = wheel(tmp_path, VERSION, METADATA, ("torch/lib/nm", ""))
+    path.write_bytes(path.read_bytes().replace(b"torch/lib/nm", b"\0orch/lib/nm"))
+    assert look_at_wheel(path).problem
+
+
 def test_a_size_that_no_torch_has_is_refused(tmp_path: Path) -> None:
     path = wheel(tmp_path, VERSION, METADATA, ("torch/lib/x.so", "x"))
     data = bytearray(path.read_bytes())

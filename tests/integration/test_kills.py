@@ -47,7 +47,7 @@ FURTHER: dict[tuple[str, ...], tuple[str, ...]] = {
     LAY: LAY,
     PACKAGE: PACKAGE,
     ("cache", "clear", "--yes"): ("cache", "clear", "--yes"),
-    ("report", "--out", "OUT/report.html"): ("report", "--out", "OUT/report.html"),
+    ("report", "--out", "OUT/report.html"): BUILD,  # which it tells of
     ("support", "--out", "OUT"): ("support", "--out", "OUT"),
     ("trust", "TREE"): ("trust", "TREE"),
     GET: GET,

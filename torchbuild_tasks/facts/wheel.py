@@ -35,7 +35,7 @@ def look_at_wheel(path: Path) -> Wheel:
             return _read(path, archive)
     except OSError as error:
         return Wheel(path=str(path), problem=f"it cannot be read: {error.strerror or error}")
-    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, LookupError, RuntimeError) as error:
         return Wheel(path=str(path), problem=f"it is cut off or no wheel: {error}")
 
 
