@@ -48,7 +48,6 @@ FURTHER: dict[tuple[str, ...], tuple[str, ...]] = {
     PACKAGE: PACKAGE,
     ("cache", "clear", "--yes"): ("cache", "clear", "--yes"),
     ("report", "--out", "OUT/report.html"): BUILD,  # which it tells of
-    ("support", "--out", "OUT"): ("support", "--out", "OUT"),
     ("trust", "TREE"): ("trust", "TREE"),
     GET: GET,
     ("source", "update", "v2.15.0", "--source", "GOT"): ("source", "update", "v2.14.0", "--source", "GOT"),
@@ -172,6 +171,7 @@ def make_world(folder: Path, python: Path, era: Era, seed: int, verbs: Verbs = T
     rows = {"name": "tool", "version": "1", "os": "linux", "needed": "asked", "unpack": "zip", "source": "t"}
     lines = [f"{name} = {json.dumps(value)}" for name, value in rows.items()]
     lines += [f"urls = {json.dumps([archive.as_uri()])}", 'holds = ["tool/done"]']
+    (tree / "torchbuild.toml").write_text("jobs = 2\n", "utf-8")
     (folder / "settings.toml").write_text("\n".join(["[[helper]]", *lines, ""]), "utf-8")
     made = World(tree, python, folder / "store", seed, verbs)
     if LAY in verbs:
