@@ -161,12 +161,11 @@ def test_a_repair_runs_nothing_of_a_submodules_repository(checkout: Path) -> Non
         subprocess.run(["git", "--git-dir", str(inside), "config", key, f"touch '{says}'; cat"], check=True)
     (inside / "info").mkdir(exist_ok=True)
     (inside / "info/attributes").write_text("* filter=s\n", "utf-8")
-    for path in sorted(module.iterdir()):
-        if path.name != ".git":
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    shutil.rmtree(module)
+    module.mkdir()
     said = run(checkout, "doctor", "--offline", "--fix", "--yes", "--config", own_settings(checkout))
     assert "submodules: done" in said.stderr, said.stdout + said.stderr
-    assert [path for path in module.iterdir() if path.name != ".git"]
+    assert len(list(module.iterdir())) > 1
     assert not Path(says).exists()
 
 

@@ -171,8 +171,8 @@ def withhold(manifest: Manifest) -> tuple[Manifest, tuple[str, ...]]:
     every = {**variables, **environ}
     out += [f"variable {name}" for name in sorted(every.keys() - _harmless(every).keys())]
     out += ["rows of helpers"] if recorded.get("helpers") else []
-    dropped = len(_value(manifest.request.get("set")) or ()) - len(request.get("set") or ())
-    out += ["values of --set"] if dropped else []
+    said = list(_value(manifest.request.get("set")) or ())
+    out += ["values of --set"] if said != request.get("set", []) else []
     return clean, tuple(out)
 
 
