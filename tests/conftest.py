@@ -40,6 +40,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--slow", action="store_true", help="also run the tests marked slow")
+    parser.addoption("--kills", type=int, default=200, help="of the slow test that kills verbs: how often")
     runs.add_options(parser)
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import json
 import os
 import string
 import sys
 import time
+import zipfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -22,28 +24,45 @@ import torchbuild_tasks
 from tests.support.examples import examples
 from torchbuild_tasks.build import history, owned
 from torchbuild_tasks.build.install import listed, snapshot
+from torchbuild_tasks.build.install.rules import read_manifest as read_installed
+from torchbuild_tasks.build.install.rules import read_rules
+from torchbuild_tasks.build.named import find_named
+from torchbuild_tasks.catalog import load_catalog
+from torchbuild_tasks.catalog.failures import FailureBook
+from torchbuild_tasks.catalog.templates import load_templates
 from torchbuild_tasks.context import read_facts
 from torchbuild_tasks.errors import TorchbuildError, UsageError
+from torchbuild_tasks.facts import requirements, submodules, tree
 from torchbuild_tasks.facts import store as store_facts
-from torchbuild_tasks.facts import tree
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.settings import read_settings
+from torchbuild_tasks.facts.wheel import look_at_wheel
 from torchbuild_tasks.features.bisect.choose import Bisection, read_bisection
 from torchbuild_tasks.features.builds import named
+from torchbuild_tasks.features.develop import jsonc
+from torchbuild_tasks.features.diagnosis.scan import LogScanner
 from torchbuild_tasks.features.helpers.store import TOOLKIT_MARKER, read_toolkit_marker
 from torchbuild_tasks.features.manifest.read import read_manifest
+from torchbuild_tasks.features.package.graft import read_image
 from torchbuild_tasks.features.patches import apply
 from torchbuild_tasks.features.patches.choose import PATCH_RECORD
 from torchbuild_tasks.features.source import places
 from torchbuild_tasks.model import Facts
 from torchbuild_tasks.model.history import PEAKS
 from torchbuild_tasks.model.record import MANIFEST_FILE, RECORD_FILE, Manifest
+from torchbuild_tasks.ninja.graph import parse_graph
+from torchbuild_tasks.ninja.log import parse_ninja_log
+from torchbuild_tasks.ninja.progress import ProgressParser
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.pins import LOCK_FILE
 from torchbuild_tasks.plan.settings import check_settings
+from torchbuild_tasks.system.archive.members import check_wheel
+from torchbuild_tasks.system.elf import read_cache
 from torchbuild_tasks.system.files import STATE_DIR
 from torchbuild_tasks.system.mark import MARKER, read_marker
 from torchbuild_tasks.system.reading import read_bytes, read_json, read_text
+from torchbuild_tasks.text import diffs
+from torchbuild_tasks.text.visible import UNSEEN, output, visible
 from torchbuild_tasks.values import Malformed, parse_json, parse_toml
 
 PACKAGE = Path(torchbuild_tasks.__file__).parent
@@ -223,6 +242,38 @@ def _path(name: str, read: Callable[[Path], object]) -> Reader:
     return lambda folder, data: read(_below(folder, name, data))
 
 
+def _said_of_log(data: bytes) -> None:
+    """Read it as a build's output: all that is shown of it goes through the door for text."""
+    scanner = LogScanner(BOOK)
+    scanner.feed_block(data + b"\nFAILED: x\n" + data + b"\nx.cpp:1:1: error: " + data + b"\n")
+    progress = ProgressParser().feed_block(data)
+    shown = [*scanner.last, *(scanner.found.text if scanner.found else ()), progress.what if progress else ""]
+    assert not UNSEEN.search(visible("".join(shown)))
+    assert not UNSEEN.search(output(data.decode(errors="replace"), colours=False))
+
+
+def _jsonc(data: bytes) -> None:
+    with contextlib.suppress(jsonc.NotEditable):  # such a file is left alone
+        jsonc.read(data.decode(errors="replace"))
+
+
+def _look_at_wheel(folder: Path, data: bytes) -> None:
+    """Make the texts of a wheel of it."""
+    path = folder / "torch-2.6.0-cp311-cp311-linux_x86_64.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, begin in (
+            ("torch/version.py", b"__version__ = '2.6.0'\n"),
+            ("torch-2.6.0.dist-info/METADATA", b"Version: 2.6.0\nRequires-Dist: "),
+            ("torch-2.6.0.dist-info/entry_points.txt", b"[console_scripts]\n"),
+        ):
+            archive.writestr(name, begin + data)
+        archive.writestr("x" + data.decode("latin-1")[:60], data)
+    found = look_at_wheel(path)
+    assert not UNSEEN.search(visible(found.problem))
+    check_wheel(found)
+
+
+BOOK = FailureBook(load_catalog().failure)
 READERS: dict[str, Reader] = {
     "torchbuild.toml": _settings,
     LOCK_FILE: _probed(LOCK_FILE, lambda probe, folder: store_facts._pins(probe, f"{folder}/{LOCK_FILE}")),
@@ -242,6 +293,28 @@ READERS: dict[str, Reader] = {
     "place": _path(f"{STATE_DIR}/{places.NOTE}", places.read_note),
     "build": _path(f"{STATE_DIR}/{named.NOTE}", named.read_note),
     "last build": _path(f"build/{MANIFEST_FILE}", named.last_build),
+    ".gitmodules": _probed(".gitmodules", submodules.empty_submodules),
+    "CMakeCache.txt": _probed("CMakeCache.txt", tree.look_at_cache),
+    "setup.py": _probed("setup.py", lambda probe, folder: requirements.build_requirements(probe, folder, {})),
+    "requirements.txt": _probed(
+        "requirements.txt", lambda probe, folder: requirements.install_requirements(probe, folder, {})
+    ),
+    "build.ninja": _path("build.ninja", lambda folder: find_named(folder, folder, {"a", "torch/lib/x"})),
+    "cmake_install.cmake": _path("cmake_install.cmake", read_rules),
+    "install_manifest.txt": _path("install_manifest.txt", read_installed),
+    ".ninja_log": lambda folder, data: parse_ninja_log(data.decode(errors="replace")),
+    "graph": lambda folder, data: parse_graph(data.decode(errors="replace")),
+    "launch.json": lambda folder, data: _jsonc(data),
+    "diff": lambda folder, data: diffs.problem(data.decode(errors="replace")),
+    "env template": _path("env_templates/env_set.sh.in", load_templates),
+    "log": lambda folder, data: _said_of_log(data),
+    "wheel": lambda folder, data: _look_at_wheel(folder, data),
+    "no wheel": _path(
+        "torch-1-py3-none-any.whl", lambda folder: look_at_wheel(folder / "torch-1-py3-none-any.whl")
+    ),
+    "library": lambda folder, data: read_image(_below(folder, "x.so", b"\x7fELF\2\1" + data) / "x.so"),
+    "dll": lambda folder, data: read_image(_below(folder, "x.dll", b"MZ" + data) / "x.dll"),
+    "ld.so.cache": _path("ld.so.cache", lambda folder: read_cache(folder / "ld.so.cache", "x86_64")),
     "patches": _path(f"{STATE_DIR}/{PATCH_RECORD}", apply.recorded),
 }
 
@@ -284,8 +357,21 @@ def _toml(value: object) -> str:
     return str(value) if isinstance(value, float) else json.dumps(value)
 
 
+# What files of builds are made of, so that what is thrown together comes near to one.
+PIECES = [
+    piece.encode().decode("unicode_escape").encode("latin-1")
+    for line in (
+        r'path = |[submodule "x"]\n|X:STRING=|CMAKE_HOME_DIRECTORY:INTERNAL=|build a: b c\n|# ninja log v5\n',
+        r'0\t5\t0\ta.o\t1\n|"0x1" -> "0x2"\n|"0x1" [label="a"]\n|file(INSTALL DESTINATION "|" FILES "|@{ops}',
+        r"install_requires = [|'x',|]\n|// x\n|/* |*/|diff --git a/x b/x\n|@@ -1 +1 @@\n|--- a/x\n|+++ b/x\n",
+        r"[1/2] |FAILED: |error: |undefined reference to |\x1b]52;c;eA==\x07|\x1b[31m|\xe2\x80\xae|\r|\n|=|{",
+        r"[console_scripts]\n|x = a:b\n|Requires-Dist: |x @ https://y\n|../|C:|\0|\xff\xfe|[failure]\n|(a+)+",
+    )
+    for piece in line.split("|")
+]
 documents = st.one_of(
     st.binary(max_size=60),
+    st.lists(st.sampled_from(PIECES) | st.binary(max_size=8), max_size=12).map(b"".join),
     values.map(lambda value: json.dumps(value).encode("utf-8", "surrogatepass")),
     st.dictionaries(keys, values, max_size=5).map(
         lambda table: "".join(f"{json.dumps(key)} = {_toml(item)}\n" for key, item in table.items()).encode(
@@ -302,6 +388,7 @@ def _read_by(names: Iterable[str], folder: Path, data: bytes) -> None:
         except TorchbuildError as error:
             assert error.exit_code > 1, name
             assert len(error.what) < 2000, name
+            assert not UNSEEN.search(visible(error.what)), name
 
 
 @pytest.fixture(scope="module")

@@ -227,6 +227,18 @@ def test_verbose_shows_every_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err.splitlines()[3:] == NINJA
 
 
+def test_verbose_masks_what_programs_print(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DEPLOY_TOKEN", "Zq9xK3vT7n")
+    report = ConsoleReporter(verbose=True)
+    report.block(b"-- using Zq9xK3vT7n\n-- from https://me:Pq8wK2vT5n@host.invalid/x\n")
+    said = capsys.readouterr().err
+    assert "using REDACTED" in said
+    assert "Zq9xK3vT7n" not in said
+    assert "Pq8wK2vT5n" not in said
+
+
 def test_without_a_terminal_the_answer_is_no(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO("yes\n"))
     assert ConsoleReporter().confirm("Remove these?") is False

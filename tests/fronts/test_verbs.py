@@ -25,7 +25,7 @@ from torchbuild_tasks.features.helpers.choose import HelperLine, HelperReport
 from torchbuild_tasks.features.manifest.compare import Comparison, Difference
 from torchbuild_tasks.features.manifest.replay import Replay
 from torchbuild_tasks.features.package.act import Package
-from torchbuild_tasks.features.package.choose import Member, SizeReport
+from torchbuild_tasks.features.package.choose import SizeReport
 from torchbuild_tasks.features.report.act import ReportFiles
 from torchbuild_tasks.features.support.act import SupportFile
 from torchbuild_tasks.features.trust.act import Trusted
@@ -44,6 +44,7 @@ from torchbuild_tasks.model import (
 )
 from torchbuild_tasks.model.record import Built, CheckResult, VerifyReport
 from torchbuild_tasks.model.source import Away, Checkout, Entering, Last, Shown, SourceReport
+from torchbuild_tasks.model.wheel import Member
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.versions import version_lines
 from torchbuild_tasks.values import dumps, from_json, replace

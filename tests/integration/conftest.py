@@ -61,3 +61,9 @@ def sccache(tmp_path_factory: pytest.TempPathFactory) -> str:
     if not program:
         skip_without("sccache")
     return program
+
+
+@pytest.fixture
+def kills(request: pytest.FixtureRequest) -> int:
+    """How many kills were asked for."""
+    return int(request.config.getoption("--kills"))

@@ -1,6 +1,7 @@
-"""SIGKILL at random moments of every verb that writes, then one plain `build`: all is right by itself.
+"""SIGKILL at random moments of every verb that writes: the next command goes on without a hand.
 
-Meanwhile a person keeps files in the build folder; each of them must be there at the end.
+Meanwhile a person keeps files in the build folder; each of them must be there at the end. The campaign:
+pytest tests/integration/test_kills.py --slow --kills 200
 """
 
 from __future__ import annotations
@@ -8,15 +9,18 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
+from tests.support import git_servers as gits
 from tests.support.archives import Put, make
 from tests.support.capabilities import needs_linux_compiler
 from tests.support.driver import TORCHBUILD, environment, torchbuild
@@ -25,41 +29,74 @@ from torchbuild_tasks.system.left_running import VARIABLE
 
 pytestmark = [pytest.mark.integration, needs_linux_compiler]
 HELPERS = ("--with-helper", "none", "--with-helper", "tool")
-VERBS: tuple[tuple[str, ...], ...] = (
-    ("build", "--yes"),
-    ("build", "--clean", "--yes"),
-    ("build", "--set", "USE_DISTRIBUTED=0", "--yes"),
-    ("clean", "--yes"),
-    ("env",),
-    ("helpers", "fetch", *HELPERS),
-    ("helpers", "prune", "--yes", *HELPERS),
-)
-FIRST_GUESS = {"build": 30.0, "clean": 4.0, "env": 4.0, "helpers": 4.0}  # seconds that a verb may take
+BUILD = ("build", "--yes")
+# What is killed, and what then has to go on: itself, where that does not take long.
+TREE: dict[tuple[str, ...], tuple[str, ...]] = {
+    BUILD: BUILD,
+    ("build", "--clean", "--yes"): BUILD,
+    ("build", "--set", "USE_DISTRIBUTED=0", "--yes"): BUILD,
+    ("clean", "--yes"): BUILD,
+    ("env",): ("env",),
+    ("helpers", "fetch", *HELPERS): ("helpers", "fetch", *HELPERS),
+    ("helpers", "prune", "--yes", *HELPERS): ("helpers", "fetch", *HELPERS),
+}
+LAY = ("build", "--yes", "--offline", "--from-wheel", "WHEEL")
+PACKAGE = ("package", "wheel", "--wheel", "WHEEL", "--out", "OUT")
+GET = ("source", "get", "v2.14.0", "--url", "URL", "--source", "GOT")
+FURTHER: dict[tuple[str, ...], tuple[str, ...]] = {
+    LAY: LAY,
+    PACKAGE: PACKAGE,
+    ("cache", "clear", "--yes"): ("cache", "clear", "--yes"),
+    ("report", "--out", "OUT/report.html"): BUILD,  # which it tells of
+    ("trust", "TREE"): ("trust", "TREE"),
+    GET: GET,
+    ("source", "update", "v2.15.0", "--source", "GOT"): ("source", "update", "v2.14.0", "--source", "GOT"),
+    ("source", "reset", "--third-party", "--yes", "--source", "GOT"): ("source", "update", "--source", "GOT"),
+}
+Verbs = Mapping[tuple[str, ...], tuple[str, ...]]
+FIRST_GUESS = {"build": 30.0}  # seconds that a verb may take
+LIGHT_GUESS = 6.0
 
 
 class World:
     """A checkout, a person who keeps files in its build folder, and a killer with a seed."""
 
-    def __init__(self, tree: Path, python: Path, store: Path, seed: int) -> None:
-        self.tree, self.python, self.store = tree, python, store
+    def __init__(self, tree: Path, python: Path, store: Path, seed: int, verbs: Verbs) -> None:
+        self.tree, self.python, self.store, self.verbs = tree, python, store, verbs
         self.chance = random.Random(seed)
-        self.longest = dict(FIRST_GUESS)
+        self.longest = {verb: FIRST_GUESS.get(verb[0], LIGHT_GUESS) for verb in verbs}
         self.mine: dict[Path, str] = {}
-        self.kills = 0
+        self.kills: Counter[str] = Counter()
+        self.places = {"TREE": str(tree), "OUT": str(tree.parent / "out"), "GOT": str(tree.parent / "got")}
 
     def words(self, *verb: str) -> list[str]:
+        """Return a whole command: the places put in, and what every command here gets."""
         settings = str(self.tree.parent / "settings.toml")
-        return [*verb, "--source", str(self.tree), "--python", str(self.python), "--config", settings]
+        found = [self._placed(word) for word in verb]
+        if "--source" not in found and verb[0] not in ("trust", "package"):
+            found += ["--source", str(self.tree), "--python", str(self.python)]
+        return [*found, "--config", settings] if verb[0] not in ("trust", "package") else found
+
+    def _placed(self, word: str) -> str:
+        for name, place in self.places.items():
+            if word == name or word.startswith(f"{name}/"):
+                return word.replace(name, place, 1)
+        return word
 
     @property
     def environ(self) -> dict[str, str]:
-        return {"TORCHBUILD_CACHE": str(self.store), "CCACHE_DISABLE": "1"}
+        """Return the store, a state and a cache of our own, as variables."""
+        cache = {"CCACHE_DISABLE": "1", "CCACHE_DIR": str(self.store / "ccache")}
+        return {"TORCHBUILD_CACHE": str(self.store), "TORCHBUILD_STATE": str(self.store / "state"), **cache}
 
-    def kill_one(self) -> None:
-        """Start a verb, and kill it within the time that it takes."""
-        verb = self.chance.choice(VERBS)
+    def kill_one(self) -> tuple[str, ...]:
+        """Start a verb, and kill it within the time that it takes; return what has to go on then."""
+        verb = self.chance.choice(list(self.verbs))
+        if verb is GET and Path(self.places["GOT"]).is_dir():
+            shutil.rmtree(self.places["GOT"])
         for source in self.chance.sample(sorted(self.tree.glob("[act]*/**/*.cpp")), 3):
-            source.touch()
+            if verb is not LAY:  # which compiles nothing, and says so of a source that is newer
+                source.touch()
         started = time.monotonic()
         process = subprocess.Popen(
             [*TORCHBUILD, *self.words(*verb)],
@@ -68,17 +105,18 @@ class World:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        deadline = started + self.chance.uniform(0.3, self.longest[verb[0]])
+        deadline = started + self.chance.uniform(0.3, self.longest[verb])
         while process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.02)
             if self.chance.random() < 0.02:
                 self._keep_a_file()
         if process.poll() is None:
             os.kill(process.pid, signal.SIGKILL)
-            self.kills += 1
+            self.kills[verb[0]] += 1
         else:  # it took less than was thought
-            self.longest[verb[0]] = max(1.0, 0.9 * (time.monotonic() - started))
+            self.longest[verb] = max(0.5, 0.9 * (time.monotonic() - started))
         process.wait()
+        return self.verbs[verb]
 
     def _keep_a_file(self) -> None:
         folder = self.tree / "build" / self.chance.choice(("", "c10", "mine", "editable/torch", "torch"))
@@ -92,17 +130,21 @@ class World:
             return  # a clean was faster
         self.mine[path] = path.read_text("utf-8")
 
-    def build(self) -> str:
-        """Build plainly; "" when all is right, else what is not."""
-        done = torchbuild(*self.words("build", "--yes"), environ=self.environ)
+    def go_on(self, verb: tuple[str, ...] = BUILD) -> str:
+        """Run a command to its end; "" when all is right then, else what is not."""
+        done = torchbuild(*self.words(*verb), environ=self.environ, timeout=900)
         if done.code:
-            return f"build ended with {done.code}: {(done.out + done.err)[-3000:]}"
+            return f"{' '.join(verb)} ended with {done.code}: {(done.out + done.err)[-3000:]}"
+        return self._wrong()
+
+    def _wrong(self) -> str:
         if lost := [str(path) for path, text in self.mine.items() if _text(path) != text]:
             return f"lost: {lost}"
         if left := list(_running_of_ours(self.tree)):
             return f"still running: {left}"
         for name in ("made.json", "installed.json"):
-            json.loads((self.tree / ".torchbuild" / name).read_bytes())
+            if (self.tree / ".torchbuild" / name).exists():
+                json.loads((self.tree / ".torchbuild" / name).read_bytes())
         partial = [path for path in self.tree.rglob(".*.partial") if "venv" not in path.as_posix()]
         return f"left: {partial}" if partial else ""
 
@@ -122,16 +164,25 @@ def _running_of_ours(tree: Path) -> Iterator[str]:
             continue
 
 
-def make_world(folder: Path, python: Path, era: Era, seed: int) -> World:
-    """A checkout with a helper of its own, built once."""
-    tree = materialise(folder / "minitorch", era=era)
+def make_world(folder: Path, python: Path, era: Era, seed: int, verbs: Verbs = TREE) -> World:
+    """A checkout with a helper of its own, built once; a wheel of it where one is asked for."""
+    tree = materialise(folder / "minitorch", era=era, git=LAY in verbs)
     archive = make("zip", folder / "tool.zip", [Put("tool/done", b"1" * 5_000_000)])
     rows = {"name": "tool", "version": "1", "os": "linux", "needed": "asked", "unpack": "zip", "source": "t"}
     lines = [f"{name} = {json.dumps(value)}" for name, value in rows.items()]
     lines += [f"urls = {json.dumps([archive.as_uri()])}", 'holds = ["tool/done"]']
+    (tree / "torchbuild.toml").write_text("jobs = 2\n", "utf-8")
     (folder / "settings.toml").write_text("\n".join(["[[helper]]", *lines, ""]), "utf-8")
-    made = World(tree, python, folder / "store", seed)
-    problem = made.build()
+    made = World(tree, python, folder / "store", seed, verbs)
+    if LAY in verbs:
+        problem = made.go_on((*BUILD, "--mode", "wheel"))
+        assert problem == ""
+        (wheel,) = (tree / "dist").glob("*.whl")
+        made.places["WHEEL"] = str(shutil.copy(wheel, folder / wheel.name))
+        made.places["URL"] = gits.publish(folder / "published").joinpath("pytorch.git").as_uri()
+        problem = made.go_on(GET)
+        assert problem == ""
+    problem = made.go_on()
     assert problem == ""
     return made
 
@@ -142,16 +193,21 @@ def test_after_kills_one_plain_build_is_right(era: Era, tmp_path: Path, target: 
     world = make_world(tmp_path, target, era, 16)
     for _ in range(2):
         world.kill_one()
-    problem = world.build()
+    problem = world.go_on()
     assert problem == ""
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="there a job ends what a killed run has started")
 @pytest.mark.parametrize("era", ["scikit-build-core", "setuptools"])
-def test_after_a_hundred_kills_each_a_plain_build_is_right(era: Era, tmp_path: Path, target: Path) -> None:
-    world = make_world(tmp_path, target, era, 3)
-    while world.kills < 100:
-        world.kill_one()
-        problem = world.build()
-        assert problem == "", f"after {world.kills} kills"
+def test_after_each_of_many_kills_the_next_command_goes_on(
+    era: Era, tmp_path: Path, target: Path, kills: int
+) -> None:
+    """Half of `--kills` for each build system; what was killed is printed (pytest -s)."""
+    world = make_world(tmp_path, target, era, 3, {**TREE, **FURTHER})
+    while world.kills.total() < kills // 2:
+        following = world.kill_one()
+        problem = world.go_on(following)
+        print(f"{world.kills.total()} kills {era}: {dict(world.kills)}", flush=True)
+        assert problem == "", f"after {world.kills}"
+    assert world.go_on() == ""

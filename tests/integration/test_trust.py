@@ -146,6 +146,78 @@ def is_of(program: str, root: Path) -> bool:
     return path.is_relative_to(root.resolve()) or (root / program).exists() and not shutil.which(program)
 
 
+def own_settings(root: Path) -> str:
+    own = root.parent / "own.toml"
+    own.write_text("", "utf-8")
+    return str(own)
+
+
+def test_a_repair_runs_nothing_of_a_submodules_repository(checkout: Path) -> None:
+    """`.git` may have been copied whole, with settings for the submodules that are filled from it."""
+    module = checkout / "third_party/tinyfmt"
+    inside = checkout / ".git/modules/third_party/tinyfmt"
+    says = (checkout.parent / "ran-smudge").as_posix()
+    for key in ("filter.s.smudge", "filter.s.process", "core.fsmonitor"):
+        subprocess.run(["git", "--git-dir", str(inside), "config", key, f"touch '{says}'; cat"], check=True)
+    (inside / "info").mkdir(exist_ok=True)
+    (inside / "info/attributes").write_text("* filter=s\n", "utf-8")
+    shutil.rmtree(module)
+    module.mkdir()
+    said = run(checkout, "doctor", "--offline", "--fix", "--yes", "--config", own_settings(checkout))
+    assert "submodules: done" in said.stderr, said.stdout + said.stderr
+    assert len(list(module.iterdir())) > 1
+    assert not Path(says).exists()
+
+
+def test_a_manifest_of_a_stranger_names_no_programs(checkout: Path) -> None:
+    """What it says of python, servers and the environment counts once it is trusted."""
+    own = own_settings(checkout)
+    shutil.rmtree(checkout / "env_templates")
+    facts = json.loads(run(checkout, "doctor", "--offline", "--json", "--config", own).stdout)["facts"]
+    python = bait(checkout / "x/replayed", checkout.parent / "ran-replayed").as_posix()
+    here = checkout.as_posix()
+    facts["environ"] = {"USE_MKLDNN": "0", "PATH": f"{here}/x", "LD_PRELOAD": python, "CXX": python}
+    facts["tree"]["previous"] = None
+    manifest = {
+        "schema": 2,
+        "tool": "t",
+        "result": "ok",
+        "started": "2026-01-01T00:00:00+00:00",
+        "root": here,
+        "build_dir": f"{here}/build",
+        "era": facts["tree"]["era"],
+        "facts": facts,
+        "python": python,
+        "choices": [],
+        "inputs": {},
+        "env": [],
+        "repositories": [],
+        "request": {"python": python, "mirror": "http://[::1]:1/", "set": [f"CXX={python}", "USE_FBGEMM=0"]},
+        "settings": {"path": "x", "values": {"jobs": 2, "cuda_toolkit": here}, "variables": {}},
+    }
+    path = checkout.parent / "manifest.json"
+    path.write_text(json.dumps(manifest), "utf-8")
+    said = run(checkout, "replay", str(path), "--source", str(checkout), "--json")
+    replay = json.loads(said.stdout)["replay"]
+    assert ran(checkout) == []
+    assert [program for program in started(checkout) if is_of(program, checkout)] == []
+    not_carried = " ".join(replay["not_carried"])
+    for each in (
+        "flag python",
+        "flag mirror",
+        "values of --set",
+        "cuda_toolkit",
+        "variable CXX",
+        "torchbuild trust ",
+    ):
+        assert each in not_carried
+    choices = {choice["name"]: choice["value"] for choice in replay["plan"]["choices"]}
+    assert (choices["jobs"], choices["USE_FBGEMM"], choices["USE_MKLDNN"]) == ("2", "0", "0")
+    assert run(checkout, "trust", str(path)).returncode == 0
+    said = run(checkout, "replay", str(path), "--source", str(checkout), "--json")
+    assert "ran-replayed" in ran(checkout), said.stdout[:2000] + said.stderr
+
+
 LOOKS = (
     "plan",
     "doctor --offline",

@@ -7,6 +7,7 @@ everything up to date leaves the last build's log and manifest as they are.
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -17,11 +18,12 @@ from typing import Any, Final, Self
 
 from torchbuild_tasks.build import owned
 from torchbuild_tasks.build.owned import Outputs
-from torchbuild_tasks.errors import BuildFailed, Interrupted, TorchbuildError
+from torchbuild_tasks.errors import BuildFailed, Interrupted, TorchbuildError, UsageError
+from torchbuild_tasks.facts.trust import digest
 from torchbuild_tasks.model import Command
 from torchbuild_tasks.model.history import Peak
 from torchbuild_tasks.model.record import MANIFEST_FILE, RECORD_FILE, Manifest, Ran, StageTime
-from torchbuild_tasks.system import files
+from torchbuild_tasks.system import files, trust
 from torchbuild_tasks.system.log import Log, open_log
 from torchbuild_tasks.values import dumps, replace
 
@@ -149,6 +151,9 @@ class Ledger:
             self._build_dir.mkdir(parents=True, exist_ok=True)
         data = dumps(self._redact(self.manifest)).encode()
         files.write_atomic(self.manifest_path, data, error=BuildFailed, private=True)
+        place = os.path.realpath(self.manifest_path)
+        with contextlib.suppress(UsageError):  # no state folder: `replay` then asks for `trust`
+            trust.write_proof("manifests", place, digest(place))
         # Only now: a run that is killed in between leaves the older word, and has changed nothing yet.
         record = self._build_dir / RECORD_FILE
         with files.translate_errors(BuildFailed, record):

@@ -92,6 +92,24 @@ def forget(root: Path, gone: set[str]) -> None:
             write(root, name, left, _log_of(root, name), read(root, name, "unnamed"))
 
 
+def announce(root: Path, staged: Path, names: Iterable[str]) -> None:
+    """Own files before they are moved into the checkout: a move that is killed leaves none that is foreign.
+
+    Args:
+        root: the checkout.
+        staged: the folder that they still are in, below the same names.
+        names: the files, relative to both.
+
+    Raises:
+        UsageError: the record cannot be written.
+    """
+    made = dict(read(root, MADE) or {})
+    for name in names:
+        info = (staged / name).lstat()
+        made[name] = (info.st_mtime_ns, info.st_size, info.st_ctime_ns)
+    write(root, MADE, made, _log_of(root, MADE), read(root, MADE, "unnamed"))
+
+
 def is_recorded(root: Path) -> bool:
     """Return whether a build of ours ever began here."""
     return any((root / STATE_DIR / name).exists() for name in (MADE, BEFORE))

@@ -18,7 +18,7 @@ from torchbuild_tasks.model.record import VerifyReport
 from torchbuild_tasks.model.wheel import Wheel
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.system import process
-from torchbuild_tasks.system.git.run import git_environment
+from torchbuild_tasks.system.git.run import git_environment_of
 from torchbuild_tasks.system.net.client import Net
 from torchbuild_tasks.system.process import Sink
 from torchbuild_tasks.values import repr_without
@@ -138,6 +138,7 @@ def run_shown(command: Command, report: Reporter) -> tuple[int, tuple[str, ...]]
     report.command(command.argv)
     tail = _Tail()
     about_git = command.argv[0] == "git"
-    environ = {**(git_environment(Path(command.cwd)) if about_git else os.environ), **_ENVIRON}
+    below = command.argv[command.argv.index("--") + 1 :] if "submodule" in command.argv else ()
+    environ = {**(git_environment_of(Path(command.cwd), below) if about_git else os.environ), **_ENVIRON}
     rc = process.stream(command.argv, env=environ, cwd=command.cwd, log=tail, on_block=report.block)
     return rc, tuple(tail.data.decode("utf-8", "replace").splitlines()[-_LINES:])

@@ -34,6 +34,13 @@ def is_trusted(place: str) -> bool:
     return proof is not None and proof == digest(place)
 
 
+def is_believed(place: str) -> bool:
+    """Say whether a manifest is one that a build wrote here, or that the user trusts; as it is now."""
+    state = os.path.realpath(trust.state_folder(os.environ))
+    own = None if is_within(state, place) else trust.read_proof(Path(state), "manifests", place)
+    return own == digest(place) if own else is_trusted(place)
+
+
 def is_within(state: str, place: str) -> bool:
     """Say whether a checkout could bring what is remembered; a home with settings in it is no checkout."""
     return _is_below(state, place) and not _is_below(os.path.realpath(Path.home()), place)
@@ -56,6 +63,7 @@ def files_of(place: str) -> Iterator[Path]:
         yield from (root / TEMPLATES).glob("*.in")
     if settings.is_file():
         yield settings
+    if settings.is_file() and settings.suffix != ".json":  # a manifest names nothing that lies beside it
         yield from _named(settings.parent, read_settings(settings))
 
 

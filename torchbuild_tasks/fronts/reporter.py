@@ -115,7 +115,7 @@ class ConsoleReporter:
     def block(self, block: bytes) -> None:
         """Take output of a running command, whole lines of it."""
         if self.verbose:
-            text = block.decode(errors="replace")
+            text = self.redactor.text(block.decode(errors="replace"))
             self._write(output(text, colours=shows_colours(sys.stderr)), safe=True)
         newest = self._parser.feed_block(block)
         if newest and not self._quiet:

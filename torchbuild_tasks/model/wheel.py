@@ -6,10 +6,14 @@ import msgspec
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True):
-    """One file of a wheel, as its list says: `size` in bytes, `crc` the CRC-32 of its content."""
+    """One file of a wheel, as its list says: `size` in bytes, `crc` the CRC-32 of its content.
+
+    `packed` is what it takes there; `kind` is link for all that is no plain file.
+    """
 
     name: str
     size: int
+    packed: int = 0
     crc: int = 0
     executable: bool = False
     kind: str = "file"
@@ -19,7 +23,8 @@ class Wheel(msgspec.Struct, frozen=True, kw_only=True):
     """One wheel. `problem` says why it cannot be used ("" when it can be read), and then little else is set.
 
     `version` is that of its metadata, `torch_version` what its torch.__version__ will be (2.0.0, 2.0.0+cu117
-    of the wheel on PyPI), `commit` its torch.version.git_version.
+    of the wheel on PyPI), `commit` its torch.version.git_version, `cuda` its torch.version.cuda,
+    "" for none.
     """
 
     path: str
@@ -27,6 +32,7 @@ class Wheel(msgspec.Struct, frozen=True, kw_only=True):
     version: str = ""
     torch_version: str = ""
     commit: str = ""
+    cuda: str = ""
     dist_info: str = ""
     members: tuple[Member, ...] = ()
 

@@ -187,7 +187,7 @@ def withhold(settings: Settings) -> tuple[Settings, tuple[Withheld, ...]]:
 
 def _dangers(above: str, values: Mapping[str, Any], variables: Mapping[str, str]) -> Iterator[Withheld]:
     for name, value in values.items():
-        if not _is_harmless(name, value):
+        if not is_harmless(name, value):
             key = flag_name(name)[2:]
             yield Withheld(key=f"{above}{key}", why=_WHY.get(name, _PLACE))
     for name, value in variables.items():
@@ -196,7 +196,8 @@ def _dangers(above: str, values: Mapping[str, Any], variables: Mapping[str, str]
             yield Withheld(key=f"{above}set.{name}", why=why)
 
 
-def _is_harmless(name: str, value: Any) -> bool:
+def is_harmless(name: str, value: Any) -> bool:
+    """Say whether the value of a field of a request can do no harm."""
     rule = _HARMLESS.get(name)
     return rule is not None and (value is None or rule(value))
 
@@ -205,7 +206,7 @@ def _harmless(
     values: Mapping[str, Any], variables: Mapping[str, str]
 ) -> tuple[dict[str, Any], dict[str, str]]:
     return (
-        {name: value for name, value in values.items() if _is_harmless(name, value)},
+        {name: value for name, value in values.items() if is_harmless(name, value)},
         {name: value for name, value in variables.items() if is_harmless_variable(name, value)},
     )
 

@@ -13,7 +13,7 @@ import pytest
 from tests.support.sources import Said
 from tests.support.wheels import make_wheel, wrong_members
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.errors import PackageRefused
+from torchbuild_tasks.errors import ArchiveRefused, PackageRefused
 from torchbuild_tasks.features.package import act
 from torchbuild_tasks.features.package.look import look_at_wheel
 
@@ -121,7 +121,7 @@ def test_a_damaged_member_is_a_sentence(wheel: Path, tmp_path: Path) -> None:
     ("name", "data", "says"),
     [
         ("torch.whl", b"", "not named as a wheel"),
-        ("torch-2.6.0-cp311-cp311-linux_x86_64.whl", b"PK", "cannot be read as a wheel"),
+        ("torch-2.6.0-cp311-cp311-linux_x86_64.whl", b"PK", "cut off or no wheel"),
         ("torch-2.6.0-cp311-cp311-macosx_11_0_arm64.whl", b"", "Linux and Windows"),
     ],
 )
@@ -129,6 +129,14 @@ def test_what_is_no_wheel_is_refused(name: str, data: bytes, says: str, tmp_path
     (tmp_path / name).write_bytes(data)
     with pytest.raises(PackageRefused, match=says):
         look_at_wheel(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["../x", "/x", "C:x", "torch/NUL", "torch//x", "torch/VERSION.py"])
+def test_a_member_with_another_name_is_not_unpacked(name: str, tmp_path: Path) -> None:
+    path = make_wheel(tmp_path / "dist", {**HEADERS, name: b"x"}, platform="win_amd64")
+    with pytest.raises(ArchiveRefused):
+        make(path, order(tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_wheel_of_something_else_is_refused(tmp_path: Path) -> None:
@@ -141,5 +149,5 @@ def test_a_wheel_of_something_else_is_refused(tmp_path: Path) -> None:
 
 def test_what_a_wheel_says_of_itself(tmp_path: Path) -> None:
     wheel = look_at_wheel(make_wheel(tmp_path, version="2.9.0+cu126", cuda="12.6"))
-    assert (wheel.torch, wheel.cuda, wheel.commit) == ("2.9.0+cu126", "12.6", "abc1234")
+    assert (wheel.torch, wheel.cuda, wheel.found.commit) == ("2.9.0+cu126", "12.6", "abc1234")
     assert (wheel.windows, wheel.machine) == (False, "x86_64")

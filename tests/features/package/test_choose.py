@@ -9,7 +9,6 @@ from tests.support.closures import lib
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.features.package.choose import (
-    Member,
     Wanted,
     cuda_folders,
     edit_metadata,
@@ -23,6 +22,7 @@ from torchbuild_tasks.features.package.choose import (
     requirements,
     rpath_of,
 )
+from torchbuild_tasks.model.wheel import Member
 
 CATALOG = load_catalog()
 LIBC = provided_names({"libc.so.6", "libstdc++.so.6"})

@@ -19,6 +19,7 @@ from torchbuild_tasks.model.record import Manifest, Repository
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.fresh import conceal
 from torchbuild_tasks.plan.settings import Settings, check_settings
+from torchbuild_tasks.plan.trust import is_harmless, is_harmless_variable
 from torchbuild_tasks.plan.variables import DECIDED_APART
 from torchbuild_tasks.text.redaction import is_secret, without_forms
 from torchbuild_tasks.values import replace
@@ -138,6 +139,54 @@ _OF_ONE_RUN: Final = frozenset(
         ),
     )
 )
+
+
+def withhold(manifest: Manifest) -> tuple[Manifest, tuple[str, ...]]:
+    """Return a manifest that nobody vouches for without what names programs, servers and far places.
+
+    Returns:
+        The manifest with harmless values alone, and what was taken out of it.
+    """
+    request = {
+        name: _harmless_set(value) if name == "set" else value
+        for name, value in manifest.request.items()
+        if name == "set" or is_harmless(name, _value(value))
+    }
+    recorded, environ = manifest.settings, manifest.facts.environ
+    values, variables = (_table(recorded.get(part)) for part in ("values", "variables"))
+    settings = {
+        "path": str(recorded.get("path")),
+        "values": {name: value for name, value in values.items() if is_harmless(name, _value(value))},
+        "variables": _harmless(variables),
+    }
+    clean = replace(
+        manifest,
+        request=request,
+        settings=settings if recorded else {},
+        facts=replace(manifest.facts, environ=_harmless(environ)),
+        env=tuple(op for op in manifest.env if op.name in ("CC", "CXX") or _harmless({op.name: op.value})),
+    )
+    out = [f"flag {name}" for name in manifest.request if _is_repeated(name, "") and name not in request]
+    out += [f"setting {name}" for name in values if name not in settings["values"]]
+    every = {**variables, **environ}
+    out += [f"variable {name}" for name in sorted(every.keys() - _harmless(every).keys())]
+    out += ["rows of helpers"] if recorded.get("helpers") else []
+    said = list(_value(manifest.request.get("set")) or ())
+    out += ["values of --set"] if said != request.get("set", []) else []
+    return clean, tuple(out)
+
+
+def _table(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _harmless(variables: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in variables.items() if is_harmless_variable(name, str(value))}
+
+
+def _harmless_set(value: object) -> list[str]:
+    pairs = [str(item).partition("=") for item in _value(value) or ()]
+    return [f"{name}={text}" for name, _, text in pairs if is_harmless_variable(name, text)]
 
 
 def request_of(manifest: Manifest, given: BuildRequest, source: str) -> BuildRequest:

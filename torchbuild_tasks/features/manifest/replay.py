@@ -14,18 +14,21 @@ import msgspec
 
 from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.errors import ManifestError
+from torchbuild_tasks.facts.trust import is_believed
 from torchbuild_tasks.features.builds.named import Named, place_of
 from torchbuild_tasks.features.diagnosis.machine import Machine
 from torchbuild_tasks.features.manifest.act import Asked, plan_manifest
-from torchbuild_tasks.features.manifest.choose import HIDDEN, not_carried
+from torchbuild_tasks.features.manifest.choose import HIDDEN, not_carried, withhold
 from torchbuild_tasks.features.manifest.compare import Difference, differences, not_compared
 from torchbuild_tasks.features.manifest.read import read_manifest
 from torchbuild_tasks.features.manifest.remedies import KNOWN_BEFORE, Place, diff_name, with_remedies
 from torchbuild_tasks.model import BuildPlan, Facts
 from torchbuild_tasks.model.record import MANIFEST_FILE, Manifest
+from torchbuild_tasks.plan.trust import quoted
 from torchbuild_tasks.system import files
 from torchbuild_tasks.system.reading import read_bytes
 from torchbuild_tasks.text.redaction import is_secret
+from torchbuild_tasks.values import replace
 
 
 class Replay(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,9 +88,27 @@ def load_named(word: str, about: Named) -> Manifest:
     return load(str(place_of(about.settings, build, about.main).folder / "build" / MANIFEST_FILE))
 
 
+def believe(manifest: Manifest, name: str) -> tuple[Manifest, tuple[str, ...]]:
+    """Return what of a manifest counts: all of one that was written here or is trusted.
+
+    Returns:
+        The manifest, and a line on what does not count.
+    """
+    place = os.path.realpath(Path(name).expanduser())
+    if is_believed(place):
+        return manifest, ()
+    clean, out = withhold(manifest)
+    if not os.path.normcase(place).startswith(os.path.normcase(f"{os.path.realpath(manifest.root)}{os.sep}")):
+        clean = replace(clean, root="")  # a build in a folder that it names is not what was asked for
+    said = (
+        f"{', '.join(out)} (the manifest is not trusted; if you believe it: torchbuild trust {quoted(place)})"
+    )
+    return clean, (said,) if out else ()
+
+
 def source_of(manifest: Manifest, given: str | None) -> str:
     """Return the checkout to replay in: the one that is named, else that of then if it is here, else `.`."""
-    return given or (manifest.root if Path(manifest.root).is_dir() else ".")
+    return given or (manifest.root if manifest.root and Path(manifest.root).is_dir() else ".")
 
 
 @contextlib.contextmanager
@@ -99,7 +120,11 @@ def variables_of(manifest: Manifest, catalog: Catalog) -> Iterator[None]:
         for name, value in os.environ.items()
         if any(fnmatchcase(name, pattern) for pattern in patterns) and not is_secret(name)
     }
-    then = {name: value for name, value in manifest.facts.environ.items() if HIDDEN not in value}
+    then = {
+        name: value
+        for name, value in manifest.facts.environ.items()
+        if HIDDEN not in value and any(fnmatchcase(name, pattern) for pattern in patterns)
+    }
     for name in now:
         del os.environ[name]
     os.environ.update(then)
@@ -112,7 +137,12 @@ def variables_of(manifest: Manifest, catalog: Catalog) -> Iterator[None]:
 
 
 def compare_plan(
-    manifest: Manifest, path: str, asked: Asked, catalog: Catalog, written: tuple[str, ...]
+    manifest: Manifest,
+    path: str,
+    asked: Asked,
+    catalog: Catalog,
+    written: tuple[str, ...],
+    withheld: tuple[str, ...] = (),
 ) -> Replay:
     """Compare the plan that was made here with the manifest."""
     facts: Facts = asked.facts
@@ -128,7 +158,7 @@ def compare_plan(
     return Replay(
         plan=asked.plan,
         differences=with_remedies(found, manifest, place),
-        not_carried=not_carried(manifest),
+        not_carried=(*not_carried(manifest), *withheld),
         not_compared=not_compared(manifest, planned, KNOWN_BEFORE),
         written=written,
     )

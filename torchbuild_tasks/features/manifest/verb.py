@@ -182,8 +182,9 @@ def replay_build(request: ReplayRequest, report: Reporter) -> tuple[Replay, Veri
     catalog = load_catalog()
     recorded = replay.load(name)
     written = replay.write_diffs(recorded, Path(request.out).expanduser()) if request.out else ()
-    with replay.variables_of(recorded, catalog):
-        question, plan = look_again(request, recorded, replay.source_of(recorded, request.source))
+    believed, withheld = replay.believe(recorded, name)
+    with replay.variables_of(believed, catalog):
+        question, plan = look_again(request, believed, replay.source_of(believed, request.source))
         asked = Asked(
             tool=writer(),
             request=question.request,
@@ -191,7 +192,7 @@ def replay_build(request: ReplayRequest, report: Reporter) -> tuple[Replay, Veri
             facts=question.facts,
             plan=plan,
         )
-        found = replay.compare_plan(recorded, name, asked, catalog, written)
+        found = replay.compare_plan(recorded, name, asked, catalog, written, withheld)
         if not request.yes:
             return found, None
         for line in found.lines:

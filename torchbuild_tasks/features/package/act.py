@@ -19,6 +19,7 @@ import msgspec
 
 from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.errors import PackageRefused
+from torchbuild_tasks.facts.wheel import members_of
 from torchbuild_tasks.features.package.choose import (
     Outside,
     SizeReport,
@@ -33,9 +34,10 @@ from torchbuild_tasks.features.package.choose import (
     requirements,
 )
 from torchbuild_tasks.features.package.graft import Libraries, Search
-from torchbuild_tasks.features.package.look import Wheel, members_of
+from torchbuild_tasks.features.package.look import Wheel
 from torchbuild_tasks.features.package.platform import platform_of, provided_by
 from torchbuild_tasks.system import files
+from torchbuild_tasks.system.archive.members import check_wheel
 from torchbuild_tasks.text.show import size_text
 
 if TYPE_CHECKING:
@@ -83,8 +85,10 @@ def make_package(wheel: Wheel, order: Order, catalog: Catalog, report: Reporter)
 
     Raises:
         PackageRefused: it would need libraries of this machine, a tool is missing, it is larger than wanted.
+        ArchiveRefused: it holds what may not be unpacked.
     """
     _need_tools(wheel)
+    check_wheel(wheel.found)
     with contextlib.ExitStack() as at_last:
         at_last.enter_context(files.translate_errors(PackageRefused, order.out))
         order.out.mkdir(parents=True, exist_ok=True)
@@ -253,7 +257,7 @@ def _write_libtorch(
         if path.name.startswith(_PYTHON_ONLY) or path.suffix in (".py", ".pyc"):
             path.unlink()
     (home / "build-version").write_text(f"{version}\n", "utf-8", newline="\n")
-    (home / "build-hash").write_text(f"{wheel.commit}\n", "utf-8", newline="\n")
+    (home / "build-hash").write_text(f"{wheel.found.commit}\n", "utf-8", newline="\n")
     system = "win-" if wheel.windows else ""
     deps = "without" if wheel.cuda and order.cuda_libraries == "system" else "with"
     made = scratch / f"libtorch-{system}shared-{deps}-deps-{version}.zip"
@@ -265,7 +269,7 @@ def _finish(package: Package, wheel: Wheel, order: Order, catalog: Catalog) -> P
     """Look at what was written, and move it into place unless it is larger than wanted."""
     packed = package.path.stat().st_size
     with zipfile.ZipFile(package.path) as archive:
-        members = members_of(archive.infolist())
+        members = members_of(archive)
     size = report_size(
         packed,
         members,

@@ -17,6 +17,7 @@ from torchbuild_tasks.catalog.cuda import PartRow
 from torchbuild_tasks.catalog.packaging import IndexLimitRow, RpathRow, SharedRow, SmallerRow
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model.closure import Image
+from torchbuild_tasks.model.wheel import Member
 from torchbuild_tasks.text.show import size_text
 
 CUDA_LIBRARIES: Final = ("depend", "bundle", "system")
@@ -89,6 +90,8 @@ def fits(name: str, patterns: Iterable[str]) -> bool:
 
 
 def _way(name: str, wanted: Wanted) -> Way:
+    if re.search(r"[/\\:]", name):  # a path leads where its wheel says, and a copy would be written there
+        return "refused"
     if fits(name, (_key(pattern, wanted) for pattern in wanted.graft)):
         return "graft"
     if fits(name, wanted.provided):
@@ -241,14 +244,6 @@ def edit_version(text: str, version: str) -> str:
 
 
 # ---------------- size
-
-
-class Member(msgspec.Struct, frozen=True, kw_only=True):
-    """A file of an archive: its size, and what it takes there, in bytes."""
-
-    name: str
-    size: int
-    packed: int
 
 
 class SizeReport(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import ast
-import re
-import zipfile
 from pathlib import Path
-from typing import Final
 
 import msgspec
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from torchbuild_tasks.errors import PackageRefused
-from torchbuild_tasks.features.package.choose import Member
-
-_VALUE: Final = re.compile(r"(?m)^(\w+)\s*(?::[^=\n]+)?=\s*(['\"].*?['\"]|None|True|False)\s*$")
+from torchbuild_tasks.facts import wheel as wheels
+from torchbuild_tasks.model.wheel import Wheel as Found
 
 
 class Wheel(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,10 +19,17 @@ class Wheel(msgspec.Struct, frozen=True, kw_only=True):
     project: str
     version: str
     platforms: tuple[str, ...]
-    torch: str
-    cuda: str
-    commit: str
-    members: tuple[Member, ...]
+    found: Found
+
+    @property
+    def torch(self) -> str:
+        """What torch.__version__ will be."""
+        return self.found.torch_version
+
+    @property
+    def cuda(self) -> str:
+        """The CUDA that it was built with."""
+        return self.found.cuda
 
     @property
     def windows(self) -> bool:
@@ -54,31 +56,7 @@ def look_at_wheel(path: Path) -> Wheel:
     platforms = tuple(sorted({tag.platform for tag in tags}))
     if not platforms[0].startswith(("linux", "manylinux", "musllinux", "win")):
         raise PackageRefused(f"{path} is for {platforms[0]}; packages are made for Linux and Windows.")
-    try:
-        with zipfile.ZipFile(path) as archive:
-            infos = [info for info in archive.infolist() if not info.is_dir()]
-            found = dict(_VALUE.findall(archive.read("torch/version.py").decode("utf-8", "replace")))
-    except KeyError:
-        raise PackageRefused(f"{path} is no wheel of torch: there is no torch/version.py in it.") from None
-    except (zipfile.BadZipFile, OSError, EOFError) as error:
-        raise PackageRefused(f"{path} cannot be read as a wheel: {error}.", next_step=again) from None
-    values = {name: str(ast.literal_eval(value) or "") for name, value in found.items()}
-    return Wheel(
-        path=path,
-        project=project,
-        version=str(version),
-        platforms=platforms,
-        torch=values.get("__version__", ""),
-        cuda=values.get("cuda", ""),
-        commit=values.get("git_version", ""),
-        members=members_of(infos),
-    )
-
-
-def members_of(infos: list[zipfile.ZipInfo]) -> tuple[Member, ...]:
-    """Return the files of an archive."""
-    return tuple(
-        Member(name=info.filename, size=info.file_size, packed=info.compress_size)
-        for info in infos
-        if not info.is_dir()
-    )
+    found = wheels.look_at_wheel(path)
+    if found.problem:
+        raise PackageRefused(f"{path}: {found.problem}.", next_step=again)
+    return Wheel(path=path, project=project, version=str(version), platforms=platforms, found=found)

@@ -29,8 +29,8 @@ from torchbuild_tasks.build.outputs import Outputs, of_either_era
 from torchbuild_tasks.build.prepare import install
 from torchbuild_tasks.build.work import Work, is_agreed
 from torchbuild_tasks.errors import ArchiveRefused, BuildFailed, CleanRefused, RequirementsError, UsageError
+from torchbuild_tasks.facts.wheel import identify
 from torchbuild_tasks.features.wheel_overlay.choose import choose_members, promise, say_laid, wheel_inputs
-from torchbuild_tasks.features.wheel_overlay.look import identify
 from torchbuild_tasks.model import Command
 from torchbuild_tasks.model.wheel import Member, Wheel
 from torchbuild_tasks.system import process
@@ -65,7 +65,7 @@ def lay_wheel(work: Work) -> Work:
     work = replace(work, plan=replace(work.plan, expectations=expectations))
     outputs = of_either_era(work.catalog, work.plan.era)
     taken, left = choose_members(wheel, _tracked(work), outputs.matches)
-    _check_names(wheel)
+    archive_members.check_wheel(wheel)
     if _is_laid(work, inputs, taken):
         work.report.note("Up to date: the files of this wheel lie there as they were laid.")
         return replace(work, up_to_date=True)
@@ -104,15 +104,6 @@ def _some(names: Sequence[str]) -> str:
 
 
 # ---------------- before anything is written
-
-
-def _check_names(wheel: Wheel) -> None:
-    """Refuse a wheel with names that leave it, collide, or are links."""
-    tree = archive_members.Tree(archive=wheel.file)
-    for member in wheel.members:
-        if member.kind == "link":
-            archive_members.refuse(wheel.file, "is a link", member.name)
-        tree.admit(archive_members.Member(name=member.name, size=member.size))
 
 
 def _is_laid(work: Work, inputs: dict[str, str], taken: Sequence[Member]) -> bool:
@@ -227,6 +218,7 @@ def _put_in_place(work: Work, taken: Sequence[Member], staging: Path) -> None:
     write_atomic(work.build_dir / MANIFEST, lines.encode("utf-8", "surrogateescape"), error=BuildFailed)
     patience = Patience()
     with translate_errors(BuildFailed, work.root):
+        owned.announce(work.root, staging, (each.name for each in taken))
         for member in taken:
             target = work.root / member.name
             target.parent.mkdir(parents=True, exist_ok=True)

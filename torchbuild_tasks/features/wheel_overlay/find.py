@@ -17,6 +17,7 @@ import msgspec
 from torchbuild_tasks.build.ledger import last_manifest
 from torchbuild_tasks.build.work import Work
 from torchbuild_tasks.errors import ArchiveRefused, DownloadFailed, PlanRefused, UsageError
+from torchbuild_tasks.facts.wheel import look_at_wheel
 from torchbuild_tasks.features.wheel_overlay.choose import (
     Reached,
     built_from_changes,
@@ -27,10 +28,10 @@ from torchbuild_tasks.features.wheel_overlay.choose import (
     release_tags,
     say_reached,
 )
-from torchbuild_tasks.features.wheel_overlay.look import look_at_wheel
 from torchbuild_tasks.model import Finding, Python
 from torchbuild_tasks.model.wheel import Wheel
 from torchbuild_tasks.system import process
+from torchbuild_tasks.system.archive.members import fault as archive_fault
 from torchbuild_tasks.system.files import state_dir, translate_errors
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.net import download, pip
@@ -231,7 +232,7 @@ def _fetch(work: Work, url: str) -> Path:
     name = unquote(urlsplit(url).path).rpartition("/")[2]
     address, _, fragment = url.partition("#")
     sha256 = fragment.removeprefix("sha256=").lower() if fragment.startswith("sha256=") else None
-    if not name.endswith(".whl"):
+    if not name.endswith(".whl") or archive_fault(name) or "\\" in name:
         raise UsageError(f"--from-wheel {url}: the address ends in no name of a wheel (torch-….whl).")
     if work.fetching.require_hashes and not sha256:
         raise UsageError(

@@ -18,6 +18,7 @@ from typing import BinaryIO, Final, Literal, NoReturn
 import msgspec
 
 from torchbuild_tasks.errors import ArchiveRefused, DownloadFailed
+from torchbuild_tasks.model.wheel import Wheel
 from torchbuild_tasks.system.files import translate_errors
 
 RESERVED: Final = ".torchbuild-helper.json"
@@ -219,6 +220,20 @@ class Tree:
                 refuse(self.archive, f"is a link to nothing in the archive: {self.links[path]!r}", path)
             at.append(part)
         return None
+
+
+def check_wheel(wheel: Wheel) -> None:
+    """Refuse a wheel with names that leave it, collide, or are links, or that would be too large.
+
+    Raises:
+        ArchiveRefused: for the first of them.
+    """
+    tree = Tree(archive=wheel.file)
+    for each in wheel.members:
+        if each.kind == "link":
+            refuse(wheel.file, "is a link", each.name)
+        if tree.admit(Member(name=each.name, size=each.size)) != each.name:
+            refuse(wheel.file, "has a name in another form than wheels have", each.name)
 
 
 # ---------------- a folder while an archive is unpacked into it: every byte is counted, nothing overwritten

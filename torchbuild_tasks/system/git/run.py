@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -124,6 +124,36 @@ def git_environment(folder: Path | None = None, question: Sequence[str] = ()) ->
         if done.rc == 0:  # no folder, no answer; one may be made there
             _answers[key] = answer
     return guard.environment(os.environ, answer)
+
+
+def git_environment_of(folder: Path, below: Sequence[str]) -> dict[str, str]:
+    """Return the same for a git command that goes into submodules by itself.
+
+    A submodule's repository may have come with the checkout, as the whole of .git may: what all of them bring
+    is laid over for all.
+
+    Args:
+        folder: the checkout.
+        below: folders of submodules in it, which may have links to repositories anywhere.
+    """
+    env = git_environment(folder)
+    places = [("-C", str(folder))]
+    places += [("--git-dir", str(place)) for place in _repositories(folder / ".git" / "modules")]
+    places += [("-C", str(folder / path)) for path in below if (folder / path / ".git").exists()]
+    if len(places) == 1:
+        return env
+    argvs = (("git", *where, *guard.QUESTION) for where in places)
+    plain = guard.environment(os.environ)
+    answers = [process.capture(argv, env=plain, timeout=60.0).stdout for argv in argvs]
+    return guard.environment(os.environ, b"".join(answers))
+
+
+def _repositories(modules: Path) -> Iterator[Path]:
+    """Yield the folders of repositories below .git/modules, nested ones too."""
+    for parent, folders, names in os.walk(modules):
+        if "config" in names and "HEAD" in names:
+            folders[:] = [name for name in folders if name == "modules"]
+            yield Path(parent)
 
 
 _NO_SUCH_OPTION: Final = 129  # of git's own reading of the command line; --show-scope is of 2.26

@@ -1,0 +1,138 @@
+"""Read a wheel of torch: its names, what it was built from, what it asks for. Nothing of it is run.
+
+A wheel may come from anywhere, so what later stands in a path, an argv or a file is held to its form here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import stat
+import zipfile
+import zlib
+from configparser import ConfigParser
+from configparser import Error as NoIni
+from email.parser import HeaderParser
+from pathlib import Path
+from typing import Final
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.version import InvalidVersion, Version
+
+from torchbuild_tasks.model.wheel import Member, Wheel
+
+VERSION_FILE: Final = "torch/version.py"
+_TEXT_LIMIT: Final = 4 << 20  # bytes: METADATA of torch has 30 KB
+_ASSIGNED: Final = re.compile(r"""(?m)^(\w+)[ \t]*(?::[^=\n]*)?=[ \t]*(['"])([^'"\\\n]*)\2[ \t\r]*$""")
+_COMMIT: Final = re.compile(r"[0-9a-f]{7,40}")
+_PROGRAM: Final = re.compile(r"(?!python|pip)\w[\w.-]*", re.IGNORECASE)  # what pip makes a file of
+
+
+def look_at_wheel(path: Path) -> Wheel:
+    """Return what a wheel says of itself; its `problem` says why it cannot be read."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return _read(path, archive)
+    except OSError as error:
+        return Wheel(path=str(path), problem=f"it cannot be read: {error.strerror or error}")
+    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, LookupError, RuntimeError) as error:
+        return Wheel(path=str(path), problem=f"it is cut off or no wheel: {error}")
+
+
+def _read(path: Path, archive: zipfile.ZipFile) -> Wheel:
+    names = archive.namelist()
+    infos = sorted(
+        name.partition("/")[0]
+        for name in names
+        if name.endswith(".dist-info/METADATA") and name.count("/") == 1
+    )
+    if len(infos) != 1 or VERSION_FILE not in names:
+        missing = VERSION_FILE if infos else "*.dist-info/METADATA"
+        return Wheel(path=str(path), problem=f"it is no wheel of torch: no {missing} is in it")
+    entries = f"{infos[0]}/entry_points.txt"
+    metadata = HeaderParser().parsestr(_text(archive, f"{infos[0]}/METADATA"))
+    values = {name: value for name, _, value in _ASSIGNED.findall(_text(archive, VERSION_FILE))}
+    wheel = Wheel(
+        path=str(path),
+        version=str(metadata.get("Version", "")),
+        torch_version=values.get("__version__", ""),
+        commit=values.get("git_version", ""),
+        cuda=values.get("cuda", ""),
+        dist_info=infos[0],
+        members=members_of(archive),
+    )
+    asked = [str(each) for each in metadata.get_all("Requires-Dist", ())]
+    programs = _text(archive, entries) if entries in names else ""
+    if problem := _wrong(wheel) or _wrong_requirement(asked) or _wrong_program(programs):
+        return Wheel(path=str(path), problem=problem)
+    return wheel
+
+
+def _wrong(wheel: Wheel) -> str:
+    """Say which value of a wheel has another form than every torch gives it."""
+    for what, version in (("METADATA", wheel.version), (VERSION_FILE, wheel.torch_version)):
+        try:
+            Version(version)
+        except InvalidVersion:
+            return f"the version in its {what} is none: {version[:80]!r}"
+    if wheel.cuda and not re.fullmatch(r"\d+(\.\d+)*", wheel.cuda):
+        return f"its CUDA is no version: {wheel.cuda[:80]!r}"
+    if wheel.commit not in ("", "Unknown") and not _COMMIT.fullmatch(wheel.commit):
+        return f"its commit is none: {wheel.commit[:80]!r}"
+    return ""
+
+
+def _wrong_requirement(lines: list[str]) -> str:
+    """Say which requirement names a server: only where a package comes from decides what it is."""
+    for line in lines:
+        try:
+            requirement = Requirement(line)
+        except InvalidRequirement:
+            return f"its METADATA asks for {line[:80]!r}, which is no requirement"
+        if requirement.url:
+            return f"its METADATA asks for {requirement.name} from an address of its own: {requirement.url}"
+    return ""
+
+
+def _wrong_program(text: str) -> str:
+    """Say which entry point would become a file elsewhere, or be taken for the environment's own."""
+    found = ConfigParser(delimiters=("=",), interpolation=None, strict=False)
+    try:
+        found.read_string(text)
+    except NoIni:
+        return "its entry_points.txt cannot be read"
+    for group in ("console_scripts", "gui_scripts"):
+        for name in found[group] if found.has_section(group) else ():
+            if not _PROGRAM.fullmatch(name):
+                return f"it would install a program named {name[:80]!r}"
+    return ""
+
+
+def members_of(archive: zipfile.ZipFile) -> tuple[Member, ...]:
+    """Return the files of an archive, as its list of files has them."""
+    return tuple(_member(info) for info in archive.infolist() if not info.is_dir())
+
+
+def _member(info: zipfile.ZipInfo) -> Member:
+    mode = info.external_attr >> 16
+    return Member(
+        name=info.filename,
+        size=info.file_size,
+        packed=info.compress_size,
+        crc=info.CRC,
+        executable=bool(mode & 0o100),
+        kind="file" if stat.S_IFMT(mode) in (0, stat.S_IFREG) else "link",
+    )
+
+
+def _text(archive: zipfile.ZipFile, name: str) -> str:
+    if archive.getinfo(name).file_size > _TEXT_LIMIT:
+        raise ValueError(f"{name} in it is longer than {_TEXT_LIMIT >> 20} MiB")
+    with archive.open(name) as file:
+        return file.read(_TEXT_LIMIT).decode("utf-8", errors="replace")
+
+
+def identify(wheel: Wheel) -> str:
+    """Return what one content of a wheel is known by, from the checksums in its list of files."""
+    listed = sorted(f"{each.name} {each.size} {each.crc:08x}" for each in wheel.members)
+    return hashlib.sha256("\n".join(listed).encode("utf-8", "surrogatepass")).hexdigest()[:16]
