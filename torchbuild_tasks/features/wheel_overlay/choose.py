@@ -24,7 +24,9 @@ _KEPT: Final = frozenset(
     + ("python", "python-bits", "python-venv", "python-pip")
 )
 # What the wheel's builder decided, so that no plan of ours promises it.
-_WHEELS_OWN: Final = frozenset(("config", "cuda_arch_list"))
+_WHEELS_OWN: Final = frozenset(("config", "cuda_arch_list", "rpath"))  # an RPATH leads to wheels beside torch
+# Caffe2Config.cmake of a CUDA wheel asks for the toolkit that it was built with.
+_NEEDS_TOOLKIT: Final = "cmake_consumer"
 _SHOWN: Final = 6
 # https://peps.python.org/pep-0600/: the glibc that the older names stand for
 _LEGACY: Final = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}
@@ -130,6 +132,11 @@ def is_version(word: str) -> bool:
     return True
 
 
+def is_commit(word: str) -> bool:
+    """Say whether this is the whole name of a commit, and no option of git."""
+    return re.fullmatch(r"[0-9a-f]{40}", word) is not None
+
+
 # ---------------- whether a wheel is for this Python and this machine
 
 
@@ -143,7 +150,7 @@ def misfit(wheel: Wheel, version: str | None, abi: str | None, host: Host) -> st
         host: the machine.
     """
     try:
-        name, _, _, tags = parse_wheel_filename(wheel.file)
+        name, named, _, tags = parse_wheel_filename(wheel.file)
     except InvalidWheelFilename as error:
         return f"its name is none of a wheel: {error}"
     if name != "torch":
@@ -156,7 +163,11 @@ def misfit(wheel: Wheel, version: str | None, abi: str | None, host: Host) -> st
     if not fits:
         return f"it is for the ABI {_listed(tag.abi for tag in tags)}, and the Python here has {abi_tag}"
     reasons = [_misfit_platform(tag.platform, host) for tag in fits]
-    return "" if "" in reasons else reasons[0]
+    if "" not in reasons:
+        return reasons[0]
+    if not is_version(wheel.version) or Version(wheel.version) != named:
+        return f"it is version {named} by its name and {wheel.version!r} by its METADATA"
+    return ""
 
 
 def python_tags(version: str | None, abi: str | None) -> tuple[str, str]:
@@ -295,6 +306,8 @@ def promise(
         wanted = by_key.get(each.key) if each.check == "import" else None
         if wanted:
             each = replace(each, wanted=wanted, because="of the wheel whose libraries these are")
+        if each.check == _NEEDS_TOOLKIT and "+cu" in torch:
+            each = replace(each, skip="it takes the CUDA toolkit that the wheel was built with")
         if wanted != "":
             made.append(each)
     return tuple(made)

@@ -21,6 +21,7 @@ from torchbuild_tasks.features.wheel_overlay.choose import (
     Reached,
     built_from_changes,
     find_reached,
+    is_commit,
     is_version,
     misfit,
     python_tags,
@@ -31,6 +32,7 @@ from torchbuild_tasks.features.wheel_overlay.look import look_at_wheel
 from torchbuild_tasks.model import Finding, Python
 from torchbuild_tasks.model.wheel import Wheel
 from torchbuild_tasks.system import process
+from torchbuild_tasks.system.archive import members as archive_members
 from torchbuild_tasks.system.files import state_dir, translate_errors
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.net import download, pip
@@ -71,7 +73,7 @@ def find_wheel(work: Work) -> Work:
             return replace(work, wheel=wheel)
         if isinstance(problem, tuple):
             raise _refuse_compile(wheel.file, problem)
-        if wheel.problem and word != AUTO:
+        if word != AUTO and (wheel.problem or name_fault(wheel)):
             raise ArchiveRefused(f"{wheel.path} cannot be used: {problem}.", next_step="Get the wheel anew.")
         seen.append(Finding(id="from-wheel", status="error", text=f"{wheel.file}: {problem}"))
     if not seen:
@@ -93,14 +95,14 @@ def _refuse_compile(name: str, findings: tuple[Finding, ...]) -> PlanRefused:
 
 def _problem(work: Work, wheel: Wheel) -> str | tuple[Finding, ...]:
     """Say why a wheel cannot serve; findings where all that is wrong is that something must be compiled."""
-    if wheel.problem:
-        return wheel.problem
+    if problem := wheel.problem or name_fault(wheel):
+        return problem
     python = target_python(work)
     if reason := misfit(
         wheel, work.plan.environment.version, python.abi if python else None, work.facts.host
     ):
         return reason
-    if len(wheel.commit) != 40 or set(wheel.commit) - set("0123456789abcdef"):
+    if not is_commit(wheel.commit):
         return f"it does not say which commit it was built from ({wheel.commit or 'nothing'})"
     if Path(wheel.path).parent == work.root / "dist" and (reason := _own_changes(work, wheel)):
         return reason
@@ -112,6 +114,21 @@ def _problem(work: Work, wheel: Wheel) -> str | tuple[Finding, ...]:
     if change.ahead is None:
         return f"it was built from {wheel.commit[:10]}, which is no ancestor of what is checked out"
     return say_reached(change.reached, ninja_targets(work, change.reached))
+
+
+def name_fault(wheel: Wheel) -> str:
+    """Say what is wrong with the names in a wheel: they leave it, collide, are links or no plain paths."""
+    tree = archive_members.Tree(archive=wheel.file)
+    for member in wheel.members:
+        if member.kind == "link":
+            return f"its member {member.name!r} is a link"
+        try:
+            path = tree.admit(archive_members.Member(name=member.name, size=member.size))
+        except ArchiveRefused as error:
+            return str(error).partition(": ")[2].rstrip(".")
+        if path != member.name:
+            return f"its member {member.name!r} is not written as a wheel's are, which is {path!r}"
+    return ""
 
 
 def _own_changes(work: Work, wheel: Wheel) -> str:
@@ -201,7 +218,9 @@ def _nearest_first(work: Work, wheels: list[Wheel]) -> list[Wheel]:
     git = Git(folder=work.root)
 
     def distance(wheel: Wheel) -> tuple[bool, int]:
-        count = git.output("rev-list", "--count", f"{wheel.commit}..HEAD") if wheel.commit else None
+        count = (
+            git.output("rev-list", "--count", f"{wheel.commit}..HEAD") if is_commit(wheel.commit) else None
+        )
         return (count is None, int(count or 0))
 
     return sorted(wheels, key=distance)

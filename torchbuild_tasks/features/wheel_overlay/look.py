@@ -54,7 +54,12 @@ def _member(info: zipfile.ZipInfo) -> Member:
     mode = info.external_attr >> 16
     kind = "link" if stat.S_ISLNK(mode) else "file"
     return Member(
-        name=info.filename, size=info.file_size, crc=info.CRC, executable=bool(mode & 0o100), kind=kind
+        # As the wheel says it: zipfile turns a backslash on Windows alone, and cuts at a NUL.
+        name=info.orig_filename,
+        size=info.file_size,
+        crc=info.CRC,
+        executable=bool(mode & 0o100),
+        kind=kind,
     )
 
 
