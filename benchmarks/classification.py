@@ -3,9 +3,9 @@
 python -m benchmarks.classification HISTORY [--ref v2.0.0] [--commits 5000] [--build BUILD]
 
 HISTORY is a clone of pytorch/pytorch, bare or not. The rows of data/wheel_inputs.toml are held against what
-is not written in them: the modes that git records (a submodule's commit is an input), a list of what upstream's
-build reads, kept apart from the rows, and with --build what the ninja files of a real build name. For
-comparison the judgement of upstream's own CI, which reuses a wheel after changes of such files alone:
+is not written in them: the modes that git records (a submodule's commit is an input), a list of what
+upstream's build reads, kept apart from the rows, and with --build what the ninja files of a real build
+name. For comparison the judgement of upstream's own CI, which reuses a wheel after changes of some files:
 ok_changed_file of https://github.com/pytorch/pytorch/blob/v2.8.0/.github/actions/reuse-old-whl/reuse_old_whl.py
 """
 

@@ -126,3 +126,44 @@ def test_files_of_somebody_else_are_not_overwritten(tree: Path, wheel: Path, tar
     assert done.code == 9, done.out + done.err
     assert "torch/version.py" in done.err
     assert (tree / "torch/version.py").read_text("utf-8") == "mine = True\n"
+
+
+def test_auto_takes_the_cheapest_way_for_each_change(tree: Path, wheel: Path, target: Path) -> None:
+    def auto() -> str:
+        done = torchbuild("build", "--source", tree, "--python", target, "--yes", "--auto")
+        assert done.code == 0, done.out + done.err
+        (line,) = [each.strip() for each in done.err.splitlines() if "auto: " in each]
+        return line
+
+    (tree / "dist").mkdir()
+    shutil.copy(wheel, tree / "dist")
+    assert auto().startswith("auto: from-wheel, about")
+    with (tree / "torch/__init__.py").open("a", encoding="utf-8") as file:
+        file.write("\nEDITED = 41 + 1\n")
+    assert auto().startswith("auto: no-op, about")
+    with (tree / "c10/core/Allocator.cpp").open("a", encoding="utf-8") as file:
+        file.write("\n// changed\n")
+    compiled = auto()
+    assert compiled.startswith("auto: front end, ")
+    assert "from-wheel c10/core/Allocator.cpp must be compiled" in compiled
+    assert auto().startswith("auto: no-op, about")
+    with (tree / "c10/core/Allocator.cpp").open("a", encoding="utf-8") as file:
+        file.write("\n// changed again\n")
+    again = auto()
+    assert "ninja install" in again and "from-wheel a build of its own lies here" in again
+
+
+def test_a_plan_names_the_wheel_and_what_stands_against_it(tree: Path, wheel: Path, target: Path) -> None:
+    words = ("plan", "--source", tree, "--python", target, "--json", "--from-wheel", wheel)
+    before = listed(tree)
+    plan = torchbuild(*words).json
+    assert (plan["verdict"], plan["way"]["name"]) == ("ok", "from-wheel")
+    (choice,) = [each for each in plan["choices"] if each["name"] == "wheel"]
+    assert choice["value"] == str(wheel)
+    with (tree / "c10/core/Allocator.cpp").open("a", encoding="utf-8") as file:
+        file.write("\n// changed\n")
+    refused = torchbuild(*words)
+    assert refused.code == 3
+    assert any("reaches c10" in each["text"] for each in refused.json["findings"])
+    run_git(tree, "checkout", "--quiet", ".")
+    assert listed(tree) == before
