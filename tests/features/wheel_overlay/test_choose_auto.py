@@ -28,6 +28,7 @@ NATIVE = (Reached(path="c10/a.cpp", kind="native", part="c10"),)
     [
         ({"laid": True, "wheel": "2.6.0"}, "no-op"),
         ({"laid": True, "wheel": "2.6.0", "reached": NATIVE}, "front end"),
+        ({"laid": True, "wheel": "2.6.0", "asked": ("USE_CUDA",)}, "front end"),
         ({"built": True, "steps": 0, "wheel": "2.6.0"}, "no-op"),
         ({"built": True, "steps": 41}, "ninja install"),
         ({"built": True, "steps": 41, "step_seconds": 30.0, "full_seconds": 20.0}, "front end"),

@@ -388,7 +388,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
 def offer_ways(seen: Situation) -> tuple[Offer, ...]:
     """Return every way in the order of `WAYS`, each with its seconds or what stands against it."""
     compile_needed = f"{_some([each.path for each in seen.reached])} must be compiled" if seen.reached else ""
-    serves = seen.laid and not seen.reached
+    serves = seen.laid and not seen.reached and not seen.asked
     idle = seen.built and seen.steps == 0
     due = "" if seen.built and seen.steps else "Ninja finds nothing to do" if idle else seen.no_ninja
     steps = seen.steps or 0
@@ -410,7 +410,8 @@ def offer_ways(seen: Situation) -> tuple[Offer, ...]:
 
 def _not_idle(seen: Situation) -> str:
     if seen.laid:
-        return "the wheel that lies here is of another state"
+        asked = f"has not {' and '.join(seen.asked)} as asked for" if seen.asked else "is of another state"
+        return f"the wheel that lies here {asked}"
     return f"Ninja has {seen.steps} steps" if seen.built and seen.steps else seen.no_ninja
 
 

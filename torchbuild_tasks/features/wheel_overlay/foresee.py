@@ -165,8 +165,10 @@ def _jobs(plan: BuildPlan) -> int:
 def _laid(scene: Scene, inputs: Any) -> dict[str, Any]:
     commit = str(inputs.get("wheel versions", "")).rpartition(" ")[2]
     change = look_at_change(scene, Git(folder=scene.root), commit) if is_commit(commit) else None
-    if change is None or change.ahead is None:
-        moved = Reached(path="the commit of the wheel that lies here", kind="build", part="the whole build")
+    versions = [str(each.get("python", "")).rpartition(" ")[2] for each in (inputs, scene.plan.inputs)]
+    if change is None or change.ahead is None or versions[0] != versions[1]:
+        other = "for another Python" if versions[0] != versions[1] else "of a commit that is no ancestor"
+        moved = Reached(path=f"all (the wheel that lies here is {other})", kind="build", part="the build")
         return {"reached": (moved,)}
     recorded = read_json(last_manifest(scene.build_dir)).get("request", {}).get("from_wheel") or AUTO
     word = recorded if is_version(recorded) or "://" in recorded or Path(recorded).exists() else AUTO
