@@ -72,6 +72,7 @@ def test_what_the_user_decided_of_the_build_is_asked_for() -> None:
     for flags, names in (
         ({}, set()),
         ({"jobs": 2, "python": "3.11", "cache": "none"}, set()),
+        ({"set": ("CCACHE_DIR=/c", "MAX_JOBS=2")}, set()),
         ({"cpu": True}, {"USE_CUDA"}),
         ({"set": ("USE_MKLDNN=0",)}, {"USE_MKLDNN"}),
         ({"build_type": "Debug"}, {"build type"}),

@@ -12,6 +12,7 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
 from torchbuild_tasks.catalog import CheckRow, WheelInputRow
+from torchbuild_tasks.catalog.match import variable_row
 from torchbuild_tasks.model import BuildPlan, Expectation, Finding, Freshness, Host, Way
 from torchbuild_tasks.model.wheel import Member, Wheel
 from torchbuild_tasks.plan.question import Question
@@ -372,9 +373,19 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
 
 def find_asked(question: Question, plan: BuildPlan) -> tuple[str, ...]:
     """Return the user's decisions that the builder of a wheel has taken already."""
-    own = [each.name for each in plan.choices if each.source in _USERS and each.name not in _ANY_WAY]
+    own = [
+        each.name
+        for each in plan.choices
+        if each.source in _USERS and each.name not in _ANY_WAY and not _is_for_machine(question, each.name)
+    ]
     words = {"--with": question.request.with_, "--target": question.request.target}
     return (*own, *(word for word, given in words.items() if given))
+
+
+def _is_for_machine(question: Question, name: str) -> bool:
+    """Say whether this variable steers how a build runs, and not what it makes: MAX_JOBS, CCACHE_DIR."""
+    row = variable_row(question.catalog, name, question.era, question.version)
+    return row is not None and row.needs == "nothing"
 
 
 class Offer(msgspec.Struct, frozen=True, kw_only=True):
