@@ -56,7 +56,7 @@ from torchbuild_tasks.ninja.progress import ProgressParser
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.pins import LOCK_FILE
 from torchbuild_tasks.plan.settings import check_settings
-from torchbuild_tasks.system.archive.members import check_wheel
+from torchbuild_tasks.system.archive.members import check_wheel_names
 from torchbuild_tasks.system.elf import read_cache
 from torchbuild_tasks.system.files import STATE_DIR
 from torchbuild_tasks.system.mark import MARKER, read_marker
@@ -270,7 +270,7 @@ def _look_at_wheel(folder: Path, data: bytes) -> None:
         archive.writestr("x" + data.decode("latin-1")[:60], data)
     found = look_at_wheel(path)
     assert not UNSEEN.search(visible(found.problem))
-    check_wheel(found)
+    check_wheel_names(found)
 
 
 BOOK = FailureBook(load_catalog().failure)

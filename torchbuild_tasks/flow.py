@@ -100,12 +100,17 @@ WHEEL_STAGES: Final = (
 
 def make_build_plan(request: BuildRequest) -> BuildPlan:
     """Decide everything and do nothing; patches are tried in memory."""
-    plan = decide(use_stored_checkout(look(request, everything=False)))
+    question = use_stored_checkout(look(request, everything=False))
+    plan = decide(question)
     here = not request.facts or request.source
     if plan.verdict != "refuse" and here and (plan.patches or has_patches(plan)):
         from torchbuild_tasks.features.patches.act import fit
 
         fit(plan)
+    if plan.verdict != "refuse" and here and request.from_wheel:
+        from torchbuild_tasks.features.wheel_overlay.foresee import foresee
+
+        return foresee(question, plan)
     return plan
 
 
@@ -141,6 +146,10 @@ def build(request: BuildRequest, report: Reporter) -> Built:
     """
     with hold_named_build(request, report):
         question = fetch_checkout(look(request, everything=False), report)
+        if request.auto:
+            from torchbuild_tasks.features.wheel_overlay.foresee import settle_auto
+
+            question = settle_auto(question, decide(question), network(question).store, report)
         return build_plan(question, accept(decide(question)), report)
 
 

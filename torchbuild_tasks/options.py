@@ -159,6 +159,13 @@ class BuildRequest:
         metavar="auto|PATH|VERSION|URL",
         in_file=False,
     )
+    auto: bool = flag(
+        "take the cheapest way that is right for what has changed: nothing, the libraries of a wheel, Ninja "
+        "with install, or the front end",
+        verbs=("build",),
+        default=False,
+        in_file=False,
+    )
     target: str | None = flag(
         "build this target of Ninja (c10, torch_cpu, a file ...) and nothing else; nothing is installed",
         verbs=("plan", "build", "bisect"),

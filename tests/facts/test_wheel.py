@@ -11,7 +11,7 @@ import pytest
 
 from torchbuild_tasks.errors import ArchiveRefused
 from torchbuild_tasks.facts.wheel import look_at_wheel
-from torchbuild_tasks.system.archive.members import check_wheel
+from torchbuild_tasks.system.archive.members import check_wheel_names
 
 INFO = "torch-2.6.0.dist-info"
 VERSION = "__version__ = '2.6.0+cpu'\ncuda: Optional[str] = None\ngit_version = '%s'\n" % ("a" * 40)
@@ -32,7 +32,7 @@ def test_what_a_sound_one_says(tmp_path: Path) -> None:
     found = look_at_wheel(wheel(tmp_path))
     assert (found.problem, found.version, found.torch_version) == ("", "2.6.0", "2.6.0+cpu")
     assert (found.commit, found.cuda) == ("a" * 40, "")
-    check_wheel(found)
+    check_wheel_names(found)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_an_entry_point_stays_among_the_programs(tmp_path: Path, name: str) -> N
 def test_a_name_that_is_none_of_a_wheel_is_refused(tmp_path: Path, name: str) -> None:
     found = look_at_wheel(wheel(tmp_path, VERSION, METADATA, (name, "x"), ("torch/lib/one", "")))
     with pytest.raises(ArchiveRefused):
-        check_wheel(found)
+        check_wheel_names(found)
 
 
 @pytest.mark.parametrize("kind", [stat.S_IFLNK, stat.S_IFCHR, stat.S_IFIFO, stat.S_IFSOCK])
@@ -88,7 +88,7 @@ def test_what_is_no_plain_file_is_refused(tmp_path: Path, kind: int) -> None:
     info = zipfile.ZipInfo("torch/lib/x.so")
     info.external_attr = (kind | 0o777) << 16
     with pytest.raises(ArchiveRefused, match="is a link"):
-        check_wheel(look_at_wheel(wheel(tmp_path, VERSION, METADATA, (info, "/etc/passwd"))))
+        check_wheel_names(look_at_wheel(wheel(tmp_path, VERSION, METADATA, (info, "/etc/passwd"))))
 
 
 def test_a_file_without_a_name_is_no_traceback(tmp_path: Path) -> None:
@@ -107,4 +107,4 @@ def test_a_size_that_no_torch_has_is_refused(tmp_path: Path) -> None:
     assert max(each.size for each in found.members) == 0xFFFFFFFE
     many = found.__class__(path=found.path, members=found.members * 5)
     with pytest.raises(ArchiveRefused):
-        check_wheel(many)
+        check_wheel_names(many)

@@ -116,7 +116,8 @@ def members_of(archive: zipfile.ZipFile) -> tuple[Member, ...]:
 def _member(info: zipfile.ZipInfo) -> Member:
     mode = info.external_attr >> 16
     return Member(
-        name=info.filename,
+        # As the wheel says it: zipfile turns a backslash on Windows alone, and cuts at a NUL.
+        name=info.orig_filename,
         size=info.file_size,
         packed=info.compress_size,
         crc=info.CRC,

@@ -33,6 +33,7 @@ MARK = {"ok": "ok     ", "warn": "warning", "error": "error  ", "unknown": "unkn
 WAYS = {
     "front end": "by the Python front end",
     "install": "by Ninja and install, unless a file that lies in place says otherwise",
+    "from-wheel": "the libraries of a wheel are laid over the checkout",
 }
 VERDICT_STYLE: dict[str, Style] = {"ok": "good", "warn": "warning", "refuse": "error"}
 OUTCOME = {"passed": "passed      ", "failed": "FAILED      ", "not possible": "not possible"}
@@ -44,9 +45,7 @@ GROUPS = (
     (
         "With what",
         (
-            "toolset",
-            "CXX",
-            "CC",
+            *("wheel", "toolset", "CXX", "CC"),
             "CUDA toolkit",
             "GPU architectures",
             "BLAS library",
@@ -157,7 +156,7 @@ def _expected(key: str, wanted: str) -> str:
 def commands(plan: BuildPlan) -> Iterable[Command]:
     """Return the commands of a plan in their order."""
     environment = plan.environment
-    compiling = plan.way.configure or plan.compile
+    compiling = None if plan.way.name == "from-wheel" else plan.way.configure or plan.compile
     steps = (
         environment.create,
         environment.remove,

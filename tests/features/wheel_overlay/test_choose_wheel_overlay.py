@@ -15,6 +15,7 @@ from torchbuild_tasks.features.wheel_overlay.choose import (
     choose_members,
     find_reached,
     find_row,
+    is_commit,
     misfit,
     promise,
     python_tags,
@@ -184,8 +185,21 @@ WINDOWS = Host(os="windows", arch="x86_64")
     ],
 )
 def test_a_wheel_fits_by_its_tags(file: str, host: Host, said: str) -> None:
-    found = misfit(Wheel(path=f"/wheels/{file}"), "3.11.7", "cpython-311-x86_64-linux-gnu", host)
+    wheel = Wheel(path=f"/wheels/{file}", version=file.partition("-")[2].partition("-")[0])
+    found = misfit(wheel, "3.11.7", "cpython-311-x86_64-linux-gnu", host)
     assert (said in found) if said else not found
+
+
+@pytest.mark.parametrize("version", ["2.0.1", "", "../../2.0.0"])
+def test_a_name_and_its_metadata_say_the_same_version(version: str) -> None:
+    wheel = Wheel(path="torch-2.0.0-cp311-cp311-linux_x86_64.whl", version=version)
+    assert "by its METADATA" in misfit(wheel, "3.11.7", None, LINUX)
+
+
+@pytest.mark.parametrize("word", ["", "a" * 39, "A" * 40, "HEAD", "--output=x", "a" * 40 + "\n"])
+def test_only_the_whole_name_of_a_commit_is_given_to_git(word: str) -> None:
+    assert not is_commit(word)
+    assert is_commit("a" * 40)
 
 
 def test_a_free_threaded_python_has_an_abi_of_its_own() -> None:
@@ -252,11 +266,14 @@ def test_what_the_wheels_builder_decided_is_not_promised() -> None:
         Expectation(check="import", key="distribution", wanted="2.0.0a0"),
         Expectation(check="import", key="git_version", wanted="a" * 40),
         Expectation(check="config", key="USE_CUDA", wanted="OFF"),
+        Expectation(check="rpath"),
+        Expectation(check="cmake_consumer"),
         Expectation(check="matmul"),
     ]
     wheel = Wheel(path="w.whl", version="2.0.0", torch_version="2.0.0+cu117", commit="b" * 40)
     made = promise(load_catalog().check, asked, wheel_inputs(wheel, "1"))
-    assert [(each.check, each.key, each.wanted) for each in made] == [
+    assert [each.check for each in made if each.skip] == ["cmake_consumer"]
+    assert [(each.check, each.key, each.wanted) for each in made if not each.skip] == [
         ("import", "", ""),
         ("import", "version", "2.0.0+cu117"),
         ("import", "distribution", "2.0.0"),

@@ -122,7 +122,19 @@ def _repository(repository: Repository, names: list[str]) -> Repository:
 # Fields of a request that say how one run goes, or where; they are never taken from a manifest.
 _OF_ONE_RUN: Final = frozenset(
     (
-        *("action", "clean", "watch", "notify", "dry_run", "facts", "config", "json", "quiet", "verbose"),
+        *(
+            "action",
+            "auto",
+            "clean",
+            "watch",
+            "notify",
+            "dry_run",
+            "facts",
+            "config",
+            "json",
+            "quiet",
+            "verbose",
+        ),
         *(
             "yes",
             "out",

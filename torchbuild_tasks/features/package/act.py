@@ -37,7 +37,7 @@ from torchbuild_tasks.features.package.graft import Libraries, Search
 from torchbuild_tasks.features.package.look import Wheel
 from torchbuild_tasks.features.package.platform import platform_of, provided_by
 from torchbuild_tasks.system import files
-from torchbuild_tasks.system.archive.members import check_wheel
+from torchbuild_tasks.system.archive.members import check_wheel_names
 from torchbuild_tasks.text.show import size_text
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def make_package(wheel: Wheel, order: Order, catalog: Catalog, report: Reporter)
         ArchiveRefused: it holds what may not be unpacked.
     """
     _need_tools(wheel)
-    check_wheel(wheel.found)
+    check_wheel_names(wheel.found)
     with contextlib.ExitStack() as at_last:
         at_last.enter_context(files.translate_errors(PackageRefused, order.out))
         order.out.mkdir(parents=True, exist_ok=True)

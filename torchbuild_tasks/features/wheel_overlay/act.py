@@ -34,7 +34,6 @@ from torchbuild_tasks.features.wheel_overlay.choose import choose_members, promi
 from torchbuild_tasks.model import Command
 from torchbuild_tasks.model.wheel import Member, Wheel
 from torchbuild_tasks.system import process
-from torchbuild_tasks.system.archive import members as archive_members
 from torchbuild_tasks.system.files import STATE_DIR, Patience, state_dir, translate_errors, write_atomic
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.log import last_write
@@ -65,7 +64,6 @@ def lay_wheel(work: Work) -> Work:
     work = replace(work, plan=replace(work.plan, expectations=expectations))
     outputs = of_either_era(work.catalog, work.plan.era)
     taken, left = choose_members(wheel, _tracked(work), outputs.matches)
-    archive_members.check_wheel(wheel)
     if _is_laid(work, inputs, taken):
         work.report.note("Up to date: the files of this wheel lie there as they were laid.")
         return replace(work, up_to_date=True)

@@ -12,7 +12,8 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
 from torchbuild_tasks.catalog import CheckRow, WheelInputRow
-from torchbuild_tasks.model import BuildPlan, Expectation, Finding, Host
+from torchbuild_tasks.catalog.match import variable_row
+from torchbuild_tasks.model import BuildPlan, Expectation, Finding, Freshness, Host, Way
 from torchbuild_tasks.model.wheel import Member, Wheel
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.values import replace
@@ -24,7 +25,9 @@ _KEPT: Final = frozenset(
     + ("python", "python-bits", "python-venv", "python-pip")
 )
 # What the wheel's builder decided, so that no plan of ours promises it.
-_WHEELS_OWN: Final = frozenset(("config", "cuda_arch_list"))
+_WHEELS_OWN: Final = frozenset(("config", "cuda_arch_list", "rpath"))  # an RPATH leads to wheels beside torch
+# Caffe2Config.cmake of a CUDA wheel asks for the toolkit that it was built with.
+_NEEDS_TOOLKIT: Final = "cmake_consumer"
 _SHOWN: Final = 6
 # https://peps.python.org/pep-0600/: the glibc that the older names stand for
 _LEGACY: Final = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}
@@ -130,6 +133,11 @@ def is_version(word: str) -> bool:
     return True
 
 
+def is_commit(word: str) -> bool:
+    """Say whether this is the whole name of a commit, and no option of git."""
+    return re.fullmatch(r"[0-9a-f]{40}", word) is not None
+
+
 # ---------------- whether a wheel is for this Python and this machine
 
 
@@ -143,7 +151,7 @@ def misfit(wheel: Wheel, version: str | None, abi: str | None, host: Host) -> st
         host: the machine.
     """
     try:
-        name, _, _, tags = parse_wheel_filename(wheel.file)
+        name, named, _, tags = parse_wheel_filename(wheel.file)
     except InvalidWheelFilename as error:
         return f"its name is none of a wheel: {error}"
     if name != "torch":
@@ -156,7 +164,11 @@ def misfit(wheel: Wheel, version: str | None, abi: str | None, host: Host) -> st
     if not fits:
         return f"it is for the ABI {_listed(tag.abi for tag in tags)}, and the Python here has {abi_tag}"
     reasons = [_misfit_platform(tag.platform, host) for tag in fits]
-    return "" if "" in reasons else reasons[0]
+    if "" not in reasons:
+        return reasons[0]
+    if not is_version(wheel.version) or Version(wheel.version) != named:
+        return f"it is version {named} by its name and {wheel.version!r} by its METADATA"
+    return ""
 
 
 def python_tags(version: str | None, abi: str | None) -> tuple[str, str]:
@@ -240,6 +252,8 @@ def plan_overlay(question: Question, plan: BuildPlan) -> BuildPlan:
         preflight=None,
         cache=None,
         jobserver=None,
+        way=Way(name="from-wheel", because="nothing is compiled"),
+        freshness=Freshness(needs="nothing", because="what an earlier wheel, or a build, left goes first"),
         linker=None,
         companions=(),
         env=(),
@@ -295,14 +309,152 @@ def promise(
         wanted = by_key.get(each.key) if each.check == "import" else None
         if wanted:
             each = replace(each, wanted=wanted, because="of the wheel whose libraries these are")
+        if each.check == _NEEDS_TOOLKIT and "+cu" in torch:
+            each = replace(each, skip="it takes the CUDA toolkit that the wheel was built with")
         if wanted != "":
             made.append(each)
     return tuple(made)
 
 
+def say_ahead(ahead: int) -> str:
+    """Return how far a commit lies back, in words."""
+    if ahead < 2:
+        return "the commit before this one" if ahead else "this commit"
+    return f"{ahead} commits ago"
+
+
 def say_laid(count: int, wheel: Wheel, ahead: int) -> str:
     """Return the sentence on what was done."""
-    at = (
-        "this commit" if not ahead else "the commit before this one" if ahead == 1 else f"{ahead} commits ago"
+    at = f"{say_ahead(ahead)} ({wheel.commit[:10]})"
+    return f"{count} files of {wheel.file}, built from {at}, lie over the checkout"
+
+
+# ---------------- which way is the cheapest (--auto)
+
+
+WAYS: Final = ("no-op", "from-wheel", "ninja install", "front end")
+# Seconds by which a way whose time is not known is ranked, and those of what costs the same everywhere.
+_NOMINAL: Final = dict(zip(WAYS, (2.0, 60.0, 300.0, 3600.0), strict=True))
+_UNPACKED: Final = 40e6  # bytes a second: 1.2 GB of a CUDA wheel in 30 s on a machine of 2 cores
+_PIP: Final = 15.0  # seconds that pip takes for what is there already
+# What the user may decide whichever way is taken.
+_ANY_WAY: Final = frozenset(
+    ("source", "torch", "python", "env shell", "from PyPI", "jobs", "jobserver", "compiler cache")
+    + ("distribute", "CXX", "CC", "toolset", "linker")
+)
+_USERS: Final = ("flag", "environment", "torchbuild.toml")
+
+
+class Situation(msgspec.Struct, frozen=True, kw_only=True):
+    """What --auto decides from.
+
+    `laid` and `built`: a wheel's files, or a build, lie in the checkout; `in_way`: files of neither.
+    `reached` are the files that need a compile since the wheel: the one that is laid, or else the nearest.
+    `wheel` is the word for --from-wheel, "" for none, and `no_wheel` why; `wheel_size` is bytes, None before
+    it is downloaded. `asked` are decisions of the user that only a compile can honour, `no_compile` says why
+    none can work. `steps` is how many Ninja would run, None where it cannot be asked, and `no_ninja` why not.
+    Seconds are those of a step, and of the longest build that is known.
+    """
+
+    laid: bool = False
+    built: bool = False
+    in_way: str = ""
+    reached: tuple[Reached, ...] = ()
+    wheel: str = ""
+    no_wheel: str = "no wheel of this commit, or of one before it, is here"
+    wheel_size: int | None = None
+    asked: tuple[str, ...] = ()
+    no_compile: str = ""
+    steps: int | None = None
+    no_ninja: str = "nothing is built here"
+    step_seconds: float | None = None
+    full_seconds: float | None = None
+
+
+def find_asked(question: Question, plan: BuildPlan) -> tuple[str, ...]:
+    """Return the user's decisions that the builder of a wheel has taken already."""
+    own = [
+        each.name
+        for each in plan.choices
+        if each.source in _USERS and each.name not in _ANY_WAY and not _is_for_machine(question, each.name)
+    ]
+    words = {"--with": question.request.with_, "--target": question.request.target}
+    return (*own, *(word for word, given in words.items() if given))
+
+
+def _is_for_machine(question: Question, name: str) -> bool:
+    """Say whether this variable steers how a build runs, and not what it makes: MAX_JOBS, CCACHE_DIR."""
+    row = variable_row(question.catalog, name, question.era, question.version)
+    return row is not None and row.needs == "nothing"
+
+
+class Offer(msgspec.Struct, frozen=True, kw_only=True):
+    """One way: `against` says why it is not right here ("" when it is); `seconds` None where not known."""
+
+    way: str
+    seconds: float | None = None
+    against: str = ""
+
+
+def offer_ways(seen: Situation) -> tuple[Offer, ...]:
+    """Return every way in the order of `WAYS`, each with its seconds or what stands against it."""
+    compile_needed = f"{_some([each.path for each in seen.reached])} must be compiled" if seen.reached else ""
+    serves = seen.laid and not seen.reached and not seen.asked
+    idle = seen.built and seen.steps == 0
+    due = "" if seen.built and seen.steps else "Ninja finds nothing to do" if idle else seen.no_ninja
+    steps = seen.steps or 0
+    return (
+        Offer(way="no-op", seconds=_NOMINAL["no-op"], against="" if serves or idle else _not_idle(seen)),
+        Offer(
+            way="from-wheel",
+            seconds=None if seen.wheel_size is None else _PIP + seen.wheel_size / _UNPACKED,
+            against=_against_wheel(seen) or compile_needed,
+        ),
+        Offer(
+            way="ninja install",
+            seconds=seen.step_seconds and steps * seen.step_seconds,
+            against=seen.no_compile or due,
+        ),
+        Offer(way="front end", seconds=seen.full_seconds, against=seen.no_compile),
     )
-    return f"{count} files of {wheel.file}, built from {at} ({wheel.commit[:10]}), lie over the checkout"
+
+
+def _not_idle(seen: Situation) -> str:
+    if seen.laid:
+        asked = f"has not {' and '.join(seen.asked)} as asked for" if seen.asked else "is of another state"
+        return f"the wheel that lies here {asked}"
+    return f"Ninja has {seen.steps} steps" if seen.built and seen.steps else seen.no_ninja
+
+
+def _against_wheel(seen: Situation) -> str:
+    if seen.asked:
+        return f"{' and '.join(seen.asked)} asks for a compile"
+    if seen.built:
+        return "a build of its own lies here"
+    if seen.laid:
+        return "" if seen.reached else "one lies here, and serves"
+    if seen.in_way:
+        return f"{seen.in_way} is in the way"
+    return "" if seen.wheel or seen.reached else seen.no_wheel
+
+
+def choose_offer(offers: Iterable[Offer]) -> Offer:
+    """Return the cheapest of those with nothing against them, else the last; unknown times by their kind."""
+    right = [each for each in offers if not each.against] or list(offers)[-1:]
+    return min(right, key=lambda each: each.seconds if each.seconds is not None else _NOMINAL[each.way])
+
+
+def say_offers(chosen: Offer, offers: Iterable[Offer]) -> str:
+    """Return the one line on what --auto takes, and on what it does not."""
+    others = (each for each in offers if each is not chosen)
+    rest = "; ".join(f"{each.way} {each.against or _about(each.seconds)}".strip() for each in others)
+    return f"auto: {chosen.way}, {chosen.against or _about(chosen.seconds)} ({rest})"
+
+
+def _about(seconds: float | None) -> str:
+    if seconds is None:
+        return "of a time not known here yet"
+    if seconds < 90:
+        return f"about {max(round(seconds), 1)} s"
+    minutes = round(seconds / 60)
+    return f"about {minutes} min" if minutes < 90 else f"about {seconds / 3600:.1f} h"

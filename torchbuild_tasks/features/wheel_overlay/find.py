@@ -16,23 +16,26 @@ import msgspec
 
 from torchbuild_tasks.build.ledger import last_manifest
 from torchbuild_tasks.build.work import Work
+from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.errors import ArchiveRefused, DownloadFailed, PlanRefused, UsageError
 from torchbuild_tasks.facts.wheel import look_at_wheel
 from torchbuild_tasks.features.wheel_overlay.choose import (
     Reached,
     built_from_changes,
     find_reached,
+    is_commit,
     is_version,
     misfit,
     python_tags,
     release_tags,
     say_reached,
 )
-from torchbuild_tasks.model import Finding, Python
+from torchbuild_tasks.model import BuildPlan, Facts, Finding, Python
 from torchbuild_tasks.model.wheel import Wheel
 from torchbuild_tasks.system import process
+from torchbuild_tasks.system.archive.members import check_wheel_names
 from torchbuild_tasks.system.archive.members import fault as archive_fault
-from torchbuild_tasks.system.files import state_dir, translate_errors
+from torchbuild_tasks.system.files import STATE_DIR, state_dir, translate_errors
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.net import download, pip
 from torchbuild_tasks.system.net.transfer import Remote
@@ -46,6 +49,24 @@ INDEX: Final = (
 )
 _KEPT: Final = "wheels"  # in the folder .torchbuild: what was downloaded
 _COMPILE: Final = "To compile: the same command without --from-wheel."
+
+
+class Scene(msgspec.Struct, frozen=True, kw_only=True):
+    """What of a build is needed to hold a wheel to its checkout; a `Work` has it, too."""
+
+    plan: BuildPlan
+    facts: Facts
+    catalog: Catalog
+
+    @property
+    def root(self) -> Path:
+        """The checkout."""
+        return Path(self.plan.source)
+
+    @property
+    def build_dir(self) -> Path:
+        """The build tree."""
+        return Path(self.plan.build_dir)
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,13 +87,13 @@ def find_wheel(work: Work) -> Work:
     word = str(work.request.from_wheel)
     seen: list[Finding] = []
     for wheel in _candidates(work, word):
-        problem = _problem(work, wheel)
+        problem = check_wheel(work, wheel)
         if not problem:
             work.report.note(f"wheel: {wheel.path}, of commit {wheel.commit[:10]}")
             return replace(work, wheel=wheel)
         if isinstance(problem, tuple):
             raise _refuse_compile(wheel.file, problem)
-        if wheel.problem and word != AUTO:
+        if word != AUTO and (wheel.problem or name_fault(wheel)):
             raise ArchiveRefused(f"{wheel.path} cannot be used: {problem}.", next_step="Get the wheel anew.")
         seen.append(Finding(id="from-wheel", status="error", text=f"{wheel.file}: {problem}"))
     if not seen:
@@ -92,16 +113,16 @@ def _refuse_compile(name: str, findings: tuple[Finding, ...]) -> PlanRefused:
     )
 
 
-def _problem(work: Work, wheel: Wheel) -> str | tuple[Finding, ...]:
+def check_wheel(work: Work | Scene, wheel: Wheel) -> str | tuple[Finding, ...]:
     """Say why a wheel cannot serve; findings where all that is wrong is that something must be compiled."""
-    if wheel.problem:
-        return wheel.problem
+    if problem := wheel.problem or name_fault(wheel):
+        return problem
     python = target_python(work)
     if reason := misfit(
         wheel, work.plan.environment.version, python.abi if python else None, work.facts.host
     ):
         return reason
-    if len(wheel.commit) != 40 or set(wheel.commit) - set("0123456789abcdef"):
+    if not is_commit(wheel.commit):
         return f"it does not say which commit it was built from ({wheel.commit or 'nothing'})"
     if Path(wheel.path).parent == work.root / "dist" and (reason := _own_changes(work, wheel)):
         return reason
@@ -115,7 +136,16 @@ def _problem(work: Work, wheel: Wheel) -> str | tuple[Finding, ...]:
     return say_reached(change.reached, ninja_targets(work, change.reached))
 
 
-def _own_changes(work: Work, wheel: Wheel) -> str:
+def name_fault(wheel: Wheel) -> str:
+    """Say what is wrong with the names in a wheel: they leave it, collide, are links or no plain paths."""
+    try:
+        check_wheel_names(wheel)
+    except ArchiveRefused as error:
+        return str(error).partition(": ")[2].rstrip(".")
+    return ""
+
+
+def _own_changes(work: Work | Scene, wheel: Wheel) -> str:
     """Say what our manifest tells of changed files in a wheel that was built here."""
     with contextlib.suppress(OSError, ValueError):
         manifest = read_json(last_manifest(work.build_dir))
@@ -123,7 +153,7 @@ def _own_changes(work: Work, wheel: Wheel) -> str:
     return ""
 
 
-def target_python(work: Work) -> Python | None:
+def target_python(work: Work | Scene) -> Python | None:
     """Return what is known of the Python that gets torch: itself, or the one that its venv is made of."""
     environment = work.plan.environment
     made_of = environment.create.argv[0] if environment.create else environment.python
@@ -132,7 +162,7 @@ def target_python(work: Work) -> Python | None:
     )
 
 
-def look_at_change(work: Work, git: Git, commit: str) -> Change:
+def look_at_change(work: Work | Scene, git: Git, commit: str) -> Change:
     """Return what differs between a commit and the files of the checkout, submodules and new files included.
 
     Raises:
@@ -155,7 +185,7 @@ def _split(text: str) -> list[str]:
     return [each for each in text.split("\0") if each]
 
 
-def ninja_targets(work: Work, reached: tuple[Reached, ...]) -> dict[str, tuple[str, ...]]:
+def ninja_targets(work: Work | Scene, reached: tuple[Reached, ...]) -> dict[str, tuple[str, ...]]:
     """Return what Ninja makes directly of each file, where a build tree is there to ask."""
     found: dict[str, tuple[str, ...]] = {}
     if not (work.build_dir / "build.ninja").is_file():
@@ -175,15 +205,12 @@ def ninja_targets(work: Work, reached: tuple[Reached, ...]) -> dict[str, tuple[s
 def _candidates(work: Work, word: str) -> Iterator[Wheel]:
     path = Path(word).expanduser()
     if word == AUTO:
-        yield from _nearest_first(work, _in_folder(work.root / "dist"))
-        yield from _nearest_first(work, _in_folder(state_dir(work.root) / _KEPT))
+        yield from local_wheels(work)
         yield from _released(work)
     elif urlsplit(word).scheme.lower() in ("http", "https", "file"):
         yield look_at_wheel(_fetch(work, word))
-    elif path.is_dir():
-        yield from _nearest_first(work, _in_folder(path))
-    elif path.is_file():
-        yield look_at_wheel(path.resolve())
+    elif path.exists():
+        yield from named_wheels(work, path)
     elif is_version(word):
         yield look_at_wheel(_pip_download(work, word))
     else:
@@ -194,15 +221,28 @@ def _candidates(work: Work, word: str) -> Iterator[Wheel]:
         )
 
 
+def local_wheels(work: Work | Scene) -> Iterator[Wheel]:
+    """Yield what was built here, then what was downloaded, each by how near its commit is."""
+    yield from _nearest_first(work, _in_folder(work.root / "dist"))
+    yield from _nearest_first(work, _in_folder(work.root / STATE_DIR / _KEPT))
+
+
+def named_wheels(work: Work | Scene, path: Path) -> list[Wheel]:
+    """Return the wheel of a path, or those of a folder, the nearest first."""
+    return _nearest_first(work, _in_folder(path)) if path.is_dir() else [look_at_wheel(path.resolve())]
+
+
 def _in_folder(folder: Path) -> list[Wheel]:
     return [look_at_wheel(path) for path in sorted(folder.glob("torch-*.whl"))]
 
 
-def _nearest_first(work: Work, wheels: list[Wheel]) -> list[Wheel]:
+def _nearest_first(work: Work | Scene, wheels: list[Wheel]) -> list[Wheel]:
     git = Git(folder=work.root)
 
     def distance(wheel: Wheel) -> tuple[bool, int]:
-        count = git.output("rev-list", "--count", f"{wheel.commit}..HEAD") if wheel.commit else None
+        count = (
+            git.output("rev-list", "--count", f"{wheel.commit}..HEAD") if is_commit(wheel.commit) else None
+        )
         return (count is None, int(count or 0))
 
     return sorted(wheels, key=distance)
@@ -210,14 +250,11 @@ def _nearest_first(work: Work, wheels: list[Wheel]) -> list[Wheel]:
 
 def _released(work: Work) -> Iterator[Wheel]:
     """Yield the wheel of the nearest release before what is checked out; of no tag, that of the version."""
-    git = Git(folder=work.root)
-    tags = release_tags(git.run("tag", "--merged", "HEAD").splitlines())
-    if tags:
-        tag, version = tags[0]
-        change = look_at_change(work, git, git.run("rev-list", "-1", tag))
-        if change.reached:
+    if release := nearest_release(work):
+        version, reached = release
+        if reached:
             raise _refuse_compile(
-                f"the release {tag}", say_reached(change.reached, ninja_targets(work, change.reached))
+                f"the release {version}", say_reached(reached, ninja_targets(work, reached))
             )
     else:
         version = str(work.facts.tree.version).partition("a")[0].partition("+")[0]
@@ -225,6 +262,16 @@ def _released(work: Work) -> Iterator[Wheel]:
             f"No release's tag is an ancestor of this commit; the wheel of {version} is held against it."
         )
     yield look_at_wheel(_pip_download(work, version))
+
+
+def nearest_release(work: Work | Scene) -> tuple[str, tuple[Reached, ...]] | None:
+    """Return the newest release whose tag is an ancestor, and what must be compiled since; None: no tag."""
+    git = Git(folder=work.root)
+    tags = release_tags(git.run("tag", "--merged", "HEAD").splitlines())
+    if not tags:
+        return None
+    tag, version = tags[0]
+    return version, look_at_change(work, git, git.run("rev-list", "-1", tag)).reached
 
 
 def _fetch(work: Work, url: str) -> Path:

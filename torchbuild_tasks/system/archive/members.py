@@ -222,7 +222,7 @@ class Tree:
         return None
 
 
-def check_wheel(wheel: Wheel) -> None:
+def check_wheel_names(wheel: Wheel) -> None:
     """Refuse a wheel with names that leave it, collide, or are links, or that would be too large.
 
     Raises:
@@ -232,8 +232,9 @@ def check_wheel(wheel: Wheel) -> None:
     for each in wheel.members:
         if each.kind == "link":
             refuse(wheel.file, "is a link", each.name)
-        if tree.admit(Member(name=each.name, size=each.size)) != each.name:
-            refuse(wheel.file, "has a name in another form than wheels have", each.name)
+        path = tree.admit(Member(name=each.name, size=each.size))
+        if path != each.name:
+            refuse(wheel.file, f"is not written as a wheel's are, which is {path!r}", each.name)
 
 
 # ---------------- a folder while an archive is unpacked into it: every byte is counted, nothing overwritten

@@ -1,0 +1,84 @@
+"""Which way `--auto` takes, from what was seen; each is named with its time or what stands against it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.machines import linux_facts, plan_of, with_tree
+from torchbuild_tasks.catalog import load_catalog
+from torchbuild_tasks.features.wheel_overlay.choose import (
+    Reached,
+    Situation,
+    choose_offer,
+    find_asked,
+    offer_ways,
+    say_offers,
+)
+from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.plan.question import Question
+
+CATALOG = load_catalog()
+NATIVE = (Reached(path="c10/a.cpp", kind="native", part="c10"),)
+
+
+@pytest.mark.parametrize(
+    ("seen", "way"),
+    [
+        ({"laid": True, "wheel": "2.6.0"}, "no-op"),
+        ({"laid": True, "wheel": "2.6.0", "reached": NATIVE}, "front end"),
+        ({"laid": True, "wheel": "2.6.0", "asked": ("USE_CUDA",)}, "front end"),
+        ({"built": True, "steps": 0, "wheel": "2.6.0"}, "no-op"),
+        ({"built": True, "steps": 41}, "ninja install"),
+        ({"built": True, "steps": 41, "step_seconds": 30.0, "full_seconds": 20.0}, "front end"),
+        ({"built": True, "steps": None, "no_ninja": "its Python is changed first"}, "front end"),
+        ({"wheel": "dist/torch.whl", "wheel_size": 1_200_000_000}, "from-wheel"),
+        ({"wheel": "2.6.0"}, "from-wheel"),
+        ({"wheel": "2.6.0", "reached": NATIVE}, "front end"),
+        ({"wheel": "2.6.0", "asked": ("USE_CUDA",)}, "front end"),
+        ({"wheel": "2.6.0", "in_way": "torch/version.py"}, "front end"),
+        ({"wheel": "2.6.0", "wheel_size": 10**9, "full_seconds": 8.0}, "front end"),
+        ({"wheel": "2.6.0", "no_compile": "no compiler"}, "from-wheel"),
+        ({"no_compile": "no compiler"}, "front end"),  # whose plan says what is missing
+        ({}, "front end"),
+    ],
+)
+def test_the_cheapest_right_way_is_taken(seen: dict[str, Any], way: str) -> None:
+    assert choose_offer(offer_ways(Situation(**seen))).way == way
+
+
+def test_one_line_names_every_way_with_its_time_or_why_not() -> None:
+    seen = Situation(wheel="2.6.0", wheel_size=1_000_000_000, full_seconds=9000)
+    offers = offer_ways(seen)
+    said = say_offers(choose_offer(offers), offers)
+    assert said == (
+        "auto: from-wheel, about 40 s (no-op nothing is built here; ninja install nothing is built here; "
+        "front end about 2.5 h)"
+    )
+
+
+@pytest.mark.parametrize("seen", [{"reached": NATIVE}, {"reached": NATIVE, "laid": True, "wheel": "2.6.0"}])
+def test_a_changed_native_file_is_named_and_never_called_done(seen: dict[str, Any]) -> None:
+    offers = offer_ways(Situation(wheel_size=1, **seen) if "wheel" in seen else Situation(**seen))
+    against = {each.way: each.against for each in offers}
+    assert against["no-op"]
+    assert against["from-wheel"] == "c10/a.cpp must be compiled"
+
+
+def test_what_the_user_decided_of_the_build_is_asked_for() -> None:
+    """A compile honours it; the jobs, the Python and the cache are the same whichever way is taken."""
+    facts = with_tree(linux_facts(), commit="a" * 40)
+    for flags, names in (
+        ({}, set()),
+        ({"jobs": 2, "python": "3.11", "cache": "none"}, set()),
+        ({"set": ("CCACHE_DIR=/c", "MAX_JOBS=2")}, set()),
+        ({"cpu": True}, {"USE_CUDA"}),
+        ({"set": ("USE_MKLDNN=0",)}, {"USE_MKLDNN"}),
+        ({"build_type": "Debug"}, {"build type"}),
+        ({"mode": "wheel"}, {"mode"}),
+        ({"target": "c10"}, {"--target"}),
+    ):
+        question = Question(BuildRequest(**flags), facts, CATALOG)
+        assert names <= set(find_asked(question, plan_of(facts, **flags)))
+        assert bool(names) == bool(find_asked(question, plan_of(facts, **flags))), flags

@@ -1,0 +1,189 @@
+"""A wheel that cannot serve is refused, and the checkout is as it was; one that can is laid and taken back.
+
+The wheel is written here and nothing of it is run, so this needs neither a compiler nor a network.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.capabilities import needs_git
+from tests.support.driver import Run, torchbuild
+from tests.support.sample import Era, materialise, run_git
+
+pytestmark = [pytest.mark.integration, needs_git]
+
+VERSION = "2.6.0"
+PYTHON = f"cp{sys.version_info[0]}{sys.version_info[1]}"
+PLATFORM = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+LIBRARY = "torch/lib/torch.dll" if sys.platform == "win32" else "torch/lib/libtorch.so"
+
+Files = dict[str, bytes]
+
+
+def wheel_files(commit: str) -> Files:
+    """What a small wheel of this commit holds."""
+    info = f"torch-{VERSION}.dist-info"
+    return {
+        "torch/__init__.py": b"# another one: git tracks that of the checkout\n",
+        "torch/version.py": f"__version__ = '{VERSION}'\ngit_version = '{commit}'\n".encode(),
+        LIBRARY: b"library " * 4000,
+        "torch/include/torch/script.h": b"// a header\n",
+        "torch/gone_since.py": b"",
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: torch\nVersion: {VERSION}\n".encode(),
+        f"{info}/WHEEL": b"Wheel-Version: 1.0\n",
+    }
+
+
+def write_wheel(folder: Path, files: Files, *, tags: str = f"{PYTHON}-{PYTHON}-{PLATFORM}") -> Path:
+    folder.mkdir(exist_ok=True)
+    path = folder / f"torch-{VERSION}-{tags}.whl"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            info = zipfile.ZipInfo("x")
+            info.filename = name  # as it stands, also a backslash on Windows
+            archive.writestr(info, data)
+    return path
+
+
+@pytest.fixture(scope="module", params=["setuptools", "scikit-build-core"])
+def tree(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkout in which nothing was built; every test leaves it as it was."""
+    era: Era = request.param
+    return materialise(tmp_path_factory.mktemp("checkout") / "minitorch", era=era, git=True)
+
+
+@pytest.fixture(scope="module")
+def old_tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return materialise(tmp_path_factory.mktemp("old") / "minitorch", era="setuptools", git=True)
+
+
+def build(tree: Path, target: Path, word: str | Path, *more: str, verb: str = "build") -> Run:
+    wanted = ("--source", str(tree), "--python", str(target), "--from-wheel", str(word))
+    return torchbuild(verb, *wanted, *(("--yes", "--offline") if verb == "build" else ()), *more)
+
+
+def state(tree: Path) -> dict[str, bytes | None]:
+    """Every file and folder but the tool's own state, and byte code."""
+    skipped = {".git", ".torchbuild", "__pycache__"}
+    return {
+        path.relative_to(tree).as_posix(): path.read_bytes() if path.is_file() else None
+        for path in tree.rglob("*")
+        if not skipped & set(path.parts)
+    }
+
+
+def head(tree: Path) -> str:
+    return run_git(tree, "rev-parse", "HEAD")
+
+
+# ---------------- wheels that are no good
+
+
+def damaged(tree: Path, folder: Path) -> Path:
+    """One byte of the library is another."""
+    path = write_wheel(folder, wheel_files(head(tree)))
+    with zipfile.ZipFile(path) as archive:
+        info = archive.getinfo(LIBRARY)
+    data = bytearray(path.read_bytes())
+    data[info.header_offset + 30 + len(LIBRARY) + info.compress_size // 2] ^= 0xFF
+    path.write_bytes(data)
+    return path
+
+
+def of_another_commit(tree: Path, folder: Path) -> Path:
+    return write_wheel(folder, wheel_files("a" * 40))
+
+
+def of_no_commit(tree: Path, folder: Path) -> Path:
+    return write_wheel(folder, wheel_files("--output=outside.txt"))
+
+
+def for_another_platform(tree: Path, folder: Path) -> Path:
+    return write_wheel(folder, wheel_files(head(tree)), tags=f"{PYTHON}-{PYTHON}-macosx_11_0_arm64")
+
+
+def without_a_wheel(tree: Path, folder: Path) -> Path:
+    return folder / "torch-9.9.9-cp311-cp311-linux_x86_64.whl"
+
+
+def an_empty_folder(tree: Path, folder: Path) -> Path:
+    folder.mkdir()
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("make", "code", "said"),
+    [
+        (damaged, 12, "is broken"),
+        (of_another_commit, 3, "not in this checkout's history"),
+        (of_no_commit, 3, "does not say which commit"),
+        (for_another_platform, 3, "macosx_11_0_arm64"),
+        (without_a_wheel, 2, "no file, no folder"),
+        (an_empty_folder, 3, "no wheel of torch is in"),
+    ],
+)
+def test_a_wheel_that_cannot_serve_leaves_the_checkout_as_it_was(
+    old_tree: Path,
+    target: Path,
+    tmp_path: Path,
+    make: Callable[[Path, Path], Path],
+    code: int,
+    said: str,
+) -> None:
+    before = state(old_tree)
+    done = build(old_tree, target, make(old_tree, tmp_path / "bad"))
+    assert done.code == code, done.out + done.err
+    assert said in done.err
+    assert "Traceback" not in done.err
+    assert state(old_tree) == before
+    assert not [*tmp_path.rglob("outside.txt"), *old_tree.parent.rglob("outside.txt")]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("torch/lib/../../../outside.txt", "leaves the folder with '..'"),
+        ("torch\\lib\\outside.so", "is not written as a wheel's are"),
+    ],
+)
+def test_names_that_leave_the_wheel_are_refused(
+    old_tree: Path, target: Path, tmp_path: Path, name: str, said: str
+) -> None:
+    before = state(old_tree)
+    files = {**wheel_files(head(old_tree)), name: b"out"}
+    done = build(old_tree, target, write_wheel(tmp_path / "bad", files))
+    assert done.code == 12, done.out + done.err
+    assert said in done.err
+    assert state(old_tree) == before
+    assert not list(old_tree.parent.rglob("outside*"))
+
+
+# ---------------- one that is
+
+
+def test_what_is_laid_is_taken_back_to_the_last_file(tree: Path, target: Path, tmp_path: Path) -> None:
+    """It is verified as well, and fails: this library is none."""
+    before = state(tree)
+    wheel = write_wheel(tmp_path / "wheels", wheel_files(head(tree)))
+    done = build(tree, target, wheel)
+    assert done.code == 7, done.out + done.err
+    assert "lie over the checkout" in done.err
+    assert "torch/gone_since.py" in done.err
+    laid = state(tree)
+    added = {name for name in laid if name not in before and laid[name] is not None}
+    assert {LIBRARY, "torch/version.py", "torch/include/torch/script.h"} <= added
+    assert {name: laid[name] for name in before} == before
+    assert run_git(tree, "status", "--porcelain") == ""
+    gone = torchbuild("clean", "--source", tree, "--python", target, "--yes")
+    assert gone.code == 0, gone.out + gone.err
+    assert state(tree) == before
+    listed = subprocess.run([str(target), "-m", "pip", "list"], capture_output=True, text=True, check=True)
+    assert "torch " not in listed.stdout

@@ -1,0 +1,205 @@
+"""Say beforehand what `--from-wheel` and `--auto` would do: nothing is downloaded, nothing is written."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from torchbuild_tasks.build.history import build_program, recall
+from torchbuild_tasks.build.ledger import last_manifest
+from torchbuild_tasks.build.work import Reporter
+from torchbuild_tasks.errors import TorchbuildError
+from torchbuild_tasks.facts.wheel import VERSION_FILE, identify
+from torchbuild_tasks.features.wheel_overlay.choose import (
+    Reached,
+    Situation,
+    choose_offer,
+    find_asked,
+    is_commit,
+    is_version,
+    offer_ways,
+    promise,
+    say_ahead,
+    say_offers,
+    say_reached,
+    wheel_inputs,
+)
+from torchbuild_tasks.features.wheel_overlay.find import (
+    AUTO,
+    Scene,
+    check_wheel,
+    local_wheels,
+    look_at_change,
+    named_wheels,
+    nearest_release,
+)
+from torchbuild_tasks.model import BuildPlan, Choice, Finding
+from torchbuild_tasks.model.wheel import Wheel
+from torchbuild_tasks.ninja.progress import ProgressParser
+from torchbuild_tasks.ninja.step_times import compiler_of, costs
+from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.system import process
+from torchbuild_tasks.system.git.run import Git
+from torchbuild_tasks.system.reading import read_json
+from torchbuild_tasks.values import replace
+
+_DRY_RUN: Final = 60.0  # seconds
+_LATER: Final = "what it is built from is seen when it is downloaded, and held to the checkout then"
+
+
+# ---------------- plan --from-wheel, build --from-wheel --dry-run
+
+
+def foresee(question: Question, plan: BuildPlan) -> BuildPlan:
+    """Return the plan with the wheel that would be taken, or what stands against it."""
+    scene = Scene(plan=plan, facts=question.facts, catalog=question.catalog)
+    word = str(question.request.from_wheel)
+    path = Path(word).expanduser()
+    if word == AUTO:
+        return _foresee_auto(scene)
+    if path.exists():
+        return _foresee_local(scene, named_wheels(scene, path), word)
+    if is_version(word) or urlsplit(word).scheme.lower() in ("http", "https", "file"):
+        return _with(plan, Choice(name="wheel", value=word, because=_LATER, source="flag"))
+    text = f"--from-wheel {word}: that is no file, no folder, no address and no version"
+    return _refused(plan, Finding(id="from-wheel", status="error", text=text))
+
+
+def _foresee_auto(scene: Scene) -> BuildPlan:
+    for wheel in local_wheels(scene):
+        if not check_wheel(scene, wheel):
+            return _taken(scene, wheel)
+    release = nearest_release(scene)
+    if release is None:
+        value = str(scene.facts.tree.version).partition("a")[0].partition("+")[0]
+        return _with(scene.plan, Choice(name="wheel", value=value, because=_LATER))
+    version, reached = release
+    if reached:
+        return _refused(scene.plan, *say_reached(reached, {}))
+    because = "nothing that is compiled differs from this release; it would be downloaded"
+    return _with(scene.plan, Choice(name="wheel", value=version, because=because))
+
+
+def _foresee_local(scene: Scene, wheels: list[Wheel], word: str) -> BuildPlan:
+    findings: list[Finding] = []
+    for wheel in wheels:
+        problem = check_wheel(scene, wheel)
+        if not problem:
+            return _taken(scene, wheel)
+        text = f"{wheel.file}: {problem}"
+        findings += (
+            problem if isinstance(problem, tuple) else (Finding(id="from-wheel", status="error", text=text),)
+        )
+    none = Finding(id="from-wheel", status="error", text=f"no wheel of torch is in {word}")
+    return _refused(scene.plan, *(findings or [none]))
+
+
+def _taken(scene: Scene, wheel: Wheel) -> BuildPlan:
+    inputs = wheel_inputs(wheel, identify(wheel))
+    plan = replace(scene.plan, expectations=promise(scene.catalog.check, scene.plan.expectations, inputs))
+    ahead = look_at_change(scene, Git(folder=scene.root), wheel.commit).ahead or 0
+    because = f"built from {say_ahead(ahead)} ({wheel.commit[:10]}), and nothing that is compiled differs"
+    return _with(plan, Choice(name="wheel", value=wheel.path, because=because))
+
+
+def _with(plan: BuildPlan, choice: Choice) -> BuildPlan:
+    return replace(plan, choices=(*plan.choices, choice))
+
+
+def _refused(plan: BuildPlan, *findings: Finding) -> BuildPlan:
+    return replace(plan, verdict="refuse", findings=(*plan.findings, *findings))
+
+
+# ---------------- build --auto
+
+
+def settle_auto(question: Question, plan: BuildPlan, store: Path, report: Reporter) -> Question:
+    """Choose the cheapest right way, say it in one line, and return the question that leads there."""
+    seen = look_at_situation(question, plan, store)
+    offers = offer_ways(seen)
+    chosen = choose_offer(offers)
+    report.note(say_offers(chosen, offers))
+    word = seen.wheel if chosen.way == "from-wheel" or (chosen.way == "no-op" and seen.laid) else None
+    # What is laid from a wheel knows no --watch: the front goes on with the request that it has.
+    watch = question.request.watch and word is None
+    request = dataclasses.replace(question.request, auto=False, from_wheel=word, watch=watch)
+    return replace(question, request=request)
+
+
+def look_at_situation(question: Question, plan: BuildPlan, store: Path) -> Situation:
+    """Return what the choice is made from; a git that cannot say leaves the compile."""
+    scene = Scene(plan=plan, facts=question.facts, catalog=question.catalog)
+    previous = question.facts.tree.previous
+    refused = plan.verdict == "refuse"
+    seen = Situation(
+        asked=find_asked(question, plan),
+        no_compile="a compile cannot work here: see `plan`" if refused else "",
+    )
+    compiler = compiler_of({choice.name: choice.value for choice in plan.choices})
+    history = recall(store, scene.root, compiler)
+    full = max((build.seconds for build in history.builds), default=None)
+    seen = replace(seen, full_seconds=full)
+    if not question.facts.tree.commit:
+        return replace(seen, no_wheel="it is no git checkout")
+    with contextlib.suppress(TorchbuildError):
+        if previous is not None and "wheel" in previous.inputs:
+            return replace(seen, laid=True, **_laid(scene, previous.inputs))
+        if previous is not None and plan.freshness.needs != "first":
+            usual = costs(history).values()
+            each = sum(usual) / len(usual) / _jobs(plan) if usual else None
+            return replace(seen, built=True, step_seconds=each, **_due(scene))
+        if (scene.root / VERSION_FILE).exists():
+            return replace(seen, in_way=VERSION_FILE)
+        return replace(seen, **_nearest(scene, offline=question.request.offline))
+    return replace(seen, no_wheel="git cannot say what has changed")
+
+
+def _jobs(plan: BuildPlan) -> int:
+    value = next((choice.value for choice in plan.choices if choice.name == "jobs"), "1")
+    return max(int(value), 1) if value.isdecimal() else 1
+
+
+def _laid(scene: Scene, inputs: Any) -> dict[str, Any]:
+    commit = str(inputs.get("wheel versions", "")).rpartition(" ")[2]
+    change = look_at_change(scene, Git(folder=scene.root), commit) if is_commit(commit) else None
+    versions = [str(each.get("python", "")).rpartition(" ")[2] for each in (inputs, scene.plan.inputs)]
+    if change is None or change.ahead is None or versions[0] != versions[1]:
+        other = "for another Python" if versions[0] != versions[1] else "of a commit that is no ancestor"
+        moved = Reached(path=f"all (the wheel that lies here is {other})", kind="build", part="the build")
+        return {"reached": (moved,)}
+    recorded = read_json(last_manifest(scene.build_dir)).get("request", {}).get("from_wheel") or AUTO
+    word = recorded if is_version(recorded) or "://" in recorded or Path(recorded).exists() else AUTO
+    return {"reached": change.reached, "wheel": word}
+
+
+def _due(scene: Scene) -> dict[str, Any]:
+    """Return how many steps Ninja would run, or why it is not asked; it runs none."""
+    way = scene.plan.way
+    if way.name != "install":
+        return {"no_ninja": way.because}
+    program = build_program(scene.build_dir, "ninja")
+    if not program:
+        return {"no_ninja": "its Ninja is not there"}
+    dry = process.capture((program, "-C", str(scene.build_dir), "-n"), timeout=_DRY_RUN)
+    if dry.rc != 0:
+        return {"no_ninja": "Ninja cannot say what is due"}
+    parser = ProgressParser()
+    found = [parser.feed(line) for line in dry.stdout.decode(errors="replace").splitlines()]
+    return {"steps": sum(step is not None and step.phase != "codegen" for step in found)}
+
+
+def _nearest(scene: Scene, *, offline: bool) -> dict[str, Any]:
+    reached: tuple[Reached, ...] = ()
+    for wheel in local_wheels(scene):
+        if not check_wheel(scene, wheel):
+            return {"wheel": wheel.path, "wheel_size": sum(member.size for member in wheel.members)}
+    release = nearest_release(scene)
+    if release is None:
+        return {"no_wheel": "none is here, and no release's tag is an ancestor of this commit"}
+    version, reached = release
+    if offline and not reached:
+        return {"no_wheel": f"that of the release {version} would be downloaded"}
+    return {"wheel": version, "reached": reached}
