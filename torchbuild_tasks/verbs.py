@@ -96,7 +96,7 @@ VERBS: Final = {
     "source": Verb("features.source.verb:run", "Get, update, look at, mend or mirror a checkout of PyTorch."),
     "package": Verb(
         "features.package.verb:run",
-        "Make of a built wheel one that works elsewhere, or libtorch for C++: package wheel | libtorch.",
+        "Make a wheel that works elsewhere, libtorch for C++, or an sdist: package wheel | libtorch | sdist.",
     ),
     "debug-config": Verb(
         "features.develop.verb:debug_config",

@@ -166,6 +166,37 @@ def local_version(version: str, local: str | None, cuda: str) -> str:
     return made
 
 
+def source_version(
+    text: str, commit: str, environ: Mapping[str, str], local: str | None, *, changed: bool
+) -> str:
+    """Return the version of a source distribution: that which upstream gives a build of it in git.
+
+    Args:
+        text: what version.txt says.
+        commit: what is checked out.
+        environ: PYTORCH_BUILD_VERSION and PYTORCH_BUILD_NUMBER go before version.txt.
+        local: none, or one's own local part; None and auto leave upstream's.
+        changed: files differ from the commit: what upstream does not say stands in it.
+
+    Raises:
+        UsageError: it is no version (PEP 440).
+    """
+    if own := environ.get("PYTORCH_BUILD_VERSION"):
+        number = environ.get("PYTORCH_BUILD_NUMBER") or "1"
+        version = f"{own}.post{number}" if number.isdigit() and int(number) > 1 else own
+    else:
+        version = f"{text}+git{commit[:7]}{'.dirty' if changed else ''}"
+    if local not in (None, "auto"):
+        version = local_version(version, local, "")
+    try:
+        return str(Version(version))
+    except InvalidVersion:
+        raise UsageError(
+            f"{version!r} is no version, so no source distribution can have it.",
+            next_step="It comes from PYTORCH_BUILD_VERSION, else from version.txt; PEP 440 says how one is.",
+        ) from None
+
+
 def mislabelled(version: str, cuda: str) -> str:
     """Say that the local part names another CUDA than torch was built with; "" where it does not."""
     label = version.partition("+")[2]
