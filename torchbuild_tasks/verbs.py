@@ -86,6 +86,14 @@ VERBS: Final = {
         "features.builds.verb:run",
         "List, show, enter, compare or remove the named builds of torchbuild.toml.",
     ),
+    "run": Verb(
+        "features.enter.verb:run", "Run a command in the environment of the last build: run -- COMMAND."
+    ),
+    "shell": Verb("features.enter.verb:shell", "Start a shell in the environment of the last build."),
+    "python": Verb(
+        "features.enter.verb:python",
+        "Run the Python that has the built torch; words behind -- are its own.",
+    ),
     "replay": Verb(
         "features.manifest.verb:replay",
         "Plan a recorded build again here, say what differs all the same; --yes builds it.",

@@ -190,7 +190,7 @@ def _members(root: Path, seen: _Seen, version: str) -> Iterator[tuple[str, str, 
     """Yield each file's path and mode, and its bytes where they are not those of the file here.
 
     Without git upstream's builds take the version from version.txt, later ones first from PKG-INFO
-    (tools/generate_torch_version.py, 2.6.0 and 2.9.0). With metadata 2.1 pip and uv ask the build for the rest.
+    (tools/generate_torch_version.py, 2.6.0 and 2.9.0). With metadata 2.1 pip and uv ask the build for more.
     """
     yield "PKG-INFO", "100644", f"Metadata-Version: 2.1\nName: torch\nVersion: {version}\n".encode()
     for name, mode in sorted(seen.modes.items()):
