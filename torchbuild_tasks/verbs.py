@@ -104,7 +104,11 @@ VERBS: Final = {
     "source": Verb("features.source.verb:run", "Get, update, look at, mend or mirror a checkout of PyTorch."),
     "package": Verb(
         "features.package.verb:run",
-        "Make a wheel that works elsewhere, libtorch for C++, or an sdist: package wheel | libtorch | sdist.",
+        "Make a wheel that works elsewhere, libtorch for C++, or an sdist; say how uv takes it.",
+    ),
+    "publish": Verb(
+        "features.publish.verb:run",
+        "Send packages to a folder that pip reads, or to an index.",
     ),
     "debug-config": Verb(
         "features.develop.verb:debug_config",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import posixpath
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -268,6 +269,19 @@ def edit_version(text: str, version: str) -> str:
     """Return torch/version.py with another `__version__`."""
     return re.sub(
         r"""(?m)^(__version__\s*(?::\s*\w+\s*)?=\s*)(['"]).*?\2""", rf"\g<1>\g<2>{version}\g<2>", text
+    )
+
+
+def uv_settings(path: str) -> str:
+    """Return what pyproject.toml says so that uv takes torch from this wheel, whoever asks for which.
+
+    Without the override a dependency that pins another torch ends in a conflict; a source alone counts for
+    the project's own dependencies only. Tried with uv 0.13.9;
+    https://docs.astral.sh/uv/concepts/resolution/#dependency-overrides
+    """
+    quoted = json.dumps(path, ensure_ascii=False)  # a basic string of TOML
+    return (
+        f'[tool.uv]\noverride-dependencies = ["torch"]\n\n[tool.uv.sources]\ntorch = {{ path = {quoted} }}\n'
     )
 
 

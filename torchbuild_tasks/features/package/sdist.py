@@ -17,11 +17,12 @@ import msgspec
 
 from torchbuild_tasks.catalog.rows import SubmoduleRow
 from torchbuild_tasks.errors import PackageRefused
-from torchbuild_tasks.features.package.choose import listed, size_text, source_version
+from torchbuild_tasks.features.package.choose import listed, source_version
 from torchbuild_tasks.system import files
 from torchbuild_tasks.system.git.checkout import changed_files
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.git.submodules import modules
+from torchbuild_tasks.text.show import size_text
 
 _LINK: Final = "120000"  # git's modes of a link, and of a submodule
 _SUBMODULE: Final = "160000"

@@ -31,7 +31,7 @@ _OWN: Final = "or name the wheel yourself: package {} --wheel FILE"
 class PackageRequest(BuildRequest):
     """The words and flags of `package`."""
 
-    actions = ("wheel", "libtorch", "sdist")
+    actions = ("wheel", "libtorch", "sdist", "uv")
 
     wheel: str | None = flag(
         "package this wheel (default: that of the last build, in dist/)", metavar="FILE", in_file=False
@@ -60,6 +60,8 @@ def run(request: PackageRequest, report: Reporter) -> Outcome:
     """Make a wheel that works elsewhere, libtorch, or a source distribution."""
     from torchbuild_tasks.features.package.act import as_value
 
+    if request.action == "uv":
+        return _uv(request)
     if request.action == "sdist":
         source = _sdist(request, report)
         return Outcome(as_value(source), "" if request.json else sdist_text(source))
@@ -115,6 +117,20 @@ def _sdist(request: PackageRequest, report: Reporter) -> Sdist:
             question.catalog.submodule,
             max_size=_size(request.max_size),
         )
+
+
+def _uv(request: PackageRequest) -> Outcome:
+    """Say what another project's pyproject.toml needs so that uv takes the newest package, else the wheel."""
+    from torchbuild_tasks.features.package.choose import uv_settings
+    from torchbuild_tasks.features.package.look import look_at_wheel
+
+    path, _, root = _given(request) if request.wheel else _built(request)
+    if not request.wheel:
+        packages = sorted(_folder(request, root).glob("torch-*.whl"), key=lambda each: each.stat().st_mtime)
+        path = packages[-1] if packages else path
+    wheel = look_at_wheel(path)
+    text = uv_settings(path.as_posix())
+    return Outcome({"wheel": str(path), "version": wheel.version, "toml": text}, "" if request.json else text)
 
 
 def _folder(request: PackageRequest, root: Path) -> Path:
