@@ -102,7 +102,7 @@ def test_uv_takes_this_torch_where_a_dependency_pins_another(tmp_path: Path) -> 
         file.write(f'{done.out}inner = {{ path = "../inner" }}\n')
     argv = ["uv", "lock", "--offline", "--python", sys.executable]
     subprocess.run(
-        argv, cwd=tmp_path / "outer", check=True, env={**os.environ, "UV_CACHE_DIR": str(tmp_path)}
+        argv, cwd=tmp_path / "outer", check=True, env={**os.environ, "UV_CACHE_DIR": str(tmp_path / "cache")}
     )
     lock = tomllib.loads((tmp_path / "outer/uv.lock").read_text("utf-8"))
     (torch,) = (each for each in lock["package"] if each["name"] == "torch")
