@@ -97,6 +97,7 @@ ASKS: dict[str, set[str]] = {
     "cache": {"cluster", "helpers"},  # `cache serve` also serves those that compile away
     "cluster": {"cache", "helpers"},
     "doctor": {"cache"},
+    "enter": {"builds"},  # the last build of a checkout
     "manifest": {"builds", "cache", "diagnosis", "helpers"},
     "package": {"cache", "manifest"},  # the last build's manifest, and how a size is written
     "report": {"cache", "manifest"},

@@ -151,7 +151,7 @@ class Untrusted(TorchbuildError):
 
 
 class PackageRefused(TorchbuildError):
-    """A package would not work elsewhere or is not wanted so large, or there is nothing to make it of."""
+    """A package would not work elsewhere, is not wanted or taken, or there is nothing to make it of."""
 
     exit_code = 19
 

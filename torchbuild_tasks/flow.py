@@ -28,7 +28,7 @@ from torchbuild_tasks.context import (
     settle_linker,
     writer,
 )
-from torchbuild_tasks.errors import EnvFileError, PlanRefused
+from torchbuild_tasks.errors import PlanRefused
 from torchbuild_tasks.features.patches.choose import PATCH_RECORD
 from torchbuild_tasks.model import BuildPlan
 from torchbuild_tasks.options import BuildRequest
@@ -122,16 +122,14 @@ def has_patches(plan: BuildPlan) -> bool:
 def write_env(request: BuildRequest) -> BuildPlan:
     """Write the env files of the plan, unless --dry-run."""
     from torchbuild_tasks.build.linker import place_linker
-    from torchbuild_tasks.plan.env_files import encode
+    from torchbuild_tasks.build.prepare import write_envs
 
     question = use_stored_checkout(look(request))
     plan = accept(decide(question))
     if not request.dry_run:
         checkout(question)
         place_linker(plan)
-        for env_file in plan.env_files:
-            data = encode(env_file.shell, env_file.text)
-            files.write_atomic(Path(env_file.path), data, error=EnvFileError, private=True)
+        write_envs(plan)
     return plan
 
 

@@ -86,6 +86,14 @@ VERBS: Final = {
         "features.builds.verb:run",
         "List, show, enter, compare or remove the named builds of torchbuild.toml.",
     ),
+    "run": Verb(
+        "features.enter.verb:run", "Run a command in the environment of the last build: run -- COMMAND."
+    ),
+    "shell": Verb("features.enter.verb:shell", "Start a shell in the environment of the last build."),
+    "python": Verb(
+        "features.enter.verb:python",
+        "Run the Python that has the built torch; words behind -- are its own.",
+    ),
     "replay": Verb(
         "features.manifest.verb:replay",
         "Plan a recorded build again here, say what differs all the same; --yes builds it.",
@@ -96,7 +104,11 @@ VERBS: Final = {
     "source": Verb("features.source.verb:run", "Get, update, look at, mend or mirror a checkout of PyTorch."),
     "package": Verb(
         "features.package.verb:run",
-        "Make of a built wheel one that works elsewhere, or libtorch for C++: package wheel | libtorch.",
+        "Make a wheel that works elsewhere, libtorch for C++, or an sdist; say how uv takes it.",
+    ),
+    "publish": Verb(
+        "features.publish.verb:run",
+        "Send packages to a folder that pip reads, or to an index.",
     ),
     "debug-config": Verb(
         "features.develop.verb:debug_config",

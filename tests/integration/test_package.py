@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -84,6 +85,28 @@ def test_without_a_wheel_it_says_how_to_get_one(words: tuple[str, ...], says: st
     assert done.code == 19
     assert says in done.err
     assert "torchbuild build --mode wheel" in done.err
+
+
+@needs(has("uv"), "uv")
+def test_uv_takes_this_torch_where_a_dependency_pins_another(tmp_path: Path) -> None:
+    """What `package uv` prints, in a project whose dependency asks for torch 2.5.0."""
+    wheel = make_wheel(tmp_path, version="2.6.0+mine.1")
+    wheel = wheel.rename(tmp_path / wheel.name.replace("cp311-cp311", "py3-none"))
+    done = torchbuild("package", "uv", "--wheel", wheel)
+    assert done.code == 0, done.err
+    table = '[project]\nname = "{}"\nversion = "1"\nrequires-python = ">=3.11"\ndependencies = ["{}"]\n'
+    for name, needed in (("inner", "torch==2.5.0"), ("outer", "inner")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "pyproject.toml").write_text(table.format(name, needed), "utf-8")
+    with (tmp_path / "outer/pyproject.toml").open("a", encoding="utf-8") as file:
+        file.write(f'{done.out}inner = {{ path = "../inner" }}\n')
+    argv = ["uv", "lock", "--offline", "--python", sys.executable]
+    subprocess.run(
+        argv, cwd=tmp_path / "outer", check=True, env={**os.environ, "UV_CACHE_DIR": str(tmp_path / "cache")}
+    )
+    lock = tomllib.loads((tmp_path / "outer/uv.lock").read_text("utf-8"))
+    (torch,) = (each for each in lock["package"] if each["name"] == "torch")
+    assert torch["version"] == "2.6.0+mine.1"
 
 
 # ---------------- the whole way

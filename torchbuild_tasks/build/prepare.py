@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import os
 from pathlib import Path
 
@@ -10,12 +12,12 @@ from torchbuild_tasks.build.ledger import LOG, LOGS
 from torchbuild_tasks.build.outputs import recordable
 from torchbuild_tasks.build.work import Work, is_agreed
 from torchbuild_tasks.errors import CleanRefused, EnvFileError, RequirementsError
-from torchbuild_tasks.model import Command
+from torchbuild_tasks.model import BuildPlan, Command
 from torchbuild_tasks.ninja.progress import counting
 from torchbuild_tasks.plan import env_files
 from torchbuild_tasks.plan.environment import OWN_VENV
 from torchbuild_tasks.plan.requirements import missing_from_files
-from torchbuild_tasks.system import files, process, shell, venv
+from torchbuild_tasks.system import files, process, shell, trust, venv
 from torchbuild_tasks.system.log import last_write
 from torchbuild_tasks.text.show import shell_text
 from torchbuild_tasks.text.words import shell_line
@@ -129,12 +131,21 @@ def keep_torch(work: Work) -> Work:
 
 def write_env_files(work: Work) -> Work:
     """Write the env files whose text the plan holds; an unchanged file is left alone."""
-    for env_file in work.plan.env_files:
+    write_envs(work.plan)
+    return work
+
+
+def write_envs(plan: BuildPlan) -> None:
+    """Write the env files of a plan, and remember, outside of the checkout, that they are ours."""
+    for env_file in plan.env_files:
         data = env_files.encode(env_file.shell, env_file.text)
         path = Path(env_file.path)
         if not (path.is_file() and path.read_bytes() == data):
             files.write_atomic(path, data, error=EnvFileError, private=True)
-    return work
+        proof = hashlib.sha256(data).hexdigest()
+        if trust.read_proof(trust.state_folder(os.environ), "envs", str(path)) != proof:
+            with contextlib.suppress(EnvFileError):  # without it a build goes on; `run` says what it lacks
+                trust.write_proof("envs", str(path), proof, EnvFileError)
 
 
 def source_env_file(work: Work) -> Work:

@@ -107,6 +107,9 @@ _PAGES = {
     "test": "debug",
     "bench": "debug",
     "trust": "security",
+    "run": "builds",
+    "shell": "builds",
+    "python": "builds",
 }
 
 

@@ -224,7 +224,7 @@ def _open(
         own = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP | _CREATE_SUSPENDED}
         if stderr == subprocess.PIPE:  # captured: a console of its own, so that chcp works and
             own["creationflags"] |= subprocess.CREATE_NO_WINDOW  # leaves the user's as it is
-        command = _with_path(argv, os.environ if env is None else env)
+        command = with_path(argv, os.environ if env is None else env)
     run = current()
     try:
         if run is not None:
@@ -248,7 +248,7 @@ def _open(
     return process
 
 
-def _with_path(argv: Sequence[str], env: Mapping[str, str]) -> Sequence[str]:
+def with_path(argv: Sequence[str], env: Mapping[str, str]) -> Sequence[str]:
     """Return argv with the program's path: CreateProcess searches our PATH, not the one of `env`."""
     if isinstance(argv, str):
         return argv

@@ -24,7 +24,7 @@ from torchbuild_tasks.values import from_json, to_json
 
 VARIABLE: Final = "TORCHBUILD_STATE"  # another folder than the system's for such files
 TRUSTED: Final = "TORCHBUILD_TRUST"  # folders whose files need no word, for machines that only build (CI)
-Kind = Literal["files", "venvs", "manifests"]  # the last: those that builds wrote here
+Kind = Literal["files", "venvs", "envs", "manifests"]  # the last two: those that builds wrote here
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

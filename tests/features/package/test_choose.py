@@ -21,6 +21,7 @@ from torchbuild_tasks.features.package.choose import (
     report_size,
     requirements,
     rpath_of,
+    source_version,
 )
 from torchbuild_tasks.model.wheel import Member
 
@@ -191,6 +192,30 @@ def test_metadata_gets_its_version_and_requirements_and_keeps_its_description() 
         'Requires-Dist: nvidia-cublas-cu12==12.6.4.1; platform_system == "Linux"',
         f"Requires-Dist: {new}",
     ]
+
+
+@pytest.mark.parametrize(
+    ("environ", "local", "changed", "version"),
+    [
+        ({}, None, False, "2.9.0a0+git1234567"),
+        ({}, None, True, "2.9.0a0+git1234567.dirty"),
+        ({}, "none", True, "2.9.0a0"),
+        ({}, "mine.1", False, "2.9.0a0+mine.1"),
+        ({"PYTORCH_BUILD_VERSION": "2.9.1", "PYTORCH_BUILD_NUMBER": "1"}, None, False, "2.9.1"),
+        ({"PYTORCH_BUILD_VERSION": "2.9.1", "PYTORCH_BUILD_NUMBER": "2"}, "auto", True, "2.9.1.post2"),
+    ],
+)
+def test_a_source_distribution_has_the_version_of_a_build_in_git(
+    environ: dict[str, str], local: str | None, changed: bool, version: str
+) -> None:
+    commit = "1234567" + "0" * 33
+    assert source_version("2.9.0a0", commit, environ, local, changed=changed) == version
+
+
+def test_what_is_no_version_is_no_source_distribution() -> None:
+    with pytest.raises(UsageError, match=r"mine\+git1111111") as error:
+        source_version("mine", "1" * 40, {}, None, changed=False)
+    assert "version.txt" in (error.value.next_step or "")
 
 
 def test_nvidias_requirements_go_where_nothing_looks_into_those_wheels() -> None:

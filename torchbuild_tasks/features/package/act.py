@@ -292,7 +292,7 @@ def _finish(package: Package, wheel: Wheel, order: Order, catalog: Catalog) -> P
     return msgspec.structs.replace(package, path=target, size=size)
 
 
-def as_value(package: Package) -> dict[str, Any]:
+def as_value(package: msgspec.Struct) -> dict[str, Any]:
     """Return what --json prints."""
     value: dict[str, Any] = msgspec.to_builtins(package, enc_hook=str)
     return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import posixpath
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -169,6 +170,37 @@ def local_version(version: str, local: str | None, cuda: str) -> str:
     return made
 
 
+def source_version(
+    text: str, commit: str, environ: Mapping[str, str], local: str | None, *, changed: bool
+) -> str:
+    """Return the version of a source distribution: that which upstream gives a build of it in git.
+
+    Args:
+        text: what version.txt says.
+        commit: what is checked out.
+        environ: PYTORCH_BUILD_VERSION and PYTORCH_BUILD_NUMBER go before version.txt.
+        local: none, or one's own local part; None and auto leave upstream's.
+        changed: files differ from the commit: what upstream does not say stands in it.
+
+    Raises:
+        UsageError: it is no version (PEP 440).
+    """
+    if own := environ.get("PYTORCH_BUILD_VERSION"):
+        number = environ.get("PYTORCH_BUILD_NUMBER") or "1"
+        version = f"{own}.post{number}" if number.isdigit() and int(number) > 1 else own
+    else:
+        version = f"{text}+git{commit[:7]}{'.dirty' if changed else ''}"
+    if local not in (None, "auto"):
+        version = local_version(version, local, "")
+    try:
+        return str(Version(version))
+    except InvalidVersion:
+        raise UsageError(
+            f"{version!r} is no version, so no source distribution can have it.",
+            next_step="It comes from PYTORCH_BUILD_VERSION, else from version.txt; PEP 440 says how one is.",
+        ) from None
+
+
 def mislabelled(version: str, cuda: str) -> str:
     """Say that the local part names another CUDA than torch was built with; "" where it does not."""
     label = version.partition("+")[2]
@@ -240,6 +272,19 @@ def edit_version(text: str, version: str) -> str:
     """Return torch/version.py with another `__version__`."""
     return re.sub(
         r"""(?m)^(__version__\s*(?::\s*\w+\s*)?=\s*)(['"]).*?\2""", rf"\g<1>\g<2>{version}\g<2>", text
+    )
+
+
+def uv_settings(path: str) -> str:
+    """Return what pyproject.toml says so that uv takes torch from this wheel, whoever asks for which.
+
+    Without the override a dependency that pins another torch ends in a conflict; a source alone counts for
+    the project's own dependencies only. Tried with uv 0.13.9;
+    https://docs.astral.sh/uv/concepts/resolution/#dependency-overrides
+    """
+    quoted = json.dumps(path, ensure_ascii=False)  # a basic string of TOML
+    return (
+        f'[tool.uv]\noverride-dependencies = ["torch"]\n\n[tool.uv.sources]\ntorch = {{ path = {quoted} }}\n'
     )
 
 

@@ -1,4 +1,4 @@
-"""`package`: make of a built wheel one that works elsewhere, or libtorch for C++."""
+"""`package`: make of a built wheel one that works elsewhere, or libtorch for C++; pack the source."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from torchbuild_tasks.verbs import Outcome
 if TYPE_CHECKING:
     from torchbuild_tasks.build.work import Reporter
     from torchbuild_tasks.features.package.act import Package
+    from torchbuild_tasks.features.package.sdist import Sdist
     from torchbuild_tasks.model import EnvOp
     from torchbuild_tasks.model.record import Manifest
 
@@ -30,7 +31,7 @@ _OWN: Final = "or name the wheel yourself: package {} --wheel FILE"
 class PackageRequest(BuildRequest):
     """The words and flags of `package`."""
 
-    actions = ("wheel", "libtorch")
+    actions = ("wheel", "libtorch", "sdist", "uv")
 
     wheel: str | None = flag(
         "package this wheel (default: that of the last build, in dist/)", metavar="FILE", in_file=False
@@ -56,9 +57,14 @@ class PackageRequest(BuildRequest):
 
 
 def run(request: PackageRequest, report: Reporter) -> Outcome:
-    """Make a wheel that works elsewhere, or libtorch."""
+    """Make a wheel that works elsewhere, libtorch, or a source distribution."""
     from torchbuild_tasks.features.package.act import as_value
 
+    if request.action == "uv":
+        return _uv(request)
+    if request.action == "sdist":
+        source = _sdist(request, report)
+        return Outcome(as_value(source), "" if request.json else sdist_text(source))
     package = make(request, report)
     return Outcome(as_value(package), "" if request.json else package_text(package))
 
@@ -75,7 +81,7 @@ def make(request: PackageRequest, report: Reporter) -> Package:
         wheel = look_at_wheel(path)
         order = Order(
             kind=str(request.action),
-            out=Path(request.out).expanduser().absolute() if request.out else root / FOLDER,
+            out=_folder(request, root),
             cuda_libraries=_cuda_libraries(request, wheel.windows),
             local=request.local,
             graft=request.graft,
@@ -83,10 +89,56 @@ def make(request: PackageRequest, report: Reporter) -> Package:
             max_size=_size(request.max_size),
             search=tuple(folders),
         )
-        if order.out.exists() and not order.out.is_dir():
-            raise UsageError(f"{order.out} is a file; --out names the folder that the package goes to.")
         report.note(f"wheel: {path}")
         return make_package(wheel, order, load_catalog(), report)
+
+
+def _sdist(request: PackageRequest, report: Reporter) -> Sdist:
+    """Pack the checkout's source."""
+    from torchbuild_tasks.context import checkout, look
+    from torchbuild_tasks.features.package.sdist import make_sdist
+    from torchbuild_tasks.system.signals import interruptible
+
+    if request.wheel or request.graft or request.cuda_libraries or request.keep_debug:
+        raise UsageError(
+            "--wheel, --graft, --cuda-libraries and --keep-debug are for packages of a wheel; a source "
+            "distribution is made of the checkout."
+        )
+    question = look(request, everything=False)
+    root = Path(checkout(question))
+    if running := question.facts.tree.running:
+        raise PackageRefused(running.said, next_step="Wait until it is over.")
+    report.stage("pack the source")
+    with interruptible():
+        return make_sdist(
+            root,
+            _folder(request, root),
+            request.local,
+            question.catalog.submodule,
+            max_size=_size(request.max_size),
+        )
+
+
+def _uv(request: PackageRequest) -> Outcome:
+    """Say what another project's pyproject.toml needs so that uv takes the newest package, else the wheel."""
+    from torchbuild_tasks.features.package.choose import uv_settings
+    from torchbuild_tasks.features.package.look import look_at_wheel
+
+    path, _, root = _given(request) if request.wheel else _built(request)
+    if not request.wheel:
+        packages = sorted(_folder(request, root).glob("torch-*.whl"), key=lambda each: each.stat().st_mtime)
+        path = packages[-1] if packages else path
+    wheel = look_at_wheel(path)
+    text = uv_settings(path.as_posix())
+    return Outcome({"wheel": str(path), "version": wheel.version, "toml": text}, "" if request.json else text)
+
+
+def _folder(request: PackageRequest, root: Path) -> Path:
+    """Return the folder that the package goes to."""
+    out = Path(request.out).expanduser().absolute() if request.out else root / FOLDER
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"{out} is a file; --out names the folder that the package goes to.")
+    return out
 
 
 def _cuda_libraries(request: PackageRequest, windows: bool) -> str:
@@ -215,3 +267,25 @@ def package_text(package: Package) -> str:
     ]
     notes = "".join(f"! {note}\n" for note in package.notes)
     return f"wrote {package.path}\n{columns(rows)}{notes}"
+
+
+def sdist_text(made: Sdist) -> str:
+    """Say what was written, and how it differs from the commit."""
+    from torchbuild_tasks.features.package.choose import listed
+    from torchbuild_tasks.text.show import columns, size_text
+
+    rows = [
+        ("version", made.version),
+        ("commit", made.commit),
+        ("files", f"{made.files}, of {made.submodules} submodules too"),
+        ("size", size_text(made.packed)),
+        *(
+            ("changed", f"{len(made.changed)} as they are here: {listed(made.changed)}")
+            for _ in made.changed[:1]
+        ),
+        *(
+            ("left out", f"{len(made.left_out)} that git does not track: {listed(made.left_out)}")
+            for _ in made.left_out[:1]
+        ),
+    ]
+    return f"wrote {made.path}\n{columns(rows)}"

@@ -1,0 +1,66 @@
+"""What goes to an index, and the pages of a folder, decided from values alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from torchbuild_tasks.errors import PackageRefused, UsageError
+from torchbuild_tasks.features.publish.choose import (
+    File,
+    check_address,
+    index_address,
+    project_of,
+    project_page,
+    read_page,
+    root_page,
+    steps,
+)
+
+ONE = File(
+    name="torch-2.6.0+a.1-py3-none-any.whl", project="torch", version="2.6.0+a.1", sha256="1" * 64, size=1
+)
+
+
+def test_what_is_there_with_the_same_bytes_is_left() -> None:
+    assert [step.what for step in steps([ONE], {ONE.name: ONE.sha256}, "x")] == ["there"]
+    assert [step.what for step in steps([ONE], {}, "x")] == ["send"]
+
+
+@pytest.mark.parametrize("digest", ["2" * 64, ""])
+def test_other_bytes_are_never_replaced(digest: str) -> None:
+    with pytest.raises(PackageRefused, match="Nothing was sent"):
+        steps([ONE], {ONE.name: digest}, "x")
+
+
+@pytest.mark.parametrize(
+    ("url", "error"),
+    [
+        ("https://me:secret@example.org/", UsageError),
+        ("http://example.org/", UsageError),
+        ("https://upload.pypi.org/legacy/", PackageRefused),
+    ],
+)
+def test_addresses_that_leak_and_versions_that_pypi_refuses(url: str, error: type[Exception]) -> None:
+    with pytest.raises(error) as raised:
+        check_address(url, [ONE])
+    assert "secret" not in str(raised.value)
+
+
+def test_an_address_of_ones_own_is_taken() -> None:
+    check_address("http://127.0.0.1:8080", [ONE])
+    check_address("https://example.org/pypi/", [ONE])
+    assert index_address("https://example.org/pypi/") == "https://example.org/pypi/simple/"
+    assert index_address("https://upload.pypi.org/legacy/") == "https://pypi.org/simple/"
+
+
+def test_a_page_that_is_written_is_read_again() -> None:
+    assert read_page(project_page("torch", [ONE])) == {ONE.name: ONE.sha256}
+    assert read_page('{"files": [{"filename": "a.whl", "hashes": {"sha256": "12"}}]}') == {"a.whl": "12"}
+    assert read_page("<a href='../../x/a%2Bb.whl'>a</a>") == {"a+b.whl": ""}
+    assert root_page(["Torch"]).count('href="torch/"') == 1
+
+
+def test_a_name_says_project_and_version() -> None:
+    assert project_of("torch-2.9.0a0+git1234567.tar.gz") == ("torch", "2.9.0a0+git1234567")
+    with pytest.raises(PackageRefused):
+        project_of("libtorch-shared-2.6.0.zip")

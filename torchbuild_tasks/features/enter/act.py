@@ -1,0 +1,92 @@
+"""What a program in the environment of a build gets, and which shell one enters it with."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePath
+from typing import Final
+
+import msgspec
+
+from torchbuild_tasks.errors import EnvFileError, Untrusted
+from torchbuild_tasks.features.builds.named import last_build
+from torchbuild_tasks.system import trust
+from torchbuild_tasks.system.reading import read_bytes
+
+_SHELLS: Final = ("pwsh.exe", "powershell.exe", "cmd.exe")
+
+
+def with_python(environ: Mapping[str, str], python: str, venv: str, separator: str) -> dict[str, str]:
+    """Return the environment in which `python` means the Python of the build.
+
+    Args:
+        environ: what the env file gives.
+        python: the interpreter that has torch; "" where no build is recorded.
+        venv: its virtual environment, "" where it is in none.
+        separator: between folders of PATH.
+    """
+    made = dict(environ)
+    if python:
+        name = next((each for each in made if each.upper() == "PATH"), "PATH")
+        folders = [str(PurePath(python).parent), *filter(None, [made.get(name, "")])]
+        made[name] = separator.join(folders)
+        made.pop("PYTHONHOME", None)
+        made.pop("VIRTUAL_ENV", None)
+    if venv:
+        made["VIRTUAL_ENV"] = venv
+    return made
+
+
+def shell_of(environ: Mapping[str, str], parents: Sequence[str], *, windows: bool) -> tuple[str, ...]:
+    """Return the command of an interactive shell: the one that we were started from, else the user's.
+
+    Args:
+        environ: our own environment.
+        parents: names of the programs that started us, the nearest first; only asked for on Windows.
+        windows: which system this is.
+    """
+    if not windows:
+        return (environ.get("SHELL") or "/bin/sh",)
+    found = next((name for name in parents if name.lower() in _SHELLS), "")
+    if found and found.lower() != "cmd.exe":
+        return (found, "-NoLogo")
+    return (environ.get("COMSPEC") or "cmd.exe",)
+
+
+class Entered(msgspec.Struct, frozen=True, kw_only=True):
+    """The env file of a checkout, and the Python that got torch; "" where no build is recorded."""
+
+    env_file: Path
+    python: str
+
+
+def look_at_build(root: Path, name: str) -> Entered:
+    """Return what a program in the environment of the checkout's build is to get.
+
+    Args:
+        root: the checkout.
+        name: its named build, "" for none.
+
+    Raises:
+        EnvFileError: there is no env file yet.
+        Untrusted: the env file is not as torchbuild wrote it here.
+    """
+    path = root / ("env_set.bat" if os.name == "nt" else "env_set.sh")
+    again = "torchbuild env" + (f" --name {name}" if name else "") + ", or: torchbuild build"
+    try:
+        data = read_bytes(path)
+    except OSError:
+        raise EnvFileError(
+            f"Nothing was built here yet: there is no {path}.", next_step=f"{again} writes it."
+        ) from None
+    known = trust.read_proof(trust.state_folder(os.environ), "envs", str(path))
+    if known != hashlib.sha256(data).hexdigest():
+        raise Untrusted(
+            f"{path} is not as torchbuild wrote it on this machine, and a shell would run it.",
+            looked=("It came with the checkout, was changed, or is of an earlier torchbuild.",),
+            next_step=f"{again} writes it anew. What it is to say besides stands in torchbuild.toml.",
+        )
+    last = last_build(root)
+    return Entered(env_file=path, python=last.python if last else "")

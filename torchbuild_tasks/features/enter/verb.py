@@ -1,0 +1,97 @@
+"""`run`, `shell` and `python`: a program in the environment of the last build."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torchbuild_tasks.errors import UsageError, VerifyFailed
+from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.verbs import Outcome
+
+if TYPE_CHECKING:
+    from torchbuild_tasks.build.work import Reporter
+    from torchbuild_tasks.features.enter.act import Entered
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EnterRequest(BuildRequest):
+    """The words of `run` and `python`."""
+
+    trailing = True
+
+
+def run(request: EnterRequest, report: Reporter) -> Outcome:
+    """Run a command in the environment of the build: run -- COMMAND."""
+    if not request.words:
+        raise UsageError("run runs nothing by itself", next_step="Say: run -- COMMAND, such as: run -- ninja")
+    _, environ = _enter(request)
+    return _attach(request, request.words, environ)
+
+
+def shell(request: BuildRequest, report: Reporter) -> Outcome:
+    """Start a shell in the environment of the build; exit leaves it."""
+    from torchbuild_tasks.features.enter.act import shell_of
+
+    entered, environ = _enter(request)
+    argv = shell_of(os.environ, _parents() if os.name == "nt" else (), windows=os.name == "nt")
+    report.note(f"{argv[0]} in the environment of {entered.env_file.parent}; exit leaves it")
+    return _attach(request, argv, environ)
+
+
+def python(request: EnterRequest, report: Reporter) -> Outcome:
+    """Run the Python that has the built torch, in the environment of the build."""
+    entered, environ = _enter(request)
+    if not entered.python or not Path(entered.python).exists():
+        raise VerifyFailed(
+            f"No build of {entered.env_file.parent} says which Python has its torch.",
+            looked=(f"recorded: {entered.python}",) if entered.python else (),
+            next_step="Build it: torchbuild build",
+        )
+    return _attach(request, (entered.python, *request.words), environ)
+
+
+def _enter(request: BuildRequest) -> tuple[Entered, dict[str, str]]:
+    """Return the build of the checkout that a request is about, and its environment."""
+    from torchbuild_tasks.context import named
+    from torchbuild_tasks.features.builds.choose import ACTIVE, UV
+    from torchbuild_tasks.features.enter.act import look_at_build, with_python
+    from torchbuild_tasks.system import venv
+    from torchbuild_tasks.system.shell import activate
+
+    about = named(request)
+    name = about.place.build.name if about.place else ""
+    entered_in = os.environ.get(ACTIVE)
+    if entered_in and entered_in != name:
+        raise UsageError(
+            f"This shell is in the build {entered_in}; its variables would count here, too.",
+            next_step="Leave it first, or use another shell.",
+        )
+    entered = look_at_build(about.place.folder if about.place else about.main, name)
+    folder = venv.folder_of(entered.python) if entered.python else Path()
+    own = str(folder) if (folder / "pyvenv.cfg").is_file() and entered.python else ""
+    environ = activate(entered.env_file, environ=os.environ)
+    environ = with_python(environ, entered.python, own, os.pathsep)
+    if own and (folder / venv.CONSTRAINTS).is_file() and " " not in own:
+        environ.setdefault(UV, str(folder / venv.CONSTRAINTS))
+    return entered, {**environ, **({ACTIVE: name} if name else {})}
+
+
+def _attach(request: BuildRequest, argv: Sequence[str], environ: dict[str, str]) -> Outcome:
+    from torchbuild_tasks.system.attached import attach
+
+    code = attach(argv, env=environ, to_stderr=request.json)
+    return Outcome({"exit_code": code}, exit_code=code)
+
+
+def _parents() -> tuple[str, ...]:
+    """Return the names of the programs that started us, the nearest first."""
+    import psutil
+
+    try:
+        return tuple(each.name() for each in psutil.Process().parents())
+    except psutil.Error:
+        return ()

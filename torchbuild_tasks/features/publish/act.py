@@ -1,0 +1,206 @@
+"""Send packages to a folder or an index: whole files, those that are there are left, none is replaced."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import shutil
+import sys
+import tarfile
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from torchbuild_tasks.errors import PackageRefused
+from torchbuild_tasks.features.publish.choose import (
+    File,
+    Step,
+    index_address,
+    project_of,
+    project_page,
+    read_page,
+    root_page,
+)
+from torchbuild_tasks.system import files, lock, process
+
+if TYPE_CHECKING:
+    from torchbuild_tasks.build.work import Reporter
+
+_ENDS: Final = (".whl", ".tar.gz")
+_PART: Final = ".part"
+_PAGE: Final = "index.html"
+_SECONDS: Final = (15.0, 60.0)  # to connect, and without a byte
+_TYPES: Final = "application/vnd.pypi.simple.v1+json, text/html;q=0.5"
+
+
+def look_at_file(path: Path) -> File:
+    """Return what a package is.
+
+    Raises:
+        PackageRefused: it is no package, or is damaged.
+    """
+    project, version = project_of(path.name)
+    metadata = b""
+    try:
+        if path.suffix == ".whl":
+            with zipfile.ZipFile(path) as archive:
+                name = next(each for each in archive.namelist() if each.endswith(".dist-info/METADATA"))
+                metadata = archive.read(name)
+        else:
+            with tarfile.open(path) as packed:
+                if not any(each.name.endswith("/PKG-INFO") for each in packed):
+                    raise StopIteration("it has no PKG-INFO")
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+    except (OSError, zipfile.BadZipFile, tarfile.TarError, EOFError, StopIteration) as error:
+        raise PackageRefused(
+            f"{path} is no whole package: {str(error) or 'it has no METADATA'}.",
+            next_step="Make it again: torchbuild package",
+        ) from None
+    return File(
+        name=path.name,
+        project=project,
+        version=version,
+        sha256=digest,
+        size=path.stat().st_size,
+        metadata=metadata,
+    )
+
+
+# ---------------- a folder
+
+
+def files_in(folder: Path, project: str) -> tuple[File, ...]:
+    """Return the packages of a project that a folder index has."""
+    place = folder / project
+    found = sorted(place.iterdir()) if place.is_dir() else []
+    return tuple(look_at_file(path) for path in found if path.name.endswith(_ENDS))
+
+
+def to_folder(folder: Path, steps: Sequence[tuple[Path, Step]], report: Reporter) -> None:
+    """Copy packages into a folder index and write its pages, the last once all files are there.
+
+    Raises:
+        PackageRefused: it cannot be written.
+        TreeBusy: another run publishes there.
+    """
+    with files.translate_errors(PackageRefused, folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        with lock.hold(folder, "publish"):
+            for path, step in steps:
+                place = folder / step.file.project / step.file.name
+                if step.what == "send":
+                    report.stage(f"copy {step.file.name}")
+                    _copy(path, place, step.file)
+            for project in sorted({step.file.project for _, step in steps}):
+                present = files_in(folder, project)
+                for each in present:
+                    if each.metadata:
+                        _write(folder / project / f"{each.name}.metadata", each.metadata)
+                _write(folder / project / _PAGE, project_page(project, present).encode())
+            projects = [path.parent.name for path in folder.glob(f"*/{_PAGE}")]
+            _write(folder / _PAGE, root_page(projects).encode())
+
+
+def _copy(source: Path, place: Path, file: File) -> None:
+    """Copy a file whole: under another name, checked, then moved; what a killed run left is written over."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if place.exists():  # since it was looked at
+        raise PackageRefused(f"{place} is there by now, and nothing there is overwritten.")
+    part = place.with_name(place.name + _PART)
+    shutil.copyfile(source, part)
+    with part.open("rb") as copied:
+        if hashlib.file_digest(copied, "sha256").hexdigest() != file.sha256:
+            part.unlink()
+            raise PackageRefused(f"{source} changed while it was copied. It was not published.")
+    part.chmod(0o644)
+    files.replace(part, place)
+
+
+def _write(path: Path, data: bytes) -> None:
+    if not (path.is_file() and path.read_bytes() == data):
+        files.write_atomic(path, data, error=PackageRefused)
+        path.chmod(0o644)
+
+
+# ---------------- an index
+
+
+def files_at(url: str, index: str, projects: Sequence[str]) -> dict[str, str]:
+    """Return the files of projects that an index has, with their hashes.
+
+    Args:
+        url: where packages are sent; the login of the environment is for its host alone.
+        index: where they are read; "" for the place that goes with `url`.
+        projects: which.
+
+    Raises:
+        PackageRefused: the index does not say, so nothing keeps what is there from being overwritten.
+    """
+    import requests
+
+    from torchbuild_tasks.system.net.client import Net, redact
+
+    base = (index or index_address(url)).rstrip("/")
+    user = os.environ.get("TWINE_USERNAME")
+    login = (user, os.environ.get("TWINE_PASSWORD", "")) if user and not index else None
+    found: dict[str, str] = {}
+    with Net().session() as session:
+        for project in projects:
+            page = f"{base}/{project}/"
+            try:
+                answer = session.get(page, timeout=_SECONDS, auth=login, headers={"Accept": _TYPES})
+                if answer.status_code != 404:
+                    answer.raise_for_status()
+                    found |= read_page(answer.text)
+            except (requests.RequestException, ValueError, KeyError) as error:
+                raise PackageRefused(
+                    f"{redact(page)} does not say which files are there already. Nothing was sent.",
+                    looked=(str(error),),
+                    next_step="Name the address that pip would read: --index URL",
+                ) from None
+    return found
+
+
+def to_index(url: str, path: Path, report: Reporter) -> None:
+    """Send one package with twine: its login is the environment's, or the keyring's.
+
+    Raises:
+        PackageRefused: twine is missing, or the index refuses the file.
+    """
+    if importlib.util.find_spec("twine") is None:
+        raise PackageRefused(
+            "An index is sent to with twine, which this Python does not have. Nothing was sent.",
+            looked=(f"Python: {sys.executable}",),
+            next_step="pip install 'torchbuild-tasks[publish]'   (in that Python)",
+        )
+    report.stage(f"send {path.name}")
+    flags = ("--non-interactive", "--disable-progress-bar", "--config-file", os.devnull)
+    said = bytearray()
+    code = process.stream(
+        (sys.executable, "-m", "twine", "upload", *flags, "--repository-url", url, str(path)),
+        env=None,
+        cwd=None,
+        log=_Tail(said),
+        on_block=lambda block: None,
+    )
+    if code:
+        lines = [line.strip() for line in said.decode("utf-8", "replace").splitlines() if line.strip()]
+        raise PackageRefused(
+            f"{path.name} was not taken. Files before it are there; the same command goes on with this one.",
+            looked=tuple(lines[-6:]),
+            next_step="The login is that of TWINE_USERNAME and TWINE_PASSWORD, or of the keyring.",
+        )
+
+
+class _Tail:
+    """Keeps the end of what a program says."""
+
+    def __init__(self, kept: bytearray) -> None:
+        self.kept = kept
+
+    def write(self, data: bytes, /) -> None:
+        self.kept += data
+        del self.kept[:-8192]

@@ -1,0 +1,162 @@
+"""Decide what of a set of packages goes to an index, and what the pages of a folder index say."""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal
+from urllib.parse import quote, unquote, urlsplit
+
+import msgspec
+from packaging.utils import canonicalize_name, parse_sdist_filename, parse_wheel_filename
+from packaging.version import Version
+
+from torchbuild_tasks.errors import PackageRefused, UsageError
+
+PYPI: Final = ("upload.pypi.org", "test.pypi.org")
+_LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
+_HREF: Final = re.compile(r"""<a\b[^>]*?\bhref\s*=\s*(["'])(.*?)\1""", re.IGNORECASE | re.DOTALL)
+
+
+class File(msgspec.Struct, frozen=True, kw_only=True):
+    """A package: its name, the project that it is of, its version, hash and size; METADATA of a wheel."""
+
+    name: str
+    project: str
+    version: str
+    sha256: str
+    size: int
+    metadata: bytes = b""
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """What happens to a file: it is sent, or is there already with the same bytes."""
+
+    file: File
+    what: Literal["send", "there"]
+
+
+def project_of(name: str) -> tuple[str, str]:
+    """Return the project and the version that the name of a wheel or a source distribution says.
+
+    Raises:
+        PackageRefused: it is neither.
+    """
+    try:
+        if name.endswith(".whl"):
+            project, version = parse_wheel_filename(name)[:2]
+        elif name.endswith(".tar.gz"):
+            project, version = parse_sdist_filename(name)
+        else:
+            raise ValueError("it is neither a wheel nor a .tar.gz")
+    except ValueError as error:
+        raise PackageRefused(f"{name} is no package for an index: {error}.") from None
+    return str(project), str(version)
+
+
+def steps(files: Sequence[File], there: Mapping[str, str], place: str) -> tuple[Step, ...]:
+    """Return what is to be done with each file.
+
+    Args:
+        files: what is to be published.
+        there: what the index has: hash by name, "" where it says none.
+        place: the index, for the error.
+
+    Raises:
+        PackageRefused: the index has a file of a name with other bytes; nothing is ever overwritten.
+    """
+    other = [file for file in files if there.get(file.name, file.sha256) != file.sha256]
+    if other:
+        raise PackageRefused(
+            f"{place} has other files of these names, and nothing there is overwritten. Nothing was sent.",
+            looked=tuple(
+                f"{file.name}: here {file.sha256[:12]}, there {there[file.name][:12] or 'no hash is said'}"
+                for file in other
+            ),
+            next_step="Give yours another version: package wheel --local mine.2",
+        )
+    return tuple(Step(file=file, what="there" if file.name in there else "send") for file in files)
+
+
+def check_address(url: str, files: Sequence[File]) -> None:
+    """Refuse an address that a login stands in or would be read from on the way, and what PyPI refuses.
+
+    Raises:
+        UsageError: the address.
+        PackageRefused: PyPI takes no local versions.
+    """
+    parts = urlsplit(url)
+    if parts.username or parts.password:
+        raise UsageError(
+            "A login in the address stands in lists of processes and in logs.",
+            next_step="Leave it out: TWINE_USERNAME and TWINE_PASSWORD, or `keyring set ADDRESS USER`.",
+        )
+    if parts.scheme != "https" and parts.hostname not in _LOOPBACK:
+        raise UsageError(
+            f"{url} is not https: anybody on the way would read the login and replace the packages."
+        )
+    local = [file.name for file in files if Version(file.version).local]
+    if parts.hostname in PYPI and local:
+        raise PackageRefused(
+            f"PyPI takes no version with a local part: {', '.join(local)}. Nothing was sent.",
+            next_step="package wheel --local none makes one without; an index of your own takes both.",
+        )
+
+
+def index_address(url: str) -> str:
+    """Return where what was sent to an address is read: PyPI's two hosts, else simple/ below it."""
+    host = urlsplit(url).hostname
+    if host in PYPI:
+        return f"https://{'pypi.org' if host == PYPI[0] else host}/simple/"
+    return f"{url.rstrip('/')}/simple/"
+
+
+def read_page(text: str) -> dict[str, str]:
+    """Return the files of a project's page, JSON (PEP 691) or HTML (PEP 503), with their hashes."""
+    if text.lstrip().startswith("{"):
+        data: Any = json.loads(text)
+        return {str(each["filename"]): str(each["hashes"].get("sha256", "")) for each in data["files"]}
+    found = {}
+    for _, href in _HREF.findall(text):
+        path, _, fragment = html.unescape(href).partition("#")
+        found[unquote(path.rstrip("/").rpartition("/")[2])] = (
+            fragment.removeprefix("sha256=") if fragment.startswith("sha256=") else ""
+        )
+    return found
+
+
+# ---------------- the pages of a folder
+
+
+def project_page(project: str, files: Sequence[File]) -> str:
+    """Return the page of a project: its files with their hashes and those of their METADATA.
+
+    The format: https://packaging.python.org/specifications/simple-repository-api/ (PEP 503, 714).
+    """
+    return _page(f"Links for {project}", (_link(file) for file in sorted(files, key=lambda each: each.name)))
+
+
+def _link(file: File) -> str:
+
+    said = (
+        f' data-core-metadata="sha256={hashlib.sha256(file.metadata).hexdigest()}"' if file.metadata else ""
+    )
+    return f'<a href="{quote(file.name)}#sha256={file.sha256}"{said}>{html.escape(file.name)}</a>'
+
+
+def root_page(projects: Sequence[str]) -> str:
+    """Return the page that names the projects."""
+    names = sorted({canonicalize_name(project) for project in projects})
+    return _page("Simple index", (f'<a href="{name}/">{name}</a>' for name in names))
+
+
+def _page(title: str, links: Any) -> str:
+    body = "".join(f"    {link}<br/>\n" for link in links)
+    return (
+        '<!DOCTYPE html>\n<html>\n  <head>\n    <meta charset="utf-8"/>\n'
+        '    <meta name="pypi:repository-version" content="1.0"/>\n'
+        f"    <title>{html.escape(title)}</title>\n  </head>\n  <body>\n{body}  </body>\n</html>\n"
+    )

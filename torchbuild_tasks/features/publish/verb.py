@@ -1,0 +1,121 @@
+"""`publish`: send packages to a folder that pip reads, or to an index; never over what is there."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torchbuild_tasks.errors import PackageRefused
+from torchbuild_tasks.options import BuildRequest, flag
+from torchbuild_tasks.verbs import Outcome
+
+if TYPE_CHECKING:
+    from torchbuild_tasks.build.work import Reporter
+    from torchbuild_tasks.features.publish.choose import Step
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PublishRequest(BuildRequest):
+    """The words and flags of `publish`."""
+
+    positionals = ("place",)
+    takes = ("dry_run", "yes")
+
+    place: str | None = flag(
+        "a folder, which becomes an index, or the address that an index takes packages at",
+        metavar="FOLDER|URL",
+        in_file=False,
+        positional=True,
+        sample=("folder or address of an index", "FOLDER|URL"),
+    )
+    file: tuple[str, ...] = flag(
+        "publish this package; may be repeated (default: all of dist/packages in the checkout)",
+        metavar="FILE",
+        default=(),
+        in_file=False,
+    )
+    index: str | None = flag(
+        "where pip would read the index (default: PyPI's for PyPI, else simple/ below the address)",
+        metavar="URL",
+        in_file=False,
+    )
+
+
+def run(request: PublishRequest, report: Reporter) -> Outcome:
+    """Send packages to a folder index or to an index, after showing what would be sent."""
+    from torchbuild_tasks.features.publish import act
+    from torchbuild_tasks.features.publish.choose import check_address, steps
+    from torchbuild_tasks.system.signals import interruptible
+
+    place = str(request.place)
+    online = "://" in place
+    folder = Path(place).expanduser().absolute()
+    with interruptible():
+        paths = _packages(request)
+        files = [act.look_at_file(path) for path in paths]
+        projects = sorted({file.project for file in files})
+        if online:
+            check_address(place, files)
+            there = act.files_at(place, request.index or "", projects)
+        else:
+            if folder.exists() and not folder.is_dir():
+                raise PackageRefused(f"{folder} is a file; a folder becomes the index.")
+            present = (each for project in projects for each in act.files_in(folder, project))
+            there = {each.name: each.sha256 for each in present}
+        planned = steps(files, there, place)
+        sent = [step for step in planned if step.what == "send"]
+        if request.dry_run or not sent and online:
+            return _outcome(request, planned, done=not request.dry_run)
+        for step in sent:
+            report.note(f"{step.file.name} goes to {place}")
+        if sent and not (request.yes or report.confirm(f"Publish {len(sent)} files to {place}?")):
+            raise PackageRefused("Nothing was sent.", next_step="Say --yes to send what is listed.")
+        if online:
+            for path, step in zip(paths, planned, strict=True):
+                if step.what == "send":
+                    act.to_index(place, path, report)
+        else:
+            act.to_folder(folder, tuple(zip(paths, planned, strict=True)), report)
+    return _outcome(request, planned, done=True)
+
+
+def _packages(request: PublishRequest) -> list[Path]:
+    """Return the files that are named, else the packages of the checkout."""
+    if request.file:
+        paths = [Path(each).expanduser().absolute() for each in request.file]
+        if gone := [str(path) for path in paths if not path.is_file()]:
+            raise PackageRefused(f"There is no {' and no '.join(gone)}.")
+        return paths
+    from torchbuild_tasks.context import named
+
+    about = named(request)
+    folder = (about.place.folder if about.place else about.main) / "dist/packages"
+    found = sorted((*folder.glob("*.whl"), *folder.glob("*.tar.gz")))
+    if not found:
+        raise PackageRefused(
+            "There is no package yet.",
+            looked=(f"looked for: {folder}/*.whl and *.tar.gz",),
+            next_step="Make one: torchbuild package wheel, or name it: publish PLACE --file FILE",
+        )
+    return found
+
+
+def _outcome(request: PublishRequest, planned: tuple[Step, ...], *, done: bool) -> Outcome:
+    from torchbuild_tasks.text.show import columns, size_text
+
+    value = {
+        "place": request.place,
+        "done": done,
+        "files": [{"name": s.file.name, "sha256": s.file.sha256, "what": s.what} for s in planned],
+    }
+    send = "sent" if done else "would be sent"
+    rows = [
+        (send if step.what == "send" else "is there", size_text(step.file.size), step.file.name)
+        for step in planned
+    ]
+    text = columns(rows, "")
+    if done and "://" not in str(request.place):
+        index = Path(str(request.place)).expanduser().absolute().as_uri()
+        text += f"pip install --extra-index-url {index} torch=={planned[-1].file.version}\n"
+    return Outcome(value, text)

@@ -1,0 +1,67 @@
+"""A program that has the terminal: it reads what is typed, and Ctrl-C is its business, not ours.
+
+It stays in our own process group, which is the terminal's foreground: an interactive shell or debugger in a
+session of its own, as `process.py` starts programs, would be stopped at its first read.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from types import FrameType
+from typing import Final
+
+from torchbuild_tasks.system.process import CANNOT_START, with_path
+
+_OWN: Final = (signal.SIGINT, *([signal.SIGQUIT] if sys.platform != "win32" else []))
+
+
+def attach(argv: Sequence[str], *, env: Mapping[str, str], to_stderr: bool = False) -> int:
+    """Run a program with our own input, output and terminal, in the current folder; wait for its end.
+
+    Args:
+        argv: the program, found on the PATH of `env`, and its words.
+        env: its whole environment.
+        to_stderr: what it prints goes to stderr: stdout is for our own answer.
+
+    Returns:
+        Its exit code, as a shell says it: 128 and the signal's number, 127 when it cannot start.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    path = next((value for name, value in env.items() if name.upper() == "PATH"), "")
+    try:
+        command = with_path(argv, env) if sys.platform == "win32" else _on(path, argv)
+        process = subprocess.Popen(  # noqa: TID251 - the door of what has the terminal
+            command, env=env, stdout=sys.stderr.fileno() if to_stderr else None
+        )
+    except OSError as error:
+        sys.stderr.write(f"cannot start {argv[0]}: {error.strerror or error}\n")
+        return CANNOT_START
+
+    def pass_on(number: int, frame: FrameType | None) -> None:
+        process.send_signal(signal.SIGTERM)
+
+    # A handler, not SIG_IGN, which the program would inherit if it started later.
+    before = {number: signal.signal(number, lambda *_: None) for number in _OWN}
+    before[signal.SIGTERM] = signal.signal(signal.SIGTERM, pass_on)
+    try:
+        code = process.wait()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return 128 - code if code < 0 else code
+
+
+def _on(path: str, argv: Sequence[str]) -> Sequence[str]:
+    """Return argv with the program found on that PATH: Popen would look on ours first for nothing."""
+    if os.sep in argv[0]:
+        return argv
+    found = shutil.which(argv[0], path=path)
+    if found is None:
+        raise FileNotFoundError(f"cannot start {argv[0]}: it is in no folder of PATH")
+    return [found, *argv[1:]]
