@@ -186,7 +186,7 @@ def doctor_text(plan: BuildPlan, facts: Facts, *, verbose: bool = False) -> str:
     bad = [each for each in plan.findings if each.status not in ("ok", "skipped")]
     fine = [each for each in plan.findings if each.status in ("ok", "skipped")]
     counts = [
-        f"{number} {word}{'s' if number > 1 and word != 'unknown' else ''}"
+        f"{number} {word}{'s' if number > 1 and word in ('error', 'warning') else ''}"
         for status, word in (("error", "error"), ("warn", "warning"), ("unknown", "unknown"), ("ok", "ok"))
         if (number := sum(each.status == status for each in plan.findings))
     ]
