@@ -43,7 +43,16 @@ LOOKS: Final = (
         "replay",
         "clean",
     ),
-    *("helpers list", "helpers where", "cache stats", "cluster status", "source status", "trust", "config"),
+    *(
+        "helpers list",
+        "helpers where",
+        "cache stats",
+        "cluster status",
+        "source status",
+        "trust",
+        "config",
+        "completion",
+    ),
     *("builds list", "builds show", "builds diff"),
 )
 
@@ -142,6 +151,11 @@ VERBS: Final = {
     "config": Verb(
         "features.config.verb:run",
         "List every key of the settings, its value and where from; --write makes a commented file.",
+        "Settings and stores",
+    ),
+    "completion": Verb(
+        "fronts.completion:run",
+        "Print the script with which bash, zsh, fish or PowerShell completes words, flags and values.",
         "Settings and stores",
     ),
     "trust": Verb(

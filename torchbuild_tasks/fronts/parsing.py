@@ -104,10 +104,10 @@ def parse(
     if trailing and not request_class(verb).trailing:
         raise UsageError(f"{verb} takes no words behind --", next_step=f"Its flags: {_help_command(verb)}")
     if set(HELP).intersection(own):
-        sys.stdout.write(_Parser(verb, command or f"torchbuild {verb}").format_help())
+        sys.stdout.write(Parser(verb, command or f"torchbuild {verb}").format_help())
         raise SystemExit(0)
     try:
-        known, rest = _Parser(verb).parse_known_args(own)
+        known, rest = Parser(verb).parse_known_args(own)
     except argparse.ArgumentError as error:
         raise _value_error(verb, error) from None
     for word in rest:
@@ -207,7 +207,7 @@ def apart(words: Sequence[str]) -> tuple[list[str], tuple[str, ...] | None]:
     return list(words[:end]), tuple(words[end + 1 :])
 
 
-class _Parser(argparse.ArgumentParser):
+class Parser(argparse.ArgumentParser):
     """The flags of a verb. With `command` also the words that follow it: that one is for its help."""
 
     def __init__(self, verb: str, command: str = "") -> None:
