@@ -386,12 +386,13 @@ def built_text(built: Built, seconds: float, *, windows: bool, verbose: bool = F
         ("wheel", built.wheel),
         ("time", ", ".join(_long_stages(built))),
         *(("cache", _hits(report)) for report in built.caches if report.hits or report.misses),
-        ("use it", "" if target else _use(plan.environment.python, windows)),
         ("log", built.log),
         ("report", "torchbuild report" if built.log else ""),
     ]
     head = styled("good", f"Built {what}") + f" {values.get('torch', '')} ({parts}) in {_took(seconds)}\n"
-    return text + head + columns([row for row in rows if row[1]])
+    # A command of its own line is wrapped so that it can be copied.
+    use = "" if target else f"  use it\n  $ {_use(plan.environment.python, windows)}\n"
+    return text + head + columns([row for row in rows if row[1]]) + use
 
 
 def _long_stages(built: Built) -> Iterator[str]:
