@@ -22,7 +22,7 @@ from torchbuild_tasks.facts.tree import look_at_patches, look_at_tree, patch_fol
 from torchbuild_tasks.facts.trust import TEMPLATES, is_trusted, own_templates, place_of
 from torchbuild_tasks.features.builds.named import Named, config_of, note_of, resolve
 from torchbuild_tasks.model import BuildPlan, Cluster, Facts
-from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.options import BuildRequest, variable_name
 from torchbuild_tasks.plan.linker import refuse_linker
 from torchbuild_tasks.plan.make import make_plan
 from torchbuild_tasks.plan.question import Question
@@ -318,7 +318,8 @@ def check_request(request: BuildRequest) -> None:
         UsageError: a value is none of its choices, a job count is below 1, a --set is no KEY=VALUE.
     """
     for field in dataclasses.fields(BuildRequest):
-        check_value(field.name, getattr(request, field.name))
+        said = variable_name(field.name) if field.name in request.said else ""
+        check_value(field.name, getattr(request, field.name), said)
     for assignment in request.set:
         split_assignment(assignment)
 

@@ -89,7 +89,9 @@ def test_short_forms_mean_the_long_ones(short: str) -> None:
         ("source", ["get", "v2.9", "v2.8"], "source get does not know what to do with the word 'v2.8'"),
         ("build", ["--jobs", "abc"], "--jobs 'abc' is not a whole number"),
         ("build", ["--jobs", "1.5"], "--jobs '1.5'"),
-        ("build", ["--jobs", ""], "--jobs ''"),
+        ("build", ["--jobs", ""], "--jobs needs a value, and it is empty"),
+        ("plan", ["--source="], "--source needs a value, and it is empty"),
+        ("build", ["--set", ""], "--set needs a value, and it is empty"),
     ],
 )
 def test_what_is_refused_is_named(verb: str, words: list[str], says: str) -> None:

@@ -178,6 +178,44 @@ def test_a_flag_is_not_called_a_verb(
     assert "no verb -" not in capsys.readouterr().err
 
 
+def test_a_flag_given_twice_counts_as_it_was_given_last(inv: Run, torchbuild: Run, ran: Ran) -> None:
+    words = ["plan", "--jobs", "3", "--cpu", "--jobs", "4", "--cpu"]
+    assert [inv(words), torchbuild(words), through_nox("plan", words[1:])] == [0, 0, 0]
+    assert ran == [("plan", BuildRequest(jobs=4, cpu=True))] * 3
+
+
+@pytest.mark.parametrize("words", [["plan", "-f", "x"], ["plan", "-f"], ["-f", "x.yaml", "plan"]])
+def test_a_file_that_invoke_cannot_read_is_an_error_and_no_traceback(
+    words: list[str], inv: Run, ran: Ran, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert inv(words) == 2
+    assert "--config FILE" in capsys.readouterr().err
+    assert ran == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["help"], ["-h"], ["help", "plan"], ["--help", "plan"], ["plan", "-h"], ["plan", "--json", "--help"]],
+)
+def test_help_in_every_spelling(
+    words: list[str], torchbuild: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert torchbuild(words) == 0
+    assert capsys.readouterr().out.startswith("usage: torchbuild ")
+
+
+def test_dashes_and_underscores_of_a_name_are_the_same(torchbuild: Run, ran: Ran) -> None:
+    assert [torchbuild(["build-cpu"]), torchbuild(["debug_config"])] == [0, 0]
+    assert [verb for verb, _ in ran] == ["build", "debug-config"]
+
+
+def test_an_error_before_any_verb_is_json_when_asked_for(
+    torchbuild: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert torchbuild(["--json"]) == 2
+    assert '"exit_code": 2' in capsys.readouterr().out
+
+
 def test_invokes_own_dry_run_does_not_build(inv: Run, ran: Ran) -> None:
     """`inv build --dry` sets Invoke's own dry mode, which promises that nothing is run."""
     inv(["build", "--dry"])
@@ -210,7 +248,9 @@ def test_the_collection_lists_all_verbs(inv: Run, capsys: pytest.CaptureFixture[
 def test_the_help_of_a_verb_shows_its_flags(verb: str, inv: Run, capsys: pytest.CaptureFixture[str]) -> None:
     assert inv(["--help", verb]) == 0
     text = capsys.readouterr().out
-    assert all(flag_name(field.name) in text for field in flags(verb))
+    assert text.startswith(f"usage: invoke {verb}")
+    for field in flags(verb):
+        assert flag_name(field.name) in text or (field.metadata["metavar"] or "--") in text
     assert not [
         flag_name(name)
         for v, name in EVERY

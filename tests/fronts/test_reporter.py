@@ -155,16 +155,25 @@ def test_verbose_hears_of_every_stage(capsys: pytest.CaptureFixture[str]) -> Non
     assert capsys.readouterr().err.splitlines() == ["== fetch helpers", "== compile"]
 
 
-def test_a_terminal_shows_the_stage_that_says_nothing_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("how", ["stage", "begin"])
+def test_a_terminal_shows_what_says_nothing_for_long(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     screen = terminal(monkeypatch)
     monkeypatch.setattr(reporter, "SILENT_FOR", 0.01)
     with ConsoleReporter() as report:
-        report.stage("verify")
+        getattr(report, how)("verify")
         until = time.monotonic() + 10
         while "verify" not in screen.getvalue() and time.monotonic() < until:
             time.sleep(0.01)
     assert "verify" in screen.getvalue()
     assert "== verify" not in screen.getvalue()
+
+
+def test_a_pipe_hears_nothing_of_a_verb_that_works(capsys: pytest.CaptureFixture[str]) -> None:
+    with ConsoleReporter() as report:
+        report.begin("doctor")
+        report.note("a note")
+        report.end()
+    assert capsys.readouterr().err == "   a note\n"
 
 
 def test_a_build_within_something_larger_is_heard_of_by_who_wants_all(

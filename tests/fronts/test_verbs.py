@@ -132,12 +132,14 @@ RESULTS: dict[str, Any] = {
     "test": 0,
     "bench": 0,
     "config": ({"keys": ()}, "Set\n"),
+    "completion": "complete -F _shtab_torchbuild torchbuild\n",
     "trust": ({"trusted": Trusted(place="/src")}, "Trusted.\n"),
     "bisect": Found(first_bad=("a", "b"), messages=("commit a", "commit b"), steps=(STEP,), log="/l"),
 }
 WORDS: dict[str, dict[str, Any]] = {
     "helpers": {"action": "list"},
     "cache": {"action": "stats"},
+    "completion": {"action": "bash"},
     "cluster": {"action": "status"},
     "builds": {"action": "list"},
     "diagnose": {"log": "-"},
@@ -167,6 +169,7 @@ WORKERS = {
     "bench": ("features.develop.verb", "run_upstream"),
     **{verb: (f"features.{verb}.verb", "answer") for verb in ("config", "trust")},
     "bisect": ("features.bisect.verb", "find_first_bad"),
+    "completion": ("fronts.completion", "script"),
     **{verb: (f"features.{verb}.verb", "run_action") for verb in ("helpers", "cache", "cluster")},
     **{verb: (f"features.{verb}.verb", "run_action") for verb in ("builds", "source")},
 }

@@ -248,7 +248,8 @@ def test_a_build_ends_with_what_it_is_and_how_it_is_used() -> None:
     lines = plain(show.built_text(BUILT, 3740.0, windows=False)).splitlines()
     assert lines[0].endswith("1 passed, 0 failed, 0 not possible here")
     assert lines[1] == "Built torch 2.8.0a0 (CPU, Release, develop) in 1 h 02 min"
-    rows = dict(line.split(maxsplit=1) for line in lines[2:] if not line.startswith("  use it"))
+    assert lines[-2] == "  use it"
+    rows = dict(line.split(maxsplit=1) for line in lines[2:-2])
     assert rows == {
         "in": "/src/pytorch",
         "time": "compile 1 h 02 min, verify 7.2 s",
@@ -256,8 +257,7 @@ def test_a_build_ends_with_what_it_is_and_how_it_is_used() -> None:
         "log": BUILT.log,
         "report": "torchbuild report",
     }
-    (use,) = [line for line in lines if line.startswith("  use it")]
-    assert f"{BUILT.plan.environment.python} -c 'import torch" in use
+    assert lines[-1].startswith(f"  $ {BUILT.plan.environment.python} -c 'import torch")
 
 
 def test_nothing_built_is_one_line() -> None:

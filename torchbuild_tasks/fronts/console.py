@@ -6,12 +6,13 @@ import os
 import sys
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Final
+from typing import get_args
 
 from torchbuild_tasks import version
 from torchbuild_tasks.errors import TorchbuildError
-from torchbuild_tasks.verbs import SESSIONS
+from torchbuild_tasks.verbs import SESSIONS, VERBS, Group, session_name
 
+HELP = ("-h", "--help")
 HEAD = """usage: torchbuild VERB [WORDS] [FLAGS]
 
 Build PyTorch from source and prove the result.
@@ -57,7 +58,7 @@ def run(argv: Sequence[str]) -> int:
         The exit code: 0, or that of the error (errors.py).
     """
     words = list(argv)
-    asks_help = bool(words) and words[0] in ("-h", "--help")
+    asks_help = bool(words) and words[0] in (*HELP, "help")
     words = words[1:] if asks_help else words
     if words and words[0] in ("-V", "--version") and set(words[1:]) <= {"-v", "--verbose", "--json"}:
         sys.stdout.write(_versions(words))
@@ -96,41 +97,34 @@ def _versions(words: Sequence[str]) -> str:
     return f"torchbuild {version()}\n{', '.join(parts)}, {system}\n"
 
 
-# The verbs in the order in which they are needed; those that no group names come last.
-GROUPS: Final = {
-    "Build": ("doctor", "plan", "build", "build_cpu", "build_cuda", "verify", "package", "clean"),
-    "When it fails, and afterwards": ("diagnose", "report", "support", "bootstrap"),
-    "Source and versions": ("source", "versions", "builds", "bisect", "test", "bench", "debug-config"),
-    "Settings and stores": ("config", "trust", "env", "helpers", "cache", "cluster", "replay", "compare"),
-}
-
-
 def overview() -> str:
     """Return the list of verbs, by what they are for."""
-    width = max(map(len, SESSIONS))
-    named = {name for names in GROUPS.values() for name in names}
-    groups = {**GROUPS, "More": tuple(name for name in SESSIONS if name not in named)}
-    text = ""
-    for title, names in groups.items():
-        there = [name for name in names if name in SESSIONS]
-        lines = "".join(f"  {name:<{width}}  {SESSIONS[name].summary}\n" for name in there)
-        text += f"{title}\n{lines}\n" if there else ""
     from torchbuild_tasks.fronts.output import on_screen
 
-    return on_screen(sys.stdout, HEAD + text.rstrip("\n") + "\n" + FOOT)
+    width = max(map(len, SESSIONS))
+    text = HEAD
+    for group in get_args(Group):
+        lines = (
+            f"  {name:<{width}}  {session.summary}\n"
+            for name, session in sorted(SESSIONS.items(), key=lambda each: each[0] not in VERBS)
+            if VERBS[session.verb].group == group
+        )
+        text += f"{group}\n{''.join(lines)}\n"
+    return on_screen(sys.stdout, text.rstrip("\n") + "\n" + FOOT)
 
 
-def _run_verb(name: str, words: list[str]) -> int:
+def _run_verb(word: str, words: list[str]) -> int:
     from torchbuild_tasks.fronts.parsing import parse, unknown_verb
     from torchbuild_tasks.fronts.run import run_verb, show_error
 
     try:
-        if name not in SESSIONS:
-            raise unknown_verb(name, tuple(SESSIONS))
+        name = session_name(word)
+        if name is None:
+            raise unknown_verb(word, tuple(SESSIONS))
         session = SESSIONS[name]
         request = parse(session.verb, words, f"torchbuild {name}", session.fixed)
     except TorchbuildError as error:
-        show_error(error, as_json="--json" in words)
+        show_error(error, as_json="--json" in (word, *words))
         return error.exit_code
     return run_verb(session.verb, request)
 

@@ -11,6 +11,7 @@ import functools
 import itertools
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from invoke.collection import Collection
@@ -33,7 +34,7 @@ from torchbuild_tasks.fronts.parsing import (
     takes_value,
 )
 from torchbuild_tasks.options import flag_name
-from torchbuild_tasks.verbs import SESSIONS, VERBS
+from torchbuild_tasks.verbs import SESSIONS, VERBS, session_name
 
 
 class VerbTask(Task[Any]):
@@ -42,7 +43,8 @@ class VerbTask(Task[Any]):
     def __init__(self, name: str) -> None:
         verb = SESSIONS[name].verb
 
-        def body(context: Context, **values: Any) -> None:
+        def body(context: Context, **given: Any) -> None:
+            values = {field: _one(verb, field, value) for field, value in given.items()}
             if context.config.run.dry and "dry_run" in values:  # `inv --dry build`
                 values["dry_run"] = True
             if request_class(verb).trailing:  # from argv: Invoke joins these words with blanks
@@ -59,17 +61,19 @@ class VerbTask(Task[Any]):
         is where a task has a say.
         """
         verb = SESSIONS[self.name].verb
-        if set(HELP).intersection(sys.argv[1:]):
-            # A task that still waits for its action would take --help for it.
-            return arguments(verb, positional=bool(set(request_class(verb).actions).intersection(sys.argv)))
         if self.name not in {_name_of(word) for word in sys.argv[1:]}:
             return []  # Invoke copies the flags of every task
         own: list[str] = []
         try:
+            _check_own_config(sys.argv[1:])
             for name, words in words_by_verb(sys.argv[1:]):
                 if name == self.name:
-                    parse(verb, _without_core(verb, words))
+                    asks_help = set(HELP).intersection(apart(sys.argv[1:])[0])
+                    asked = ["--help"] if asks_help else _without_core(verb, words)
+                    parse(verb, asked, f"invoke {name.replace('_', '-')}")
                     own = words
+        except SystemExit:  # --help has been printed
+            raise Exit(code=0) from None
         except UsageError as error:
             from torchbuild_tasks.fronts.run import show_error
 
@@ -102,20 +106,20 @@ def run(verb: str, values: dict[str, Any]) -> None:
 # ---------------- the flags as Invoke's arguments
 
 
-def arguments(verb: str, words: Sequence[str] = (), *, positional: bool = True) -> list[Argument]:
+def arguments(verb: str, words: Sequence[str] = ()) -> list[Argument]:
     """Return the verb's flags as Invoke arguments.
 
     Args:
         verb: whose flags.
         words: what follows it; some actions take a further word.
-        positional: without it the action may be left out.
     """
-    due = ("action", *request_class(verb).positionals, *_objects(verb, words)) if positional else ()
+    due = ("action", *request_class(verb).positionals, *_objects(verb, words))
     return [_argument(field, verb, field.name in due) for field in flags(verb)]
 
 
 def _argument(field: dataclasses.Field[Any], verb: str, positional: bool) -> Argument:
-    kind = list if field.default == () else str if takes_value(field) else bool
+    # Invoke has no place for a second --jobs but in a list, of which the last one counts.
+    kind = bool if not takes_value(field) else str if positional else list
     return Argument(
         names=[flag_name(field.name)[2:], *filter(None, [SHORT.get(field.name)])],
         attr_name=field.name if "_" in field.name else None,
@@ -124,6 +128,31 @@ def _argument(field: dataclasses.Field[Any], verb: str, positional: bool) -> Arg
         help=help_text(field, verb),
         positional=positional,
     )
+
+
+def _one(verb: str, name: str, value: Any) -> Any:
+    """Return the last of the values that were given for a flag that takes one."""
+    several = next(field.default == () for field in flags(verb) if field.name == name)
+    return value if several or not isinstance(value, list) else value[-1] if value else None
+
+
+# What Invoke reads settings of its own from: https://docs.pyinvoke.org/en/stable/concepts/configuration.html
+_CONFIGS = (".yaml", ".yml", ".json", ".py")
+
+
+def _check_own_config(argv: Sequence[str]) -> None:
+    """Refuse a file of Invoke's own -f that Invoke would show a traceback for.
+
+    Raises:
+        UsageError: there is none, or its name has none of the endings that Invoke knows.
+    """
+    own, _ = apart(argv)
+    for word, after in itertools.pairwise([*own, ""]):
+        if word == "-f" and not (after.endswith(_CONFIGS) and Path(after).is_file()):
+            raise UsageError(
+                f"-f is Invoke's flag for a file of its own settings, and {after or 'nothing'} is none",
+                next_step="The file of torchbuild's settings: --config FILE",
+            )
 
 
 def _objects(verb: str, words: Sequence[str]) -> list[str]:
@@ -184,7 +213,7 @@ def words_by_verb(argv: Sequence[str]) -> list[tuple[str, list[str]]]:
 def _name_of(word: str) -> str:
     """Return the name under which a task is known here: `torch.build-cpu` is build_cpu."""
     last = word.rpartition(".")[2]
-    return last if last in SESSIONS else last.replace("-", "_")
+    return session_name(last) or last
 
 
 def _is_flag(word: str) -> bool:

@@ -109,19 +109,24 @@ def parse(
         SystemExit: --help was among them, and has been printed.
     """
     own, trailing = apart(argv)
-    if trailing is not None and not request_class(verb).trailing:
-        raise UsageError(f"{verb} takes no words behind --", next_step=f"{verb} --help shows its flags.")
+    if trailing and not request_class(verb).trailing:
+        raise UsageError(f"{verb} takes no words behind --", next_step=f"Its flags: {_help_command(verb)}")
     if set(HELP).intersection(own):
-        sys.stdout.write(_Parser(verb, command or f"torchbuild {verb}").format_help())
+        sys.stdout.write(Parser(verb, command or f"torchbuild {verb}").format_help())
         raise SystemExit(0)
     try:
-        known, rest = _Parser(verb).parse_known_args(own)
+        known, rest = Parser(verb).parse_known_args(own)
     except argparse.ArgumentError as error:
         raise _value_error(verb, error) from None
     for word in rest:
         if word.startswith("-") and word != "-":  # a dash alone stands for what comes in by a pipe
             raise _unknown_flag(verb, word.partition("=")[0])
     values = vars(known)
+    for name, value in values.items():
+        if value == "" or value == [""]:  # --source=$NOWHERE
+            raise UsageError(
+                f"{flag_name(name)} needs a value, and it is empty", next_step=f"Which: {_help_command(verb)}"
+            )
     given = {**values, **_words(verb, rest, given=values), "words": trailing or None}
     return make_request(verb, given, fixed)
 
@@ -210,7 +215,7 @@ def apart(words: Sequence[str]) -> tuple[list[str], tuple[str, ...] | None]:
     return list(words[:end]), tuple(words[end + 1 :])
 
 
-class _Parser(argparse.ArgumentParser):
+class Parser(argparse.ArgumentParser):
     """The flags of a verb. With `command` also the words that follow it: that one is for its help."""
 
     def __init__(self, verb: str, command: str = "") -> None:
@@ -322,7 +327,7 @@ def _words(verb: str, words: Sequence[str], given: dict[str, Any]) -> dict[str, 
         extra = rest[len(due) + len(may)]
         raise UsageError(
             f"{command} does not know what to do with the word {extra!r}",
-            next_step=f"{verb} --help shows which words and flags it takes.",
+            next_step=f"Which words and flags it takes: {_help_command(verb)}",
         )
     return found | dict(zip([*due, *may], rest, strict=False))
 
@@ -333,7 +338,12 @@ def _words(verb: str, words: Sequence[str], given: dict[str, Any]) -> dict[str, 
 def _value_error(verb: str, error: argparse.ArgumentError) -> UsageError:
     """Say whether the flag lacks a value or was given one that it does not take."""
     what = "needs a value" if "expected" in str(error) else "takes no value"
-    return UsageError(f"{error.argument_name} {what}", next_step=f"{verb} --help says which.")
+    return UsageError(f"{error.argument_name} {what}", next_step=f"Which: {_help_command(verb)}")
+
+
+def _help_command(verb: str) -> str:
+    """Return what shows a verb's words and flags, whichever runner is at work."""
+    return f"torchbuild {verb} --help"
 
 
 def _action_error(verb: str, what: str) -> UsageError:
@@ -361,10 +371,11 @@ def _unknown_flag(verb: str, name: str) -> UsageError:
 
 def unknown_verb(word: str, known: Sequence[str]) -> UsageError:
     """Return the error for a word in the place of a verb that is none."""
-    kind = "flag" if word.startswith("-") else "verb"
-    hint = did_you_mean(word, tuple(known)) if kind == "verb" else ""
-    where = " before the verb" if kind == "flag" else ""
-    return UsageError(f"there is no {kind} {word}{where}{hint}", next_step=f"Verbs: {' '.join(known)}")
+    if word.startswith("-"):
+        what = f"there is no flag {word} before the verb; a verb's flags follow it"
+    else:
+        what = f"there is no verb {word or repr(word)}{did_you_mean(word, tuple(known))}"
+    return UsageError(what, next_step=f"Verbs: {' '.join(known)}")
 
 
 def did_you_mean(word: str, known: Sequence[str]) -> str:

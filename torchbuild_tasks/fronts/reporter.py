@@ -95,7 +95,20 @@ class ConsoleReporter:
         self._title, self._headed = title, False
         if self.verbose:
             self._head()
-        elif self._live:
+        else:
+            self._wait_for_words()
+
+    def begin(self, title: str) -> None:
+        """Take that a verb without stages works; a terminal shows its title while it says nothing."""
+        self._title = title
+        self._wait_for_words()
+
+    def end(self) -> None:
+        """Take the live line away: something else is about to write."""
+        self._end_bar()
+
+    def _wait_for_words(self) -> None:
+        if self._live:
             self._waiting = threading.Timer(SILENT_FOR, self._wait)
             self._waiting.daemon = True
             self._waiting.start()
@@ -124,6 +137,7 @@ class ConsoleReporter:
 
     def stream(self) -> Flushed:
         """Return where another program's output goes: with --json stderr, for stdout holds one object."""
+        self._end_bar()
         return Flushed(sys.stderr if self._silent else sys.stdout)
 
     def left(self, seconds: float | None) -> None:
@@ -146,6 +160,7 @@ class ConsoleReporter:
 
     def removal(self, removal: Removable, uninstall: Command | None) -> None:
         """List what a clean is about to remove; also when quiet, for it is asked about."""
+        self._end_bar()
         if not self._silent:
             sys.stderr.write(visible(removal_text(removal, uninstall)))
 

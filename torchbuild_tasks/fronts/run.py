@@ -17,10 +17,16 @@ from torchbuild_tasks.fronts.reporter import ConsoleReporter
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.text.redaction import Redactor
 from torchbuild_tasks.values import to_json
-from torchbuild_tasks.verbs import Outcome
+from torchbuild_tasks.verbs import VERBS, Outcome
 
 # What a folder that belongs to somebody else says, or one that is no folder; no mistake of ours.
 _NOT_OURS: Final = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ENOSPC)
+
+# Verbs that look and write for longer than a second or two, and have no stages that would say so.
+_WITHOUT_STAGES: Final = (
+    *("doctor", "plan", "support", "report", "versions"),
+    *("compare", "replay", "clean", "package", "config"),
+)
 
 
 def run_verb(verb: str, request: BuildRequest) -> int:
@@ -33,7 +39,10 @@ def run_verb(verb: str, request: BuildRequest) -> int:
     try:
         with report:
             settle(verb, request, report)
+            if verb in _WITHOUT_STAGES:
+                report.begin(VERBS[verb].summary)
             outcome = load(verb)(request, report)
+            report.end()
             show_outcome(outcome, report.redactor, as_json=request.json, request=request)
             return outcome.exit_code
     except TorchbuildError as error:

@@ -180,23 +180,29 @@ def check_settings(path: str, data: Mapping[str, object], lines: Mapping[str, in
     )
 
 
-def check_value(name: str, value: object) -> None:
+def check_value(name: str, value: object, said: str = "") -> None:
     """Check one flag's value against its declaration.
+
+    Args:
+        name: the field.
+        value: what was given.
+        said: how it was given, if not by its flag: the name of a variable.
 
     Raises:
         UsageError: not one of the choices (names the nearest), or a job count below 1.
     """
     flag = next(f for f in dataclasses.fields(BuildRequest) if f.name == name)
+    said = said or flag_name(name)
     choices = choices_of(flag) if value is not None else ()
     if choices and value not in choices:
         hint = did_you_mean(str(value), choices)
         raise UsageError(
-            f"{flag_name(name)} cannot be {value!r}{hint}", next_step=f"Choose one of: {', '.join(choices)}."
+            f"{said} cannot be {value!r}{hint}", next_step=f"Choose one of: {', '.join(choices)}."
         )
     if name == "jobs" and isinstance(value, int) and value < 1:
         raise UsageError(
-            f"--jobs cannot be {value}: a build needs at least one job",
-            next_step="Leave --jobs out to let the plan choose from cores and free memory.",
+            f"{said} cannot be {value}: a build needs at least one job",
+            next_step=f"Leave {said} out to let the plan choose from cores and free memory.",
         )
 
 

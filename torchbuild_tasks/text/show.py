@@ -185,7 +185,7 @@ def doctor_text(plan: BuildPlan, facts: Facts, *, verbose: bool = False) -> str:
     bad = [each for each in plan.findings if each.status not in ("ok", "skipped")]
     fine = [each for each in plan.findings if each.status in ("ok", "skipped")]
     counts = [
-        f"{number} {word}{'s' if number > 1 and word != 'unknown' else ''}"
+        f"{number} {word}{'s' if number > 1 and word in ('error', 'warning') else ''}"
         for status, word in (("error", "error"), ("warn", "warning"), ("unknown", "unknown"), ("ok", "ok"))
         if (number := sum(each.status == status for each in plan.findings))
     ]
@@ -385,12 +385,13 @@ def built_text(built: Built, seconds: float, *, windows: bool, verbose: bool = F
         ("wheel", built.wheel),
         ("time", ", ".join(_long_stages(built))),
         *(("cache", _hits(report)) for report in built.caches if report.hits or report.misses),
-        ("use it", "" if target else _use(plan.environment.python, windows)),
         ("log", built.log),
         ("report", "torchbuild report" if built.log else ""),
     ]
     head = styled("good", f"Built {what}") + f" {values.get('torch', '')} ({parts}) in {_took(seconds)}\n"
-    return text + head + columns([row for row in rows if row[1]])
+    # A command of its own line is wrapped so that it can be copied.
+    use = "" if target else f"  use it\n  $ {_use(plan.environment.python, windows)}\n"
+    return text + head + columns([row for row in rows if row[1]]) + use
 
 
 def _long_stages(built: Built) -> Iterator[str]:

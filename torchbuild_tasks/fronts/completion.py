@@ -1,0 +1,143 @@
+"""`completion`: a script with which a shell completes verbs, words, flags and their values.
+
+The scripts are shtab's: static, so that a shell that reads one starts no Python. Only the names of
+builds, which stand in a settings file, are asked for while somebody types.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from torchbuild_tasks.errors import TorchbuildError
+from torchbuild_tasks.options import BuildRequest, flag
+from torchbuild_tasks.verbs import SESSIONS, Outcome
+
+if TYPE_CHECKING:
+    from torchbuild_tasks.build.work import Reporter
+
+SHELLS: Final = ("bash", "zsh", "fish", "powershell")
+BUILDS: Final = "builds"
+COMMANDS: Final = ("torchbuild", "invoke", "inv", "nox")
+_ASK: Final = f"torchbuild completion {BUILDS}"
+# What shtab's own command would run while zsh reads the script.
+_ZSH_BUILDS: Final = f'_torchbuild_builds() {{ compadd -- ${{(f)"$({_ASK} 2>/dev/null)"}} }}'
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CompletionRequest(BuildRequest):
+    """The words of `completion`."""
+
+    actions = (*SHELLS, BUILDS)
+    optional = dict.fromkeys(SHELLS, "command")
+
+    command: str | None = flag(
+        "the command that the script is for (default: torchbuild)",
+        metavar="COMMAND",
+        choices=COMMANDS,
+        in_file=False,
+        positional=True,
+    )
+
+
+def run(request: CompletionRequest, report: Reporter) -> Outcome:
+    """Print the script of a shell, or the names of the builds here, which the scripts ask for."""
+    if request.action == BUILDS:
+        names = _builds(request)
+        return Outcome({"builds": names}, "".join(f"{name}\n" for name in names))
+    text = script(str(request.action), request.command or COMMANDS[0])
+    return Outcome({"shell": request.action, "script": text}, text)
+
+
+def _builds(request: CompletionRequest) -> list[str]:
+    """Return the names of the builds; none where the settings file is broken, for somebody is typing."""
+    from torchbuild_tasks.context import named
+
+    try:
+        return sorted(named(request).settings.builds)
+    except TorchbuildError:
+        return []
+
+
+def script(shell: str, command: str) -> str:
+    """Return the script with which a shell completes a command."""
+    import shtab
+
+    return str(shtab.complete(_nox() if command == "nox" else _verbs(command), shell)) + "\n"
+
+
+def _nox() -> argparse.ArgumentParser:
+    """Return nox's flags that a build needs, and the sessions that are verbs."""
+    parser = argparse.ArgumentParser("nox")
+    sessions = parser.add_argument("-s", "-e", "--session", "--sessions", nargs="*", help="sessions to run")
+    sessions.choices = tuple(SESSIONS)
+    parser.add_argument("-l", "--list", action="store_true", help="list the sessions")
+    noxfile = parser.add_argument("-f", "--noxfile", help="the noxfile")
+    _complete(noxfile, _hint("FILE"))
+    return parser
+
+
+def _verbs(command: str) -> argparse.ArgumentParser:
+    """Return a parser of a command's verbs with the flags and values of each."""
+    from torchbuild_tasks.fronts.parsing import Parser, flags, request_class
+
+    values = _values()
+    parser = argparse.ArgumentParser(command)
+    verbs = parser.add_subparsers()
+    for name, session in SESSIONS.items():
+        shown = name.replace("_", "-") if command in ("invoke", "inv") else name
+        own = verbs.add_parser(shown, help=session.summary)
+        choices = {field.name: field.metadata["choices"] for field in flags(session.verb)}
+        choices["action"] = request_class(session.verb).actions
+        for action in Parser(session.verb, command)._actions:  # argparse has no list of them for others
+            _complete(action, choices[action.dest] or values.get(action.dest) or _hint(str(action.metavar)))
+            own._add_action(action)
+    return parser
+
+
+def _complete(action: argparse.Action, how: Any) -> None:
+    """Say how an action's value is completed: one of these words, or as shtab has it."""
+    if isinstance(how, Mapping):
+        vars(action)["complete"] = how
+    elif how and action.nargs != 0:
+        action.choices = tuple(how)
+
+
+def _hint(metavar: str) -> Mapping[str, Any] | None:
+    """Return how a value of this kind is completed; None for what only people know."""
+    import shtab
+
+    kinds = set(metavar.split("|"))
+    if "FOLDER" in kinds:
+        return dict(shtab.DIRECTORY)
+    return dict(shtab.FILE) if kinds & {"PATH", "FILE", "LOG", "MANIFEST"} else None
+
+
+def _values() -> dict[str, Sequence[str] | Mapping[str, Any]]:
+    """Return the values that rows and settings know, by field."""
+    import shtab
+
+    from torchbuild_tasks.catalog import load_catalog
+
+    catalog = load_catalog()
+    torch = ("latest", *(row.version for row in catalog.torch))
+    toolkits = tuple(row.version for row in catalog.cuda)
+    releases = dict.fromkeys(".".join(row.cuda.split(".")[:2]) for row in catalog.part if "." in row.cuda)
+    capabilities = tuple(dict.fromkeys(row.capability for row in catalog.arch))
+    families = tuple(dict.fromkeys(row.name for row in catalog.family))
+    asked: dict[str, Any] = dict(shtab.cmd(_ASK))
+    asked |= {"zsh": "_torchbuild_builds", "preamble": {**asked["preamble"], "zsh": _ZSH_BUILDS}}
+    return {
+        "torch": (*torch, "main"),
+        "ref": (*torch, "main"),
+        "cuda_toolkit": (*toolkits, *(f"pypi:{version}" for version in releases)),
+        "arch": ("auto", "native", "common", *capabilities, *families),
+        "with_": tuple(row.name for row in catalog.companion),
+        "with_helper": ("none", *dict.fromkeys(row.name for row in catalog.helper)),
+        "linker": ("auto", "default", *dict.fromkeys(row.name for row in catalog.linker)),
+        "cache": ("auto", "none", "ccache", "sccache"),
+        "name": asked,
+        "second": asked,
+    }
