@@ -31,6 +31,8 @@ from torchbuild_tasks.catalog.cuda import (
 from torchbuild_tasks.catalog.packaging import (
     CompressRow,
     IndexLimitRow,
+    NewerCompilerRow,
+    PlatformRow,
     RpathRow,
     SharedRow,
     SmallerRow,
@@ -65,7 +67,6 @@ from torchbuild_tasks.catalog.rows import (
     OptionRow,
     OutputRow,
     PackageRow,
-    PlatformRow,
     PresetRow,
     ReaderRow,
     RenamedRow,
@@ -120,6 +121,7 @@ __all__ = [
     "MemoryRow",
     "MsvcRow",
     "NeedRow",
+    "NewerCompilerRow",
     "OptionRow",
     "OutputRow",
     "PackageRow",
@@ -204,6 +206,7 @@ class Catalog:
 
     torch = Table(TorchRow, "torch.toml")
     platform = Table(PlatformRow, "torch.toml")
+    newer_compiler = Table(NewerCompilerRow, "torch.toml")
     entry = Table(EntryRow, "entries.toml")
     preset = Table(PresetRow, "presets.toml")
     variable = Table(VariableRow, "variables.toml")
