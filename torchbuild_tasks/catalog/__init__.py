@@ -62,6 +62,7 @@ from torchbuild_tasks.catalog.rows import (
     LinkerRow,
     ManagerRow,
     MemoryRow,
+    MessageRow,
     MsvcRow,
     NeedRow,
     OptionRow,
@@ -119,6 +120,7 @@ __all__ = [
     "LinkerRow",
     "ManagerRow",
     "MemoryRow",
+    "MessageRow",
     "MsvcRow",
     "NeedRow",
     "NewerCompilerRow",
@@ -250,6 +252,7 @@ class Catalog:
     failure = Table(FailureRow, *(f"failures/{phase}.toml" for phase in PHASES))
     kind = Table(KindRow, "kinds.toml")
     shape = Table(ShapeRow, "kinds.toml")
+    message = Table(MessageRow, "messages.toml")
     component = Table(ComponentRow, "components.toml")
     package = Table(PackageRow, "packages.toml")
     companion = Table(CompanionRow, "companions.toml")

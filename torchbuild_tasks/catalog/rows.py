@@ -549,6 +549,14 @@ class ShapeRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     patterns: tuple[str, ...]
 
 
+class MessageRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A message of a program, as a template of printf, and what it is in other languages."""
+
+    program: str
+    english: str
+    said: tuple[str, ...]
+
+
 class ComponentRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A part that builds take, and what brings it. The columns are explained in data/components.toml."""
 
