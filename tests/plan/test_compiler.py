@@ -4,9 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.machines import ask, found, linux_facts, modern_tree, plan_of, settings, tool, with_tree
+from tests.support.machines import (
+    ask,
+    found,
+    linux_facts,
+    modern_tree,
+    plan_of,
+    python,
+    settings,
+    tool,
+    tree,
+    with_tree,
+)
 from torchbuild_tasks.model import Facts, Tool
 from torchbuild_tasks.plan.compiler import choose_compilers
+from torchbuild_tasks.values import replace
 
 
 def machine(*tools: Tool, version: str = "2.8.0a0", **environ: str) -> Facts:
@@ -163,3 +175,27 @@ def test_an_empty_cxx_asks_for_nothing() -> None:
     """CMake passes over an empty CXX, and many shells export one."""
     plan = plan_of(machine(GXX, GCC, CXX=""))
     assert plan.verdict == "ok"
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "torch"),
+    [("g++", "13.3.0", "1.13.1"), ("g++", "15.1.0", "2.6.0"), ("clang++", "19.1.0", "2.5.1")],
+)
+def test_a_compiler_that_came_after_this_torch(name: str, version: str, torch: str) -> None:
+    """It is warned of, the advice is followed and nothing is left; an older one here is taken before it."""
+    python_of = python(version="3.10.14")
+    facts = linux_facts(compilers=(tool(name, version),), tree=tree(version=torch), pythons=(python_of,))
+    told = found(plan_of(facts).findings, "compiler")
+    assert told.status == "warn"
+    flag = told.fix.removeprefix('--set "').partition('"')[0]
+    assert found(plan_of(facts, set=(flag,)).findings, "compiler").status == "ok"
+    older = tool("g++", "11.4.0", "/usr/bin/g++-11")
+    both = replace(facts, compilers=(tool(name, version), older))
+    assert found(plan_of(both).findings, "compiler").status == "ok"
+    assert {choice.name: choice.value for choice in plan_of(both).choices}["CXX"] == older.path
+
+
+def test_a_newer_compiler_where_it_does_not_come_up() -> None:
+    facts = linux_facts(compilers=(tool("g++", "15.1.0"),), tree=tree(version="2.6.0"))
+    assert found(plan_of(facts, set=("USE_DISTRIBUTED=0",)).findings, "compiler").status == "ok"
+    assert found(plan_of(replace(facts, tree=tree(version="2.9.0"))).findings, "compiler").status == "ok"

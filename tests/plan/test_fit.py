@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.cuda import cuda_facts, toolkit
 from tests.support.machines import (
     found,
     linux_facts,
@@ -19,7 +20,7 @@ from tests.support.machines import (
 )
 from torchbuild_tasks.catalog import GIB, load_catalog
 from torchbuild_tasks.catalog.match import admits
-from torchbuild_tasks.model import Disk, Facts, Host, Memory, Previous
+from torchbuild_tasks.model import Disk, Facts, Health, Host, Memory, Previous, Room
 from torchbuild_tasks.values import replace
 
 
@@ -264,3 +265,35 @@ def test_windows_on_arm_says_what_upstream_builds_there() -> None:
         )
 
     assert said("2.6.0") == ["unknown"] and said("2.8.0") == []
+
+
+@pytest.mark.parametrize(
+    ("host", "cuda", "status"),
+    [
+        (Host(os="linux", arch="x86_64", libc="musl 1.2.5"), False, "warn"),
+        (Host(os="linux", arch="x86_64", libc="musl 1.2.5"), True, "error"),
+        (Host(os="linux", arch="x86_64", libc="glibc 2.35", kernel="4.4.0-19041-Microsoft"), True, "warn"),
+    ],
+)
+def test_systems_that_upstream_does_not_build_on(host: Host, cuda: bool, status: str) -> None:
+    findings = plan_of(
+        cuda_facts(toolkit("12.8"), host=host), cuda=cuda, arch="8.6" if cuda else None
+    ).findings
+    assert statuses(findings, "platform") == [status]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "cuda"), [("4.4.0-19041-Microsoft", False), ("5.15.167.4-microsoft-standard-WSL2", True)]
+)
+def test_systems_that_it_does_build_on(kernel: str, cuda: bool) -> None:
+    host = Host(os="linux", arch="x86_64", libc="glibc 2.35", kernel=kernel)
+    findings = plan_of(
+        cuda_facts(toolkit("12.8"), host=host), cuda=cuda, arch="8.6" if cuda else None
+    ).findings
+    assert statuses(findings, "platform") == []
+
+
+@pytest.mark.parametrize(("purpose", "status"), [("build", "error"), ("tmp", "warn")])
+def test_a_folder_from_which_nothing_can_be_started(purpose: str, status: str) -> None:
+    health = Health(rooms=(Room(purpose=purpose, path="/x", mount="/x", noexec=True),))
+    assert found(plan_of(linux_facts(health=health)).findings, "noexec").status == status

@@ -165,3 +165,16 @@ def test_more_memory_never_means_fewer_jobs(cpu: Cpu, one: int, other: int) -> N
 def test_what_is_chosen_is_never_warned_of(cpu: Cpu, memory: Memory) -> None:
     question = ask(linux_facts(cpu=cpu, memory=memory))
     assert check_jobs(question, choose_jobs(question, "Release").value, "Release") == ()
+
+
+@pytest.mark.parametrize(
+    ("memory", "told"),
+    [
+        (Memory(available=int(1.6 * GIB), swap_free=0), ["warn"]),
+        (Memory(available=int(1.6 * GIB), swap_free=2 * GIB), []),
+        (Memory(available=64 * GIB, swap_free=8 * GIB, limit=GIB, limit_via="cgroup v1"), ["warn"]),
+        (Memory(), []),
+    ],
+)
+def test_memory_that_holds_not_one_compile(memory: Memory, told: list[str]) -> None:
+    assert statuses(plan_of(linux_facts(memory=memory)).findings, "memory") == told

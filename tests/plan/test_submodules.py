@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.machines import found, linux_facts, modern_tree, plan_of, statuses, tree, with_tree
 from torchbuild_tasks.catalog import SubmoduleRow, load_catalog
-from torchbuild_tasks.model import Facts, Host, Tree
+from torchbuild_tasks.model import Facts, Host, Tool, Tree
 from torchbuild_tasks.plan.submodules import fetched_word
 from torchbuild_tasks.values import replace
 
@@ -208,3 +208,12 @@ def test_what_a_submodule_brings_for_its_own_tests_is_not_asked_for(row: Submodu
     by_path = [each for each in load_catalog().submodule if f"{inner}/".startswith(f"{each.path}/")]
     assert by_path[0] == row
     assert outer in EVERY
+
+
+def test_without_git_it_is_to_be_installed_first() -> None:
+    """A command that needs git cannot be the advice where git is missing."""
+    facts = linux_facts(
+        tree=tree(empty=("third_party/fmt",)), tools=(Tool(name="git", looked=("/usr/bin",)),)
+    )
+    fix = found(plan_of(facts).findings, "submodules").fix
+    assert fix == "sudo apt install git; then torchbuild source update --source /src/pytorch"

@@ -68,5 +68,8 @@ def test_shells_of_another_system_only_warn() -> None:
     assert {env_file.shell for env_file in plan.env_files} == {"bat", "ps1"}
 
 
-def test_a_missing_sdk_is_told_of() -> None:
-    assert found(plan_of(windows_facts(windows=machine(sdks=()))).findings, "windows-sdk").status == "warn"
+@pytest.mark.parametrize(("active", "status"), [(None, "error"), ("14.44.35207", "warn")])
+def test_a_missing_sdk_is_told_of(active: str | None, status: str) -> None:
+    """Nothing compiles without one; an active environment may have it from elsewhere."""
+    facts = windows_facts(windows=machine(sdks=(), active=active))
+    assert found(plan_of(facts).findings, "windows-sdk").status == status

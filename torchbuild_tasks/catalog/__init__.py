@@ -31,6 +31,8 @@ from torchbuild_tasks.catalog.cuda import (
 from torchbuild_tasks.catalog.packaging import (
     CompressRow,
     IndexLimitRow,
+    NewerCompilerRow,
+    PlatformRow,
     RpathRow,
     SharedRow,
     SmallerRow,
@@ -60,12 +62,12 @@ from torchbuild_tasks.catalog.rows import (
     LinkerRow,
     ManagerRow,
     MemoryRow,
+    MessageRow,
     MsvcRow,
     NeedRow,
     OptionRow,
     OutputRow,
     PackageRow,
-    PlatformRow,
     PresetRow,
     ReaderRow,
     RenamedRow,
@@ -120,8 +122,10 @@ __all__ = [
     "LinkerRow",
     "ManagerRow",
     "MemoryRow",
+    "MessageRow",
     "MsvcRow",
     "NeedRow",
+    "NewerCompilerRow",
     "OptionRow",
     "OutputRow",
     "PackageRow",
@@ -206,6 +210,7 @@ class Catalog:
 
     torch = Table(TorchRow, "torch.toml")
     platform = Table(PlatformRow, "torch.toml")
+    newer_compiler = Table(NewerCompilerRow, "torch.toml")
     entry = Table(EntryRow, "entries.toml")
     preset = Table(PresetRow, "presets.toml")
     variable = Table(VariableRow, "variables.toml")
@@ -249,6 +254,7 @@ class Catalog:
     failure = Table(FailureRow, *(f"failures/{phase}.toml" for phase in PHASES))
     kind = Table(KindRow, "kinds.toml")
     shape = Table(ShapeRow, "kinds.toml")
+    message = Table(MessageRow, "messages.toml")
     component = Table(ComponentRow, "components.toml")
     package = Table(PackageRow, "packages.toml")
     companion = Table(CompanionRow, "companions.toml")

@@ -1,4 +1,4 @@
-"""Rows of what a wheel of torch brings, what it may expect, how large it may be, and what it is made of."""
+"""Rows of where torch builds, and of what a wheel of it brings and expects, and how large it may be."""
 
 from __future__ import annotations
 
@@ -68,3 +68,40 @@ class SmallerRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     advice: str
     share: float = 0.02
     device: Literal["", "cuda"] = ""
+
+
+class PlatformRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is known of a system and processor that not every torch is built on.
+
+    An empty `arch`, `libc` or `kernel` stands for every one; the latter two are the beginning of what the
+    facts have. `torch` and `toolkit` are versions (PEP 440), `cuda` whether the row is about builds for CUDA.
+    """
+
+    os: Literal["linux", "windows"]
+    status: Literal["ok", "warn", "unknown", "error"]
+    text: str
+    source: str
+    arch: str = ""
+    libc: str = ""
+    kernel: str = ""
+    torch: str = ""
+    cuda: bool = False
+    toolkit: str = ""
+    fix: str = ""
+
+
+class NewerCompilerRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A compiler that is newer than a torch: what of it does not compile there, and the flag that helps.
+
+    `fits` are versions of the compiler, `torch` those of torch (PEP 440); without one of the switches `off`
+    it does not come up.
+    """
+
+    compiler: str
+    fits: str
+    torch: str
+    text: str
+    variable: str
+    flag: str
+    source: str
+    off: tuple[str, ...] = ()

@@ -35,22 +35,6 @@ class TorchRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     note: str = ""
 
 
-class PlatformRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What upstream says of a system and processor that not every torch is built on.
-
-    `torch` are versions (PEP 440), `cuda` whether the row is about builds for CUDA.
-    """
-
-    os: Literal["linux", "windows"]
-    arch: str
-    status: Literal["ok", "warn", "unknown"]
-    text: str
-    source: str
-    torch: str = ""
-    cuda: bool = False
-    fix: str = ""
-
-
 class EntryRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a build is started; `{python}` stands for the interpreter that gets torch."""
 
@@ -563,6 +547,14 @@ class ShapeRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     kind: str
     program: str
     patterns: tuple[str, ...]
+
+
+class MessageRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A message of a program, as a template of printf, and what it is in other languages."""
+
+    program: str
+    english: str
+    said: tuple[str, ...]
 
 
 class ComponentRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -6,13 +6,14 @@ import re
 
 import msgspec
 
-from torchbuild_tasks.catalog.match import admits
+from torchbuild_tasks.catalog import NewerCompilerRow
+from torchbuild_tasks.catalog.match import admits, applies
 from torchbuild_tasks.model import Choice, Finding, Tool
 from torchbuild_tasks.plan.cuda.chosen import NO_LIMITS, OR_ADVISED, HostLimits
 from torchbuild_tasks.plan.packages import how_to_install
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.toolset import ChosenToolset
-from torchbuild_tasks.plan.variables import decide
+from torchbuild_tasks.plan.variables import decide, is_off
 from torchbuild_tasks.text.words import flag_words
 
 CXX_FAMILIES = ("g++", "clang++", "c++", "cl", "clang-cl")
@@ -71,10 +72,13 @@ def _choose_cxx(
     if not found:
         return None, None
     able = [tool for tool in found if _fits(question, tool) is not False]
+    able.sort(key=lambda tool: _too_new(question, tool) is not None)
     tool = next((tool for tool in able if limits.allowed or not limits.refusal(tool)), (able or found)[0])
     because = f"{tool.name} {tool.version}, found via {tool.found_via}"
     if tool is not found[0]:
-        reason = "cannot compile this torch" if found[0] not in able else limits.refusal(found[0])
+        newer = _too_new(question, found[0])
+        reason = limits.refusal(found[0]) or (newer.text if newer else "")
+        reason = "cannot compile this torch" if found[0] not in able else reason
         because += f"; {found[0].name} {found[0].version} comes first but {reason}"
     return Choice(name="CXX", value=str(tool.path), because=because), tool
 
@@ -161,6 +165,22 @@ def _figure(question: Question, tool: Tool) -> str:
     )
 
 
+def _too_new(question: Question, tool: Tool) -> NewerCompilerRow | None:
+    """Return what of this torch such a new compiler stops at, unless the flag that helps is given."""
+    for row in question.catalog.newer_compiler:
+        flags = decide(question, row.variable)
+        switches = [decide(question, name) for name in row.off]
+        if (
+            tool.name == row.compiler
+            and admits(row.fits, tool.version)
+            and applies(row.torch, question.version)
+            and not (flags and row.flag in flags.value)
+            and not any(switch and is_off(switch.value) for switch in switches)
+        ):
+            return row
+    return None
+
+
 def check_compilers(question: Question, compilers: Compilers) -> tuple[Finding, ...]:
     """Check that there is a compiler and that it can compile this torch."""
     row, tool = question.row, compilers.tool
@@ -185,6 +205,12 @@ def check_compilers(question: Question, compilers: Compilers) -> tuple[Finding, 
         newer = _install(question, f"{package}-{_wanted_major(figure)}")
         fix = f"Install a newer one ({newer}) or name it: --set CXX=…"
         return (Finding(id="compiler", status="error", text=text, fix=fix),)
+    if too_new := _too_new(question, tool):
+        text = f"{named} is newer than torch {row.version}: {too_new.text}"
+        flags = decide(question, too_new.variable)
+        value = f"{flags.value} {too_new.flag}" if flags and flags.value else too_new.flag
+        fix = f'--set "{too_new.variable}={value}", or name an older compiler: --set CXX=…'
+        return (Finding(id="compiler", status="warn", text=text, fix=fix),)
     return (Finding(id="compiler", status="ok", text=f"{named} fits {family} {figure} for C++{row.cxx}"),)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from packaging.version import Version
+
 from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.catalog.match import admits, applies, preset_rows, torch_row
 from torchbuild_tasks.model import Finding
@@ -17,8 +19,15 @@ ARCHITECTURES = ("x86_64", "aarch64")
 SAMPLE_DISK = 0.5
 
 
-def check_machine_and_tree(question: Question, variables: Mapping[str, str]) -> tuple[Finding, ...]:
-    """Report every check that does not belong to a single choice; `variables` are the decided ones."""
+def check_machine_and_tree(
+    question: Question, variables: Mapping[str, str], toolkit: Version | None = None
+) -> tuple[Finding, ...]:
+    """Report every check that does not belong to a single choice.
+
+    Args:
+        variables: the decided ones.
+        toolkit: the version of the chosen CUDA toolkit.
+    """
     if question.facts.tree.problem:
         return (*_check_tree(question), *_check_arch(question), *_check_cut(question))
     return (
@@ -28,8 +37,9 @@ def check_machine_and_tree(question: Question, variables: Mapping[str, str]) -> 
         *_check_series(question),
         *check_submodules(question, variables),
         *_check_arch(question),
-        *_check_platform(question, variables),
+        *_check_platform(question, variables, toolkit),
         *_check_cmake(question),
+        *_check_noexec(question),
         *_check_disk(question),
         *_check_cut(question),
     )
@@ -92,16 +102,38 @@ def _check_arch(question: Question) -> tuple[Finding, ...]:
     return (Finding(id="arch", status="error", text=text, fix="Build on a 64-bit x86 or Arm machine."),)
 
 
-def _check_platform(question: Question, variables: Mapping[str, str]) -> tuple[Finding, ...]:
+def _check_platform(
+    question: Question, variables: Mapping[str, str], toolkit: Version | None
+) -> tuple[Finding, ...]:
     """Say what upstream knows of this system on this processor, where not every torch is built on it."""
     host, cuda = question.facts.host, not is_off(variables.get("USE_CUDA", "0"))
-    return tuple(
-        Finding(id="platform", status=row.status, text=row.text, fix=row.fix)
+    rows = [
+        row
         for row in question.catalog.platform
-        if (row.os, row.arch) == (host.os, host.arch)
+        if row.os == host.os
+        and row.arch in ("", host.arch)
+        and (host.libc or "").startswith(row.libc)
+        and (host.kernel or "").startswith(row.kernel)
         and applies(row.torch, question.version)
         and (cuda or not row.cuda)
-    )
+        and (not row.toolkit or admits(row.toolkit, toolkit))
+    ]
+    worst = [row for row in rows if row.status == "error"] or rows  # the others only say less of it
+    return tuple(Finding(id="platform", status=row.status, text=row.text, fix=row.fix) for row in worst)
+
+
+def _check_noexec(question: Question) -> tuple[Finding, ...]:
+    """Report folders from which nothing can be started, where the facts tell of them (doctor looks)."""
+    health, found = question.facts.health, []
+    for room in health.rooms if health and question.facts.host.os != "windows" else ():
+        if not room.noexec or room.purpose not in ("build", "tmp"):
+            continue
+        build = room.purpose == "build"
+        text = f"{room.mount} is mounted noexec: nothing that is built in {room.path} can be started"
+        text += "" if build else "; configure tests and what pip builds may want to"
+        fix = "Use a checkout on another file system." if build else "TMPDIR=/some/other/folder"
+        found.append(Finding(id="noexec", status="error" if build else "warn", text=text, fix=fix))
+    return tuple(found)
 
 
 def _check_cmake(question: Question) -> tuple[Finding, ...]:

@@ -132,6 +132,22 @@ def check_jobs(question: Question, jobs: str, build_type: str) -> tuple[Finding,
     )
 
 
+def check_memory(question: Question, build_type: str) -> tuple[Finding, ...]:
+    """Warn when not even one compile fits into memory and swap; a container's limit counts without swap."""
+    memory = usable_memory(question.facts.memory)
+    if memory is None:
+        return ()
+    room, why = memory
+    spare = 0 if why.startswith("left under") else question.facts.memory.swap_free or 0
+    each = gib_of_job(question, build_type)
+    if (room + spare) / GIB >= each:
+        return ()
+    swap = f" and {spare / GIB:.1f} GiB of swap" if spare else ""
+    text = f"{room / GIB:.1f} GiB {why}{swap}, and one compile may take {each:g} GiB: compilers may be killed"
+    fix = "Close other programs, give the container more, or add swap; --preset minimal needs least."
+    return (Finding(id="memory", status="warn", text=text, fix=fix),)
+
+
 # ---------------- the memory of one job, and what this machine remembers of it
 
 

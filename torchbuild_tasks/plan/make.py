@@ -36,7 +36,7 @@ from torchbuild_tasks.plan.expect import expectations, promised_version
 from torchbuild_tasks.plan.fit import check_machine_and_tree
 from torchbuild_tasks.plan.fresh import check_running, compare, fingerprint
 from torchbuild_tasks.plan.install import check_loop, choose_way
-from torchbuild_tasks.plan.jobs import check_jobs
+from torchbuild_tasks.plan.jobs import check_jobs, check_memory
 from torchbuild_tasks.plan.linker import check_linker, plan_linker
 from torchbuild_tasks.plan.operations import operations
 from torchbuild_tasks.plan.question import Question
@@ -118,7 +118,7 @@ def verdict(findings: tuple[Finding, ...]) -> Literal["ok", "warn", "refuse"]:
 
 def _findings(decisions: Decisions, ops: tuple[EnvOp, ...]) -> tuple[Finding, ...]:
     question = decisions.question
-    tree = (*check_trust(question.settings), *check_machine_and_tree(question, decisions.variables))
+    tree = (*check_trust(question.settings), *_fit(decisions))
     if question.facts.tree.problem:
         return tree
     return _advised(
@@ -138,11 +138,16 @@ def _findings(decisions: Decisions, ops: tuple[EnvOp, ...]) -> tuple[Finding, ..
         *check_companions(question),
         *check_development(question, promised_version(decisions)),
         *check_jobs(question, decisions.jobs.value, decisions.build_type.value),
+        *check_memory(question, decisions.build_type.value),
         *check_variables(question),
         *check_switches(question, decisions.blocked),
         *decisions.blas.problems,
         *check_env_files(question, ops),
     )
+
+
+def _fit(decisions: Decisions) -> tuple[Finding, ...]:
+    return check_machine_and_tree(decisions.question, decisions.variables, decisions.cuda.toolkit.version)
 
 
 def _advised(question: Question, *findings: Finding) -> tuple[Finding, ...]:

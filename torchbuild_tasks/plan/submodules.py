@@ -10,6 +10,7 @@ from torchbuild_tasks.catalog import Catalog, SubmoduleRow
 from torchbuild_tasks.catalog.match import admits, applies, parse_version, torch_row
 from torchbuild_tasks.model import Finding, Tree
 from torchbuild_tasks.model.source import Lacking
+from torchbuild_tasks.plan.packages import how_to_install
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.torch_ref import MAIN, releases
 from torchbuild_tasks.plan.variables import is_off
@@ -168,8 +169,11 @@ def folder_beside(tree: Tree) -> str:
 def way_out(question: Question, missing: Iterable[str]) -> str:
     """Return what to do about missing submodules: a command that works for what this folder is."""
     tree = question.facts.tree
+    # Facts name every program that was looked for, so one that is not there stands in them without a path.
+    lost = any(tool.name == "git" and not tool.path for tool in question.facts.tools)
+    first = f"{how_to_install(question.facts, question.catalog, 'git')}; then " if lost else ""
     if can_fetch(tree, missing):
-        return f"torchbuild source update --source {as_word(tree.root)}"
+        return f"{first}torchbuild source update --source {as_word(tree.root)}"
     word = fetched_word(tree, question.catalog)
     beside = as_word(folder_beside(tree))
     why = "knows no submodules here" if tree.git else "cannot be asked, for this is no git checkout"
@@ -180,7 +184,7 @@ def way_out(question: Question, missing: Iterable[str]) -> str:
         else f". Or unpack the release's own archive, which holds them: {release}"
     )
     return (
-        f"torchbuild source get {word} --source {beside} gets a checkout that has them (git {why}); "
+        f"{first}torchbuild source get {word} --source {beside} gets a checkout that has them (git {why}); "
         f"build that one: --source {beside}{archive}"
     )
 

@@ -121,7 +121,9 @@ def check_toolset(
     if not windows.sdks:
         text = "no Windows SDK was found, and without its headers and libraries nothing compiles"
         fix = "Add a Windows 11 SDK in the Visual Studio Installer."
-        findings.append(Finding(id="windows-sdk", status="warn", text=text, fix=fix))
+        # An active environment may have one from elsewhere (the WDK, NuGet).
+        sdk = Finding(id="windows-sdk", status="warn" if windows.active else "error", text=text, fix=fix)
+        findings.append(sdk)
     if windows.active and windows.active != chosen.toolset.version:
         text = f"MSVC {windows.active} is active in this shell; the env file activates {name} over it"
         findings.append(Finding(id="toolset", status="warn", text=text, fix="Start from a plain shell."))

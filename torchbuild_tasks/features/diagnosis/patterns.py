@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from typing import Final, Literal
 
-from torchbuild_tasks.features.diagnosis.decode import NUMBER, TRANSLATED_SIGNS
+from torchbuild_tasks.features.diagnosis.decode import NUMBER
+from torchbuild_tasks.features.diagnosis.translate import TRANSLATED_SIGNS
 
 Kind = Literal["killed", "linker", "compiler", "python", "cmake", "make", "ninja", "words"]
 

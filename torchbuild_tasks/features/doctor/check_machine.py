@@ -71,15 +71,12 @@ def _check_mount(view: View, rooms: list[Room], needs: Mapping[str, float]) -> F
 
 
 def check_places(view: View) -> Findings:
-    """Judge whether what must be written can be, and what is built can be started."""
+    """Judge whether what must be written can be; whether what is built can be started, the plan says."""
     found: list[Finding] = []
     for room in view.health.rooms:
         if room.writable is False and room.purpose in ("store", "cache", "tmp"):
             text = f"{room.path} ({room.purpose}) cannot be written to"
             found += one_finding("places", "error", text, "Make it yours, or name another place.")
-        if room.noexec and room.purpose in ("build", "tmp"):
-            text = f"{room.mount} is mounted noexec: nothing that is built in {room.path} can be started"
-            found += one_finding("places", "error", text, _other_place(room))
         if room.kind in _SHARED and room.purpose in ("build", "cache"):
             text = f"{room.path} ({room.purpose}) is on {room.kind}, which is shared, and slow"
             found += one_finding(
@@ -88,10 +85,6 @@ def check_places(view: View) -> Findings:
     return tuple(found) or one_finding(
         "places", "ok", "every folder that a build writes to can be written to"
     )
-
-
-def _other_place(room: Room) -> str:
-    return "TMPDIR=/some/other/folder" if room.purpose == "tmp" else "Use a checkout on another file system."
 
 
 def check_memory(view: View) -> Findings:

@@ -32,7 +32,7 @@ CHECKS: Final[Mapping[str, Callable[[View], Findings]]] = {
     "dns": check_network.check_dns,
     "https": check_network.check_https,
 }
-_OF_THE_PLAN: Final = ("disk",)
+_OF_THE_PLAN: Final = ("disk", "memory")
 # Without a checkout there is no plan to hold the machine against.
 _WITHOUT_TREE: Final = ("disk", "names", "trees", "shadow", "cudas")
 

@@ -1,0 +1,209 @@
+"""Put what GNU's programs and git say in another language into English.
+
+A few words between colons are known here, whole messages by data/messages.toml, which is read out of the
+programs' own catalogues.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+from torchbuild_tasks.catalog import load_catalog
+
+# A word for "error", and for "fatal error", as it stands between "a.cpp:1:2: " and ":".
+_FATAL: Final = (
+    "fataler Fehler",
+    "schwerwiegender Fehler",
+    "Schwerwiegender Fehler",
+    "致命错误",
+    "嚴重錯誤",
+    "致命的エラー",
+    "치명적 오류",
+    "erreur fatale",
+    "error fatal",
+    "error grave",
+    "errore irreversibile",
+    "errore fatale",
+    "erro fatal",
+    "фатальная ошибка",
+)
+_TRANSLATED_ERROR: Final = (
+    "Fehler",
+    "错误",
+    "錯誤",
+    "エラー",
+    "오류",
+    "erreur",
+    "errore",
+    "erro",
+    "ошибка",
+    "Erreur",
+    "Errore",
+    "Erro",
+    "Ошибка",
+)
+_WARNING: Final = (
+    "Warnung",
+    "警告",
+    "경고",
+    "avertissement",
+    "attention",
+    "aviso",
+    "avviso",
+    "предупреждение",
+)
+
+# What other versions say than those of the catalogues.
+_OTHER_VERSIONS: Final = (
+    (
+        "undefined reference to ",
+        ("undefinierter Verweis auf ", "référence indéfinie vers ", "未定义的引用", "定義されていない参照")
+        + ("정의되지 않은 참조", "riferimento non definito a ", "referencia a .+? sin definir"),
+    ),
+    (
+        "No such file or directory",
+        ("没有那个文件或目录", "沒有此一檔案或目錄", "그런 파일이나 디렉터리가 없습니다")
+        + ("Aucun fichier ou dossier de ce nom", "No existe el fichero o el directorio")
+        + ("Arquivo ou diretório inexistente",),
+    ),
+    ("No space left on device", ("设备上没有空间",)),
+    ("Killed", ("已杀死", "已终止", "Processus arrêté", "Terminado \\(killed\\)")),
+)
+# A slot of printf, as gcc, bfd and git write it; gcc's %< and %> are quotes.
+_SLOT: Final = re.compile(r"%(\d+\$)?[+#]*(?:(q)[+#]*)?(?:ld|lu|p[A-Z]|[A-Za-z])|%[<>]")
+_LEAST: Final = 8  # characters of an ASCII message: a shorter one may be English
+_OPEN: Final = "‘'\"“„»«‹「`"
+_CLOSE: Final = "’'\"”“«»›」"
+# What gcc quotes, with what it says of a type behind it.
+_QUOTED: Final = rf"([{_OPEN}]\s?[^{_OPEN}{_CLOSE}]{{1,300}}[{_CLOSE}](?: \{{aka[^}}]{{1,200}}\}})?)"
+_QUOTE: Final = rf"[{_OPEN}{_CLOSE}]?"
+_LOCAL_QUOTES: Final = re.compile(r"[„»«「]\s?([^„“»«「」]{1,300}?)\s?[“»«」]")
+# Messages that stand in lines without a word for an error.
+_SIGNS: Final = (
+    *("fatal: ", "early EOF", "undefined reference to `%pT'", "%s: %s: undefined reference to '%s'"),
+    *("multiple definition of `%pT'", "multiple definition of '%s'", "cannot find %s: %E"),
+    *("%s: command not found", "%s: %s: bad interpreter", "Permission denied", "No space left on device"),
+    *("Killed", "Segmentation fault", "Illegal instruction", "cannot open shared object file"),
+)
+
+
+class Message(NamedTuple):
+    """A message in another language: plain text that is in it, its pattern, and what takes its place."""
+
+    plain: str
+    pattern: re.Pattern[str]
+    english: str
+
+
+def is_other(text: str) -> bool:
+    """Say whether an ASCII line holds a message in another language."""
+    return any(plain in text for plain in _ascii())
+
+
+@functools.cache
+def _ascii() -> tuple[str, ...]:
+    """Return the plain text of the messages that are ASCII in another language."""
+    return tuple({each.plain for each in _messages() if each.plain.isascii() and len(each.plain) >= _LEAST})
+
+
+def in_english(text: str) -> str:
+    """Return a line with the known words and messages in English; everything else in it stays."""
+    for pattern, english in _WORDS:
+        text = pattern.sub(english, text)
+    for message in _messages():
+        if message.plain in text:
+            text = message.pattern.sub(message.english, text)
+    return _LOCAL_QUOTES.sub(r"'\1'", text)
+
+
+def _word(words: tuple[str, ...]) -> re.Pattern[str]:
+    """Match one of these words between colons, with the spaces and width of the language's colon."""
+    return re.compile(rf"(?<=[:：\s])(?:{'|'.join(words)})\s?[:：]\s?")
+
+
+_WORDS: Final = (
+    (_word(_FATAL), "fatal error: "),
+    (_word(_TRANSLATED_ERROR), "error: "),
+    (_word(_WARNING), "warning: "),
+    *((re.compile("|".join(said)), english) for english, said in _OTHER_VERSIONS),
+    (re.compile(r"(?<=ld)\s?: (?!cannot find|warning)\D{0,40}?(-l[\w:.+-]{2,60})"), r": cannot find \1"),
+)
+
+
+@functools.cache
+def _messages() -> tuple[Message, ...]:
+    """Return all messages in all languages, the longest first: one may hold the words of another."""
+    found = [message for row in load_catalog().message for message in _read(row.english, row.said)]
+    return tuple(sorted(found, key=lambda message: len(message.pattern.pattern), reverse=True))
+
+
+def _read(english: str, said: tuple[str, ...]) -> Iterator[Message]:
+    for template in said:
+        pattern = re.compile(_pattern(template.partition("\n")[0]))
+        yield Message(_plain(template), pattern, _replacement(english, pattern.groupindex))
+
+
+def _plain(template: str) -> str:
+    """Return the longest piece of a template that stands in the line as it is."""
+    pieces = re.split(r"[\0\s]{2,}|\0|[^\S ]", _SLOT.sub("\0", template.partition("\n")[0]))
+    return max(pieces, key=len).strip()
+
+
+def _pattern(template: str) -> str:
+    """Return the pattern of a template; its groups are named after the slots of the English one."""
+    parts: list[str] = []
+    at = number = 0
+    for slot in _SLOT.finditer(template):
+        parts.append(re.escape(template[at : slot.start()]))
+        at = slot.end()
+        if slot[0] in ("%<", "%>"):
+            parts.append(_QUOTE)
+            continue
+        number += 1
+        name = f"(?P<a{slot[1].rstrip('$') if slot[1] else number}>"
+        whole = (
+            r"\S{1,300})" if slot.start() == 0 else r"\S.{0,300}?)" if at < len(template) else r"\S.{0,300})"
+        )
+        parts.append(name + (_QUOTED if slot[2] else whole[:-1]) + ")")
+    return "".join([*parts, re.escape(template[at:])])
+
+
+def _replacement(english: str, groups: Mapping[str, int]) -> str:
+    """Return the English template with references to the groups; one on another line is left empty."""
+    number = 0
+
+    def refer(slot: re.Match[str]) -> str:
+        nonlocal number
+        if slot[0] in ("%<", "%>"):
+            return "'"
+        number += 1
+        return rf"\g<a{number}>" if f"a{number}" in groups else ""
+
+    return _SLOT.sub(refer, english.replace("\\", r"\\"))
+
+
+def _signs() -> tuple[str, ...]:
+    rows = [row for row in load_catalog().message if row.english in _SIGNS]
+    return tuple(_plain(said) for row in rows for said in row.said)
+
+
+# Any of these in a block of a log, in one of these encodings, makes its line worth reading.
+TRANSLATED_SIGNS: Final = tuple(
+    dict.fromkeys(
+        word.encode(encoding)
+        for encoding, words in (
+            ("utf-8", ("错误", "錯誤", "エラー", "오류", "ошибка", "已杀死")),
+            ("gb18030", ("错误", "已杀死")),
+            ("cp932", ("エラー",)),
+            ("cp949", ("오류",)),
+            ("cp1251", ("ошибка",)),
+            ("cp866", ("ошибка",)),
+            ("utf-8", ("Fehler: ", "rreur", "errore: ", "erro: ")),
+            ("utf-8", _signs()),
+        )
+        for word in words
+    )
+)
