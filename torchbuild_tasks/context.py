@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -138,6 +138,9 @@ def hold_named_build(request: BuildRequest, report: Reporter) -> Iterator[None]:
     from torchbuild_tasks.system.git.fetch import access_for
     from torchbuild_tasks.system.git.transfer import git_settings
 
+    def needed(root: Path) -> Callable[[str], bool]:
+        return needed_submodules(look(request, everything=False))
+
     way = access_for(
         about.place.folder,
         report,
@@ -145,8 +148,19 @@ def hold_named_build(request: BuildRequest, report: Reporter) -> Iterator[None]:
         store=Path(store_folder(Probe(environ=dict(os.environ)))),
         offline=request.offline or bool(about.settings.values.get("offline")),
     )
-    with interruptible(), hold_build(about.place, report, way):
+    with interruptible(), hold_build(about.place, report, replace(way, needed=needed)):
         yield
+
+
+def needed_submodules(question: Question) -> Callable[[str], bool]:
+    """Return what says of a submodule, by its path, whether a build as asked for needs it."""
+    from torchbuild_tasks.plan.decisions import decide_build
+    from torchbuild_tasks.plan.submodules import Needs
+
+    if question.facts.tree.problem:
+        return lambda path: True
+    needs = Needs(question, decide_build(question).variables)
+    return lambda path: bool(needs.why(path))
 
 
 def before_it_is_there(facts: Facts, about: Named, catalog: Catalog) -> Facts:
