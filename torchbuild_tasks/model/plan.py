@@ -69,13 +69,13 @@ class Command(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Way(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a build gets to an importable torch: by the Python front end, or round it.
+    """How a build gets to an importable torch: by the Python front end, round it, or from a wheel.
 
     Round it, `ninja` is the command to which `-n` or a target is added, and what it builds is
     installed where the editable install reads from. `configure` makes the tree that one target is built in.
     """
 
-    name: Literal["front end", "install"]
+    name: Literal["front end", "install", "wheel"]
     because: str
     ninja: Command | None = None
     configure: Command | None = None

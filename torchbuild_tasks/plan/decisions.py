@@ -99,7 +99,8 @@ def decide_build(question: Question) -> Decisions:
         helpers=helpers,
         compiler=compilers.tool,
     )
-    python = choose_python(question, (*helpers.requires, *companion_requires(question)))
+    requires = () if question.request.from_wheel else helpers.requires
+    python = choose_python(question, (*requires, *companion_requires(question)))
     jobs = choose_jobs(question, build_type.value)
     distribution = _distribution(question, cache, compilers, generator, jobs)
     away = distribution.plan is not None

@@ -103,11 +103,18 @@ def missing_requirements(
     *,
     ours: bool = True,
 ) -> tuple[str, ...]:
-    """Return what `required` and `also` name and the environment lacks (a new venv lacks all of it)."""
+    """Return what `required` and `also` name and the environment lacks (a new venv lacks all of it).
+
+    With --from-wheel torch needs nothing to be built, and of `required` only its bounds for `also` count.
+    """
     have = _packages(installed)
     markers = _markers(question, base)
     missing = []
-    for text in (*required(question, installed, ours=ours), *also):
+    needed = required(question, installed, ours=ours)
+    if question.request.from_wheel:
+        names = {canonicalize_name(each.name) for text in also if (each := _parsed(text))}
+        needed = tuple(text for text in needed if any(named(text, name) for name in names))
+    for text in (*needed, *also):
         requirement = _parsed(text)
         if requirement is None or _built_in(question, requirement.name, base):
             continue

@@ -33,6 +33,7 @@ MARK = {"ok": "ok     ", "warn": "warning", "error": "error  ", "unknown": "unkn
 WAYS = {
     "front end": "by the Python front end",
     "install": "by Ninja and install, unless a file that lies in place says otherwise",
+    "wheel": "the libraries of a wheel are laid over the checkout",
 }
 VERDICT_STYLE: dict[str, Style] = {"ok": "good", "warn": "warning", "refuse": "error"}
 OUTCOME = {"passed": "passed      ", "failed": "FAILED      ", "not possible": "not possible"}
@@ -155,7 +156,7 @@ def _expected(key: str, wanted: str) -> str:
 
 
 def commands(plan: BuildPlan) -> Iterable[Command]:
-    """Return the commands of a plan in their order."""
+    """Return the commands of a plan in their order; without its own build, those that come before it."""
     environment = plan.environment
     compiling = plan.way.configure or plan.compile
     steps = (
@@ -165,8 +166,9 @@ def commands(plan: BuildPlan) -> Iterable[Command]:
         environment.better,
         plan.way.ninja,
         compiling,
+        *(Command(argv=each.argv, cwd=plan.source, because=each.because) for each in plan.companions),
     )
-    return (step for step in steps if step is not None)
+    return (step for step in steps if step is not None and step.argv)
 
 
 def command_text(command: Command) -> str:
