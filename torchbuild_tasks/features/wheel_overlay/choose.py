@@ -25,7 +25,7 @@ _KEPT: Final = frozenset(
     + ("python", "python-bits", "python-venv", "python-pip")
 )
 # What the wheel's builder decided, so that no plan of ours promises it.
-_WHEELS_OWN: Final = frozenset(("config", "cuda_arch_list"))
+_WHEELS_OWN: Final = frozenset(("config", "cuda_arch_list", "rpath"))
 # What a torch says of itself when it is imported, and a wheel's builder has decided.
 _SAYS: Final = ("version", "git_version", "distribution", "debug")
 _OF_WHEEL: Final = "of the wheel whose libraries these are"
@@ -233,7 +233,7 @@ def plan_overlay(question: Question, plan: BuildPlan) -> BuildPlan:
     kept_findings = (each for each in plan.findings if each.id in _KEPT | companions)
     findings = (*kept_findings, *_check_flags(question))
     states = {finding.status for finding in findings}
-    names = {"python", "mode", "version", *companions}
+    names = {"source", "torch", "python", "mode", "version", *companions}
     kept = tuple(each for each in plan.choices if each.name in names)
     return replace(
         plan,
