@@ -123,7 +123,7 @@ def missing_requirements(
         version = have.get(canonicalize_name(requirement.name))
         if version is None or not admits(str(requirement.specifier), version):
             missing.append(text)
-    return tuple(missing)
+    return tuple(dict.fromkeys(missing))
 
 
 def _built_in(question: Question, name: str, python: Python) -> bool:
@@ -198,7 +198,7 @@ def missing_from_files(names: Iterable[str], requirements: Iterable[str]) -> tup
         name = canonicalize_name(wanted.name)
         if not any(name == own and wanted.specifier.contains(v, prereleases=True) for own, v in there):
             missing.append(text)
-    return tuple(missing)
+    return tuple(dict.fromkeys(missing))
 
 
 def _distribution(name: str) -> tuple[NormalizedName, Version] | None:
