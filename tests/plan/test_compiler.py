@@ -163,3 +163,24 @@ def test_an_empty_cxx_asks_for_nothing() -> None:
     """CMake passes over an empty CXX, and many shells export one."""
     plan = plan_of(machine(GXX, GCC, CXX=""))
     assert plan.verdict == "ok"
+
+
+FORGIVEN = "-Wno-error=maybe-uninitialized -Wno-error=uninitialized"
+
+
+@pytest.mark.parametrize(
+    ("facts", "assignments", "flags"),
+    [
+        (machine(GXX, GCC), (), FORGIVEN),
+        (machine(GXX, GCC, version="1.13.1"), (), None),
+        (machine(CLANGXX, CLANG), (), None),
+        (machine(tool("g++", "13.2.0"), tool("gcc", "13.2.0")), (), None),
+        (machine(GXX, GCC), ("USE_FBGEMM=0",), None),
+        (machine(GXX, GCC, CXXFLAGS="-O1"), (), f"-O1 {FORGIVEN}"),
+        (machine(GXX, GCC), (f"CXXFLAGS={FORGIVEN}",), FORGIVEN),
+    ],
+)
+def test_gcc_12_compiles_fbgemm(facts: Facts, assignments: tuple[str, ...], flags: str | None) -> None:
+    """pytorch#77939: a whole build of 2.6.0 stopped at step 284, though the plan was ok."""
+    plan = plan_of(facts, set=assignments)
+    assert next((op.value for op in plan.env if op.name == "CXXFLAGS"), None) == flags

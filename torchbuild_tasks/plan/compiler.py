@@ -6,13 +6,14 @@ import re
 
 import msgspec
 
+from torchbuild_tasks.catalog import FlagRow
 from torchbuild_tasks.catalog.match import admits
 from torchbuild_tasks.model import Choice, Finding, Tool
 from torchbuild_tasks.plan.cuda.chosen import NO_LIMITS, OR_ADVISED, HostLimits
 from torchbuild_tasks.plan.packages import how_to_install
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.toolset import ChosenToolset
-from torchbuild_tasks.plan.variables import decide
+from torchbuild_tasks.plan.variables import decide, is_off
 from torchbuild_tasks.text.words import flag_words
 
 CXX_FAMILIES = ("g++", "clang++", "c++", "cl", "clang-cl")
@@ -158,6 +159,34 @@ def _figure(question: Question, tool: Tool) -> str:
     """Return the versions of a compiler that compile this torch; "" where no release states them."""
     return {"g++": question.row.gcc, "c++": question.row.gcc, "clang++": question.row.clang}.get(
         tool.name, ""
+    )
+
+
+def choose_flags(question: Question, tool: Tool | None) -> tuple[Choice, ...]:
+    """Return CXXFLAGS with what this compiler must be told to compile this torch, if anything."""
+    before = decide(question, "CXXFLAGS")
+    there = flag_words(before.value) if before else ()
+    rows = [row for row in question.catalog.flag if tool and _needs_flags(question, row, tool)]
+    flags = dict.fromkeys(flag for row in rows for flag in row.flags if flag not in there)
+    if not flags:
+        return ()
+    value = " ".join((*filter(None, (before.value.strip() if before else "",)), *flags))
+    because = "; ".join((*(row.because for row in rows), *([f"the rest: {before.because}"] if there else [])))
+    return (
+        Choice(name="CXXFLAGS", value=value, because=because, source=before.source if there else "default"),
+    )
+
+
+def _needs_flags(question: Question, row: FlagRow, tool: Tool) -> bool:
+    host = question.facts.host
+    switch = decide(question, row.needs)
+    return (
+        row.compiler == tool.name.replace("c++", "g++")
+        and row.os in ("", host.os)
+        and row.arch in ("", host.arch)
+        and bool(admits(row.fits, tool.version))
+        and bool(admits(row.torch, question.version))
+        and not (switch and is_off(switch.value))
     )
 
 

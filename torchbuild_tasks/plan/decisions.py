@@ -19,7 +19,7 @@ from torchbuild_tasks.features.patches.choose import choose_patches
 from torchbuild_tasks.model import Choice, Companion, Patch
 from torchbuild_tasks.plan.blas import ChosenBlas, choose_blas, conda_prefix
 from torchbuild_tasks.plan.bring import CACHE, say_brought
-from torchbuild_tasks.plan.compiler import Compilers, choose_compilers
+from torchbuild_tasks.plan.compiler import Compilers, choose_compilers, choose_flags
 from torchbuild_tasks.plan.cuda.chosen import ChosenCuda
 from torchbuild_tasks.plan.dependent import Blocked, settle_switches
 from torchbuild_tasks.plan.environment import ChosenPython, choose_python
@@ -113,7 +113,8 @@ def decide_build(question: Question) -> Decisions:
         *distribution.choices,
         *editable_variables(question, python.target, mode.value, build_dir(question)),
     )
-    settled = settle_switches(question, _merge(lower, decide_all(question), decisive, linker.choices))
+    flags = (*linker.choices, *choose_flags(question, compilers.tool))
+    settled = settle_switches(question, _merge(lower, decide_all(question), decisive, flags))
     return Decisions(
         question=question,
         python=python,
