@@ -52,7 +52,7 @@ def test_half_a_cuda_toolkit_of_the_machine_is_no_fault_of_torch(
         raise Wrong("Your installed Caffe2 version uses CUDA but I cannot find the CUDA\n  libraries.")
 
     monkeypatch.setattr(torch_checks, "consume", fail)
-    monkeypatch.setattr(torch_checks.shutil, "which", lambda name: f"/bin/{name}")
+    monkeypatch.setattr(shutil, "which", lambda name: f"/bin/{name}")
     monkeypatch.delenv("CUDA_HOME", raising=False)
     with pytest.raises(torch_checks.NotPossible, match="no whole toolkit at /bin/nvcc"):
         torch_checks.check_cmake_consumer(torch)

@@ -6,7 +6,7 @@ import re
 
 import msgspec
 
-from torchbuild_tasks.catalog import FlagRow
+from torchbuild_tasks.catalog.cuda import FlagRow
 from torchbuild_tasks.catalog.match import admits
 from torchbuild_tasks.model import Choice, Finding, Tool
 from torchbuild_tasks.plan.cuda.chosen import NO_LIMITS, OR_ADVISED, HostLimits
@@ -15,6 +15,7 @@ from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.toolset import ChosenToolset
 from torchbuild_tasks.plan.variables import decide, is_off
 from torchbuild_tasks.text.words import flag_words
+from torchbuild_tasks.values import replace
 
 CXX_FAMILIES = ("g++", "clang++", "c++", "cl", "clang-cl")
 PARTNER = {"g++": "gcc", "clang++": "clang", "c++": "cc", "cl": "cl", "clang-cl": "clang-cl"}
@@ -170,11 +171,11 @@ def choose_flags(question: Question, tool: Tool | None) -> tuple[Choice, ...]:
     flags = dict.fromkeys(flag for row in rows for flag in row.flags if flag not in there)
     if not flags:
         return ()
-    value = " ".join((*filter(None, (before.value.strip() if before else "",)), *flags))
-    because = "; ".join((*(row.because for row in rows), *([f"the rest: {before.because}"] if there else [])))
-    return (
-        Choice(name="CXXFLAGS", value=value, because=because, source=before.source if there else "default"),
-    )
+    value, because = " ".join(flags), "; ".join(row.because for row in rows)
+    if before is None or not there:
+        return (Choice(name="CXXFLAGS", value=value, because=because),)
+    because += f"; the rest: {before.because}"
+    return (replace(before, value=f"{before.value.strip()} {value}", because=because),)
 
 
 def _needs_flags(question: Question, row: FlagRow, tool: Tool) -> bool:
