@@ -164,15 +164,32 @@ def needed_submodules(question: Question) -> Callable[[str], bool]:
 
 
 def before_it_is_there(facts: Facts, about: Named, catalog: Catalog) -> Facts:
-    """Return the facts with the tree that a worktree will have: that of the checkout it is made from."""
+    """Return the facts with the tree that a worktree will have: that of the checkout it is made from.
+
+    With the version and the commit of its own ref, and with the submodules that the build itself brings.
+    """
     read = tuple(row.path for row in catalog.front_end if row.role == "reads")
     tree = look_at_tree(Probe(environ=dict(os.environ)), str(about.main), read)
     if tree.problem is None and about.place:
         root = str(about.place.folder)
         build_dir = tree.build_dir and tree.build_dir.replace(tree.root, root, 1)
         tree = replace(tree, root=root, build_dir=build_dir, dirty=False, cache=None)
-        tree = replace(tree, previous=None, installed=None, running=None)
+        tree = replace(tree, previous=None, installed=None, running=None, empty=(), absent=(), linkless=())
+        if about.place.ref != "HEAD":
+            tree = replace(tree, **_at(about.main, about.place.ref))
     return replace(facts, tree=tree)
+
+
+def _at(main: Path, ref: str) -> dict[str, str]:
+    """Return the version and the commit of a ref, as far as the checkout knows it."""
+    from torchbuild_tasks.system.git.run import Git
+
+    git = Git(folder=main)
+    found = {
+        "commit": git.output("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}"),
+        "version": (git.output("show", f"{ref}:version.txt") or "").strip()[:200],
+    }
+    return {name: value for name, value in found.items() if value}
 
 
 def seen_from_main(settings: Settings, about: Named) -> Settings:

@@ -104,7 +104,7 @@ def add(git: Git, folder: Path, ref: str, access: Access | None = None, *, modul
             next_step="Name another folder, or move that one away.",
         )
     _write_entry(git, folder, "adding", commit)
-    git.run("worktree", "add", "--detach", str(folder), commit)
+    git.run("worktree", "add", "--quiet", "--detach", str(folder), commit)
     if modules:
         _complete(tree, _main(git), access)
     _write_entry(git, folder, "here", commit)
