@@ -73,7 +73,7 @@ def test_a_wheel_serves_a_checkout_and_leaves_it(
     tree: Path, wheel: Path, target: Path, tmp_path: Path
 ) -> None:
     before, dirs = listed(tree), folders(tree)
-    done = build(tree, target, wheel.parent)
+    done = build(tree, target, wheel.parent, "--verbose")
     assert done.code == 0, done.out + done.err
     assert "lie over the checkout" in done.err
     head = run_git(tree, "rev-parse", "HEAD")
