@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torchbuild_tasks.context import look, network
+from torchbuild_tasks.context import look, needed_submodules, network
 from torchbuild_tasks.model.source import Lacking
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.system.signals import interruptible
@@ -81,17 +81,14 @@ def source_task(question: Question, report: Reporter) -> Task:
 
     wanted = wanted_torch(question) if question.request.ref is None else None
 
-    def needs(root: Path) -> Needs | None:
-        there = _look_in(question, root)
-        return None if there.facts.tree.problem else Needs(there, decide_build(there).variables)
-
     def needed(root: Path) -> Callable[[str], bool]:
-        known = needs(root)
-        return lambda path: known is None or bool(known.why(path))
+        return needed_submodules(_look_in(question, root))
 
     def lacking(root: Path) -> Lacking:
-        known = needs(root)
-        return known.lacking() if known else Lacking()
+        there = _look_in(question, root)
+        if there.facts.tree.problem:
+            return Lacking()
+        return Needs(there, decide_build(there).variables).lacking()
 
     return Task(
         request=question.request,

@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -138,6 +138,9 @@ def hold_named_build(request: BuildRequest, report: Reporter) -> Iterator[None]:
     from torchbuild_tasks.system.git.fetch import access_for
     from torchbuild_tasks.system.git.transfer import git_settings
 
+    def needed(root: Path) -> Callable[[str], bool]:
+        return needed_submodules(look(request, everything=False))
+
     way = access_for(
         about.place.folder,
         report,
@@ -145,20 +148,48 @@ def hold_named_build(request: BuildRequest, report: Reporter) -> Iterator[None]:
         store=Path(store_folder(Probe(environ=dict(os.environ)))),
         offline=request.offline or bool(about.settings.values.get("offline")),
     )
-    with interruptible(), hold_build(about.place, report, way):
+    with interruptible(), hold_build(about.place, report, replace(way, needed=needed)):
         yield
 
 
+def needed_submodules(question: Question) -> Callable[[str], bool]:
+    """Return what says of a submodule, by its path, whether a build as asked for needs it."""
+    from torchbuild_tasks.plan.decisions import decide_build
+    from torchbuild_tasks.plan.submodules import Needs
+
+    if question.facts.tree.problem:
+        return lambda path: True
+    needs = Needs(question, decide_build(question).variables)
+    return lambda path: bool(needs.why(path))
+
+
 def before_it_is_there(facts: Facts, about: Named, catalog: Catalog) -> Facts:
-    """Return the facts with the tree that a worktree will have: that of the checkout it is made from."""
+    """Return the facts with the tree that a worktree will have: that of the checkout it is made from.
+
+    With the version and the commit of its own ref, and with the submodules that the build itself brings.
+    """
     read = tuple(row.path for row in catalog.front_end if row.role == "reads")
     tree = look_at_tree(Probe(environ=dict(os.environ)), str(about.main), read)
     if tree.problem is None and about.place:
         root = str(about.place.folder)
         build_dir = tree.build_dir and tree.build_dir.replace(tree.root, root, 1)
         tree = replace(tree, root=root, build_dir=build_dir, dirty=False, cache=None)
-        tree = replace(tree, previous=None, installed=None, running=None)
+        tree = replace(tree, previous=None, installed=None, running=None, empty=(), absent=(), linkless=())
+        if about.place.ref != "HEAD":
+            tree = replace(tree, **_at(about.main, about.place.ref))
     return replace(facts, tree=tree)
+
+
+def _at(main: Path, ref: str) -> dict[str, str]:
+    """Return the version and the commit of a ref, as far as the checkout knows it."""
+    from torchbuild_tasks.system.git.run import Git
+
+    git = Git(folder=main)
+    found = {
+        "commit": git.output("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}"),
+        "version": (git.output("show", f"{ref}:version.txt") or "").strip()[:200],
+    }
+    return {name: value for name, value in found.items() if value}
 
 
 def seen_from_main(settings: Settings, about: Named) -> Settings:

@@ -88,13 +88,16 @@ STAGES: Final = (
     ),
 )
 
-# With --from-wheel nothing is compiled.
+_SAME: Final = {stage.title: stage for stage in STAGES}
+# With --from-wheel nothing of torch is compiled.
 WHEEL_STAGES: Final = (
     Stage("find the wheel", "features.wheel_overlay.find:find_wheel"),
-    Stage("prepare Python", "build.prepare:prepare_python"),
+    _SAME["fetch what is built beside torch"],
+    _SAME["prepare Python"],
     Stage("lay the wheel over the checkout", "features.wheel_overlay.act:lay_wheel"),
-    Stage("keep the built torch", "build.prepare:keep_torch"),
-    Stage("verify", "build.compile:verify_torch"),
+    _SAME["keep the built torch"],
+    _SAME["verify"],
+    _SAME["build beside torch"],
 )
 
 

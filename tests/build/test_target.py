@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from torchbuild_tasks.build.target import files_of, is_unknown, nearest_targets
+from pathlib import Path
+
+from torchbuild_tasks.build.install.rules import Rule
+from torchbuild_tasks.build.target import _installed_path, files_of, is_unknown, nearest_targets
 
 LISTED = """\
 all: phony
@@ -12,6 +15,12 @@ torch_cpu: phony
 torch_python: phony
 c10/CMakeFiles/c10.dir/core/Allocator.cpp.o: CXX_COMPILER__c10_unscanned_Release
 """
+
+
+def test_where_torch_reads_it_is_known_after_a_configure_only(tmp_path: Path) -> None:
+    """Not `/lib/libc10.so`, as when the facts of the plan had no CMakeCache.txt yet."""
+    rule = Rule(destination="${CMAKE_INSTALL_PREFIX}/lib", sources=())
+    assert _installed_path("/src/torch", rule, tmp_path / "libc10.so") == Path("/src/torch/lib/libc10.so")
 
 
 def test_an_unknown_target() -> None:

@@ -22,7 +22,7 @@ from tests.support.capabilities import (
 )
 from tests.support.driver import TORCHBUILD, Run, environment, torchbuild
 from tests.support.gits import fatal_git
-from tests.support.sample import materialise
+from tests.support.sample import materialise, run_git
 
 pytestmark = [pytest.mark.integration, needs_git, needs_cxx]
 
@@ -91,6 +91,21 @@ def test_an_unmade_build_is_planned_from_the_main_checkout(home: Home) -> None:
     assert set(home.states().values()) == {"not made yet"}
     assert home("builds", "use", "debug").code == 2
     assert home("builds", "remove", "debug", "--yes").code == 9
+
+
+def test_an_unmade_build_is_planned_with_the_version_of_its_own_ref(home: Home) -> None:
+    """And without what the main checkout lacks: the build brings it, and there is no worktree to mend."""
+    (home.tree / "version.txt").write_text("9.9.9a0\n", "utf-8")
+    run_git(home.tree, "commit", "-qam", "A later version")
+    shutil.rmtree(home.tree / "third_party/tinyfmt")
+    (home.tree / "third_party/tinyfmt").mkdir()
+    own = home.tree.with_name("own.toml")
+    own.write_text('[builds.before]\nref = "HEAD~1"\n', "utf-8")
+    plan = home("plan", "--name", "before", "--config", str(own), "--json").json
+    choices = {choice["name"]: choice for choice in plan["choices"]}
+    assert choices["torch"]["value"] != "9.9.9a0"
+    assert run_git(home.tree, "rev-parse", "HEAD~1")[:10] in choices["torch"]["because"]
+    assert not [each for each in plan["findings"] if each["id"] == "submodules"]
 
 
 def test_two_builds_are_held_against_one_another(home: Home) -> None:

@@ -199,5 +199,10 @@ def test_a_tree_that_0_1_0_has_built(root: Path) -> None:
 
 
 def test_a_build_that_cannot_be_remembered_is_a_line(root: Path) -> None:
+    assert keep(root / "store", root, "g++", root / "build", started=0.0, finished="") == "", (
+        "CMake alone ran"
+    )
+    (root / "build").mkdir(exist_ok=True)
+    (root / "build/.ninja_log").write_text("not Ninja's", "utf-8")
     problem = keep(root / "store", root, "g++", root / "build", started=0.0, finished="")
     assert problem.startswith("The step times are not remembered: ") and "\n" not in problem

@@ -29,7 +29,7 @@ def commands() -> list[str]:
 def test_each_command_of_the_first_build_works(tmp_path: Path) -> None:
     tree = materialise(tmp_path / "pytorch", era="scikit-build-core")
     environ = {**environment(), "HOME": str(tmp_path)}
-    printed = {}
+    printed: dict[str, str] = {}
     for command in commands():
         line = re.sub(r"^torchbuild\b", shlex.join(map(str, TORCHBUILD)), command)
         done = subprocess.run(

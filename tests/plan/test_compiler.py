@@ -199,3 +199,24 @@ def test_a_newer_compiler_where_it_does_not_come_up() -> None:
     facts = linux_facts(compilers=(tool("g++", "15.1.0"),), tree=tree(version="2.6.0"))
     assert found(plan_of(facts, set=("USE_DISTRIBUTED=0",)).findings, "compiler").status == "ok"
     assert found(plan_of(replace(facts, tree=tree(version="2.9.0"))).findings, "compiler").status == "ok"
+
+
+FORGIVEN = "-Wno-error=maybe-uninitialized -Wno-error=uninitialized"
+
+
+@pytest.mark.parametrize(
+    ("facts", "assignments", "flags"),
+    [
+        (machine(GXX, GCC), (), FORGIVEN),
+        (machine(GXX, GCC, version="1.13.1"), (), None),
+        (machine(CLANGXX, CLANG), (), None),
+        (machine(tool("g++", "13.2.0"), tool("gcc", "13.2.0")), (), None),
+        (machine(GXX, GCC), ("USE_FBGEMM=0",), None),
+        (machine(GXX, GCC, CXXFLAGS="-O1"), (), f"-O1 {FORGIVEN}"),
+        (machine(GXX, GCC), (f"CXXFLAGS={FORGIVEN}",), FORGIVEN),
+    ],
+)
+def test_gcc_12_compiles_fbgemm(facts: Facts, assignments: tuple[str, ...], flags: str | None) -> None:
+    """pytorch#77939: a whole build of 2.6.0 stopped at step 284, though the plan was ok."""
+    plan = plan_of(facts, set=assignments)
+    assert next((op.value for op in plan.env if op.name == "CXXFLAGS"), None) == flags

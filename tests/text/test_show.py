@@ -12,7 +12,7 @@ from tests.support.windows import toolset, windows, windows_facts
 from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.errors import BuildFailed, PlanRefused, UsageError
 from torchbuild_tasks.fronts.output import error_object, error_text
-from torchbuild_tasks.model import BuildPlan, CacheReport, Command, Cpu, Facts, Finding, Memory, Tool
+from torchbuild_tasks.model import BuildPlan, CacheReport, Command, Cpu, Facts, Finding, Memory, Tool, Way
 from torchbuild_tasks.model.record import Built, CheckResult, StageTime, VerifyReport
 from torchbuild_tasks.text import show
 from torchbuild_tasks.text.page import plain
@@ -258,6 +258,18 @@ def test_a_build_ends_with_what_it_is_and_how_it_is_used() -> None:
         "report": "torchbuild report",
     }
     assert lines[-1].startswith(f"  $ {BUILT.plan.environment.python} -c 'import torch")
+
+
+def test_one_target_is_no_torch_that_could_be_used() -> None:
+    text = plain(show.built_text(replace(BUILT, verified=None), 5.0, windows=False, target="c10"))
+    assert text.startswith("Built c10 of torch 2.8.0a0 (CPU, Release, develop) in 5.0 s")
+    assert "import torch" not in text and BUILT.plan.build_dir in text
+
+
+def test_a_wheels_torch_is_called_so() -> None:
+    plan = replace(BUILT.plan, way=Way(name="from-wheel", because=""))
+    text = plain(show.built_text(replace(BUILT, plan=plan, verified=None), 5.0, windows=False))
+    assert text.startswith("Built torch 2.8.0a0 (from a wheel) in 5.0 s")
 
 
 def test_nothing_built_is_one_line() -> None:

@@ -4,6 +4,8 @@ import importlib
 import math
 import shutil
 import sysconfig
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -35,6 +37,28 @@ class Tensor:
 
     def tolist(self) -> Any:
         return self.values
+
+
+def test_half_a_cuda_toolkit_of_the_machine_is_no_fault_of_torch(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """An nvcc on PATH without its libraries, and a torch for CUDA from a wheel."""
+    (tmp_path / "Torch").mkdir()
+    (tmp_path / "Torch/TorchConfig.cmake").touch()
+    utils = SimpleNamespace(cmake_prefix_path=str(tmp_path))
+    torch = SimpleNamespace(version=SimpleNamespace(cuda="12.4"), __file__=__file__, utils=utils)
+
+    def fail(*_: object) -> str:
+        raise Wrong("Your installed Caffe2 version uses CUDA but I cannot find the CUDA\n  libraries.")
+
+    monkeypatch.setattr(torch_checks, "consume", fail)
+    monkeypatch.setattr(shutil, "which", lambda name: f"/bin/{name}")
+    monkeypatch.delenv("CUDA_HOME", raising=False)
+    with pytest.raises(torch_checks.NotPossible, match="no whole toolkit at /bin/nvcc"):
+        torch_checks.check_cmake_consumer(torch)
+    monkeypatch.setenv("CUDA_HOME", "/toolkit")  # that of a CUDA build of ours
+    with pytest.raises(Wrong):
+        torch_checks.check_cmake_consumer(torch)
 
 
 def test_numbers_are_the_same_at_every_run_and_differ_by_shape_and_seed() -> None:

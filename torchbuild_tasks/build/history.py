@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
 import re
 import shutil
 import threading
@@ -217,6 +218,8 @@ def keep(store: Path, source: Path, compiler: str, build_dir: Path, *, started: 
         started: when the build began, in seconds since 1970.
         finished: when it ended, as the manifest has it.
     """
+    if not os.path.lexists(build_dir / NINJA_LOG):  # CMake alone has run
+        return ""
     try:
         log = read_ninja_log(build_dir)
     except UsageError as error:

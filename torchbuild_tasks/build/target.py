@@ -12,6 +12,8 @@ from torchbuild_tasks.build.compiler_cache import begin_cache
 from torchbuild_tasks.build.install.rules import Rule, read_rules
 from torchbuild_tasks.build.work import Work
 from torchbuild_tasks.errors import BuildFailed, UsageError
+from torchbuild_tasks.facts.probe import Probe
+from torchbuild_tasks.facts.tree import look_at_cache
 from torchbuild_tasks.model import Command
 from torchbuild_tasks.system import process
 from torchbuild_tasks.values import replace
@@ -76,11 +78,13 @@ def _describe_files(work: Work, ninja: Command, target: str) -> list[str]:
         rules = read_rules(work.build_dir)
     except OSError:
         rules = []
+    cache = look_at_cache(Probe(environ=dict(os.environ)), str(work.build_dir))  # of the configure just run
+    prefix = (cache.prefix if cache else None) or ""
     lines = []
     for file in files:
         if not file.is_file():
             continue
-        installed = next((_installed_path(work, rule, file) for rule in rules if _copies(rule, file)), None)
+        installed = next((_installed_path(prefix, rule, file) for rule in rules if _copies(rule, file)), None)
         lines.append(f"{file} is built. {_describe_use(file, installed)}")
     return lines or [f"{target} is built. Nothing was installed: `build` does that."]
 
@@ -99,9 +103,7 @@ def _copies(rule: Rule, file: Path) -> bool:
     return any(os.path.normcase(source) == name for source in rule.sources)
 
 
-def _installed_path(work: Work, rule: Rule, file: Path) -> Path:
-    cache = work.facts.tree.cache
-    prefix = (cache.prefix if cache else None) or ""
+def _installed_path(prefix: str, rule: Rule, file: Path) -> Path:
     return Path(rule.destination.replace("${CMAKE_INSTALL_PREFIX}", prefix)) / file.name
 
 

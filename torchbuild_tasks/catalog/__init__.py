@@ -23,6 +23,7 @@ from torchbuild_tasks.catalog.cuda import (
     CudaTorchRow,
     CudaWheelRow,
     FamilyRow,
+    FlagRow,
     GpuRow,
     JetpackRow,
     PartRow,
@@ -227,6 +228,7 @@ class Catalog:
     submodule = Table(SubmoduleRow, "submodules.toml")
     backport = Table(BackportRow, "backports.toml")
     gate = Table(GateRow, "gates.toml")
+    flag = Table(FlagRow, "flags.toml")
     bring = Table(BringRow, "gates.toml")
     left_out = Table(LeftOutRow, "gates.toml")
     character = Table(CharacterRow, "characters.toml")

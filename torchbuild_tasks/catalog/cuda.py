@@ -167,6 +167,20 @@ class JetpackRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     newer_cuda: bool = False
 
 
+class FlagRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Words of CXXFLAGS without which these releases of a compiler do not compile these torches."""
+
+    compiler: str
+    fits: str
+    torch: str
+    os: str = ""
+    arch: str = ""
+    needs: str = ""
+    flags: tuple[str, ...]
+    because: str
+    source: str
+
+
 class PatchRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A change to the source for some machines; `diff` is a file of `data/patches/`, `text` what it holds.
 

@@ -79,7 +79,8 @@ def _build(request: BuildRequest, report: Reporter) -> Outcome:
         from torchbuild_tasks.text.show import built_text
 
         seconds = time.monotonic() - began
-        text = built_text(built, seconds, windows=os.name == "nt", verbose=request.verbose)
+        windows = os.name == "nt"
+        text = built_text(built, seconds, windows=windows, verbose=request.verbose, target=request.target)
     return Outcome({"plan": built.plan, "verify": built.verified}, text)
 
 

@@ -7,6 +7,7 @@ import re
 import msgspec
 
 from torchbuild_tasks.catalog import NewerCompilerRow
+from torchbuild_tasks.catalog.cuda import FlagRow
 from torchbuild_tasks.catalog.match import admits, applies
 from torchbuild_tasks.model import Choice, Finding, Tool
 from torchbuild_tasks.plan.cuda.chosen import NO_LIMITS, OR_ADVISED, HostLimits
@@ -15,6 +16,7 @@ from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.toolset import ChosenToolset
 from torchbuild_tasks.plan.variables import decide, is_off
 from torchbuild_tasks.text.words import flag_words
+from torchbuild_tasks.values import replace
 
 CXX_FAMILIES = ("g++", "clang++", "c++", "cl", "clang-cl")
 PARTNER = {"g++": "gcc", "clang++": "clang", "c++": "cc", "cl": "cl", "clang-cl": "clang-cl"}
@@ -179,6 +181,34 @@ def _too_new(question: Question, tool: Tool) -> NewerCompilerRow | None:
         ):
             return row
     return None
+
+
+def choose_flags(question: Question, tool: Tool | None) -> tuple[Choice, ...]:
+    """Return CXXFLAGS with what this compiler must be told to compile this torch, if anything."""
+    before = decide(question, "CXXFLAGS")
+    there = flag_words(before.value) if before else ()
+    rows = [row for row in question.catalog.flag if tool and _needs_flags(question, row, tool)]
+    flags = dict.fromkeys(flag for row in rows for flag in row.flags if flag not in there)
+    if not flags:
+        return ()
+    value, because = " ".join(flags), "; ".join(row.because for row in rows)
+    if before is None or not there:
+        return (Choice(name="CXXFLAGS", value=value, because=because),)
+    because += f"; the rest: {before.because}"
+    return (replace(before, value=f"{before.value.strip()} {value}", because=because),)
+
+
+def _needs_flags(question: Question, row: FlagRow, tool: Tool) -> bool:
+    host = question.facts.host
+    switch = decide(question, row.needs)
+    return (
+        row.compiler == tool.name.replace("c++", "g++")
+        and row.os in ("", host.os)
+        and row.arch in ("", host.arch)
+        and bool(admits(row.fits, tool.version))
+        and bool(admits(row.torch, question.version))
+        and not (switch and is_off(switch.value))
+    )
 
 
 def check_compilers(question: Question, compilers: Compilers) -> tuple[Finding, ...]:

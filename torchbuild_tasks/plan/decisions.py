@@ -19,7 +19,7 @@ from torchbuild_tasks.features.patches.choose import choose_patches
 from torchbuild_tasks.model import Choice, Companion, Patch
 from torchbuild_tasks.plan.blas import ChosenBlas, choose_blas, conda_prefix
 from torchbuild_tasks.plan.bring import CACHE, say_brought
-from torchbuild_tasks.plan.compiler import Compilers, choose_compilers
+from torchbuild_tasks.plan.compiler import Compilers, choose_compilers, choose_flags
 from torchbuild_tasks.plan.cuda.chosen import ChosenCuda
 from torchbuild_tasks.plan.dependent import Blocked, settle_switches
 from torchbuild_tasks.plan.environment import ChosenPython, choose_python
@@ -99,7 +99,8 @@ def decide_build(question: Question) -> Decisions:
         helpers=helpers,
         compiler=compilers.tool,
     )
-    python = choose_python(question, (*helpers.requires, *companion_requires(question)))
+    requires = () if question.request.from_wheel else helpers.requires
+    python = choose_python(question, (*requires, *companion_requires(question)))
     jobs = choose_jobs(question, build_type.value)
     distribution = _distribution(question, cache, compilers, generator, jobs)
     away = distribution.plan is not None
@@ -112,7 +113,8 @@ def decide_build(question: Question) -> Decisions:
         *distribution.choices,
         *editable_variables(question, python.target, mode.value, build_dir(question)),
     )
-    settled = settle_switches(question, _merge(lower, decide_all(question), decisive, linker.choices))
+    flags = (*linker.choices, *choose_flags(question, compilers.tool))
+    settled = settle_switches(question, _merge(lower, decide_all(question), decisive, flags))
     return Decisions(
         question=question,
         python=python,

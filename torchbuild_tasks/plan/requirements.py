@@ -103,11 +103,18 @@ def missing_requirements(
     *,
     ours: bool = True,
 ) -> tuple[str, ...]:
-    """Return what `required` and `also` name and the environment lacks (a new venv lacks all of it)."""
+    """Return what `required` and `also` name and the environment lacks (a new venv lacks all of it).
+
+    With --from-wheel torch needs nothing to be built, and of `required` only its bounds for `also` count.
+    """
     have = _packages(installed)
     markers = _markers(question, base)
     missing = []
-    for text in (*required(question, installed, ours=ours), *also):
+    needed = required(question, installed, ours=ours)
+    if question.request.from_wheel:
+        names = {canonicalize_name(each.name) for text in also if (each := _parsed(text))}
+        needed = tuple(text for text in needed if any(named(text, name) for name in names))
+    for text in (*needed, *also):
         requirement = _parsed(text)
         if requirement is None or _built_in(question, requirement.name, base):
             continue
@@ -116,7 +123,7 @@ def missing_requirements(
         version = have.get(canonicalize_name(requirement.name))
         if version is None or not admits(str(requirement.specifier), version):
             missing.append(text)
-    return tuple(missing)
+    return tuple(dict.fromkeys(missing))
 
 
 def _built_in(question: Question, name: str, python: Python) -> bool:
@@ -191,7 +198,7 @@ def missing_from_files(names: Iterable[str], requirements: Iterable[str]) -> tup
         name = canonicalize_name(wanted.name)
         if not any(name == own and wanted.specifier.contains(v, prereleases=True) for own, v in there):
             missing.append(text)
-    return tuple(missing)
+    return tuple(dict.fromkeys(missing))
 
 
 def _distribution(name: str) -> tuple[NormalizedName, Version] | None:

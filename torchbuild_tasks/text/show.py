@@ -40,7 +40,7 @@ OUTCOME = {"passed": "passed      ", "failed": "FAILED      ", "not possible": "
 STYLE_OF: dict[str, Style] = {"ok": "good", "warn": "warning", "error": "error", "unknown": "warning"}
 # The decisions of a plan in the order of the questions that they answer; the rest are build variables.
 GROUPS = (
-    ("What is built", ("source", "torch", "era", "preset", "build type", "mode", "target")),
+    ("What is built", ("source", "torch", "era", "preset", "build type", "mode")),
     ("Where it goes", ("python", "from PyPI", "env shell")),
     (
         "With what",
@@ -154,7 +154,7 @@ def _expected(key: str, wanted: str) -> str:
 
 
 def commands(plan: BuildPlan) -> Iterable[Command]:
-    """Return the commands of a plan in their order."""
+    """Return the commands of a plan in their order; without its own build, those that come before it."""
     environment = plan.environment
     compiling = None if plan.way.name == "from-wheel" else plan.way.configure or plan.compile
     steps = (
@@ -164,8 +164,9 @@ def commands(plan: BuildPlan) -> Iterable[Command]:
         environment.better,
         plan.way.ninja,
         compiling,
+        *(Command(argv=each.argv, cwd=plan.source, because=each.because) for each in plan.companions),
     )
-    return (step for step in steps if step is not None)
+    return (step for step in steps if step is not None and step.argv)
 
 
 def command_text(command: Command) -> str:
@@ -358,7 +359,9 @@ def _counts(report: VerifyReport) -> str:
     return f"{passed} passed, {failed} failed, {skipped} not possible here"
 
 
-def built_text(built: Built, seconds: float, *, windows: bool, verbose: bool = False) -> str:
+def built_text(
+    built: Built, seconds: float, *, windows: bool, verbose: bool = False, target: str | None = None
+) -> str:
     """Return the end of a build: what it is and where, what took how long, and how it is used.
 
     Args:
@@ -366,6 +369,7 @@ def built_text(built: Built, seconds: float, *, windows: bool, verbose: bool = F
         seconds: from the first look to the end.
         windows: whether the commands are for a shell of Windows.
         verbose: whether every check of the verification is listed.
+        target: the one target of Ninja that was built, if not torch.
     """
     verified, plan = built.verified, built.plan
     values = {choice.name: choice.value for choice in plan.choices}
@@ -377,8 +381,8 @@ def built_text(built: Built, seconds: float, *, windows: bool, verbose: bool = F
     elif verified:
         text = f"{_verification_of(verified)}: {_counts(verified)}\n"
     device = "CUDA" if values.get("USE_CUDA", "0") not in ("0", "OFF") else "CPU"
-    parts = f"{device}, {values.get('build type', '')}, {plan.mode}"
-    target = values.get("target")
+    compiled = plan.way.name != "from-wheel"
+    parts = ", ".join((device, values.get("build type", ""), plan.mode) if compiled else ("from a wheel",))
     what = f"{target} of torch" if target else "torch"
     rows = [
         ("in", plan.build_dir if target else plan.source),

@@ -265,11 +265,18 @@ def check_cmake_consumer(torch: Any) -> Answer:
             raise NotPossible(f"{name} is not on PATH")
     if getattr(torch.version, "cuda", None) and not (os.environ.get("CUDA_HOME") or shutil.which("nvcc")):
         raise NotPossible("find_package(Torch) of a CUDA torch needs a CUDA toolkit, and none is on PATH")
+    own_toolkit = os.environ.get("CUDA_HOME") or not getattr(torch.version, "cuda", None)
     package = Path(torch.__file__).parent
     config = Path(getattr(torch.utils, "cmake_prefix_path", "") or package / "share" / "cmake")
     if not (config / "Torch" / "TorchConfig.cmake").exists():
         raise Wrong(f"no TorchConfig.cmake in {config / 'Torch'}")
-    return f"built by CMake with {compiler}: {consume(str(cmake), config, package)}", {}
+    try:
+        return f"built by CMake with {compiler}: {consume(str(cmake), config, package)}", {}
+    except Wrong as error:
+        if own_toolkit or "cannot find the CUDA" not in str(error):  # cmake/Caffe2Config.cmake.in, since 1.0
+            raise
+        nvcc = shutil.which("nvcc")
+        raise NotPossible(f"find_package(Torch) of a CUDA torch finds no whole toolkit at {nvcc}") from None
 
 
 def consume(cmake: str, config: Path, package: Path) -> str:

@@ -81,6 +81,15 @@ def test_a_cuda_build_makes_a_torchvision_with_cuda() -> None:
     assert only(plan_of(facts("2.8.0a0"), with_=("torchvision",), cuda=True)).set["FORCE_CUDA"] == "1"
 
 
+def test_what_would_be_downloaded_meanwhile_is_off_unless_the_user_wants_it() -> None:
+    """torchaudio's build fetches SoX and three FFmpegs; what follows from torch is not the user's to say."""
+    quiet = only(plan_of(facts("2.6.0a0"), with_=("torchaudio",))).set
+    assert (quiet["BUILD_SOX"], quiet["USE_FFMPEG"]) == ("0", "0")
+    said = ("USE_FFMPEG=1", "PYTORCH_VERSION=1.0")
+    wanted = only(plan_of(facts("2.6.0a0"), with_=("torchaudio",), set=said)).set
+    assert (wanted["USE_FFMPEG"], wanted["PYTORCH_VERSION"]) == ("1", "{torch}")
+
+
 def test_what_it_needs_is_installed_with_what_torch_needs() -> None:
     plan = plan_of(facts("2.8.0a0"), with_=("torchvision",))
     assert plan.environment.install is not None

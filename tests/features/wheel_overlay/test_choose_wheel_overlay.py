@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -25,6 +26,8 @@ from torchbuild_tasks.features.wheel_overlay.choose import (
 )
 from torchbuild_tasks.model import Expectation, Host
 from torchbuild_tasks.model.wheel import Member, Wheel
+from torchbuild_tasks.text.show import commands
+from torchbuild_tasks.values import replace
 
 ROWS = load_catalog().wheel_input
 # Of what Ninja's graph and its list of headers name in a real build of 2.6.0, one of each kind and place; and
@@ -288,6 +291,23 @@ def test_the_plan_compiles_nothing() -> None:
     plan = plan_of(facts, from_wheel="auto")
     assert plan.verdict != "refuse"
     assert plan.env_files == () and plan.artifacts == () and plan.environment.install is None
+    created = [command.argv[1:3] for command in commands(plan)]
+    assert created in ([], [("-m", "venv")]), "no command of a compile is shown"
+    shown = [(each.check, each.key) for each in plan.expectations]
+    assert ("config", "USE_CUDA") not in shown and ("matmul", "") in shown
+
+
+def test_what_is_built_with_torch_is_built_against_the_wheels() -> None:
+    """Its build imports setuptools and NumPy, within the bounds of this torch; the rest is not installed."""
+    facts = with_tree(linux_facts(), commit="a" * 40, version="2.0.0a0")
+    facts = replace(facts, pythons=tuple(replace(each, packages={"pip": "24.0"}) for each in facts.pythons))
+    plan = plan_of(facts, from_wheel="auto", with_=("torchaudio",))
+    assert plan.verdict != "refuse"
+    assert [each.name for each in plan.companions] == ["torchaudio"]
+    install = plan.environment.install
+    assert install and {"numpy<2", "setuptools<70", "cmake"} <= set(install.argv)
+    assert "pyyaml" not in install.argv
+    assert list(commands(plan))[-1].argv == plan.companions[0].argv
 
 
 @pytest.mark.parametrize(
@@ -304,3 +324,4 @@ def test_without_git_nobody_knows_what_was_changed() -> None:
     plan = plan_of(with_tree(linux_facts(), commit=None), from_wheel="auto")
     assert plan.verdict == "refuse"
     assert "no git checkout" in plan.findings[-1].text
+    assert re.search(r"torchbuild source get \S+ --source \S+-git", str(plan.findings[-1].fix))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from torchbuild_tasks.system.git.complete import complete
 from torchbuild_tasks.system.git.fetch import Access
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.git.transfer import Watch
+from torchbuild_tasks.values import replace
 
 pytestmark = [pytest.mark.integration, needs_git]
 
@@ -62,6 +64,27 @@ def way(git: Git) -> Access:
 
 def bring_all(git: Git) -> None:
     complete(git, way(git), lambda top: True)
+
+
+def test_a_worktree_gets_what_it_needs_and_not_what_the_main_checkout_happens_to_have(
+    trees: Trees, tmp_path: Path
+) -> None:
+    """As third_party/nccl/nccl of 2.x: setup.py insists on it, and an earlier `source get` left it out."""
+    shutil.rmtree(trees.git.folder / OUTER)
+    (trees.git.folder / OUTER).mkdir()
+    asked = []
+
+    def needed(root: Path) -> Callable[[str], bool]:
+        asked.append(root)
+        return lambda top: top == OUTER
+
+    plan = replace(way(trees.git), needed=needed)
+    worktree.add(trees.git, tmp_path / "planned", trees.second, plan)
+    assert asked == [(tmp_path / "planned").resolve()]
+    tops = [
+        module.top for module in submodules.walk(Git(folder=asked[0], config=CONFIG)) if module.is_present
+    ]
+    assert tops == [OUTER]
 
 
 def test_objects_are_linked_and_not_copied(trees: Trees) -> None:

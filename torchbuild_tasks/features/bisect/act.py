@@ -402,7 +402,7 @@ def run(
         step_report.stage(title)
         memory = write_memory(session, replace(memory, testing=advice.commit))
         patches.bring(session.tree.folder, ())  # a build may have applied them; they would stand in the way
-        worktree.switch(session.tree, advice.commit, access, modules=memory.builds)
+        _check_out(session, advice.commit, access, memory)
         step = try_commit(memory, title, session.folder / _STEPS, build, step_report)
         memory = write_memory(session, replace(memory, steps=(*memory.steps, step), testing=""))
         report.note(f"{number}  {step_line(step)}", alone=True)
@@ -422,6 +422,20 @@ def _prepare(session: Session, memory: Bisection, report: Reporter, access: Acce
         return
     report.note(f"worktree: {session.tree.folder}")
     worktree.add(session.git, session.tree.folder, memory.bad, access, modules=memory.builds)
+
+
+def _check_out(session: Session, commit: str, access: Access | None, memory: Bisection) -> None:
+    """Move the worktree to a commit; one of which a submodule cannot be had can be left out.
+
+    Raises:
+        SourceError: it cannot be moved; the way round it is named.
+    """
+    try:
+        worktree.switch(session.tree, commit, access, modules=memory.builds)
+    except SourceError as error:
+        skip = f"Or leave this commit out: torchbuild bisect --resume --skip {commit[:10]}"
+        next_step = f"{error.next_step}\n{skip}" if error.next_step else skip
+        raise SourceError(error.what, looked=error.looked, next_step=next_step) from None
 
 
 def _break_locks(tree: Git) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from torchbuild_tasks.errors import BuildFailed, UsageError, VerifyFailed
 from torchbuild_tasks.features.bisect.flags import BisectRequest
 from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.values import replace
 from torchbuild_tasks.verbs import Outcome
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def run(request: BisectRequest, report: Reporter) -> Outcome:
 
 def find_first_bad(request: BisectRequest, report: Reporter) -> Found | None:
     """Build one commit after the other in a worktree and let a command judge; None after --reset."""
-    from torchbuild_tasks.context import checkout, look, network
+    from torchbuild_tasks.context import checkout, look, needed_submodules, network
     from torchbuild_tasks.features.bisect import act
     from torchbuild_tasks.system import lock
     from torchbuild_tasks.system.git.fetch import access_for
@@ -67,6 +68,7 @@ def find_first_bad(request: BisectRequest, report: Reporter) -> Found | None:
             return None
         memory = act.memory_of(ground, request)
         flags = act.flags_of(memory, request, ground, question.settings.path)
+        way = replace(way, needed=lambda root: needed_submodules(look(flags, everything=False)))
         if not memory.builds:
             files = act.Built(source=str(ground.tree.folder), imports=False)
             return act.run(ground, memory, lambda _: files, report, way)

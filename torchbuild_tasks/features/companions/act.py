@@ -7,6 +7,7 @@ of this build and verified with it; a mark records for which torch, so that it i
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -145,12 +146,16 @@ def _torch_version(work: Work) -> str:
 
 def _build(work: Work, companion: Companion, torch: str) -> None:
     work.report.note(f"{companion.name} {companion.version or companion.ref} is built against torch {torch}")
-    variables = {name: value.replace("{torch}", torch) for name, value in companion.set.items()}
+    environ = dict(work.env)
+    environ.update({name: value.replace("{torch}", torch) for name, value in companion.set.items()})
+    if work.wheel:  # no env file was sourced, which would have put the environment's CMake and Ninja first
+        programs = str(Path(work.plan.environment.python).parent)
+        environ["PATH"] = os.pathsep.join(filter(None, (programs, environ.get("PATH"))))
     _mark(work, companion).unlink(missing_ok=True)
     # Not in the checkout, whose folder `torch` would be imported.
     cwd = str(work.root / files.STATE_DIR)
     command = Command(argv=companion.argv, cwd=cwd, because=companion.because)
-    run_logged(work, command, {**work.env, **variables})
+    run_logged(work, command, environ)
 
 
 def _add_checks(work: Work, report: VerifyReport) -> Work:

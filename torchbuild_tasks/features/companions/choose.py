@@ -12,7 +12,7 @@ from torchbuild_tasks.catalog.match import admits, parse_version
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import Choice, Companion, CompanionSource, Finding
 from torchbuild_tasks.plan.question import Question
-from torchbuild_tasks.plan.variables import is_cuda
+from torchbuild_tasks.plan.variables import decide, is_cuda
 from torchbuild_tasks.text.words import did_you_mean
 from torchbuild_tasks.values import replace
 
@@ -125,10 +125,18 @@ def _made(
         version="",
         folder=folder,
         argv=(*pip, "-v", "--no-build-isolation", "--no-deps", "--force-reinstall", folder),
-        set={key: value.replace("{cuda}", cuda) for key, value in wanted.row.set.items()},
+        set={
+            key: _value(question, key, value).replace("{cuda}", cuda) for key, value in wanted.row.set.items()
+        },
         state=state,
         because=because,
     )
+
+
+def _value(question: Question, name: str, value: str) -> str:
+    """Return a row's variable; where nothing of it follows from the build, the user's own value wins."""
+    own = decide(question, name) if "{" not in value else None
+    return own.value if own else value
 
 
 def source_of(question: Question, name: str) -> CompanionSource | None:

@@ -64,6 +64,7 @@ def lay_wheel(work: Work) -> Work:
     work = replace(work, plan=replace(work.plan, expectations=expectations))
     outputs = of_either_era(work.catalog, work.plan.era)
     taken, left = choose_members(wheel, _tracked(work), outputs.matches)
+    work.ledger.note(inputs=inputs)  # also where nothing is laid: what is built with torch opens the manifest
     if _is_laid(work, inputs, taken):
         work.report.note("Up to date: the files of this wheel lie there as they were laid.")
         return replace(work, up_to_date=True)
@@ -74,7 +75,6 @@ def lay_wheel(work: Work) -> Work:
     try:
         with translate_errors(BuildFailed, staging):
             _unpack(wheel, taken, staging)
-        work.ledger.note(inputs=inputs)
         work.ledger.open()
         _install_editable(work, wheel, staging)
         _remove_earlier(work, outputs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -16,6 +16,7 @@ from torchbuild_tasks.catalog.match import variable_row
 from torchbuild_tasks.model import BuildPlan, Expectation, Finding, Freshness, Host, Way
 from torchbuild_tasks.model.wheel import Member, Wheel
 from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.plan.submodules import as_word, fetched_word, folder_beside
 from torchbuild_tasks.values import replace
 
 COMPILED: Final = ("native", "generated", "build")
@@ -28,6 +29,9 @@ _KEPT: Final = frozenset(
 _WHEELS_OWN: Final = frozenset(("config", "cuda_arch_list", "rpath"))  # an RPATH leads to wheels beside torch
 # Caffe2Config.cmake of a CUDA wheel asks for the toolkit that it was built with.
 _NEEDS_TOOLKIT: Final = "cmake_consumer"
+# What a torch says of itself when it is imported, and a wheel's builder has decided.
+_SAYS: Final = ("version", "git_version", "distribution", "debug")
+_OF_WHEEL: Final = "of the wheel whose libraries these are"
 _SHOWN: Final = 6
 # https://peps.python.org/pep-0600/: the glibc that the older names stand for
 _LEGACY: Final = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}
@@ -235,17 +239,19 @@ def choose_members(
 
 
 def plan_overlay(question: Question, plan: BuildPlan) -> BuildPlan:
-    """Return the plan without anything that compiles."""
-    kept_findings = (each for each in plan.findings if each.id in _KEPT)
+    """Return the plan without what compiles torch; what --with names is built against the wheel's."""
+    companions = {row.name for row in question.catalog.companion}
+    kept_findings = (each for each in plan.findings if each.id in _KEPT | companions)
     findings = (*kept_findings, *_check_flags(question))
     states = {finding.status for finding in findings}
-    kept = tuple(each for each in plan.choices if each.name in ("python", "mode", "version"))
+    names = {"source", "torch", "python", "mode", "version", *companions}
+    kept = tuple(each for each in plan.choices if each.name in names)
     return replace(
         plan,
         verdict="refuse" if "error" in states else "warn" if "warn" in states else "ok",
         findings=findings,
         choices=kept,
-        environment=replace(plan.environment, install=None, better=None, remove=None),
+        environment=replace(plan.environment, better=None, remove=None),
         artifacts=(),
         toolkit=None,
         patches=(),
@@ -255,10 +261,27 @@ def plan_overlay(question: Question, plan: BuildPlan) -> BuildPlan:
         way=Way(name="from-wheel", because="nothing is compiled"),
         freshness=Freshness(needs="nothing", because="what an earlier wheel, or a build, left goes first"),
         linker=None,
-        companions=(),
         env=(),
         env_files=(),
+        compile=replace(plan.compile, argv=()),
+        expectations=tuple(_as_the_wheel(each) for each in _ours(question.catalog.check, plan.expectations)),
     )
+
+
+def _ours(rows: Iterable[CheckRow], expectations: Iterable[Expectation]) -> Iterator[Expectation]:
+    """Yield what does not depend on how the wheel was built."""
+    variables = {(row.check, row.key) for row in rows if row.variable}
+    for each in expectations:
+        own = each.check in _WHEELS_OWN or each.key in ("cuda", "built_with")
+        if not own and (each.check, each.key) not in variables:
+            yield each
+
+
+def _as_the_wheel(expectation: Expectation) -> Expectation:
+    """Return what is expected before it is known which wheel it will be."""
+    if expectation.check == "import" and expectation.key in _SAYS:
+        return replace(expectation, wanted="as the wheel says", because=_OF_WHEEL)
+    return expectation
 
 
 def _check_flags(question: Question) -> Iterable[Finding]:
@@ -266,7 +289,6 @@ def _check_flags(question: Question) -> Iterable[Finding]:
     asked = {
         "--watch": request.watch,
         "--target": request.target,
-        "--with": request.with_,
         "--mode wheel": question.value("mode", "develop") == "wheel",
     }
     wrong = [flag for flag, given in asked.items() if given]
@@ -278,7 +300,12 @@ def _check_flags(question: Question) -> Iterable[Finding]:
     tree = question.facts.tree
     if not tree.problem and not tree.commit:
         text = f"{tree.root} is no git checkout: of which commit it is, and what was changed, cannot be told"
-        fix = "Get a checkout: source get; or leave out --from-wheel, which compiles."
+        beside = as_word(folder_beside(tree))
+        word = fetched_word(tree, question.catalog)
+        fix = (
+            f"torchbuild source get {word} --source {beside} gets a checkout; then the same command with "
+            f"--source {beside}. Or leave out --from-wheel, which compiles."
+        )
         yield Finding(id="from-wheel", status="error", text=text, fix=fix)
 
 
@@ -296,19 +323,12 @@ def promise(
     `inputs` are those of `wheel_inputs`, which the manifest remembers.
     """
     version, torch, commit = (*inputs.get("wheel versions", "").split(), "", "", "")[:3]
-    by_key = {"version": torch, "git_version": commit, "distribution": version, "debug": ""}
-    variables = {(row.check, row.key) for row in rows if row.variable}
+    by_key = dict(zip(_SAYS, (torch, commit, version, ""), strict=True))
     made = []
-    for each in expectations:
-        if (
-            each.check in _WHEELS_OWN
-            or (each.check, each.key) in variables
-            or each.key in ("cuda", "built_with")
-        ):
-            continue
+    for each in _ours(rows, expectations):
         wanted = by_key.get(each.key) if each.check == "import" else None
         if wanted:
-            each = replace(each, wanted=wanted, because="of the wheel whose libraries these are")
+            each = replace(each, wanted=wanted, because=_OF_WHEEL)
         if each.check == _NEEDS_TOOLKIT and "+cu" in torch:
             each = replace(each, skip="it takes the CUDA toolkit that the wheel was built with")
         if wanted != "":

@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, Protocol
 from urllib.parse import urlsplit
@@ -62,12 +62,15 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
         mirrors: the mirror store; None where there is none.
         offline: only what the mirror store has.
         watch: where progress is reported, and how many seconds of silence end a command.
+        needed: says of a worktree, once its files are there, which submodules it cannot do without; None
+            where nobody can say, so that it gets those that the main checkout has.
     """
 
     config: tuple[str, ...]
     mirrors: Path | None = None
     offline: bool = False
     watch: Watch
+    needed: Callable[[Path], Callable[[str], bool]] | None = None
 
 
 class FetchReport(Protocol):

@@ -104,7 +104,7 @@ def add(git: Git, folder: Path, ref: str, access: Access | None = None, *, modul
             next_step="Name another folder, or move that one away.",
         )
     _write_entry(git, folder, "adding", commit)
-    git.run("worktree", "add", "--detach", str(folder), commit)
+    git.run("worktree", "add", "--quiet", "--detach", str(folder), commit)
     if modules:
         _complete(tree, _main(git), access)
     _write_entry(git, folder, "here", commit)
@@ -155,14 +155,23 @@ def _quiet(git: Git) -> Access:
 
 
 def _complete(git: Git, main: Git | None, access: Access) -> None:
-    """Bring every submodule to where HEAD has it; one that the main checkout left out is left out."""
-    known = submodules.walk(main, commit="HEAD") if main else ()
-    left_out = {module.top for module in known if not module.is_present}
+    """Bring every submodule that is needed, or was there, to where HEAD has it.
 
-    def needed(top: str) -> bool:
-        return top not in left_out or os.path.lexists(git.folder / top / ".git")
+    Where nothing says what is needed, what the main checkout left out is left out.
+    """
+    if access.needed:
+        is_needed = access.needed(git.folder)
+    else:
+        known = submodules.walk(main, commit="HEAD") if main else ()
+        left_out = {module.top for module in known if not module.is_present}
 
-    complete(git, access, needed, main=main)
+        def is_needed(top: str) -> bool:
+            return top not in left_out
+
+    def wanted(top: str) -> bool:
+        return is_needed(top) or os.path.lexists(git.folder / top / ".git")
+
+    complete(git, access, wanted, main=main)
 
 
 def remove(git: Git, folder: Path, *, created: Collection[str] = ()) -> None:
