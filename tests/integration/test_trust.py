@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -14,7 +15,7 @@ from typing import Any, Final
 import pytest
 
 import torchbuild_tasks
-from tests.support.capabilities import needs_git
+from tests.support.capabilities import has, needs, needs_git
 from tests.support.sample import materialise
 
 pytestmark = [pytest.mark.integration, needs_git]
@@ -243,6 +244,32 @@ def test_a_look_runs_nothing_of_the_tree(checkout: Path, words: str) -> None:
             assert f"{key} (" in text
         assert "torchbuild trust " in text
         assert said.returncode == 3
+
+
+@pytest.mark.parametrize("words", ["plan", "doctor --offline"])
+@needs(has("strace"), "strace")
+def test_the_kernel_saw_nothing_of_the_tree_start(checkout: Path, words: str) -> None:
+    """Also what programs start that are started: every execve of a whole look, by where its file lies."""
+    log = checkout.parent / "strace"
+    argv = ["strace", "-f", "-qq", "-s", "4096", "-e", "trace=execve,execveat", "-o", str(log), *COMMAND]
+    subprocess.run(
+        [*argv, *words.split()],
+        cwd=checkout,
+        env={**os.environ, "PYTHONPATH": str(PACKAGE)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=600,
+        check=False,
+    )
+    ran_files = [
+        found[1]
+        for line in log.read_text("utf-8", "replace").splitlines()
+        if (found := re.search(r'execve\("([^"]+)".*\) = 0$', line))
+    ]
+    assert len(ran_files) > 5
+    assert [path for path in ran_files if is_of(path, checkout)] == []
+    assert [path for path in ran_files if not path.startswith("/")] == []
+    assert ran(checkout) == []
 
 
 def test_what_is_harmless_counts_all_the_same(checkout: Path) -> None:

@@ -120,11 +120,7 @@ def variables_of(manifest: Manifest, catalog: Catalog) -> Iterator[None]:
         for name, value in os.environ.items()
         if any(fnmatchcase(name, pattern) for pattern in patterns) and not is_secret(name)
     }
-    then = {
-        name: value
-        for name, value in manifest.facts.environ.items()
-        if HIDDEN not in value and any(fnmatchcase(name, pattern) for pattern in patterns)
-    }
+    then = {name: value for name, value in manifest.facts.environ.items() if HIDDEN not in value}
     for name in now:
         del os.environ[name]
     os.environ.update(then)
