@@ -24,6 +24,7 @@ FETCHING: Final = (*BUILDING, "helpers")
 CACHING: Final = (*BUILDING, "cache")
 EVERY: Final = tuple(VERBS)
 
+# https://cmake.org/cmake/help/latest/variable/CMAKE_BUILD_TYPE.html
 BUILD_TYPES: Final = ("Release", "Debug", "RelWithDebInfo", "MinSizeRel")
 MODES: Final = ("develop", "wheel")
 JOBSERVER: Final = ("auto", "off")

@@ -309,6 +309,7 @@ def _unescape(text: str) -> str:
 
 
 # ---------------- the cgroups that this process is in, of version 1 and 2, from its own up to the top one
+# https://docs.kernel.org/admin-guide/cgroup-v2.html, https://man7.org/linux/man-pages/man7/cgroups.7.html
 
 
 class CgroupLevel(NamedTuple):

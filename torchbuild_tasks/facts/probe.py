@@ -336,7 +336,10 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def multiarch_triplet(probe: Probe) -> str:
-    """Return what Debian calls the folder for libraries of this machine: x86_64-linux-gnu."""
+    """Return what Debian calls the folder for libraries of this machine: x86_64-linux-gnu.
+
+    https://wiki.debian.org/Multiarch/Tuples
+    """
     return f"{probe.uname().machine or 'x86_64'}-linux-gnu"
 
 

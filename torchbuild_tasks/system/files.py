@@ -103,7 +103,9 @@ def state_dir(root: Path) -> Path:
 # ---------------- files that other programs hold
 
 _PATIENCE: Final = 2.0  # seconds
-_DENIED: Final = 5  # Windows' error codes
+# ERROR_ACCESS_DENIED, ERROR_SHARING_VIOLATION and ERROR_LOCK_VIOLATION:
+# https://learn.microsoft.com/windows/win32/debug/system-error-codes--0-499-
+_DENIED: Final = 5
 _BLOCKED: Final = (32, 33)  # by a program that has it open, or has locked a part of it
 
 

@@ -43,7 +43,8 @@ TIMED_OUT: Final = 124
 IDLE: Final = 0.5  # seconds; no read waits longer
 LINE_LIMIT: Final = 8 * 1024  # bytes of a line that are kept
 _CHUNK: Final = 1 << 20  # bytes of one read, and what a widened pipe holds
-_CREATE_SUSPENDED: Final = 0x4  # of CreateProcess: winbase.h of the Windows SDK
+# https://learn.microsoft.com/windows/win32/procthread/process-creation-flags
+_CREATE_SUSPENDED: Final = 0x4
 
 
 class Sink(Protocol):

@@ -18,6 +18,7 @@ _BREAK: Final = 1  # CTRL_BREAK_EVENT
 _LIMITS: Final = 9  # JobObjectExtendedLimitInformation
 _PIDS: Final = 3  # JobObjectBasicProcessIdList
 _KILL_ON_CLOSE: Final = 0x2000  # JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE
+# https://learn.microsoft.com/windows/win32/procthread/process-security-and-access-rights
 _ACCESS: Final = 0x0100 | 0x0800 | 0x0001  # PROCESS_SET_QUOTA, _SUSPEND_RESUME, _TERMINATE
 _KILLED: Final = 1  # the exit code of what is ended by force
 

@@ -231,7 +231,10 @@ def start_of(pid: int) -> float | None:
 
 
 def _stat(pid: int) -> list[bytes] | None:
-    """Return the fields from the third one on: the second is a name that can hold anything."""
+    """Return the fields from the third one on: the second is a name that can hold anything.
+
+    https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html
+    """
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - twice as quick, many times a second
             return file.read().rpartition(b")")[2].split()
@@ -356,7 +359,10 @@ def _upwards(top: Path, mounted: str, group: str) -> Iterator[Path]:
 
 
 def _pressure(file: Path) -> tuple[float, float]:
-    """`some avg10=0.12 avg60=...` and the same of `full`, in percent."""
+    """Return `some avg10=0.12 avg60=...` and the same of `full`, in percent.
+
+    https://docs.kernel.org/accounting/psi.html
+    """
     found = {"some": 0.0, "full": 0.0}
     for line in _memory_lines(file):
         words = line.split()
