@@ -435,7 +435,9 @@ def offer_ways(seen: Situation) -> tuple[Offer, ...]:
             seconds=seen.step_seconds and steps * seen.step_seconds,
             against=seen.no_compile or due,
         ),
-        Offer(way="front end", seconds=seen.full_seconds, against=seen.no_compile),
+        Offer(
+            way="front end", seconds=seen.full_seconds and _PIP + seen.full_seconds, against=seen.no_compile
+        ),
     )
 
 
@@ -459,8 +461,13 @@ def _against_wheel(seen: Situation) -> str:
 
 
 def choose_offer(offers: Iterable[Offer]) -> Offer:
-    """Return the cheapest of those with nothing against them, else the last; unknown times by their kind."""
+    """Return the cheapest of those with nothing against them, else the last; unknown times by their kind.
+
+    Nothing is always less than something, and the front end runs Ninja's steps, too.
+    """
     right = [each for each in offers if not each.against] or list(offers)[-1:]
+    if least := [each for each in right if each.way in ("no-op", "ninja install")]:
+        return least[0]
     return min(right, key=lambda each: each.seconds if each.seconds is not None else _NOMINAL[each.way])
 
 
