@@ -26,7 +26,7 @@ from torchbuild_tasks.features.manifest.compare import Comparison, Difference
 from torchbuild_tasks.features.manifest.replay import Replay
 from torchbuild_tasks.features.package.act import Package
 from torchbuild_tasks.features.package.choose import Member, SizeReport
-from torchbuild_tasks.features.publish.choose import File, Step
+from torchbuild_tasks.features.publish import choose as publishing
 from torchbuild_tasks.features.report.act import ReportFiles
 from torchbuild_tasks.features.support.act import SupportFile
 from torchbuild_tasks.features.trust.act import Trusted
@@ -89,6 +89,9 @@ DEBUG = Shown(
 )
 ENTERING = Entering(name="debug", folder="/d", lines={"sh": "cd /d"}, missing=("fish",))
 STEP = Step(commit="c" * 40, title="one", verdict="skip", because="broken", seconds=1.0, finished="t")
+PUBLISHED = publishing.Step(
+    file=publishing.File(name="t.whl", project="t", version="1", sha256="0", size=1), what="send"
+)
 RESULTS: dict[str, Any] = {
     "doctor": (linux_facts(), SOUND),
     "bootstrap": Bootstrap(
@@ -116,7 +119,7 @@ RESULTS: dict[str, Any] = {
     "builds": (DEBUG, replace(DEBUG, name="other", last=None, active=True)),
     "source": SourceReport(action="get", checkouts=(Checkout(path="/pt", kind="clone", version="2.9.1"),)),
     "publish": (
-        (Step(file=File(name="t.whl", project="t", version="1", sha256="0", size=1), what="send"),),
+        (PUBLISHED,),
         True,
     ),
     "package": Package(
