@@ -28,33 +28,33 @@ def run(request: EnterRequest, report: Reporter) -> Outcome:
     """Run a command in the environment of the build: run -- COMMAND."""
     if not request.words:
         raise UsageError("run runs nothing by itself", next_step="Say: run -- COMMAND, such as: run -- ninja")
-    _, environ = _enter(request)
-    return _attach(request, request.words, environ)
+    _, environ = enter(request)
+    return start(request, request.words, environ)
 
 
 def shell(request: BuildRequest, report: Reporter) -> Outcome:
     """Start a shell in the environment of the build; exit leaves it."""
     from torchbuild_tasks.features.enter.act import shell_of
 
-    entered, environ = _enter(request)
+    entered, environ = enter(request)
     argv = shell_of(os.environ, _parents() if os.name == "nt" else (), windows=os.name == "nt")
     report.note(f"{argv[0]} in the environment of {entered.env_file.parent}; exit leaves it")
-    return _attach(request, argv, environ)
+    return start(request, argv, environ)
 
 
 def python(request: EnterRequest, report: Reporter) -> Outcome:
     """Run the Python that has the built torch, in the environment of the build."""
-    entered, environ = _enter(request)
+    entered, environ = enter(request)
     if not entered.python or not Path(entered.python).exists():
         raise VerifyFailed(
             f"No build of {entered.env_file.parent} says which Python has its torch.",
             looked=(f"recorded: {entered.python}",) if entered.python else (),
             next_step="Build it: torchbuild build",
         )
-    return _attach(request, (entered.python, *request.words), environ)
+    return start(request, (entered.python, *request.words), environ)
 
 
-def _enter(request: BuildRequest) -> tuple[Entered, dict[str, str]]:
+def enter(request: BuildRequest) -> tuple[Entered, dict[str, str]]:
     """Return the build of the checkout that a request is about, and its environment."""
     from torchbuild_tasks.context import named
     from torchbuild_tasks.features.builds.choose import ACTIVE, UV
@@ -80,7 +80,8 @@ def _enter(request: BuildRequest) -> tuple[Entered, dict[str, str]]:
     return entered, {**environ, **({ACTIVE: name} if name else {})}
 
 
-def _attach(request: BuildRequest, argv: Sequence[str], environ: dict[str, str]) -> Outcome:
+def start(request: BuildRequest, argv: Sequence[str], environ: dict[str, str]) -> Outcome:
+    """Run it with our terminal; its exit code is the answer."""
     from torchbuild_tasks.system.attached import attach
 
     code = attach(argv, env=environ, to_stderr=request.json)

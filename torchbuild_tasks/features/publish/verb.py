@@ -44,6 +44,12 @@ class PublishRequest(BuildRequest):
 
 def run(request: PublishRequest, report: Reporter) -> Outcome:
     """Send packages to a folder index or to an index, after showing what would be sent."""
+    planned, done = send(request, report)
+    return _outcome(request, planned, done=done)
+
+
+def send(request: PublishRequest, report: Reporter) -> tuple[tuple[Step, ...], bool]:
+    """Decide what goes there, ask, and send it; return what was planned, and whether it was done."""
     from torchbuild_tasks.features.publish import act
     from torchbuild_tasks.features.publish.choose import check_address, steps
     from torchbuild_tasks.system.signals import interruptible
@@ -66,7 +72,7 @@ def run(request: PublishRequest, report: Reporter) -> Outcome:
         planned = steps(files, there, place)
         sent = [step for step in planned if step.what == "send"]
         if request.dry_run or not sent and online:
-            return _outcome(request, planned, done=not request.dry_run)
+            return planned, not request.dry_run
         for step in sent:
             report.note(f"{step.file.name} goes to {place}")
         if sent and not (request.yes or report.confirm(f"Publish {len(sent)} files to {place}?")):
@@ -77,7 +83,7 @@ def run(request: PublishRequest, report: Reporter) -> Outcome:
                     act.to_index(place, path, report)
         else:
             act.to_folder(folder, tuple(zip(paths, planned, strict=True)), report)
-    return _outcome(request, planned, done=True)
+    return planned, True
 
 
 def _packages(request: PublishRequest) -> list[Path]:
