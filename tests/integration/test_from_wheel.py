@@ -99,22 +99,6 @@ def test_a_wheel_serves_a_checkout_and_leaves_it(
     assert folders(tree) == dirs
 
 
-def test_what_is_built_with_it_may_fail_and_the_same_command_goes_on(
-    tree: Path, wheel: Path, target: Path, tmp_path: Path
-) -> None:
-    """A failed torchvision once left a manifest without the wheel, and its files counted as a build's."""
-    source = tmp_path / "vision"
-    (source / "torchvision").mkdir(parents=True)
-    (source / "torchvision/__init__.py").touch()
-    (source / "version.txt").write_text("0.29.0", "utf-8")
-    assert build(tree, target, wheel).code == 0
-    for _ in range(2):
-        (source / "setup.py").write_text("raise SystemExit('fatal error: png.h: No such file')\n", "utf-8")
-        done = build(tree, target, wheel, "--with", f"torchvision={source}")
-        assert done.code == 6, done.out + done.err
-        assert "png.h" in done.err
-
-
 def test_a_native_change_is_refused_with_its_part(tree: Path, wheel: Path, target: Path) -> None:
     with (tree / "c10/core/Allocator.cpp").open("a", encoding="utf-8") as file:
         file.write("\n// changed\n")
