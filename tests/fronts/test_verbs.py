@@ -88,7 +88,7 @@ DEBUG = Shown(
     last=Last(result="ok", finished="2026-11-21", torch="2.9.1", python="/venv/bin/python"),
     values={"cuda": (True, "t.toml"), "with_helper": (("mkl", "magma"), "[builds.base] in t.toml")},
 )
-ENTERING = Entering(name="debug", folder="/d", lines={"sh": "cd /d"}, missing=("fish",))
+ATTACHED = Entering(name="debug", folder="/d", lines={"sh": "cd /d"}, missing=("fish",))
 STEP = Step(commit="c" * 40, title="one", verdict="skip", because="broken", seconds=1.0, finished="t")
 PUBLISHED = publishing.Step(
     file=publishing.File(name="t.whl", project="t", version="1", sha256="0", size=1), what="send"
@@ -183,7 +183,7 @@ WORKERS = {
     **{verb: (f"features.{verb}.verb", "run_action") for verb in ("helpers", "cache", "cluster")},
     **{verb: (f"features.{verb}.verb", "run_action") for verb in ("builds", "source")},
 }
-ENTERING = ("run", "shell", "python")  # tests/integration/test_enter.py: their work is another program's
+ATTACHED = ("run", "shell", "python")  # tests/integration/test_enter.py: their work is another program's
 Give = Callable[[str, Any], None]
 
 
@@ -203,7 +203,7 @@ def give(monkeypatch: pytest.MonkeyPatch) -> Give:
     return make
 
 
-@pytest.mark.parametrize("verb", [verb for verb in VERBS if verb not in ENTERING])
+@pytest.mark.parametrize("verb", [verb for verb in VERBS if verb not in ATTACHED])
 def test_json_is_one_object_and_nothing_else(
     verb: str, give: Give, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -215,7 +215,7 @@ def test_json_is_one_object_and_nothing_else(
 
 
 OWN_WORDS = [
-    verb for verb in VERBS if not request_class(verb).trailing and verb not in ENTERING
+    verb for verb in VERBS if not request_class(verb).trailing and verb not in ATTACHED
 ]  # those pass on what another program says
 
 
