@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.fronts import completion
 from torchbuild_tasks.fronts.parsing import parse
 from torchbuild_tasks.fronts.reporter import ConsoleReporter
-from torchbuild_tasks.options import PRESETS
 from torchbuild_tasks.verbs import SESSIONS
 
 
@@ -23,7 +23,10 @@ def test_every_shell_has_a_script_of_every_command(shell: str, command: str) -> 
 
 def test_values_are_those_of_the_declarations_and_rows() -> None:
     text = completion.script("bash", "torchbuild")
-    assert f"_shtab_torchbuild_plan___preset_choices=({' '.join(PRESETS)})" in text
+    assert (
+        f"_shtab_torchbuild_plan___preset_choices=({' '.join(row.name for row in load_catalog().preset)})"
+        in text
+    )
     for value in ("latest", "2.9", "pypi:13.0", "8.6", "torchvision", "mold"):
         assert value in text
 
