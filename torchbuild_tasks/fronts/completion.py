@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from torchbuild_tasks.errors import TorchbuildError
-from torchbuild_tasks.options import BuildRequest, flag
+from torchbuild_tasks.options import BuildRequest, choices_of, flag
 from torchbuild_tasks.verbs import SESSIONS, Outcome
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def _verbs(command: str) -> argparse.ArgumentParser:
     for name, session in SESSIONS.items():
         shown = name.replace("_", "-") if command in ("invoke", "inv") else name
         own = verbs.add_parser(shown, help=session.summary)
-        choices = {field.name: field.metadata["choices"] for field in flags(session.verb)}
+        choices = {field.name: choices_of(field) for field in flags(session.verb)}
         choices["action"] = request_class(session.verb).actions
         for action in Parser(session.verb, command)._actions:  # argparse has no list of them for others
             _complete(action, choices[action.dest] or values.get(action.dest) or _hint(str(action.metavar)))

@@ -191,7 +191,8 @@ def choose_flags(question: Question, tool: Tool | None) -> tuple[Choice, ...]:
     flags = dict.fromkeys(flag for row in rows for flag in row.flags if flag not in there)
     if not flags:
         return ()
-    value, because = " ".join(flags), "; ".join(row.because for row in rows)
+    value = " ".join(flags)
+    because = "; ".join(row.because for row in rows)
     if before is None or not there:
         return (Choice(name="CXXFLAGS", value=value, because=because),)
     because += f"; the rest: {before.because}"

@@ -23,12 +23,12 @@ class Wheel(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def torch(self) -> str:
-        """What torch.__version__ will be."""
+        """Return what torch.__version__ will be."""
         return self.found.torch_version
 
     @property
     def cuda(self) -> str:
-        """The CUDA that it was built with."""
+        """Return the CUDA that it was built with."""
         return self.found.cuda
 
     @property

@@ -46,7 +46,7 @@ class Sdist(msgspec.Struct, frozen=True, kw_only=True):
     left_out: tuple[str, ...]
 
 
-class _Seen(msgspec.Struct, kw_only=True):
+class _Seen(msgspec.Struct, frozen=True, kw_only=True):
     """What was found in a checkout: each file's git mode by its path, the rest as lists of paths."""
 
     modes: dict[str, str] = {}
@@ -115,9 +115,9 @@ def _look(git: Git, prefix: str, unused: Sequence[str], seen: _Seen) -> None:
         words, _, path = entry.partition("\t")
         if (mode := words.split(" ")[0]) != _SUBMODULE:
             seen.modes[prefix + path] = mode
-    seen.changed += (prefix + path for path in changed_files(git, untracked=False))
+    seen.changed.extend(prefix + path for path in changed_files(git, untracked=False))
     others = git.run("ls-files", "--others", "--exclude-standard", "-z")
-    seen.left_out += (prefix + path for path in others.split("\0") if path)
+    seen.left_out.extend(prefix + path for path in others.split("\0") if path)
     for module in modules(git, prefix):
         if not module.is_present:
             if not any(f"{module.top}/".startswith(f"{path}/") for path in unused):

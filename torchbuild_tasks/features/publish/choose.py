@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import html
-import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
@@ -15,6 +14,7 @@ from packaging.utils import canonicalize_name, parse_sdist_filename, parse_wheel
 from packaging.version import Version
 
 from torchbuild_tasks.errors import PackageRefused, UsageError
+from torchbuild_tasks.values import parse_json
 
 PYPI: Final = ("upload.pypi.org", "test.pypi.org")
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
@@ -117,7 +117,7 @@ def index_address(url: str) -> str:
 def read_page(text: str) -> dict[str, str]:
     """Return the files of a project's page, JSON (PEP 691) or HTML (PEP 503), with their hashes."""
     if text.lstrip().startswith("{"):
-        data: Any = json.loads(text)
+        data = parse_json(text)
         return {str(each["filename"]): str(each["hashes"].get("sha256", "")) for each in data["files"]}
     found = {}
     for _, href in _HREF.findall(text):
