@@ -78,7 +78,9 @@ def test_an_entry_point_stays_among_the_programs(tmp_path: Path, name: str) -> N
 )
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_a_name_that_is_none_of_a_wheel_is_refused(tmp_path: Path, name: str) -> None:
-    found = look_at_wheel(wheel(tmp_path, VERSION, METADATA, (name, "x"), ("torch/lib/one", "")))
+    info = zipfile.ZipInfo(name)
+    info.filename = name  # zipfile for Windows turns a backslash
+    found = look_at_wheel(wheel(tmp_path, VERSION, METADATA, (info, "x"), ("torch/lib/one", "")))
     with pytest.raises(ArchiveRefused):
         check_wheel_names(found)
 
@@ -94,7 +96,10 @@ def test_what_is_no_plain_file_is_refused(tmp_path: Path, kind: int) -> None:
 def test_a_file_without_a_name_is_no_traceback(tmp_path: Path) -> None:
     path = wheel(tmp_path, VERSION, METADATA, ("torch/lib/nm", ""))
     path.write_bytes(path.read_bytes().replace(b"torch/lib/nm", b"\0orch/lib/nm"))
-    assert look_at_wheel(path).problem
+    found = look_at_wheel(path)
+    if not found.problem:  # that of a zipfile to which "" is no name
+        with pytest.raises(ArchiveRefused):
+            check_wheel_names(found)
 
 
 def test_a_size_that_no_torch_has_is_refused(tmp_path: Path) -> None:

@@ -327,7 +327,7 @@ def test_watching(loop: Loop, tmp_path: Path) -> None:
         source.write_text(f"{before}\n// mended\n", "utf-8")
         watching.until(lambda: watching.said().count(ROUND) == 2)
         loop.append("aten/src/ATen/mul.cpp", "\nint while_building() { return 1; }\n")  # during that build
-        watching.until(lambda: watching.said().count("== saved:") == 3 and watching.rounds() == 4)
+        watching.until(lambda: watching.said().count("   saved: ") == 3 and watching.rounds() == 4)
         assert b"while_building" in (loop.place / "lib/libtorch_cpu.so").read_bytes()
         assert ".swp" not in watching.said()
         loop.append("README.md", "\nwatched\n")

@@ -49,7 +49,7 @@ def make_wheel(path: Path) -> None:
         wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
         wheel.writestr(f"{info}/WHEEL", f"Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: {rest}\n")
         wheel.writestr(f"{info}/RECORD", "")
-        wheel.writestr(f"{info}/noise", os.urandom(400_000))
+        wheel.writestr(f"{info}/noise", os.urandom(2_000_000))
 
 
 @pytest.fixture

@@ -59,6 +59,13 @@ WORDS = {
     "debug-config": ("--dry-run",),
     "test": ("--dry-run",),
     "bench": ("--dry-run",),
+    "run": ("--", "true"),
+    "shell": (),
+    "python": ("--", "-c", "1"),
+    "package": ("wheel",),
+    "config": (),
+    "publish": (f"folder{POISON}", "--dry-run"),
+    "completion": ("bash",),
     "bisect": ("--good", f"a{POISON}", "--bad", "b", "--", "true"),
 }
 

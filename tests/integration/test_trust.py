@@ -214,6 +214,11 @@ def test_a_manifest_of_a_stranger_names_no_programs(checkout: Path) -> None:
         assert each in not_carried
     choices = {choice["name"]: choice["value"] for choice in replay["plan"]["choices"]}
     assert (choices["jobs"], choices["USE_FBGEMM"], choices["USE_MKLDNN"]) == ("2", "0", "0")
+    facts["environ"] = {
+        "USE_MKLDNN": "0",
+        "CXX": python,
+    }  # with a PATH of its own the bait would find no shell
+    path.write_text(json.dumps(manifest), "utf-8")
     assert run(checkout, "trust", str(path)).returncode == 0
     said = run(checkout, "replay", str(path), "--source", str(checkout), "--json")
     assert "ran-replayed" in ran(checkout), said.stdout[:2000] + said.stderr

@@ -101,12 +101,12 @@ def _watch(request: BuildRequest, report: Reporter) -> Outcome:
     _build_once(request, report, first=True)
     again = dataclasses.replace(request, clean=False)
     while True:
-        report.note("Waiting for a save; Ctrl-C ends this.")
+        report.note("Waiting for a save; Ctrl-C ends this.", alone=True)
         try:
             saved = watched.wait()
         except Interrupted:
             return Outcome(None)
-        report.stage(f"saved: {listed(saved)}")
+        report.note(f"saved: {listed(saved)}", alone=True)
         _build_once(again, report)
 
 
@@ -121,7 +121,7 @@ def _build_once(request: BuildRequest, report: Reporter, *, first: bool = False)
     except TorchbuildError as error:
         if first and not isinstance(error, BuildFailed | VerifyFailed):
             raise
-        report.note("Not built:")
+        report.note("Not built:", alone=True)
         err(error_text(error))
 
 

@@ -387,6 +387,7 @@ def built_text(
     rows = [
         ("in", plan.build_dir if target else plan.source),
         ("wheel", built.wheel),
+        ("with", ", ".join(f"{each.name} {each.version}".rstrip() for each in plan.companions)),
         ("time", ", ".join(_long_stages(built))),
         *(("cache", _hits(report)) for report in built.caches if report.hits or report.misses),
         ("log", built.log),
