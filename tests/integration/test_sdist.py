@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.capabilities import needs_cmake, needs_linux_compiler, needs_symlinks
+from tests.support.capabilities import needs_cmake, needs_git, needs_linux_compiler, needs_symlinks
 from tests.support.driver import Run, torchbuild
 from tests.support.sample import Era, materialise, run_git
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, needs_git]
 
 
 @pytest.fixture

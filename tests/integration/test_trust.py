@@ -217,7 +217,7 @@ def test_a_manifest_of_a_stranger_names_no_programs(checkout: Path) -> None:
     facts["environ"] = {
         "USE_MKLDNN": "0",
         "CXX": python,
-    }  # with a PATH of its own the bait would find no shell
+    }
     path.write_text(json.dumps(manifest), "utf-8")
     assert run(checkout, "trust", str(path)).returncode == 0
     said = run(checkout, "replay", str(path), "--source", str(checkout), "--json")

@@ -290,3 +290,12 @@ def test_json_stays_json() -> None:
     said = redactor().text(text)
     assert SECRET not in said
     assert json.loads(json.loads(said)["n"]) == {"password": GONE}
+
+
+@pytest.mark.parametrize("named", ["name", "variable"])
+def test_a_value_beside_a_secret_name_goes_however_the_name_is_called(named: str) -> None:
+    row = {named: "DEPLOY_TOKEN", "value": '"Zq9xK3vT7Zq9"'}
+    redactor = Redactor({}, people=False)
+    redactor.learn([row])
+    assert "Zq9x" not in redactor.text("DEPLOY_TOKEN is Zq9xK3vT7Zq9")
+    assert "Zq9x" not in str(redactor.value(row))

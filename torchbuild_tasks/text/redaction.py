@@ -216,7 +216,7 @@ class Redactor:
         if isinstance(value, list):
             return self._list(value)
         if isinstance(value, dict):
-            named = isinstance(value.get("name"), str) and is_secret(value["name"])
+            named = _has_secret_name(value)
             return {
                 self.text(key): self._gone()
                 if named and key in _VALUED and item
@@ -274,6 +274,11 @@ def _is_telling(value: str) -> bool:
     return len(value) >= _SHORTEST and value.lower() not in _SAYS_NOTHING and _A_PATH.fullmatch(value) is None
 
 
+def _has_secret_name(value: dict[str, Any]) -> bool:
+    """Say whether a choice, a variable or a key of a file is called as secrets are."""
+    return any(isinstance(name := value.get(each), str) and is_secret(name) for each in ("name", "variable"))
+
+
 def _named_values(value: Any) -> Iterable[str]:
     if isinstance(value, str):
         name, equals, rest = value.partition("=")
@@ -283,8 +288,8 @@ def _named_values(value: Any) -> Iterable[str]:
         for item in value:
             yield from _named_values(item)
     elif isinstance(value, dict):
-        if isinstance(value.get("name"), str) and is_secret(value["name"]):
-            yield from (item for key in _VALUED if isinstance(item := value.get(key), str))
+        if _has_secret_name(value):
+            yield from (item.strip("\"'") for key in _VALUED if isinstance(item := value.get(key), str))
         for key, item in value.items():
             if is_secret(key) and isinstance(item, str):
                 yield item
