@@ -2,6 +2,7 @@
 
 --record FILE          append what starts and how it ends, each line as soon as it is known
 --only-left FILE       only tests that have not come to an end in that record
+--only-failed FILE     only tests that failed there, the last time
 --only-skipped FILE    only tests that were skipped there, for what that machine lacks
 
 What watches a run sees in the record whether it goes on, and which test stands still.
@@ -52,13 +53,14 @@ class Recorder:
 
 
 def add_options(parser: pytest.Parser) -> None:
-    """Declare the three options."""
+    """Declare the options."""
     # The variable is for whoever runs the README's command as it stands. It goes no further: no pytest
     # that a test starts may write into the same file.
     record = os.environ.pop("TORCHBUILD_TESTS_RECORD", None)
     for name, default, words in (
         ("--record", record and Path(record), "append what starts and how it ends to FILE"),
         ("--only-left", None, "run only tests that have not come to an end in the record FILE"),
+        ("--only-failed", None, "run only tests that failed in the record FILE"),
         ("--only-skipped", None, "run only tests that were skipped in the record FILE"),
     ):
         parser.addoption(name, type=Path, metavar="FILE", default=default, help=words)
@@ -72,11 +74,14 @@ def start_record(config: pytest.Config) -> None:
 
 
 def choose_items(config: pytest.Config, items: Sequence[pytest.Item]) -> list[pytest.Item]:
-    """Return the tests that `--only-left` and `--only-skipped` leave."""
+    """Return the tests that `--only-left`, `--only-failed` and `--only-skipped` leave."""
     chosen = list(items)
     if left := config.getoption("--only-left"):
         ended = read_record(left).ended
         chosen = [item for item in chosen if item.nodeid not in ended]
+    if failed := config.getoption("--only-failed"):
+        there = read_record(failed).ended
+        chosen = [item for item in chosen if there.get(item.nodeid) == "failed"]
     if skipped := config.getoption("--only-skipped"):
         there = read_record(skipped).ended
         chosen = [item for item in chosen if there.get(item.nodeid) == "skipped"]

@@ -36,13 +36,28 @@ class Pytest:
     ("runs", "code", "words"),
     [
         ([("begins a, passed a, code 0", 0)], 0, []),
-        ([("begins a, failed a, code 1", 1)], 1, []),
+        # What failed is tried once more, and is named whatever comes of it.
+        (
+            [("begins a, failed a, code 1", 1)] * 2,
+            1,
+            ["a failed; once more", "a failed once and then failed"],
+        ),
+        (
+            [("begins a, failed a, code 1", 1), ("begins a, passed a, code 0", 0)],
+            0,
+            ["a failed once and then passed"],
+        ),
+        ([(", ".join(f"begins {a}, failed {a}" for a in "abcd") + ", code 1", 1)], 1, []),
         ([("code 4", 4)], 4, []),
         # Stands still in b, and passes at its second try.
         ([("begins a, passed a, begins b", LATE), ("begins b, passed b, code 0", 0)], 0, ["b stood still"]),
         # What failed before it stood still is not forgotten.
         (
-            [("begins a, failed a, begins b", LATE), ("begins b, passed b, code 0", 0)],
+            [
+                ("begins a, failed a, begins b", LATE),
+                ("begins b, passed b, code 0", 0),
+                ("begins a, failed a, code 1", 1),
+            ],
             1,
             ["b stood still", "failed: a", "1 passed, 1 failed"],
         ),
@@ -73,8 +88,8 @@ def test_every_test_comes_to_its_end_or_is_named(
     said = capsys.readouterr().err
     for word in words:
         assert word in said
-    left = f"--only-left={record.as_posix()}"
-    assert all((left in words) is bool(number) for number, words in enumerate(fake.words))
+    rest = {f"--only-{which}={record.as_posix()}" for which in ("left", "failed")}
+    assert all(bool(rest & {*words}) is bool(number) for number, words in enumerate(fake.words))
 
 
 def test_a_file_that_does_not_grow_stands_still(tmp_path: Path) -> None:

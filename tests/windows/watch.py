@@ -4,6 +4,7 @@ pytest keeps a record of what begins and ends (`tests/support/runs.py`). Where n
 longer than any test may take, wine stands still, for every test ends itself before that
 (`timeout` in pyproject.toml). Then all processes of the bench are ended, the test is named, and those that
 are left are run, that one once more. The same is done where pytest was ended in a test, without a word.
+A few tests that failed are run once more, too: under load wine is late where Windows is not. Each is named.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from tests.windows.wine import LATE
 STILL: Final = 900.0
 STILL_SLOW: Final = 4500.0  # with --slow
 TRIES: Final = 2
+FEW: Final = 3  # that failed; more are no matter of chance
 
 # Runs pytest with these further words, asking again and again whether it stands still. Its exit code.
 Attempt = Callable[[Sequence[str], Callable[[], bool]], int]
@@ -68,11 +70,19 @@ def run_tests(attempt: Attempt, record: Path, *, seconds: float = STILL) -> int:
     stood = Counter[str]()
     # With "=": until tests/conftest.py is read, pytest takes a file that is there for where the tests are.
     words = [f"--record={record.as_posix()}"]
+    again: list[str] = []
     while True:
         code = attempt(words, Stillness(record, seconds))
         past = read_record(record)
         if past.code is not None:
-            return verdict(past, code, stood)
+            failed = [test for test, end in past.ended.items() if end == "failed"]
+            if again or not 0 < len(failed) <= FEW:
+                return verdict(past, code, stood, again)
+            again = failed
+            for test in again:
+                say(f"{test} failed; once more")
+            words = [f"--record={record.as_posix()}", f"--only-failed={record.as_posix()}"]
+            continue
         if not past.open:
             say(f"the tests were ended before their end (exit code {code}), and not in a test")
             return code or 1
@@ -84,9 +94,11 @@ def run_tests(attempt: Attempt, record: Path, *, seconds: float = STILL) -> int:
         words = [f"--record={record.as_posix()}", f"--only-left={record.as_posix()}"]
 
 
-def verdict(past: Past, code: int, stood: Counter[str]) -> int:
+def verdict(past: Past, code: int, stood: Counter[str], again: Sequence[str] = ()) -> int:
     """Return the exit code of all runs together, and say what only they know together."""
-    if not stood:
+    for test in again:
+        say(f"{test} failed once and then {past.ended.get(test, 'was not run')}")
+    if not stood and not again:
         return code or past.code or 0
     counts = Counter(past.ended.values())
     say(f"in all runs together: {', '.join(f'{counts[end]} {end}' for end in ENDS)}")
