@@ -201,7 +201,7 @@ def _writable(path: Path) -> Iterator[None]:
 
 _KEY_LENGTH: Final = 33  # CCH_RM_SESSION_KEY and the final 0
 _ROOM: Final = 16  # names; an error shows no more
-_LOOK_FOR: Final = 5.0  # seconds in which psutil looks for holders
+_LOOK_FOR: Final = 20.0  # seconds in which psutil looks for holders
 
 
 class _ProcessInfo(ctypes.Structure):
