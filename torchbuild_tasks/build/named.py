@@ -135,5 +135,5 @@ def _headers(data: bytes) -> Iterator[bytes]:
 def _lines(text: bytes) -> Iterable[bytes]:
     """Return the lines of an install's list; CMake leaves `/./` in a path as its rule has it."""
     # As text: bytes that are no UTF-8 are an error of normpath on Windows.
-    lines = text.decode("utf-8", "surrogateescape").splitlines()
-    return (os.path.normpath(line).encode("utf-8", "surrogateescape") for line in lines if line)
+    lines = (line.decode("utf-8", "surrogateescape") for line in text.splitlines() if line)
+    return (os.path.normpath(line).encode("utf-8", "surrogateescape") for line in lines)
